@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import datetime
+import random
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from benchmarks.bfcl._calls import parse_call
+from benchmarks.bfcl._compare import Difference, differences
+from benchmarks.bfcl._data import FILES, Conversation, DataMissing, build_apis, load_conversations
+from benchmarks.bfcl._runs import Raised, Returned, Run, function_named, run_directly
+from benchmarks.bfcl._snapshots import Mismatch, mismatch, snapshot
+
+
+@pytest.fixture(scope="module")
+def conversations() -> list[Conversation]:
+    return load_conversations()
+
+
+# --- the calls' texts ------------------------------------------------------------------------------------------------
+
+
+def test_a_call_is_read_without_being_run() -> None:
+    call = parse_call(" lockDoors(True, door=['driver', 'rear_left']) ")
+
+    assert (call.text, call.name) == ("lockDoors(True, door=['driver', 'rear_left'])", "lockDoors")
+    assert call.args == (True,)
+    assert call.kwargs == {"door": ["driver", "rear_left"]}
+
+
+def test_positional_arguments_are_bound_to_names() -> None:
+    def move(source: str, destination: str, force: bool = False) -> None: ...
+
+    assert parse_call("move('a', destination='b')").bound_to(move) == {"source": "a", "destination": "b"}
+
+
+@pytest.mark.parametrize("text", ["cd(", "cd", "fs.cd('a')", "cd(folder())", "cd(**{'folder': 'a'})", "cd('a'); ls()"])
+def test_what_is_not_one_plain_call_of_literals_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="cannot read the call"):
+        parse_call(text)
+
+
+# --- snapshots -------------------------------------------------------------------------------------------------------
+
+
+class Folder:
+    def __init__(self, name: str, parent: Folder | None = None) -> None:
+        self.name, self.parent = name, parent
+        self.children: dict[str, Folder] = {}
+        self._last_modified = datetime.datetime.now()
+
+
+def test_an_object_that_contains_itself_has_a_snapshot() -> None:
+    root = Folder("root")
+    root.children["docs"] = Folder("docs", root)
+
+    child = {"<class>": "Folder", "name": "docs", "parent": "<the Folder above>", "children": {}}
+    assert snapshot(root) == {"<class>": "Folder", "name": "root", "parent": None, "children": {"docs": child}}
+
+
+def test_a_snapshot_stays_when_the_value_changes() -> None:
+    value = {"tags": ["a"], "pair": (1, 2), "ids": {3}, "third": Fraction(1, 4)}
+    taken = snapshot(value)
+
+    value["tags"] = []
+
+    assert taken == {"tags": ["a"], "pair": [1, 2], "ids": {"<set>": [3]}, "third": 0.25}
+
+
+def test_random_generators_are_compared_by_what_they_will_draw() -> None:
+    first, second = random.Random(7), random.Random(7)
+
+    assert snapshot(first) == snapshot(second)
+
+    first.random()
+    assert snapshot(first) != snapshot(second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "place"),
+    [
+        ({"a": [1, {"b": 5}]}, {"a": [1, {"b": 5.0}]}, None),
+        ({"a": [1, {"b": 5}]}, {"a": [1, {"b": 6}]}, Mismatch("['a'][1]['b']", 5, 6)),
+        ({"on": True}, {"on": 1}, Mismatch("['on']", True, 1)),
+        ([1, 2], [1], Mismatch("[1]", 2, "(missing)")),
+        ({}, {"a": None}, Mismatch("['a']", "(missing)", None)),
+        ({"a": None}, {}, Mismatch("['a']", None, "(missing)")),
+        ("5", 5, Mismatch("", "5", 5)),
+    ],
+)
+def test_the_first_mismatch_is_named_by_its_path(first: Any, second: Any, place: Mismatch | None) -> None:
+    assert mismatch(first, second) == place
+
+
+# --- data and the direct run -----------------------------------------------------------------------------------------
+
+
+def test_there_are_200_conversations_and_every_call_fits_one_method(conversations: list[Conversation]) -> None:
+    bound = 0
+    for conversation in conversations:
+        apis = build_apis(conversation)
+        for call in (call for turn in conversation.turns for call in turn):
+            call.bound_to(function_named(call.name, apis))
+            bound += 1
+
+    assert len(conversations) == 200
+    assert bound == sum(conversation.calls for conversation in conversations) == 1142
+
+
+def test_the_other_files_have_the_same_form() -> None:
+    sizes = {file: [len(rows := load_conversations(file)), sum(row.calls for row in rows)] for file in FILES[1:]}
+
+    assert sizes == {
+        "multi_turn_long_context": [200, 1203],
+        "multi_turn_miss_func": [200, 1140],
+        "multi_turn_miss_param": [200, 1140],
+    }
+
+
+def test_the_direct_run_is_the_same_every_time(conversations: list[Conversation]) -> None:
+    found = [d for c in conversations for d in differences(c, run_directly(c), run_directly(c))]
+
+    assert found == []
+
+
+def test_the_direct_run_keeps_results_and_end_states(conversations: list[Conversation]) -> None:
+    run = run_directly(conversations[0])
+
+    assert run.answers[0][1:] == (
+        Returned(None),
+        Returned({"result": "'final_report.pdf' moved to 'temp/final_report.pdf'"}),
+    )
+    assert set(run.states) == {"TwitterAPI", "GorillaFileSystem"}
+    assert "temp" in run.states["GorillaFileSystem"]["root"]["contents"]["document"]["contents"]
+
+
+def test_what_a_call_raises_is_its_answer(conversations: list[Conversation]) -> None:
+    wrong = Conversation("wrong", ("TicketAPI",), {}, ((parse_call("get_ticket(nr=1)"),),))
+
+    (answer,) = run_directly(wrong).answers[0]
+
+    assert isinstance(answer, Raised)
+    assert answer.error == "TypeError"
+    assert "unexpected keyword argument 'nr'" in answer.message
+
+
+def test_one_annotation_is_corrected_unless_declarations_are_wanted(conversations: list[Conversation]) -> None:
+    corrected = build_apis(conversations[173])["TicketAPI"]
+    declared = build_apis(conversations[173], as_declared=True)["TicketAPI"]
+
+    assert parse_call("close_ticket(ticket_id='ticket_001')") in [c for turn in conversations[173].turns for c in turn]
+    assert declared.close_ticket.__annotations__["ticket_id"] is int
+    assert corrected.close_ticket.__annotations__["ticket_id"] == "int | str"
+
+
+def test_missing_data_says_how_to_install_it() -> None:
+    with pytest.raises(DataMissing, match=r"pip install --no-deps bfcl-eval==2026\.3\.23 mpmath"):
+        load_conversations("multi_turn_forgotten")
+
+
+# --- comparison ------------------------------------------------------------------------------------------------------
+
+
+def test_differences_name_turn_call_and_both_values() -> None:
+    conversation = Conversation(
+        "c_1", ("Shop",), {}, ((parse_call("buy(1)"),), (parse_call("pay()"), parse_call("go()")))
+    )
+    directly = Run(((Returned(1),), (Returned(2.0), Raised("KeyError", "'x'"))), {"Shop": {"sold": [1]}})
+    other = Run(((Returned(1),), (Returned(2), Returned(None))), {"Shop": {"sold": []}})
+
+    assert differences(conversation, directly, other) == [
+        Difference("c_1", "turn 2, go()", "raised KeyError: 'x'", "returned None"),
+        Difference("c_1", "end state of Shop['sold'][0]", "1", "'(missing)'"),
+    ]
