@@ -1,0 +1,42 @@
+"""What a tool may know about the run that it is part of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
+
+__all__ = ["RunContext"]
+
+D = TypeVar("D", default=Any)
+
+
+@dataclass(slots=True)  # not frozen: one is made for each call that wants it, and freezing doubles what that costs
+class RunContext(Generic[D]):
+    """The run as its tools see it; a parameter annotated with it is filled by the door and hidden from the model.
+
+    Attributes:
+        deps: What the host gave the run for its tools, typed by the parameter: `ctx: RunContext[Database]`.
+        metadata: One dict for this call, shared by its hooks and the tool.
+        user_input: What a person typed when they approved the call, after `process_user_input`.
+        approved: Whether somebody approved this call; `approver` says who.
+        idempotency_key: Stays the same when the call is executed again; the call's id unless the door knows better.
+        provided: What the run supplies for `Injectable` and `Injected` parameters, by type or by parameter name.
+    """
+
+    deps: D
+    call_id: str
+    tool_name: str
+    scope_id: str
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    user_input: Any = None
+    approved: bool = False
+    approver: str | None = None
+    idempotency_key: str = ""
+    provided: Mapping[type | str, Any] = field(default_factory=dict[type | str, Any])
+
+    def __post_init__(self) -> None:
+        if not self.idempotency_key:
+            self.idempotency_key = self.call_id

@@ -1,0 +1,84 @@
+"""Markers on parameters: supplied by the host, or secret."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+__all__ = ["REDACTED", "Injectable", "Injected", "InjectedKind", "InjectedParameter", "Redacted", "hide_when_asked"]
+
+REDACTED = "[redacted]"
+
+InjectedKind: TypeAlias = Literal["context", "injectable", "injected"]
+
+
+class Injectable:
+    """Base class of what the run itself supplies: a parameter typed with a subclass is hidden from the model.
+
+    The door looks the subclass up in what the run provides; `X | None` gets None where there is none.
+    """
+
+    __slots__ = ()
+
+
+class Injected:
+    """Mark a parameter of any type as supplied by the run: `db: Annotated[Database, Injected]`.
+
+    The door looks it up by the parameter's name first, then by its type.
+    """
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InjectedParameter:
+    """A parameter that the door fills.
+
+    Attributes:
+        type: The class to look up, without `| None` and `Annotated`; for `context` the RunContext class.
+        optional: The run may go without: the parameter has a default, or accepts None.
+        has_default: Leave the argument out when the run provides nothing; else, when optional, pass None.
+    """
+
+    name: str
+    type: Any
+    kind: InjectedKind
+    optional: bool
+    has_default: bool
+
+
+class Redacted:
+    """Mark a value as secret: `key: Annotated[str, Redacted]`, at any depth of the input.
+
+    Where arguments are dumped for a record, a log or an approval text it shows as "[redacted]"; the tool gets the value.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema of the marked type, serialised by a function that hides the value when asked to."""
+        schema = handler(source)
+        hiding = core_schema.wrap_serializer_function_ser_schema(hide_when_asked, info_arg=True)
+        if schema["type"] in _PLAIN_TYPES and "serialization" not in schema and "ref" not in schema:
+            return cast(CoreSchema, {**schema, "serialization": hiding})  # later constraints still find the type itself
+        return core_schema.chain_schema([schema], serialization=hiding)
+
+
+_PLAIN_TYPES = frozenset(
+    {"str", "int", "float", "bool", "bytes", "decimal", "list", "tuple", "set", "frozenset", "dict"}
+)
+
+
+def hide_when_asked(
+    value: Any, handler: core_schema.SerializerFunctionWrapHandler, info: core_schema.SerializationInfo[Any]
+) -> Any:
+    """Serialise a `Redacted` value: as "[redacted]" when the context asks for it, else as its type does."""
+    context = info.context
+    if isinstance(context, Mapping) and cast("Mapping[str, Any]", context).get("redact"):
+        return REDACTED
+    return handler(value)
