@@ -1,0 +1,97 @@
+# Everything a checkout can do; `make` prints the list. Needs only python3 (3.11 or newer) and make:
+# each target first makes the environment that it runs in. Another interpreter: `make test PYTHON=python3.13 VENV=.venv-3.13`.
+
+PYTHON ?= python3
+VENV ?= .venv
+BENCH_VENV ?= .bench-venv
+LOCK_VENV ?= .lock-venv
+
+# What `make demo` runs.
+DEMO ?= $(BIN)/toolcrib exec examples/shop/tools.py examples/shop/program.py
+# More arguments for pytest: `make test PYTEST="-x tests/invoke"`.
+PYTEST ?=
+
+BIN := $(VENV)/bin
+INSTALL := -m pip --disable-pip-version-check --quiet install
+LOCKED := pyproject.toml constraints.txt
+UV = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate
+
+# The wheel of pyright brings the type checker itself: it need not look for a newer one.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test check lint bench mutants docs bfcl coverage fmt api lock clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.demo ## run the example: a toolset, and a program that calls it as a model would
+	$(DEMO)
+
+test: $(VENV)/.dev ## run the tests and every example in README, docs and docstrings
+	$(BIN)/pytest -q $(PYTEST)
+
+check: lint test ## run what CI runs: format, lint, types, import rows, then the tests
+
+lint: $(VENV)/.dev ## the part of check that runs no test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports --no-logo
+
+bench: $(BENCH_VENV)/.bench ## measure speed and memory side by side with the peers, and print the ratios
+	$(BENCH_VENV)/bin/python -m benchmarks
+
+mutants: $(VENV)/.dev ## remove each gate of the pipeline in turn and show the tests that notice
+	$(BIN)/python tests/mutants/run.py
+
+docs: $(VENV)/.dev ## run the examples of README, docs and docstrings, and check the links between pages
+	$(BIN)/pytest -q tests/docs
+
+bfcl: $(VENV)/.dev ## replay the 200 multi-turn conversations of the Berkeley function-calling leaderboard
+	$(BIN)/python benchmarks/bfcl/run.py
+
+coverage: $(VENV)/.dev ## run the tests and report the branches that none of them takes
+	$(BIN)/pytest -q --cov --cov-report=term $(PYTEST)
+
+fmt: $(VENV)/.dev ## format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+api: $(VENV)/.dev ## record the public names and signatures in tests/public_api.txt
+	$(BIN)/python -m tests.public_api
+
+lock: $(LOCK_VENV)/.lock ## pin the newest versions of every dependency in constraints.txt
+	{ echo "# Every dependency of every extra, pinned for Python 3.11 and newer. Written by \`make lock\`."; \
+	  $(UV) --all-extras pyproject.toml && echo bfcl-eval | $(UV) --no-deps -; } > constraints.new
+	mv constraints.new constraints.txt
+
+clean: ## remove the environments and whatever else the targets made
+	rm -rf $(VENV) $(BENCH_VENV) $(LOCK_VENV) .venv-3.* dist htmlcov .coverage* .pytest_cache .ruff_cache .hypothesis
+	rm -rf .import_linter_cache
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/bin/python $(BENCH_VENV)/bin/python $(LOCK_VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	|| { echo "Toolcrib needs Python 3.11 or newer; name one: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(@:/bin/python=)
+
+$(VENV)/.demo: $(LOCKED) | $(VENV)/bin/python
+	$(BIN)/python $(INSTALL) --constraint constraints.txt --editable '.[cli,monty]'
+	@touch $@
+
+# bfcl-eval's own dependencies are most of a machine-learning stack, and its API classes need none of them.
+$(VENV)/.dev: $(LOCKED) | $(VENV)/bin/python
+	$(BIN)/python $(INSTALL) --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python $(INSTALL) --constraint constraints.txt --no-deps bfcl-eval
+	@touch $@ $(VENV)/.demo
+
+$(BENCH_VENV)/.bench: pyproject.toml benchmarks/requirements.txt | $(BENCH_VENV)/bin/python
+	$(BENCH_VENV)/bin/python $(INSTALL) --requirement benchmarks/requirements.txt --editable '.[cli,monty]'
+	@touch $@
+
+$(LOCK_VENV)/.lock: | $(LOCK_VENV)/bin/python
+	$(LOCK_VENV)/bin/python $(INSTALL) uv
+	@touch $@
