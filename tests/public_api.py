@@ -1,0 +1,142 @@
+"""Renders the public names of the package and their signatures as sorted text; `make api` records it.
+
+Read from the source without importing it, so the text is the same on every Python and whatever extras are installed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import griffe
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORD = ROOT / "tests" / "public_api.txt"
+
+# Special methods that say nothing about how a class is used.
+UNSPOKEN = {
+    "__eq__",
+    "__get_pydantic_core_schema__",
+    "__getstate__",
+    "__hash__",
+    "__init_subclass__",
+    "__post_init__",
+    "__reduce__",
+    "__repr__",
+    "__set_name__",
+    "__setstate__",
+    "__str__",
+}
+
+
+def public_modules() -> dict[str, griffe.Module]:
+    """Return the modules that a user may import from, by name: no part of it begins with an underscore."""
+    package = griffe.load("toolcrib", search_paths=[ROOT / "src"], allow_inspection=False, resolve_aliases=True)
+    found: dict[str, griffe.Module] = {}
+    waiting = [package]
+    while waiting:
+        module = waiting.pop()
+        found[module.path] = module
+        waiting.extend(m for name, m in module.modules.items() if not name.startswith("_") and not m.is_alias)
+    return dict(sorted(found.items()))
+
+
+def exports(module: griffe.Module) -> list[str]:
+    """Return the names in the module's `__all__`, in its order."""
+    return [str(name) for name in module.exports or ()]
+
+
+def render() -> str:
+    """Return the record: one line for each public name, class member and overload, sorted."""
+    modules = public_modules()
+    homes = _homes(modules)
+    lines: set[str] = set()
+    for path, module in modules.items():
+        for name in exports(module):
+            lines.update(_entry(f"{path}.{name}", module.members.get(name), homes))
+    return "\n".join(sorted(lines)) + "\n"
+
+
+def _homes(modules: dict[str, griffe.Module]) -> dict[str, str]:
+    """Return for each defined object the public name under which it is written out: the deepest one."""
+    homes: dict[str, str] = {}
+    for path, module in modules.items():
+        for name in exports(module):
+            member = module.members.get(name)
+            if member is None:
+                continue
+            public = f"{path}.{name}"
+            homes[_defined(member)] = max(homes.get(_defined(member), ""), public, key=lambda p: (p.count("."), p))
+    return homes
+
+
+def _defined(member: griffe.Object | griffe.Alias) -> str:
+    return member.final_target.path if isinstance(member, griffe.Alias) and member.resolved else member.path
+
+
+def _entry(public: str, member: griffe.Object | griffe.Alias | None, homes: dict[str, str]) -> Iterator[str]:
+    if member is None or (isinstance(member, griffe.Alias) and not member.resolved):
+        yield f"{public}: elsewhere"
+        return
+    home = homes[_defined(member)]
+    if home != public:
+        yield f"{public} = {home}"
+        return
+    yield from _object(public, member.final_target if isinstance(member, griffe.Alias) else member)
+
+
+def _object(public: str, thing: griffe.Object | griffe.Alias) -> Iterator[str]:
+    if isinstance(thing, griffe.Class):
+        bases = ", ".join(str(base) for base in thing.bases)
+        yield f"{public} class({bases})"  # the space sorts it before its members
+        for name, member in thing.members.items():
+            if _is_public(name, member):
+                yield from _object(f"{public}.{name}", member)
+    elif isinstance(thing, griffe.Function):
+        for one in thing.overloads or [thing]:
+            yield one.signature(name=public) + _kind(thing)
+    elif isinstance(thing, griffe.Attribute):
+        yield public + _annotation(thing) + _value(thing)
+    else:
+        yield f"{public}: {thing.kind.value}"
+
+
+def _is_public(name: str, member: griffe.Object | griffe.Alias) -> bool:
+    if member.is_alias:  # an import inside a class body
+        return False
+    if name.startswith("__") and name.endswith("__"):
+        return isinstance(member, griffe.Function) and name not in UNSPOKEN
+    return not name.startswith("_")
+
+
+def _kind(function: griffe.Function) -> str:
+    kinds = sorted(function.labels & {"async", "classmethod", "staticmethod"})
+    return f" [{', '.join(kinds)}]" if kinds else ""
+
+
+def _annotation(attribute: griffe.Attribute) -> str:
+    annotation = f": {attribute.annotation}" if attribute.annotation is not None else ""
+    return annotation + (" [property]" if "property" in attribute.labels else "")
+
+
+def _value(attribute: griffe.Attribute) -> str:
+    """Return ` = value` for a type alias, and for a short constant: an error code, an enum member, a default."""
+    text = " ".join(str(attribute.value).split()) if attribute.value is not None else ""
+    if str(attribute.annotation) == "TypeAlias":
+        return f" = {text}"
+    try:
+        ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return ""
+    return f" = {text}" if len(text) <= 60 else ""
+
+
+def record() -> None:
+    """Write the record anew."""
+    RECORD.write_text(render(), encoding="utf-8")
+    print(f"Recorded {len(RECORD.read_text(encoding='utf-8').splitlines())} lines in {RECORD.relative_to(ROOT)}.")
+
+
+if __name__ == "__main__":
+    record()

@@ -1,0 +1,44 @@
+"""The public names and their signatures are a recorded file: a change to them shows in the diff."""
+
+from __future__ import annotations
+
+import difflib
+
+import pytest
+
+from tests.public_api import RECORD, exports, public_modules, render
+from toolcrib.errors import MissingExtraError
+
+MODULES = public_modules()
+
+
+def test_public_names_and_signatures_are_as_recorded() -> None:
+    recorded = RECORD.read_text(encoding="utf-8").splitlines()
+
+    now = render().splitlines()
+
+    changes = "\n".join(difflib.unified_diff(recorded, now, "recorded", "now", lineterm="", n=0))
+    if changes:
+        pytest.fail(f"The public names changed. If that is meant, run `make api`.\n{changes}", pytrace=False)
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_every_public_name_can_be_imported(path: str) -> None:
+    module = pytest.importorskip(path, exc_type=MissingExtraError)
+
+    missing = [name for name in exports(MODULES[path]) if not hasattr(module, name)]
+
+    assert missing == []
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_all_is_sorted(path: str) -> None:
+    names = exports(MODULES[path])
+
+    assert names == sorted(names)
+
+
+def test_every_public_module_says_what_is_public() -> None:
+    silent = [path for path, module in MODULES.items() if module.exports is None]
+
+    assert silent == []
