@@ -31,13 +31,6 @@ def test_every_public_name_can_be_imported(path: str) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("path", MODULES)
-def test_all_is_sorted(path: str) -> None:
-    names = exports(MODULES[path])
-
-    assert names == sorted(names)
-
-
 def test_every_public_module_says_what_is_public() -> None:
     silent = [path for path, module in MODULES.items() if module.exports is None]
 
