@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import numbers
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast, runtime_checkable
 from uuid import uuid4
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -41,6 +42,7 @@ __all__ = [
     "Yielded",
     "cut",
     "jsonable",
+    "lenient",
     "new_call_id",
     "now",
     "outcome_from_dict",
@@ -48,6 +50,7 @@ __all__ = [
 
 RawArguments: TypeAlias = str | bytes | Mapping[str, Any]
 REJECTION_PREFIX = "Rejected: "
+_REDACT = {"redact": True}  # what `Redacted` looks for when it serialises
 
 
 # --- small change ----------------------------------------------------------------------------------------------------
@@ -95,9 +98,28 @@ def jsonable(value: Any, tool: str = "") -> Any:
     if kind is str or kind is int or kind is bool or value is None:
         return value
     try:
-        return to_jsonable_python(value, inf_nan_mode="strings")
+        return to_jsonable_python(value, inf_nan_mode="strings", fallback=_number, context=_REDACT)
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         raise ResultNotSerializable(tool, kind.__qualname__, str(error)) from error
+
+
+def _number(value: Any) -> int | float:
+    """Return a number of another library (mpmath, numpy) as the builtin one."""
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    raise ValueError(f"{type(value).__qualname__} has no JSON form")
+
+
+def _described(value: Any) -> Any:
+    """Return a number as a number, and anything else that has no JSON form as its text."""
+    return _number(value) if isinstance(value, numbers.Real) else repr(value)
+
+
+def lenient(value: Any) -> Any:
+    """Return `value` as JSON shapes, for a record: what has no JSON form becomes its text."""
+    return to_jsonable_python(value, inf_nan_mode="strings", fallback=_described, context=_REDACT)
 
 
 def _parse_time(text: str | None) -> datetime | None:
@@ -253,7 +275,7 @@ class ApprovalRequest:
             "digest": self.digest,
             "requested": self.requested,
             "reason": self.reason,
-            "metadata": to_jsonable_python(dict(self.metadata), serialize_unknown=True),
+            "metadata": lenient(dict(self.metadata)),
             "created_at": self.created_at.isoformat(),
             "scope_id": self.scope_id,
             "principal": self.principal,
@@ -307,7 +329,7 @@ class Grant:
             "request_id": self.request_id,
             "message": self.message,
             "override_args": None if self.override_args is None else dict(self.override_args),
-            "user_input": to_jsonable_python(self.user_input, serialize_unknown=True),
+            "user_input": lenient(self.user_input),
             "scope": self.scope,
             "at": self.at.isoformat(),
             "expires_at": self.expires_at.isoformat() if self.expires_at else None,
@@ -390,7 +412,7 @@ class Completed:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as JSON shapes; a value without a JSON form becomes its text."""
-        value = to_jsonable_python(self.value, serialize_unknown=True, inf_nan_mode="strings")
+        value = lenient(self.value)
         data = {"kind": self.kind, "tool": self.tool, "call_id": self.call_id, "value": value, "source": self.source}
         return data if self.max_result is None else {**data, "max_result": self.max_result}
 
@@ -468,20 +490,29 @@ class Failed:
         return (Failed, fields)
 
 
+@runtime_checkable
+class SupportsToDict(Protocol):
+    """Something that turns to JSON shapes."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON shapes."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Suspended:
     """The call waits for a person; nothing ran.
 
     Attributes:
         request: What they are asked.
-        prepared: The call as far as it got, as JSON, from which it is resumed; holds the real arguments, so it belongs
-            in safe keeping and never in a log.
+        prepared: The call as far as it got, from which it is resumed; as JSON it holds the real arguments, so it
+            belongs in safe keeping and never in a log.
     """
 
     tool: str
     call_id: str
     request: ApprovalRequest
-    prepared: Mapping[str, Any] | None = field(default=None, repr=False)
+    prepared: SupportsToDict | Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
     kind: ClassVar[str] = "suspended"
 
     def text(self) -> str:
@@ -495,8 +526,17 @@ class Suspended:
             "tool": self.tool,
             "call_id": self.call_id,
             "request": self.request.to_dict(),
-            "prepared": None if self.prepared is None else dict(self.prepared),
+            "prepared": _state(self.prepared),
         }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Suspended, (self.tool, self.call_id, self.request, _state(self.prepared)))
+
+
+def _state(prepared: SupportsToDict | Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if prepared is None:
+        return None
+    return prepared.to_dict() if isinstance(prepared, SupportsToDict) else dict(prepared)
 
 
 Outcome: TypeAlias = Completed | Rejected | Failed | Suspended

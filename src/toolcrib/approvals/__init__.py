@@ -1,0 +1,20 @@
+"""Approval: when it is needed, what a grant is bound to, where requests and answers are kept.
+
+The requests and grants themselves are values in `calls`; asking for one is step 5 of `invoke`. Nothing here runs a tool.
+"""
+
+from toolcrib.approvals._digest import digest
+from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, allow, deny
+from toolcrib.approvals._store import ApprovalStore, MemoryApprovalStore, misfit
+
+__all__ = [
+    "AgentContext",
+    "ApprovalPolicy",
+    "ApprovalStore",
+    "Approver",
+    "MemoryApprovalStore",
+    "allow",
+    "deny",
+    "digest",
+    "misfit",
+]

@@ -1,0 +1,51 @@
+"""The four kinds of hook: observers, middleware, decisions, descriptions.
+
+What a hook is and how it is registered lives here; when one runs is decided by `tools` (observers) and `invoke`.
+Nothing here knows a tool or a toolset.
+"""
+
+from toolcrib.hooks._events import AgentHook, ContextPoolHook, ContextQueueHook, HookType, ToolHook, TurnHook
+from toolcrib.hooks._inject import ambient, supply, wanted
+from toolcrib.hooks._middleware import (
+    GlobalHooks,
+    GlobalPostHookFunc,
+    GlobalPreHookFunc,
+    PerValue,
+    PostHookFunc,
+    PreHookFunc,
+    per_value,
+)
+from toolcrib.hooks._observers import Hook, HookMethod, HookRaised, HookRegistry, Observed, Observers, fire, hook
+from toolcrib.hooks._policies import DecisionHook, DescriptionHook, HookSet, Named, target_name
+
+__all__ = [
+    "AgentHook",
+    "ContextPoolHook",
+    "ContextQueueHook",
+    "DecisionHook",
+    "DescriptionHook",
+    "GlobalHooks",
+    "GlobalPostHookFunc",
+    "GlobalPreHookFunc",
+    "Hook",
+    "HookMethod",
+    "HookRaised",
+    "HookRegistry",
+    "HookSet",
+    "HookType",
+    "Named",
+    "Observed",
+    "Observers",
+    "PerValue",
+    "PostHookFunc",
+    "PreHookFunc",
+    "ToolHook",
+    "TurnHook",
+    "ambient",
+    "fire",
+    "hook",
+    "per_value",
+    "supply",
+    "target_name",
+    "wanted",
+]

@@ -1,0 +1,54 @@
+"""Middleware: functions around a tool of a toolset that may edit what goes in and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from toolcrib.schema import RunContext
+
+__all__ = [
+    "GlobalHooks",
+    "GlobalPostHookFunc",
+    "GlobalPreHookFunc",
+    "PerValue",
+    "PostHookFunc",
+    "PreHookFunc",
+    "per_value",
+]
+
+PreHookFunc: TypeAlias = Callable[
+    [RunContext[Any], dict[str, Any], dict[str, Any]], Awaitable[dict[str, Any]] | dict[str, Any]
+]
+PostHookFunc: TypeAlias = Callable[[RunContext[Any], Any, dict[str, Any]], Any]
+GlobalPreHookFunc: TypeAlias = Callable[
+    [RunContext[Any], str, dict[str, Any], dict[str, Any]], Awaitable[dict[str, Any]] | dict[str, Any]
+]
+GlobalPostHookFunc: TypeAlias = Callable[[RunContext[Any], str, Any, dict[str, Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PerValue:
+    """A post hook that is given each value of a streaming tool as it comes, instead of the list at the end."""
+
+    fn: PostHookFunc
+
+
+def per_value(fn: PostHookFunc) -> PerValue:
+    """Mark a post hook to be given each value of a streaming tool as it comes."""
+    return PerValue(fn)
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalHooks:
+    """The middleware of every tool of a toolset; each slot takes one function or several, which run in order.
+
+    Attributes:
+        pre: `(ctx, tool_name, args, metadata) -> args`, before the tool's own pre hooks.
+        post: `(ctx, tool_name, result, metadata) -> result`, after the tool's own post hooks; the result may be the
+            tool's exception.
+    """
+
+    pre: GlobalPreHookFunc | tuple[GlobalPreHookFunc, ...] | list[GlobalPreHookFunc] | None = None
+    post: GlobalPostHookFunc | tuple[GlobalPostHookFunc, ...] | list[GlobalPostHookFunc] | None = None

@@ -1,0 +1,261 @@
+"""Observers: async functions that are told what happens, and change nothing.
+
+One `Hook` wraps one function; `Observers` is the table of one object, built when hooks change and never per call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from inspect import iscoroutinefunction
+from typing import Any, Generic, ParamSpec, TypeAlias, cast, overload
+from weakref import WeakKeyDictionary
+
+from toolcrib.errors import MissingProvided, UnregisteredHookError
+from toolcrib.hooks._events import HookType
+from toolcrib.hooks._inject import ambient, supply, wanted
+from toolcrib.registry import Registry
+from toolcrib.schema import RunContext, ToolSpec
+
+__all__ = ["Hook", "HookMethod", "HookRaised", "HookRegistry", "Observed", "Observers", "fire", "hook"]
+
+P = ParamSpec("P")
+AsyncHook: TypeAlias = Callable[P, Awaitable[None]]
+_NOTHING: Mapping[str, Any] = {}
+
+
+class HookRaised(Exception):
+    """Carries an observer's exception `error` past the code that watches the tool's own; callers unwrap it."""
+
+    def __init__(self, hook: str, error: Exception) -> None:
+        super().__init__(hook, error)
+        self.hook, self.error = hook, error
+
+
+class Hook(Generic[P]):
+    """An observer: an async function, the moments it is for, and the tags that narrow them.
+
+    Arguments the function does not declare are left out, so a hook names only what it needs.
+    """
+
+    __slots__ = ("_locks", "_spec", "fixed", "fn", "locked", "name", "tags", "types")
+
+    def __init__(
+        self,
+        fn: AsyncHook[P],
+        types: Iterable[HookType],
+        *,
+        tags: Iterable[str] | None = None,
+        lock: bool = False,
+        fixed: Mapping[str, Any] | None = None,
+    ) -> None:
+        name = getattr(fn, "__name__", type(fn).__name__)
+        if not iscoroutinefunction(fn) and not iscoroutinefunction(getattr(fn, "__call__", None)):  # noqa: B004 -- asks for the kind, not whether
+            raise TypeError(f"the hook `{name}` must be an async function; write `async def {name}(...)`")
+        self.name, self.fn, self.types = name, fn, frozenset(types)
+        self.tags = frozenset(tags) if tags is not None else None
+        self.fixed = dict(fixed or {})
+        self._spec = ToolSpec.from_function(fn, name=name, fixed=frozenset(self.fixed))
+        unknown = [key for key in self.fixed if not self._spec.accepts(key)]
+        if unknown:
+            raise TypeError(
+                f"the hook `{name}` does not accept the fixed argument `{unknown[0]}`; remove it or declare it"
+            )
+        self.locked = lock
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] | None = (
+            WeakKeyDictionary() if lock else None
+        )
+
+    @property
+    def lock(self) -> asyncio.Lock | None:
+        """The lock that serializes this hook in the running event loop, if it has one."""
+        if self._locks is None:
+            return None
+        loop = asyncio.get_running_loop()
+        lock = self._locks.get(loop)
+        if lock is None:
+            lock = self._locks[loop] = asyncio.Lock()
+        return lock
+
+    def admits(self, tags: frozenset[str]) -> bool:
+        """Return whether an object with these tags is one the hook is for: no tags of its own, or one in common."""
+        return self.tags is None or not self.tags.isdisjoint(tags)
+
+    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
+        """Call the hook as it is called when its moment comes: extras left out, fixed arguments merged."""
+        await self.tell(args, kwargs)
+
+    async def tell(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], ctx: RunContext[Any] | None = None) -> None:
+        """Call the function with what it declares of `args`, `kwargs` and what the run supplies.
+
+        Raises:
+            MissingProvided: It declares something that the run does not supply.
+        """
+        values, _ = self._spec.bind_host(args, kwargs)
+        for key, value in self.fixed.items():
+            values.setdefault(key, value)
+        injected = self._spec.injected
+        if injected and (lacking := supply(injected, values, ctx if ctx is not None else ambient.get())):
+            raise MissingProvided(self.name, lacking, wanted(injected[lacking]))
+        positional, keywords = self._spec.split(values)
+        lock = self.lock
+        if lock is None:
+            await self.fn(*positional, **keywords)  # pyright: ignore[reportCallIssue] -- bound against the function's own signature
+            return
+        async with lock:
+            await self.fn(*positional, **keywords)  # pyright: ignore[reportCallIssue] -- bound against the function's own signature
+
+    def __repr__(self) -> str:
+        return f"<Hook {self.name} for {', '.join(sorted(self.types))}>"
+
+
+HookRegistry: Registry[Hook[Any]] = Registry(UnregisteredHookError)
+
+
+def hook(
+    *types: HookType | Iterable[HookType],
+    tags: Iterable[str] | None = None,
+    lock: bool = False,
+    replace: bool = False,
+    **fixed: Any,
+) -> Callable[[AsyncHook[P]], Hook[P]]:
+    """Register an async function for one or several moments, of every object or of those with one of `tags`.
+
+    Args:
+        types: The moments, each a member of a hook enum; a list of them is taken too.
+        tags: Narrow it to objects that have at least one of these tags.
+        lock: Run the hook one call at a time.
+        replace: Take the place of a hook of the same name.
+        fixed: Arguments that every call of the hook gets.
+
+    Raises:
+        TypeError: The function is not async, or does not accept a fixed argument.
+        ValueError: A hook of that name is registered already.
+    """
+    moments = tuple(_flatten(types))
+    if not moments:
+        raise TypeError("name at least one moment, as in `@hook(ToolHook.AFTER_INVOKE)`")
+
+    def register(fn: AsyncHook[P]) -> Hook[P]:
+        made = Hook(fn, moments, tags=tags, lock=lock, fixed=fixed)
+        return cast("Hook[P]", HookRegistry.register(made.name, made, replace=replace))
+
+    return register
+
+
+def _flatten(types: Iterable[HookType | Iterable[HookType]]) -> Iterable[HookType]:
+    for item in types:
+        if isinstance(item, str):
+            yield item
+        else:
+            yield from item
+
+
+class Observers:
+    """The observers of one object: its own, then the global ones that its tags admit."""
+
+    __slots__ = ("_own", "_table", "_version", "tags")
+
+    def __init__(self, tags: frozenset[str] = frozenset()) -> None:
+        self._own: tuple[tuple[HookType, Hook[Any]], ...] = ()
+        self._table: dict[HookType, tuple[Hook[Any], ...]] = {}
+        self._version = -1
+        self.tags = tags
+
+    def add(self, event: HookType, observer: Hook[Any]) -> None:
+        """Tell `observer` of `event` on this object."""
+        self._own = (*self._own, (event, observer))
+        self._version = -1
+
+    @property
+    def own(self) -> tuple[Hook[Any], ...]:
+        """The hooks attached to this object itself, each once, in order."""
+        return tuple(dict.fromkeys(observer for _, observer in self._own))
+
+    def adopt(self, other: Observers) -> None:
+        """Add the other object's own hooks to this one's."""
+        self._own = (*self._own, *other._own)
+        self._version = -1
+
+    def table(self) -> dict[HookType, tuple[Hook[Any], ...]]:
+        """Return the hooks by moment; empty when nobody watches. Rebuilt only when a hook was added or removed."""
+        if self._version != HookRegistry.version:
+            self._table = self._build()
+            self._version = HookRegistry.version
+        return self._table
+
+    def _build(self) -> dict[HookType, tuple[Hook[Any], ...]]:
+        found: dict[HookType, dict[Any, Hook[Any]]] = {}  # by function, so that one attached twice is told once
+        for event, observer in self._own:
+            found.setdefault(event, {}).setdefault(observer.fn, observer)
+        for observer in HookRegistry:
+            if observer.admits(self.tags):
+                for event in observer.types:
+                    found.setdefault(event, {}).setdefault(observer.fn, observer)
+        return {event: tuple(hooks.values()) for event, hooks in found.items()}
+
+
+async def fire(
+    hooks: tuple[Hook[Any], ...],
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] = _NOTHING,
+    ctx: RunContext[Any] | None = None,
+) -> None:
+    """Tell `hooks` in order; an exception comes out as `HookRaised`, so that it is not taken for the tool's."""
+    for observer in hooks:
+        try:
+            await observer.tell(args, kwargs, ctx)
+        except Exception as error:  # an observer is the user's code: its error belongs to the host
+            raise HookRaised(observer.name, error) from error
+
+
+class Observed:
+    """An object that can be watched; subclasses name their moments with `HookMethod`."""
+
+    __slots__ = ()
+
+    @property
+    def observers(self) -> Observers:
+        """The table of this object's observers."""
+        raise NotImplementedError
+
+
+class HookMethod:
+    """Makes `@thing.before_x` attach a hook for one moment; used bare or with `lock=` and fixed arguments."""
+
+    __slots__ = ("event",)
+
+    def __init__(self, event: HookType) -> None:
+        self.event = event
+
+    @overload
+    def __get__(self, thing: None, owner: type) -> HookMethod: ...
+    @overload
+    def __get__(self, thing: Observed, owner: type) -> Attach: ...
+    def __get__(self, thing: Observed | None, owner: type) -> HookMethod | Attach:
+        return self if thing is None else Attach(thing, self.event)
+
+
+class Attach:
+    """What `thing.before_x` is: a decorator that attaches a hook to that thing."""
+
+    __slots__ = ("_event", "_thing")
+
+    def __init__(self, thing: Observed, event: HookType) -> None:
+        self._thing, self._event = thing, event
+
+    @overload
+    def __call__(self, fn: Hook[P] | AsyncHook[P], /) -> Hook[P]: ...
+    @overload
+    def __call__(self, *, lock: bool = False, **fixed: Any) -> Callable[[Hook[P] | AsyncHook[P]], Hook[P]]: ...
+    def __call__(self, fn: Any = None, /, *, lock: bool = False, **fixed: Any) -> Any:
+        def attach(target: Any) -> Hook[Any]:
+            made: Hook[Any] = (
+                cast("Hook[Any]", target)
+                if isinstance(target, Hook)
+                else Hook(target, (self._event,), lock=lock, fixed=fixed)
+            )
+            self._thing.observers.add(self._event, made)
+            return made
+
+        return attach if fn is None else attach(fn)

@@ -1,0 +1,196 @@
+"""HookSet: decisions before a tool runs, and descriptions computed when tools are offered."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from inspect import getmembers, iscoroutinefunction
+from typing import Any, Protocol, TypeAlias, TypeVar, overload, runtime_checkable
+
+from toolcrib.calls import CallMetadata, Decision
+from toolcrib.errors import closest
+
+__all__ = ["DecisionHook", "DescriptionHook", "HookSet", "Named", "target_name"]
+
+DecisionHook: TypeAlias = Callable[[CallMetadata, Any], Awaitable[Decision]]
+DescriptionHook: TypeAlias = Callable[[Any], Awaitable[str | None]]
+D = TypeVar("D", bound=Callable[..., Awaitable[Any]])
+Policy = TypeVar("Policy")
+
+_DECISION_SUFFIX = "_hook"
+_DESCRIPTION_SUFFIX = "_description_hook"
+
+
+@runtime_checkable
+class Named(Protocol):
+    """Anything with a tool's name: a tool, a selector, an entry."""
+
+    @property
+    def name(self) -> str:
+        """The name that models call it by."""
+        ...
+
+
+def target_name(target: object) -> str:
+    """Return the tool name that `target` stands for: a name, a tool, a selector, or a declared input model.
+
+    Raises:
+        TypeError: It stands for no tool.
+    """
+    if isinstance(target, str):
+        return target
+    declared: object = getattr(target, "__toolcrib_tool__", target)
+    if isinstance(declared, Named) and isinstance(declared.name, str):
+        return declared.name
+    raise TypeError(f"{target!r} does not stand for a tool; give its name, the tool, or its selector")
+
+
+class HookSet:
+    """Decision and description hooks, by tool; decisions run in the order they were registered.
+
+    Args:
+        tools: The names hooks may be registered for (a toolset gives them by iteration). With it, a name that does
+            not exist is an error at registration; without it, when the set is put on a toolset.
+    """
+
+    __slots__ = ("_decisions", "_descriptions", "_known", "version")
+
+    def __init__(self, tools: Iterable[object] | None = None) -> None:
+        self._known = None if tools is None else frozenset(target_name(t) for t in tools)
+        self._decisions: list[tuple[str | None, DecisionHook]] = []
+        self._descriptions: dict[str, DescriptionHook] = {}
+        self.version = 0
+
+    # --- registering
+
+    def on(self, target: object) -> HookSlot:
+        """Return the slot of one tool: a decorator for its decision hook, with `.description` for the other kind."""
+        name = target_name(target)
+        self._require(name)
+        return HookSlot(self, name)
+
+    @overload
+    def register(self, policy: D) -> D: ...
+    @overload
+    def register(self, policy: Policy) -> Policy: ...
+    def register(self, policy: Any) -> Any:
+        """Add a policy, and return it.
+
+        An async function decides for every tool. Any other object is read for methods `<tool>_hook` and
+        `<tool>_description_hook`.
+
+        Raises:
+            ValueError: A method names no tool, or the object has no hook at all; the right names are listed.
+        """
+        if iscoroutinefunction(policy):
+            self._add(None, policy)
+            return policy
+        found = 0
+        for name, method in getmembers(policy, iscoroutinefunction):
+            if name.startswith("_") or not name.endswith(_DECISION_SUFFIX):
+                continue
+            found += 1
+            if name.endswith(_DESCRIPTION_SUFFIX):
+                tool = name.removesuffix(_DESCRIPTION_SUFFIX)
+                self._require(tool, name)
+                self._describe(tool, method)
+            else:
+                tool = name.removesuffix(_DECISION_SUFFIX)
+                self._require(tool, name)
+                self._add(tool, method)
+        if not found:
+            raise ValueError(
+                f"{type(policy).__name__} has no async method named `<tool>_hook` or `<tool>_description_hook`"
+            )
+        return policy
+
+    def with_hooks(self, policy: object) -> HookSet:
+        """Return a copy that has `policy` too."""
+        copy = self.copy()
+        copy.register(policy)
+        return copy
+
+    def extend(self, other: HookSet) -> None:
+        """Add the other set's hooks after this one's; its descriptions win."""
+        for name, decision in other._decisions:
+            if name is not None:
+                self._require(name)
+            self._add(name, decision)
+        for name, description in other._descriptions.items():
+            self._require(name)
+            self._describe(name, description)
+
+    def with_extended(self, other: HookSet) -> HookSet:
+        """Return a copy that has the other set's hooks too."""
+        copy = self.copy()
+        copy.extend(other)
+        return copy
+
+    def copy(self) -> HookSet:
+        """Return a set with the same hooks."""
+        made = HookSet(self._known)
+        made._decisions = list(self._decisions)
+        made._descriptions = dict(self._descriptions)
+        return made
+
+    # --- asking
+
+    def decisions_for(self, name: str) -> list[DecisionHook]:
+        """Return the decision hooks of a tool, in the order of registration."""
+        return [decision for target, decision in self._decisions if target is None or target == name]
+
+    def description_for(self, name: str) -> DescriptionHook | None:
+        """Return the description hook of a tool, if it has one."""
+        return self._descriptions.get(name)
+
+    def check(self, names: Iterable[str]) -> None:
+        """Raise ValueError when a hook is registered for none of `names`."""
+        known = frozenset(names)
+        for target in [*(t for t, _ in self._decisions if t is not None), *self._descriptions]:
+            if target not in known:
+                raise ValueError(
+                    f"a hook is registered for `{target}`, and there is no such tool. {closest(target, known)}"
+                )
+
+    # --- inside
+
+    def _add(self, name: str | None, decision: DecisionHook) -> None:
+        self._decisions.append((name, decision))
+        self.version += 1
+
+    def _describe(self, name: str, description: DescriptionHook) -> None:
+        self._descriptions[name] = description
+        self.version += 1
+
+    def _require(self, name: str, method: str | None = None) -> None:
+        if self._known is None or name in self._known:
+            return
+        given = f"the method `{method}` is for" if method else "a hook is registered for"
+        right = ", ".join(f"`{n}_hook`" for n in sorted(self._known))
+        raise ValueError(
+            f"{given} `{name}`, and there is no such tool. {closest(name, self._known)} Methods may be {right}."
+        )
+
+
+class HookSlot:
+    """Where one tool's hooks go: call it with a decision hook, or `.description` with a description hook."""
+
+    __slots__ = ("_hooks", "_name")
+
+    def __init__(self, hooks: HookSet, name: str) -> None:
+        self._hooks, self._name = hooks, name
+
+    def __call__(self, decision: D) -> D:
+        """Register a decision hook and return it; raises TypeError for a function that is not async."""
+        self._hooks._add(self._name, _async(decision))  # pyright: ignore[reportPrivateUsage] -- the set's own slot
+        return decision
+
+    def description(self, description: D) -> D:
+        """Register the description hook and return it; the last one registered counts."""
+        self._hooks._describe(self._name, _async(description))  # pyright: ignore[reportPrivateUsage] -- the set's own slot
+        return description
+
+
+def _async(fn: Any) -> Any:
+    if not iscoroutinefunction(fn):
+        raise TypeError(f"the hook `{getattr(fn, '__name__', fn)}` must be an async function")
+    return fn

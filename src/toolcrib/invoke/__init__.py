@@ -1,0 +1,25 @@
+"""The counter: Pipeline, the only code that runs a tool for a model, with the run it belongs to and where it is recorded.
+
+Every door calls it; a gate, a retry or a hook anywhere else would be a second counter.
+"""
+
+from toolcrib.invoke._pipeline import Pipeline
+from toolcrib.invoke._plan import Executor, Performed, Prepared, RunnableTool
+from toolcrib.invoke._scope import CallLimits, RunScope
+from toolcrib.invoke._sinks import JsonLinesSink, ListSink, LogSink, Sink
+from toolcrib.invoke._sync import run_sync
+
+__all__ = [
+    "CallLimits",
+    "Executor",
+    "JsonLinesSink",
+    "ListSink",
+    "LogSink",
+    "Performed",
+    "Pipeline",
+    "Prepared",
+    "RunScope",
+    "RunnableTool",
+    "Sink",
+    "run_sync",
+]

@@ -1,0 +1,416 @@
+"""Pipeline: the one way a tool is run for a model.
+
+`prepare` asks every gate, `perform` runs the tool, `finish` lets post hooks at the result and closes the record; `run`
+and `stream` are made of them, and nothing else does the work of one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
+from functools import partial
+from typing import Any
+
+from toolcrib.calls import (
+    Completed,
+    DecisionNote,
+    Denial,
+    Failed,
+    Grant,
+    Outcome,
+    Rejected,
+    Suspended,
+    ToolCall,
+    Yielded,
+)
+from toolcrib.errors import (
+    ApprovalError,
+    ApprovalRequired,
+    HookError,
+    InvalidArguments,
+    NotAvailable,
+    NotCallable,
+    SchemaError,
+    UnknownTool,
+)
+from toolcrib.hooks import HookRaised, HookSet
+from toolcrib.invoke._approve import ask, reasons_for, shown_arguments, shown_request
+from toolcrib.invoke._failures import failure
+from toolcrib.invoke._gates import apply_post, apply_post_value, available, decide_and_edit
+from toolcrib.invoke._plan import Executor, Performed, Plan, Prepared, RunnableTool
+from toolcrib.invoke._scope import RunScope
+from toolcrib.invoke._sinks import LogSink, Sink, calls_log
+from toolcrib.invoke._trace import Trace
+from toolcrib.schema import RunContext
+from toolcrib.toolsets import Toolset, ToolsetLike
+
+__all__ = ["Pipeline"]
+
+_LOG_SINK = LogSink()
+
+
+class Pipeline:
+    """Runs the tools of a toolset for whoever asks over a door.
+
+    Args:
+        tools: A toolset, a toolset class, or a sequence of tools.
+        hooks: Decision hooks that are asked before the toolset's own.
+        sinks: Where the events of every call go; the logger `toolcrib.calls` gets them in any case.
+        executor: Wraps each execution.
+    """
+
+    def __init__(
+        self,
+        tools: ToolsetLike,
+        *,
+        hooks: HookSet | None = None,
+        sinks: Iterable[Sink] = (),
+        executor: Executor | None = None,
+    ) -> None:
+        self.toolset = Toolset.of(tools)
+        self._sinks = tuple(sinks)
+        if hooks is not None:
+            hooks.check(self.toolset.entries)
+        self._plans = {name: Plan(entry, hooks, executor) for name, entry in self.toolset.entries.items()}
+
+    # --- the whole way
+
+    async def run(
+        self, call: ToolCall | Suspended, scope: RunScope | None = None, *, grant: Grant | Denial | None = None
+    ) -> Outcome:
+        """Take a call from its arguments to its outcome.
+
+        Args:
+            call: A new call, or a suspended one, whose hooks are not run again.
+            scope: The run it belongs to; one of its own when None.
+            grant: The answer to the approval request of this call, if it is known.
+
+        Raises:
+            Exception: What an observer raised, unless the scope has it fail the call.
+        """
+        scope = RunScope() if scope is None else scope
+        prepared = await self.prepare(call, scope, grant)
+        if not isinstance(prepared, Prepared):
+            return prepared
+        try:
+            performed = await self.perform(prepared, scope)
+            return await self.finish(performed, scope) if isinstance(performed, Performed) else performed
+        except HookRaised as raised:
+            return self._observer_failed(prepared, scope, raised)
+        finally:
+            if prepared.trace is not None:
+                prepared.trace.cancelled()  # does nothing when the record was made
+
+    async def stream(
+        self, call: ToolCall | Suspended, scope: RunScope | None = None, *, grant: Grant | Denial | None = None
+    ) -> AsyncGenerator[Yielded | Outcome, None]:
+        """Yield each value of a streaming tool as it comes, as `Yielded`, and at the end the outcome.
+
+        Where post hooks need the whole result, the values come after them. Closing the iterator early stops the tool.
+        """
+        scope = RunScope() if scope is None else scope
+        prepared = await self.prepare(call, scope, grant)
+        if not isinstance(prepared, Prepared):
+            yield prepared
+            return
+        plan = prepared.plan
+        try:
+            if plan.streaming and not plan.held and not plan.runners and plan.executor is None:
+                performed = Performed(prepared, [])
+                async with aclosing(self._live(performed, scope)) as values:
+                    async for value in values:
+                        yield Yielded(value)
+                late = await self._asked_late(performed, scope)
+                yield late if late is not None else await self.finish(performed, scope)
+                return
+            made = await self.perform(prepared, scope)
+            outcome = await self.finish(made, scope) if isinstance(made, Performed) else made
+            if plan.streaming and isinstance(outcome, Completed):
+                for value in outcome.value if isinstance(outcome.value, list) else [outcome.value]:  # pyright: ignore[reportUnknownVariableType] -- anything a hook made of it
+                    yield Yielded(value)
+            yield outcome
+        except HookRaised as raised:
+            yield self._observer_failed(prepared, scope, raised)
+        finally:
+            if prepared.trace is not None:
+                prepared.trace.cancelled()
+
+    # --- prepare: steps 1 to 5
+
+    async def prepare(
+        self, call: ToolCall | Suspended, scope: RunScope, grant: Grant | Denial | None = None
+    ) -> Prepared | Outcome:
+        """Take a call through every gate before the tool.
+
+        Returns:
+            What `perform` takes; or the outcome, when a gate ends the call.
+        """
+        if not isinstance(call, ToolCall):
+            return await self._resume(call, scope, grant)
+        plan = self._plans.get(call.name)
+        trace = self._trace(call, scope)
+        if plan is None:
+            return self._close(trace, self._unknown(call, scope))
+        refused = self._refusal(plan, call, scope)
+        prepared = Prepared(call, plan, {}, None, trace)
+        if refused is None:
+            refused = await self._read(prepared, scope)
+        if refused is None and plan.guarded:
+            refused = await decide_and_edit(prepared, scope)
+        if refused is None and (plan.approvals or prepared.asks or scope.deps is not None):
+            refused = await self._approve(prepared, scope, grant)
+        return prepared if refused is None else self._close(trace, refused)
+
+    async def _read(self, prepared: Prepared, scope: RunScope) -> Outcome | None:
+        plan, call = prepared.plan, prepared.call
+        if plan.wants_ctx or scope.deps is not None or scope.provide:
+            prepared.ctx = RunContext(
+                scope.deps, call.id, plan.name, scope.id, prepared.metadata, provided=scope.provide
+            )
+        if plan.availability:
+            refused = await available(prepared)
+            if refused is not None:
+                return refused
+        try:
+            prepared.arguments = plan.read(call)
+        except (InvalidArguments, SchemaError) as error:
+            return failure(plan, call.id, scope, error)
+        if prepared.trace is not None:
+            prepared.trace.received(shown_request(prepared))
+        return None
+
+    async def _approve(self, prepared: Prepared, scope: RunScope, given: Grant | Denial | None) -> Outcome | None:
+        reasons = await reasons_for(prepared, scope)
+        if isinstance(reasons, Failed):
+            return reasons
+        return await self._answered(prepared, scope, reasons, given) if reasons else None
+
+    async def _answered(
+        self, prepared: Prepared, scope: RunScope, reasons: list[str], given: Grant | Denial | None
+    ) -> Outcome | None:
+        answer = await ask(prepared, scope, reasons, given)
+        if not isinstance(answer, Grant):
+            return answer
+        if answer.override_args is not None:
+            refused = await self._override(prepared, scope, answer.override_args)
+            if refused is not None:
+                return refused
+        return await self._welcome(prepared, answer)
+
+    async def _override(self, prepared: Prepared, scope: RunScope, arguments: Mapping[str, Any]) -> Outcome | None:
+        """Take the arguments a person gave through steps 2 to 4: guards see them, and approval is not asked again."""
+        plan, call = prepared.plan, prepared.call
+        replaced = ToolCall(call.name, dict(arguments), call.id, call.origin)
+        prepared.call, prepared.asks, prepared.notes = replaced, [], []
+        try:
+            prepared.arguments = plan.read(replaced)
+        except (InvalidArguments, SchemaError) as error:
+            return failure(plan, call.id, scope, error)
+        return await decide_and_edit(prepared, scope) if plan.guarded else None
+
+    async def _welcome(self, prepared: Prepared, grant: Grant) -> Outcome | None:
+        prepared.approved = True
+        ctx, source = prepared.ctx, prepared.plan.tool.source
+        if ctx is None:
+            return None
+        ctx.approved, ctx.approver, ctx.user_input = True, grant.approver, grant.user_input
+        if source is None or grant.user_input is None:
+            return None
+        try:
+            made = source.process_user_input(ctx, grant.user_input)
+            ctx.user_input = await made if isinstance(made, Awaitable) else made
+        except Exception as error:  # the tool's own code, before it runs: the call fails and nothing was done
+            wrapped = HookError(prepared.plan.name, "method", "process_user_input", f"{type(error).__name__}: {error}")
+            return Failed(
+                prepared.plan.name, prepared.call.id, wrapped.code, str(wrapped), "HookError", exception=wrapped
+            )
+        return None
+
+    async def _resume(self, suspended: Suspended, scope: RunScope, given: Grant | Denial | None) -> Prepared | Outcome:
+        """Take up a suspended call: availability and step 5 again, nothing else."""
+        state = suspended.prepared
+        plan = self._plans.get(suspended.tool)
+        if plan is None or state is None:
+            return self._unknown(ToolCall(suspended.tool, {}, suspended.call_id), scope)
+        prepared = state if isinstance(state, Prepared) else self._restored(plan, state)
+        prepared.plan = plan
+        prepared.trace = trace = self._trace(prepared.call, scope)
+        call = prepared.call
+        if plan.wants_ctx or scope.deps is not None or scope.provide:
+            prepared.ctx = RunContext(
+                scope.deps, call.id, plan.name, scope.id, prepared.metadata, provided=scope.provide
+            )
+        if trace is not None:
+            trace.received(shown_request(prepared))
+        refused: Outcome | None = await available(prepared) if plan.availability else None
+        if refused is None and given is not None and given.call_id not in (None, call.id):
+            error = ApprovalError(plan.name, f"it answers the call {given.call_id}, and this is {call.id}")
+            refused = Failed(plan.name, call.id, error.code, str(error), "ApprovalError", exception=error)
+        if refused is None:
+            reasons = await reasons_for(prepared, scope)
+            reasons = reasons if isinstance(reasons, Failed) or reasons else [suspended.request.reason]
+            refused = reasons if isinstance(reasons, Failed) else await self._answered(prepared, scope, reasons, given)
+        return prepared if refused is None else self._close(trace, refused)
+
+    def _restored(self, plan: Plan, state: Any) -> Prepared:
+        data: Mapping[str, Any] = state if isinstance(state, Mapping) else state.to_dict()
+        call = ToolCall(data["name"], data["arguments"], data["id"], data["origin"])
+        prepared = Prepared(call, plan, plan.read(ToolCall(call.name, data["arguments"], call.id)))
+        prepared.metadata = dict(data["metadata"])
+        prepared.notes = [DecisionNote(**note) for note in data["decisions"]]
+        prepared.asks, prepared.ask_metadata = list(data["asks"]), dict(data["ask_metadata"])
+        return prepared
+
+    # --- perform: step 6
+
+    async def perform(self, prepared: Prepared, scope: RunScope) -> Performed | Outcome:
+        """Run the tool of a prepared call, once.
+
+        Returns:
+            What `finish` takes; or the outcome, when the tool itself asked for approval and did not get it.
+        """
+        plan = prepared.plan
+        if prepared.trace is not None:
+            prepared.trace.started(shown_arguments(prepared))
+        performed = Performed(prepared)
+        try:
+            if plan.direct and plan.body is not None and (scope.limits is None or scope.limits.concurrency is None):
+                performed.value = await plan.body.call(prepared.arguments, prepared.ctx, plan.timeout)
+            else:
+                async with scope.slot():
+                    performed.value = await self._execute(prepared)
+        except HookRaised:
+            raise
+        except Exception as error:  # the tool's own code: what it raised becomes the outcome
+            performed.error = error
+        late = await self._asked_late(performed, scope)
+        if late is None and isinstance(performed.error, ApprovalRequired):  # granted meanwhile; it did nothing before
+            return await self.perform(prepared, scope)
+        return performed if late is None else late
+
+    async def _execute(self, prepared: Prepared) -> Any:
+        plan = prepared.plan
+        run: Callable[..., Awaitable[Any]] = partial(self._body_of, prepared)
+        for runner in reversed(plan.runners):
+            run = partial(self._through, runner, plan, run)
+        ctx = prepared.ctx
+        if plan.executor is not None:
+            return await plan.executor.execute(prepared, partial(run, prepared.arguments, ctx))
+        return await run(prepared.arguments, ctx)
+
+    async def _through(self, runner: Any, plan: Plan, inner: Any, arguments: dict[str, Any], ctx: Any) -> Any:
+        return await runner(arguments, ctx, RunnableTool(plan.name, plan.entry, inner))
+
+    async def _body_of(self, prepared: Prepared, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
+        plan = prepared.plan
+        if plan.body is None:
+            raise NotCallable(plan.name)
+        if not plan.streaming:
+            return await plan.body.call(arguments, ctx, plan.timeout)
+        values: list[Any] = []
+        async with aclosing(self._values(prepared, arguments, ctx)) as stream:
+            async for value in stream:
+                values.append(value)
+        return values
+
+    async def _values(
+        self, prepared: Prepared, arguments: dict[str, Any], ctx: RunContext[Any] | None
+    ) -> AsyncGenerator[Any, None]:
+        plan = prepared.plan
+        if plan.body is None:
+            raise NotCallable(plan.name)
+        async with aclosing(plan.body.iterate(arguments, ctx, plan.timeout)) as values:
+            async for value in values:
+                made = await apply_post_value(prepared, value) if plan.each else value
+                if prepared.trace is not None:
+                    prepared.trace.yielded(made)
+                yield made
+
+    async def _live(self, performed: Performed, scope: RunScope) -> AsyncGenerator[Any, None]:
+        """Yield a stream's values as they come, and keep them, or the exception, in `performed`."""
+        prepared = performed.prepared
+        if prepared.trace is not None:
+            prepared.trace.started(shown_arguments(prepared))
+        kept: list[Any] = performed.value
+        try:
+            async with scope.slot(), aclosing(self._values(prepared, prepared.arguments, prepared.ctx)) as values:
+                async for value in values:
+                    kept.append(value)
+                    yield value
+        except HookRaised:
+            raise
+        except Exception as error:  # the tool's own code: what it raised becomes the outcome
+            performed.error = error
+
+    async def _asked_late(self, performed: Performed, scope: RunScope) -> Outcome | None:
+        """Answer a tool that asked for approval itself; None when it did not ask, or was granted it."""
+        error, prepared = performed.error, performed.prepared
+        if not isinstance(error, ApprovalRequired):
+            return None
+        if prepared.approved:
+            again = ApprovalError(
+                prepared.plan.name, "it asked for approval again after it was approved; check `ctx.approved` first"
+            )
+            return self._close(prepared.trace, failure(prepared.plan, prepared.call.id, scope, again))
+        prepared.asks.append("the tool asks for it")
+        prepared.ask_metadata.update(error.metadata)
+        refused = await self._answered(prepared, scope, list(prepared.asks), None)
+        return None if refused is None else self._close(prepared.trace, refused)
+
+    # --- finish: steps 7 and 8
+
+    async def finish(self, performed: Performed, scope: RunScope) -> Outcome:
+        """Let the post hooks at the result or the exception, and close the call's record."""
+        prepared = performed.prepared
+        plan, call = prepared.plan, prepared.call
+        outcome: Outcome | None = await apply_post(performed, scope) if plan.held else None
+        if outcome is None:
+            if performed.error is None:
+                outcome = Completed(plan.name, call.id, performed.value, max_result=plan.max_result)
+                if scope.must_call:
+                    scope.completed.add(plan.name)
+            else:
+                outcome = failure(plan, call.id, scope, performed.error)
+        return outcome if prepared.trace is None else self._close(prepared.trace, outcome)
+
+    # --- inside
+
+    def _trace(self, call: ToolCall, scope: RunScope) -> Trace | None:
+        logs = calls_log.isEnabledFor(logging.INFO)
+        if not logs and not self._sinks and not scope.sinks:
+            return None
+        sinks = (*self._sinks, *scope.sinks)
+        return Trace(call, scope, (*sinks, _LOG_SINK) if logs else sinks)
+
+    def _close(self, trace: Trace | None, outcome: Outcome) -> Outcome:
+        if trace is not None:
+            trace.ended(outcome)
+        return outcome
+
+    def _unknown(self, call: ToolCall, scope: RunScope) -> Failed:
+        offered = tuple(name for name, plan in self._plans.items() if _offered(plan, scope))
+        error = UnknownTool(call.name, offered)
+        return Failed(call.name, call.id, error.code, str(error), "UnknownTool", exception=error)
+
+    def _refusal(self, plan: Plan, call: ToolCall, scope: RunScope) -> Outcome | None:
+        if not _offered(plan, scope):
+            error = NotAvailable(plan.name, "it was not offered in this run")
+            return Failed(plan.name, call.id, error.code, str(error), "NotAvailable", exception=error)
+        if scope.limits is None:
+            return None
+        spent = scope.admit(plan.name)
+        return None if spent is None else Rejected(plan.name, call.id, str(spent), "limit")
+
+    def _observer_failed(self, prepared: Prepared, scope: RunScope, raised: HookRaised) -> Failed:
+        name, call_id = prepared.plan.name, prepared.call.id
+        error = HookError(name, "observer", raised.hook, f"{type(raised.error).__name__}: {raised.error}")
+        outcome = Failed(name, call_id, error.code, str(error), "HookError", exception=raised.error)
+        self._close(prepared.trace, outcome)
+        if scope.hook_errors == "raise":
+            raise raised.error from None
+        return outcome
+
+
+def _offered(plan: Plan, scope: RunScope) -> bool:
+    return not plan.off if scope.available is None else plan.name in scope.available

@@ -1,0 +1,143 @@
+"""What is known of a tool before any call: built once per tool and pipeline, read on every call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from toolcrib.calls import DecisionNote, ToolCall
+from toolcrib.errors import SchemaError
+from toolcrib.hooks import DecisionHook, HookSet
+from toolcrib.invoke._trace import Trace
+from toolcrib.schema import RunContext
+from toolcrib.toolsets import ToolEntry
+
+__all__ = ["Executor", "Performed", "Plan", "Prepared", "RunnableTool"]
+
+
+class Executor(Protocol):
+    """Wraps the execution of a tool, and nothing else: the seam for durable engines."""
+
+    async def execute(self, prepared: Prepared, run: Callable[[], Awaitable[Any]]) -> Any:
+        """Return what `run()` returns; run it again only when the tool is idempotent and nothing was yielded."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunnableTool:
+    """What an overridden `_call_tool_func` is given: the tool, and how to go on."""
+
+    name: str
+    entry: ToolEntry
+    call_func: Callable[[dict[str, Any], RunContext[Any]], Awaitable[Any]]
+
+
+class Plan:
+    """The gates of one tool in one pipeline, flattened.
+
+    Attributes:
+        guarded: Whether decision hooks or pre hooks have to run.
+        held: Post hooks that need the whole result, so that a stream's values wait for them.
+        each: Post hooks that see each value of a stream.
+        direct: Whether executing is nothing but the tool's body.
+    """
+
+    __slots__ = (
+        "approvals", "availability", "body", "direct", "each", "entry", "executor", "guarded", "held", "hook_sets", "max_result",
+        "max_retries", "name", "off", "pre", "runners", "spec", "streaming", "timeout", "tool", "wants_ctx",
+    )  # fmt: skip
+
+    def __init__(self, entry: ToolEntry, hooks: HookSet | None, executor: Executor | None) -> None:
+        tool = entry.tool
+        self.entry, self.tool, self.spec, self.name, self.off = entry, tool, tool.spec, entry.name, entry.off
+        self.body = tool.body if tool.fn is not None else None
+        self.streaming = tool.is_streaming
+        self.timeout, self.max_retries, self.max_result = entry.timeout, entry.max_retries, tool.options.max_result
+        self.pre, self.approvals, self.availability = entry.pre, entry.approvals, entry.availability
+        self.held = tuple(step for step in entry.post if not (step.per_value and self.streaming))
+        self.each = tuple(step for step in entry.post if step.per_value and self.streaming)
+        self.hook_sets = ((hooks, entry.name), *entry.hook_sets) if hooks is not None else entry.hook_sets
+        self.runners, self.executor = entry.runners, executor
+        self.guarded = bool(self.hook_sets or self.pre)
+        self.direct = not self.streaming and not self.runners and executor is None and self.body is not None
+        self.wants_ctx = bool(
+            self.guarded or entry.post or self.approvals or self.availability or self.runners or self._injects()
+        )
+
+    def _injects(self) -> bool:
+        try:
+            return bool(self.spec.injected)
+        except SchemaError:  # told where the arguments are read, with the parameter's name
+            return True
+
+    def decisions(self) -> list[DecisionHook]:
+        """Return the decision hooks, in order; asked anew, because a hook may be registered at any time."""
+        return [decision for hooks, name in self.hook_sets for decision in hooks.decisions_for(name)]
+
+    def read(self, call: ToolCall) -> dict[str, Any]:
+        """Return the call's arguments as Python values by parameter name.
+
+        Raises:
+            InvalidArguments: They do not fit.
+            SchemaError: The tool has no schema to check a model's arguments against.
+        """
+        raw = call.arguments
+        if call.origin == "host":
+            return self.tool.bind((), raw if isinstance(raw, Mapping) else self.spec.validate_json(raw).__dict__)
+        spec = self.spec
+        model = spec.validate_python(raw) if isinstance(raw, Mapping) else spec.validate_json(raw)
+        return spec.arguments(model)
+
+    def reread(self, arguments: Mapping[str, Any], call: ToolCall) -> dict[str, Any]:
+        """Return edited arguments, validated again; for a host's only the names are."""
+        if call.origin == "host":
+            return self.tool.bind((), arguments)
+        return self.spec.arguments(self.spec.validate_python(arguments))
+
+
+@dataclass(slots=True)  # not frozen: it is filled in step by step, on the hot path
+class Prepared:
+    """A call that passed every gate before the tool: only `perform` and `finish` are left.
+
+    Attributes:
+        arguments: The final arguments; nothing edits them any more.
+        metadata: The dict that this call's middleware shares.
+        notes: What the decision hooks said.
+        asks: Why a person has to be asked.
+        approved: Whether somebody said yes to it.
+    """
+
+    call: ToolCall
+    plan: Plan
+    arguments: dict[str, Any]
+    ctx: RunContext[Any] | None = None
+    trace: Trace | None = None
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    notes: list[DecisionNote] = field(default_factory=list[DecisionNote])
+    asks: list[str] = field(default_factory=list[str])
+    ask_metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    approved: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a resumed call needs, as JSON shapes; the arguments are the real ones."""
+        spec = self.plan.spec
+        return {
+            "name": self.call.name,
+            "id": self.call.id,
+            "origin": self.call.origin,
+            "arguments": spec.dump(self.arguments, redact=False),
+            "metadata": self.metadata,
+            "decisions": [note.to_dict() for note in self.notes],
+            "asks": list(self.asks),
+            "ask_metadata": self.ask_metadata,
+        }
+
+
+@dataclass(slots=True)  # not frozen: made on every call
+class Performed:
+    """A call whose tool ran: its value, or its exception."""
+
+    prepared: Prepared
+    value: Any = None
+    error: Exception | None = None

@@ -1,0 +1,124 @@
+"""RunScope: what a door opens for one run, and what is counted in it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from uuid import uuid4
+
+from toolcrib.approvals import AgentContext, ApprovalStore, Approver
+from toolcrib.errors import LimitReached
+from toolcrib.invoke._sinks import Sink
+
+__all__ = ["CallLimits", "RunScope"]
+
+_ids = itertools.count(1)
+_prefix = uuid4().hex[:8]
+
+
+def _new_id() -> str:
+    return f"run_{_prefix}{next(_ids):x}"
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """The budget of a run; None is no limit.
+
+    Attributes:
+        total: Calls in the run.
+        per_tool: Calls of one tool: a number for each of them, or numbers by name.
+        concurrency: Executions at a time.
+    """
+
+    total: int | None = None
+    per_tool: int | Mapping[str, int] | None = None
+    concurrency: int | None = None
+
+    def of(self, tool: str) -> int | None:
+        """Return how often one tool may be called."""
+        return self.per_tool.get(tool) if isinstance(self.per_tool, Mapping) else self.per_tool
+
+
+@dataclass(slots=True)
+class RunScope:
+    """One run: an agent's, a session's, a program's. Opened by a door, checked by the pipeline.
+
+    Attributes:
+        id: Names the run in records.
+        deps: What the host gives its tools, as `ctx.deps`.
+        limits: The run's budget.
+        approver: Somebody who is asked at once when a call needs approval; None suspends it.
+        approvals: Where answers are looked up and requests kept.
+        principal: On whose behalf the calls are made.
+        provide: Values for `Injectable` and `Injected` parameters, by type or name.
+        sinks: Where this run's events go, besides the pipeline's own.
+        door: Which way the calls come, for the record.
+        hook_errors: What an observer's exception does: `raise` it to the host, or `fail` the call, for a door that
+            answers over a protocol.
+        available: The names that may be called; None for all that are not off.
+        must_call: Tools that have to complete before the run is finished.
+    """
+
+    id: str = field(default_factory=_new_id)
+    deps: Any = None
+    limits: CallLimits | None = None
+    approver: Approver | None = None
+    approvals: ApprovalStore | None = None
+    principal: str | None = None
+    provide: Mapping[Any, Any] = field(default_factory=dict[Any, Any])
+    sinks: tuple[Sink, ...] = ()
+    door: str = "pipeline"
+    hook_errors: Literal["raise", "fail"] = "raise"
+    available: frozenset[str] | None = None
+    must_call: tuple[str, ...] = ()
+    retries: dict[str, int] = field(default_factory=dict[str, int])
+    calls: dict[str, int] = field(default_factory=dict[str, int])
+    completed: set[str] = field(default_factory=set[str])
+    used_grants: set[str] = field(default_factory=set[str])
+    _slots: asyncio.Semaphore | None = None
+
+    def admit(self, tool: str) -> LimitReached | None:
+        """Count one call of `tool`; return the limit that forbids it, if one does."""
+        limits = self.limits
+        if limits is not None:
+            total = sum(self.calls.values())
+            if limits.total is not None and total >= limits.total:
+                return LimitReached(tool, "in total", limits.total)
+            most = limits.of(tool)
+            if most is not None and self.calls.get(tool, 0) >= most:
+                return LimitReached(tool, f"of `{tool}`", most)
+        self.calls[tool] = self.calls.get(tool, 0) + 1
+        return None
+
+    def retry(self, tool: str, most: int) -> bool:
+        """Count one retryable answer for `tool`; return whether the model may try again."""
+        used = self.retries[tool] = self.retries.get(tool, 0) + 1
+        return used <= most
+
+    def asks_for(self, tool: str) -> bool:
+        """Return whether the run's deps say that this tool needs approval."""
+        return isinstance(self.deps, AgentContext) and tool in self.deps.need_user_approve_tools
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold one of the executions that may run at a time."""
+        most = self.limits.concurrency if self.limits is not None else None
+        if most is None:
+            yield
+            return
+        if self._slots is None:
+            self._slots = asyncio.Semaphore(most)
+        async with self._slots:
+            yield
+
+    def finish(self) -> tuple[str, ...]:
+        """Return what the run still lacks, a sentence each; empty when every requirement is met."""
+        return tuple(
+            f"`{name}` has to complete before the run is finished, and has not."
+            for name in self.must_call
+            if name not in self.completed
+        )

@@ -1,0 +1,139 @@
+"""The events of one call and the record that closes them; made only when somebody listens."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from toolcrib.calls import (
+    ApprovalRequest,
+    CallEvent,
+    CallRecord,
+    DecisionNote,
+    EventKind,
+    Outcome,
+    ToolCall,
+    cut,
+    lenient,
+    now,
+)
+from toolcrib.invoke._scope import RunScope
+from toolcrib.invoke._sinks import Sink
+
+__all__ = ["Trace"]
+
+_MOST = 100_000  # characters of one value in an event or a record
+_log = logging.getLogger("toolcrib.calls")
+
+
+class Trace:
+    """Follows one call; every door's calls are followed by the same code.
+
+    Attributes:
+        closed: Whether the record was made.
+    """
+
+    __slots__ = (
+        "_begun",
+        "_call",
+        "_scope",
+        "_sinks",
+        "_started_at",
+        "approval",
+        "arguments",
+        "closed",
+        "decisions",
+        "requested",
+    )
+
+    def __init__(self, call: ToolCall, scope: RunScope, sinks: tuple[Sink, ...]) -> None:
+        self._call, self._scope, self._sinks = call, scope, sinks
+        self._begun, self._started_at = time.perf_counter(), now()
+        self.decisions: list[DecisionNote] = []
+        self.approval: dict[str, Any] | None = None
+        self.arguments: dict[str, Any] | None = None
+        self.requested: Any = None
+        self.closed = False
+
+    def received(self, requested: Any) -> None:
+        """Note the arguments as they came."""
+        self.requested = requested
+        self._emit("received", {"arguments": requested})
+
+    def decided(self, note: DecisionNote) -> None:
+        """Note what a decision hook said."""
+        self.decisions.append(note)
+        self._emit("decided", note.to_dict())
+
+    def answered(self, answer: dict[str, Any]) -> None:
+        """Note who said yes or no."""
+        self.approval = answer
+        self._emit("decided", {"approval": answer})
+
+    def suspended(self, request: ApprovalRequest) -> None:
+        """Note that a person is asked."""
+        self._emit("suspended", {"request": request.to_dict()})
+
+    def started(self, arguments: dict[str, Any]) -> None:
+        """Note that the tool begins, with its final arguments."""
+        self.arguments = arguments
+        self._emit("started", {"arguments": arguments})
+
+    def yielded(self, value: Any) -> None:
+        """Note one value of a stream."""
+        self._emit("yielded", {"value": _brief(lenient(value))})
+
+    def ended(self, outcome: Outcome) -> None:
+        """Close the call with its outcome; what a suspension is resumed from stays out."""
+        data = outcome.to_dict()
+        data.pop("prepared", None)
+        if "value" in data:
+            data["value"] = _brief(data["value"])
+        self._close(data)
+
+    def cancelled(self) -> None:
+        """Close the call as cancelled."""
+        self._close({"kind": "cancelled"})
+
+    def _close(self, outcome: Mapping[str, Any]) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        scope, call = self._scope, self._call
+        record = CallRecord(
+            call_id=call.id,
+            tool=call.name,
+            scope_id=scope.id,
+            door=scope.door,
+            principal=scope.principal,
+            arguments=self.arguments,
+            requested=None if self.requested == self.arguments else self.requested,
+            decisions=tuple(self.decisions),
+            approval=self.approval,
+            outcome=outcome,
+            started_at=self._started_at,
+            ended_at=now(),
+            duration_ms=(time.perf_counter() - self._begun) * 1000,
+        )
+        self._emit("ended", {"outcome": outcome}, record)
+
+    def _emit(self, kind: EventKind, data: Mapping[str, Any], record: CallRecord | None = None) -> None:
+        call, scope = self._call, self._scope
+        event = CallEvent(kind, call.id, call.name, scope.id, scope.door, now(), data, record)
+        for sink in self._sinks:
+            try:
+                sink.emit(event)
+            except Exception:  # a sink is anybody's code, and watching must not change what is watched
+                _log.exception("the sink %s failed on %s of %s", type(sink).__name__, kind, call.name)
+
+
+def _brief(value: Any) -> Any:
+    if isinstance(value, str):
+        return cut(value, _MOST)
+    if isinstance(value, list | dict):
+        text = json.dumps(value, ensure_ascii=False)
+        return value if len(text) <= _MOST else cut(text, _MOST)
+    return value

@@ -1,0 +1,30 @@
+"""Tools: the one class `Tool`, the ways to make one, and the body that runs its function.
+
+A direct call runs the body; calls from a model go through `invoke`, which wraps it. Nothing here knows a toolset.
+"""
+
+from toolcrib.tools._base import BaseTool, Instruction
+from toolcrib.tools._body import Body
+from toolcrib.tools._decorators import as_tool, ez_tool, object_tools, tool, tool_input
+from toolcrib.tools._metadata import ToolMetadata
+from toolcrib.tools._options import LockOption, ToolKeywords, ToolOptions, ToolType
+from toolcrib.tools._tool import Tool, ToolRegistry, register_tool
+
+__all__ = [
+    "BaseTool",
+    "Body",
+    "Instruction",
+    "LockOption",
+    "Tool",
+    "ToolKeywords",
+    "ToolMetadata",
+    "ToolOptions",
+    "ToolRegistry",
+    "ToolType",
+    "as_tool",
+    "ez_tool",
+    "object_tools",
+    "register_tool",
+    "tool",
+    "tool_input",
+]

@@ -1,0 +1,61 @@
+"""BaseTool: a tool with state or context, written as a class."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from toolcrib.schema import RunContext
+
+__all__ = ["BaseTool", "Instruction"]
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """Text for the system prompt; of several with one `group`, only the first is used."""
+
+    group: str
+    content: str
+
+
+class BaseTool:
+    """A tool as a class: override `call`, and what else it needs.
+
+    A subclass may set any option of `@tool` as a class attribute (`requires_approval = True`, `timeout = 5`), and
+    `name` and `description`, which default to the class name in snake case and the docstring. It is not registered.
+    """
+
+    name: ClassVar[str] = ""
+    description: ClassVar[str] = ""
+
+    call: Callable[..., Any]
+    """`async def call(self, ctx, ...)`: runs the tool; the parameters after `ctx` are what the model gives. It may be
+    an async generator, too."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.__dict__.get("name"):
+            cls.name = _snake(cls.__name__)
+
+    def is_available(self, ctx: RunContext[Any]) -> bool | Awaitable[bool]:
+        """Return whether it may be offered and called now; sync or async."""
+        return True
+
+    def get_instruction(self, ctx: RunContext[Any]) -> str | Instruction | Awaitable[str | Instruction | None] | None:
+        """Return text for the system prompt, or None; a plain text's group is the tool's name. Sync or async."""
+        return None
+
+    def get_approval_metadata(self) -> dict[str, Any] | None:
+        """Return what a person who is asked for approval should see besides the arguments."""
+        return None
+
+    def process_user_input(self, ctx: RunContext[Any], user_input: Any) -> Any:
+        """Return what `ctx.user_input` is to be, given what the person typed; sync or async."""
+        return user_input
+
+
+def _snake(name: str) -> str:
+    stem = name.removesuffix("Tool") or name
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", stem).lower()

@@ -1,0 +1,191 @@
+"""The ways to make a tool, all of them ending in the one constructor."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
+
+from pydantic import BaseModel
+
+from toolcrib.schema import ToolSpec
+from toolcrib.tools._base import BaseTool
+from toolcrib.tools._options import ToolKeywords, ToolOptions, split_keywords
+from toolcrib.tools._tool import Tool, make_tool, register_tool
+
+__all__ = ["as_tool", "ez_tool", "object_tools", "tool", "tool_input"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+M = TypeVar("M", bound=type[BaseModel])
+
+_MARK = "__toolcrib_tool__"
+
+
+@overload
+def tool(fn: Callable[P, R], /) -> Tool[P, R]: ...
+@overload
+def tool(
+    *, replace: bool = False, fixed: Mapping[str, Any] | None = None, **keywords: Unpack[ToolKeywords]
+) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+@overload
+def tool(
+    *, replace: bool = False, fixed: Mapping[str, Any] | None = None, **keywords: Any
+) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+def tool(
+    fn: Callable[P, R] | None = None,
+    /,
+    *,
+    replace: bool = False,
+    fixed: Mapping[str, Any] | None = None,
+    **keywords: Any,
+) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
+    """Make a tool of an async function or async generator function, and register it by its name.
+
+    Args:
+        fn: The function, when used bare.
+        replace: Take the place of a registered tool of the same name, as when a notebook cell is run again.
+        fixed: Arguments merged into every call; for those named like an option.
+        keywords: Options (see `ToolOptions`); any other keyword is a fixed argument. A callable without parameters is
+            evaluated at each call.
+
+    Raises:
+        TypeError: The function is sync, or does not accept a fixed argument.
+        ValueError: A tool of that name is registered already.
+    """
+
+    def make(target: Callable[P, R]) -> Tool[P, R]:
+        options, merged = split_keywords(keywords, fixed)
+        made = make_tool(target, options, merged)
+        register_tool(made, replace=replace)
+        return made
+
+    return make if fn is None else make(fn)
+
+
+@overload
+def ez_tool(fn: Callable[P, R], /) -> Tool[P, R]: ...
+@overload
+def ez_tool(
+    *, fixed: Mapping[str, Any] | None = None, **keywords: Unpack[ToolKeywords]
+) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+@overload
+def ez_tool(*, fixed: Mapping[str, Any] | None = None, **keywords: Any) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+def ez_tool(
+    fn: Callable[P, R] | None = None, /, *, fixed: Mapping[str, Any] | None = None, **keywords: Any
+) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
+    """Make a tool of any function, sync or async, without registering it.
+
+    Called from Python it is the bare function. A model's call goes over the pipeline like any other; a sync function
+    then runs in a worker thread, unless `thread=False`. Options and fixed arguments are those of `tool`.
+    """
+
+    def make(target: Callable[P, R]) -> Tool[P, R]:
+        options, merged = split_keywords(keywords, fixed)
+        return _function_tool(target, options, merged)
+
+    return make if fn is None else make(fn)
+
+
+def _function_tool(fn: Callable[P, R], options: ToolOptions, fixed: Mapping[str, Any]) -> Tool[P, R]:
+    name = options.name or getattr(fn, "__name__", type(fn).__name__)
+    spec = ToolSpec.from_function(
+        fn, name=name, description=options.description, fixed=frozenset(fixed), return_schema=options.return_schema
+    )
+    return Tool(spec, options, fixed=fixed, bare=True)
+
+
+def tool_input(name: str | None = None, *, output: Any = None, **keywords: Unpack[ToolKeywords]) -> Callable[[M], M]:
+    """Declare a pydantic model as the input of a tool that your own code executes; returns the model itself.
+
+    Args:
+        name: The tool's name; the class name in snake case when None.
+        output: The type of the result, which `complete` checks.
+        keywords: Options of `@tool`.
+    """
+
+    def declare(model: M) -> M:
+        options, _ = split_keywords(keywords, None)
+        title = name or options.name or _snake_name(model)
+        spec = ToolSpec.from_model(model, name=title, description=options.description, output=output)
+        setattr(model, _MARK, Tool[..., Any](spec, options))
+        return model
+
+    return declare
+
+
+def _snake_name(model: type) -> str:
+    return type(model.__name__, (BaseTool,), {}).name
+
+
+def as_tool(item: object) -> Tool[..., Any]:
+    """Return the tool that `item` is or stands for: a tool, a `BaseTool` (class or object), a declared input, a function.
+
+    Raises:
+        TypeError: It is none of these, or the class cannot be made without arguments.
+    """
+    if isinstance(item, Tool):
+        return cast("Tool[..., Any]", item)
+    if isinstance(item, type) and issubclass(item, BaseTool):
+        return _base_tool(_instance(item))
+    if isinstance(item, BaseTool):
+        return _base_tool(item)
+    declared = getattr(item, "__dict__", {}).get(_MARK) if isinstance(item, type) else None
+    if isinstance(declared, Tool):
+        return cast("Tool[..., Any]", declared)
+    if inspect.isroutine(item):
+        return _function_tool(item, ToolOptions(), {})
+    hint = "decorate it with @tool_input(...)" if isinstance(item, type) else "give a tool, a function or a BaseTool"
+    raise TypeError(f"{item!r} is not a tool; {hint}")
+
+
+def _instance(cls: type[BaseTool]) -> BaseTool:
+    try:
+        return cls()
+    except TypeError as error:
+        raise TypeError(
+            f"{cls.__name__} cannot be made without arguments ({error}); give an object: {cls.__name__}(...)"
+        ) from error
+
+
+def _base_tool(item: BaseTool) -> Tool[..., Any]:
+    made = item.__dict__.get(_MARK)
+    if isinstance(made, Tool):
+        return cast("Tool[..., Any]", made)
+    cls = type(item)
+    if not callable(getattr(item, "call", None)):
+        raise TypeError(f"{cls.__name__} has no method `call`; write `async def call(self, ctx, ...)`")
+    keywords = {key: getattr(item, key) for key in ToolKeywords.__annotations__ if hasattr(cls, key)}
+    options, _ = split_keywords(keywords, None)
+    description = item.description or inspect.getdoc(cls) if "__doc__" in cls.__dict__ else item.description
+    spec = ToolSpec.from_function(
+        item.call,
+        name=item.name,
+        description=_first_paragraph(description) or None,
+        return_schema=options.return_schema,
+        context_first=True,
+    )
+    tool_of_item: Tool[..., Any] = Tool(spec, options, source=item)
+    item.__dict__[_MARK] = tool_of_item
+    return tool_of_item
+
+
+def _first_paragraph(text: str | None) -> str:
+    return " ".join((text or "").strip().split("\n\n")[0].split())
+
+
+def object_tools(item: object, *, prefix: str = "", **keywords: Any) -> Iterator[Tool[..., Any]]:
+    """Yield a tool for every public method of an object, in the order they are written; `keywords` are options for all.
+
+    Methods are found on the class, so that no property is read; names with a leading underscore are private.
+    """
+    cls = type(item)
+    seen: set[str] = set()
+    for owner in reversed(cls.__mro__[:-1]):
+        for name, member in vars(owner).items():
+            if name.startswith("_") or name in seen:
+                continue
+            if inspect.isfunction(member) or isinstance(member, classmethod | staticmethod):
+                seen.add(name)
+                options, merged = split_keywords({**keywords, "name": prefix + name}, None)
+                yield _function_tool(getattr(item, name), options, merged)

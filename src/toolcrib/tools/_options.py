@@ -1,0 +1,101 @@
+"""The options of a tool, told apart from its fixed arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any, TypeAlias, TypedDict
+
+from toolcrib.approvals import ApprovalPolicy
+
+__all__ = ["LockOption", "ToolKeywords", "ToolOptions", "ToolType", "split_keywords"]
+
+LockOption: TypeAlias = bool | str | Callable[[dict[str, Any]], Hashable]
+
+
+class ToolType(StrEnum):
+    """What a tool is for: an `ACTION`, or a `COMPLETION_CHECK` that says whether an agent is done."""
+
+    ACTION = "action"
+    COMPLETION_CHECK = "completion_check"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOptions:
+    """How a tool is run and offered.
+
+    Attributes:
+        name: Its name; the function's when None.
+        description: What it is for; the first paragraph of the docstring when None.
+        lock: True for a lock of its own, a name for one shared with other tools, a function of the arguments for one
+            per key. It covers the function call alone, or the iteration of a streaming tool.
+        max_concurrency: The most executions at a time in one event loop.
+        thread: Whether a sync function runs in a worker thread; False keeps a quick one on the event loop.
+        tags: Words by which global hooks choose.
+        type: What it is for.
+        requires_approval: True, or a function of the final arguments and the run context that says so.
+        timeout: Seconds for one execution, without the wait for locks and people.
+        max_retries: Retryable answers a model gets in one run; the toolset's when None.
+        max_result: The most characters of a result that go back to a model.
+        idempotent: Whether running it twice is as good as once.
+        default: Whether it is offered by default.
+        return_schema: A JSON schema or a type, in place of the return annotation.
+    """
+
+    name: str | None = None
+    description: str | None = None
+    lock: LockOption = False
+    max_concurrency: int | None = None
+    thread: bool = True
+    tags: frozenset[str] = frozenset()
+    type: ToolType = ToolType.ACTION
+    requires_approval: ApprovalPolicy = False
+    timeout: float | None = None
+    max_retries: int | None = None
+    max_result: int | None = None
+    idempotent: bool = False
+    default: bool = True
+    return_schema: Any = None
+
+    def __post_init__(self) -> None:
+        who = f"`{self.name}`" if self.name else "a tool"
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(f"{who}: timeout must be more than 0 seconds, and is {self.timeout}")
+        for field, least in (("max_concurrency", 1), ("max_retries", 0), ("max_result", 1)):
+            value: int | None = getattr(self, field)
+            if value is not None and value < least:
+                raise ValueError(f"{who}: {field} must be at least {least}, and is {value}")
+
+
+class ToolKeywords(TypedDict, total=False):
+    """The keywords of `@tool` and its relatives; see `ToolOptions` for what each means."""
+
+    name: str | None
+    description: str | None
+    lock: LockOption
+    max_concurrency: int | None
+    thread: bool
+    tags: Iterable[str] | None
+    type: ToolType
+    requires_approval: ApprovalPolicy
+    timeout: float | None
+    max_retries: int | None
+    max_result: int | None
+    idempotent: bool
+    default: bool
+    return_schema: Any
+
+
+_NAMES = frozenset(f.name for f in fields(ToolOptions))
+
+
+def split_keywords(keywords: Mapping[str, Any], fixed: Mapping[str, Any] | None) -> tuple[ToolOptions, dict[str, Any]]:
+    """Return the options among `keywords`, and the rest as fixed arguments together with `fixed`."""
+    options = {key: value for key, value in keywords.items() if key in _NAMES}
+    tags = options.get("tags")
+    if isinstance(tags, str):
+        raise TypeError(f"tags must be a list of words, not the text {tags!r}; write tags=[{tags!r}]")
+    options["tags"] = frozenset(tags or ())
+    merged = {key: value for key, value in keywords.items() if key not in _NAMES} | dict(fixed or {})
+    return ToolOptions(**options), merged

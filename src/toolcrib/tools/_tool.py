@@ -1,0 +1,297 @@
+"""Tool: one class for everything a model can call, however it was made."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, cast, get_type_hints
+
+from pydantic import BaseModel
+
+from toolcrib.errors import DuplicateNameError, NotCallable, UnregisteredToolError
+from toolcrib.hooks import Hook, HookMethod, HookRaised, Observed, Observers, ToolHook, ambient
+from toolcrib.registry import Registry
+from toolcrib.schema import ToolSpec
+from toolcrib.tools._body import Body
+from toolcrib.tools._metadata import ToolMetadata
+from toolcrib.tools._options import ToolKeywords, ToolOptions, ToolType, split_keywords
+
+if TYPE_CHECKING:
+    from toolcrib.tools._base import BaseTool
+
+__all__ = ["Tool", "ToolRegistry", "register_tool"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Q = ParamSpec("Q")
+S = TypeVar("S")
+
+_log = logging.getLogger("toolcrib.tools")
+
+
+class Tool(Observed, Generic[P, R]):
+    """Something a model can call: a function or a declared input, with its schema, options and observers.
+
+    Made by `@tool`, `@ez_tool`, a `BaseTool` class or `@tool_input`; a call of the tool itself is the host's own, with
+    hooks and lock and without approval. `R` is what calling it returns: a coroutine, an async iterator, or for an
+    `@ez_tool` whatever the function returns.
+
+    Attributes:
+        fn: The function; None for a declared input.
+        spec: Everything known of its signature and docstring.
+        options: How it is run and offered.
+        metadata: Name, description, schemas and the times of the last run.
+        subtools: The tools attached with `subtool()`.
+    """
+
+    __slots__ = (
+        "__name__",
+        "__weakref__",
+        "_body",
+        "bare",
+        "fixed",
+        "fn",
+        "metadata",
+        "options",
+        "origin",
+        "source",
+        "spec",
+        "subtools",
+    )
+
+    before_invoke = HookMethod(ToolHook.BEFORE_INVOKE)
+    on_yield = HookMethod(ToolHook.ON_YIELD)
+    after_invoke = HookMethod(ToolHook.AFTER_INVOKE)
+    on_error = HookMethod(ToolHook.ON_ERROR)
+
+    def __init__(
+        self,
+        spec: ToolSpec,
+        options: ToolOptions | None = None,
+        *,
+        fixed: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        bare: bool = False,
+        source: BaseTool | None = None,
+    ) -> None:
+        self.spec, self.options = spec, options or ToolOptions()
+        self.__name__ = key or spec.name
+        self.fn: Callable[..., Any] | None = spec.fn
+        self.fixed, self.bare, self.source = dict(fixed or {}), bare, source
+        self.metadata = ToolMetadata(spec, self.__name__.rpartition(".")[2])
+        self.subtools: list[Tool[..., Any]] = []
+        self.origin = _origin(spec, source)
+        unknown = next((key for key in self.fixed if not spec.accepts(key)), None)
+        if unknown is not None:
+            raise TypeError(
+                f"`{spec.name}` does not accept the fixed argument `{unknown}`. Remove it, or give the function a "
+                f"parameter of that name. Options are: {', '.join(ToolKeywords.__annotations__)}."
+            )
+        if self.options.type is ToolType.COMPLETION_CHECK:
+            _require_check(spec)
+        self._body = None if spec.fn is None else Body(spec.fn, spec, self.options, self.fixed, self.metadata)
+
+    # --- what it is
+
+    @property
+    def name(self) -> str:
+        """The name that models call it by; a subtool's is `parent__child`."""
+        return self.spec.name
+
+    @property
+    def description(self) -> str:
+        """What it is for: the first paragraph of the docstring, unless given."""
+        return self.spec.description
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The JSON schema of the input; raises SchemaError for a type pydantic cannot describe."""
+        return self.spec.parameters
+
+    @property
+    def return_schema(self) -> dict[str, Any] | None:
+        """The JSON schema of the result (of each value, when it streams), if it is known."""
+        return self.spec.return_schema
+
+    @property
+    def signature(self) -> str:
+        """The signature as a model sees it, without fixed and injected parameters."""
+        return self.spec.signature
+
+    @property
+    def input_model(self) -> type[BaseModel]:
+        """The pydantic model of the input."""
+        return self.spec.input_model
+
+    @property
+    def tags(self) -> frozenset[str]:
+        """The words by which global hooks choose."""
+        return self.options.tags
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether it yields values instead of returning one."""
+        return self.spec.is_generator or self.spec.is_sync_generator
+
+    @property
+    def body(self) -> Body:
+        """What runs the function; raises NotCallable for a declared input."""
+        if self._body is None:
+            raise NotCallable(self.name)
+        return self._body
+
+    @property
+    def observers(self) -> Observers:
+        """The table of this tool's observers."""
+        return self.body.observers
+
+    @property
+    def hooks(self) -> list[Hook[Any]]:
+        """The hooks attached to this tool itself."""
+        return list(self.observers.own) if self._body is not None else []
+
+    @property
+    def lock(self) -> asyncio.Lock | None:
+        """The lock of the running event loop; None without one, or when there is one for each key."""
+        return self._body.gate.lock if self._body is not None and self._body.gate is not None else None
+
+    def stub(self) -> str:
+        """Return the Python signature with docstring that a model or a type checker sees."""
+        return self.spec.stub()
+
+    def doc_tree(self) -> dict[str, Any]:
+        """Return short name, description and subtools, recursively."""
+        children = [child.doc_tree() for child in self.subtools]
+        return {"name": self.metadata.name, "description": self.description, "subtools": children}
+
+    # --- calling it
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the tool from Python.
+
+        Extra arguments are ignored, missing ones are a TypeError; observers and lock apply, approval does not. An
+        `@ez_tool` is the bare function.
+        """
+        if self.bare and self.fn is not None:
+            return cast("R", self.fn(*args, **kwargs))
+        body = self.body
+        run = self._stream if self.is_streaming else self._return
+        return cast("R", run(body, args, kwargs))
+
+    async def _return(self, body: Body, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            return await body.call(self.bind(args, kwargs), ambient.get())
+        except HookRaised as raised:
+            raise raised.error from None
+
+    async def _stream(self, body: Body, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
+        values = body.iterate(self.bind(args, kwargs), ambient.get())
+        try:
+            async for value in values:
+                yield value
+        except HookRaised as raised:
+            raise raised.error from None
+        finally:
+            await values.aclose()
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a host's arguments by name: extra ones dropped with a log line, fixed ones overridden with a warning.
+
+        Raises:
+            InvalidArguments: A required one is missing. A TypeError.
+        """
+        arguments, dropped = self.spec.bind_host(args, kwargs)
+        if dropped:
+            _log.info("%s ignores the arguments %s", self.__name__, ", ".join(dropped))
+        for key in self.fixed:
+            if key in arguments:
+                _log.warning("%s: the call overrides the fixed argument %s", self.__name__, key)
+        return arguments
+
+    # --- subtools
+
+    def subtool(
+        self, *, replace: bool = False, fixed: Mapping[str, Any] | None = None, **keywords: Unpack[ToolKeywords]
+    ) -> Callable[[Callable[Q, S]], Tool[Q, S]]:
+        """Attach a tool under this one: registered as `parent.child`, with the options of `@tool`."""
+
+        def attach(fn: Callable[Q, S]) -> Tool[Q, S]:
+            options, merged = split_keywords(keywords, fixed)
+            short = options.name or fn.__name__
+            child = make_tool(fn, options, merged, key=f"{self.__name__}.{short}")
+            clash = next((t for t in self.subtools if t.metadata.name == short), None)
+            if clash is not None and not replace:
+                raise DuplicateNameError(child.__name__, clash.origin, child.origin, "Choose another name.")
+            register_tool(child, replace=replace)
+            if clash is not None:
+                self.subtools.remove(clash)
+            self.subtools.append(child)
+            return child
+
+        return attach
+
+    def __repr__(self) -> str:
+        return f"<Tool {self.__name__} from {self.origin}>"
+
+
+class _ToolRegistry(Registry[Tool[..., Any]]):
+    def definitions(self) -> list[dict[str, Any]]:
+        """Return `doc_tree()` of every tool that is nobody's subtool."""
+        return [tool.doc_tree() for tool in self if "." not in tool.__name__]
+
+
+ToolRegistry = _ToolRegistry(UnregisteredToolError)
+
+
+def register_tool(tool: Tool[..., Any], *, replace: bool = False) -> None:
+    """Register a tool under its scoped name.
+
+    Raises:
+        DuplicateNameError: That name is taken, or the one that models would see. A ValueError.
+    """
+    key = tool.__name__
+    for other in {key.replace(".", "__"), key.replace("__", ".")} - {key}:
+        if other in ToolRegistry and not replace:
+            taken = ToolRegistry.get(other)
+            raise DuplicateNameError(
+                tool.name, taken.origin, tool.origin, "Models see both under one name; rename one."
+            )
+    ToolRegistry.register(key, tool, replace=replace)
+
+
+def make_tool(
+    fn: Callable[Q, S], options: ToolOptions, fixed: Mapping[str, Any], *, key: str | None = None
+) -> Tool[Q, S]:
+    """Return the tool of an async function or async generator function, to be registered as `key`.
+
+    Raises:
+        TypeError: The function is sync, or does not accept a fixed argument.
+    """
+    key = key or options.name or fn.__name__
+    name = key.replace(".", "__")
+    spec = ToolSpec.from_function(
+        fn, name=name, description=options.description, fixed=frozenset(fixed), return_schema=options.return_schema
+    )
+    if spec.is_sync or spec.is_sync_generator:
+        raise TypeError(
+            f"`{name}` is a sync function, and @tool takes async ones: write `async def {fn.__name__}(...)`, or use "
+            "@ez_tool, which runs a sync function in a worker thread."
+        )
+    return Tool(spec, options, fixed=fixed, key=key)
+
+
+def _require_check(spec: ToolSpec) -> None:
+    fn = spec.fn
+    if fn is None or not iscoroutinefunction(fn):
+        raise TypeError(
+            f"the completion check `{spec.name}` must be a coroutine function: `async def {spec.name}() -> bool`"
+        )
+    if get_type_hints(fn).get("return") is not bool:
+        raise TypeError(f"the completion check `{spec.name}` must be annotated `-> bool`")
+
+
+def _origin(spec: ToolSpec, source: BaseTool | None) -> str:
+    where: Any = type(source) if source is not None else (spec.fn or spec.input_model)
+    return f"{getattr(where, '__module__', '?')}.{getattr(where, '__qualname__', spec.name)}"

@@ -1,0 +1,155 @@
+"""What a toolset knows of one tool: its name there, and every gate around it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from toolcrib.approvals import ApprovalPolicy
+from toolcrib.hooks import HookSet, PerValue, PostHookFunc, PreHookFunc
+from toolcrib.schema import RunContext
+from toolcrib.tools import Tool
+
+__all__ = ["Availability", "PostStep", "PreStep", "ToolEntry", "ToolRunner"]
+
+Availability: TypeAlias = Callable[[RunContext[Any]], bool | Awaitable[bool]]
+ToolRunner: TypeAlias = Callable[[dict[str, Any], RunContext[Any], Any], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class PreStep:
+    """One piece of middleware before the tool; `tool_name` is set when it is a toolset-wide one that wants the name."""
+
+    fn: Callable[..., Any]
+    name: str
+    tool_name: str | None = None
+
+    def call(self, ctx: RunContext[Any], args: dict[str, Any], metadata: dict[str, Any]) -> Any:
+        """Call it with what its kind gets."""
+        return self.fn(ctx, args, metadata) if self.tool_name is None else self.fn(ctx, self.tool_name, args, metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class PostStep:
+    """One piece of middleware after the tool; `per_value` ones see each value of a stream."""
+
+    fn: Callable[..., Any]
+    name: str
+    tool_name: str | None = None
+    per_value: bool = False
+
+    def call(self, ctx: RunContext[Any], result: Any, metadata: dict[str, Any]) -> Any:
+        """Call it with what its kind gets."""
+        if self.tool_name is None:
+            return self.fn(ctx, result, metadata)
+        return self.fn(ctx, self.tool_name, result, metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEntry:
+    """One tool of a toolset, with every gate around it, outermost first.
+
+    Views make new entries from old ones by adding to them, so that a gate once there cannot be lost.
+
+    Attributes:
+        name: What models call it in this toolset.
+        origin: Where the tool comes from, for messages.
+        off: Whether it is left out of the default availability.
+        pre: Middleware before the tool, in the order it runs.
+        post: Middleware after the tool, in the order it runs.
+        hook_sets: Decision hooks, each with the name the tool had where the set was put on.
+        approvals: When approval is needed; one that says so is enough.
+        availability: Each must say yes.
+        runners: Overridden `_call_tool_func` methods around the execution.
+    """
+
+    name: str
+    tool: Tool[..., Any]
+    origin: str
+    off: bool = False
+    description_override: str | None = None
+    timeout: float | None = None
+    max_retries: int = 3
+    pre: tuple[PreStep, ...] = ()
+    post: tuple[PostStep, ...] = ()
+    hook_sets: tuple[tuple[HookSet, str], ...] = ()
+    approvals: tuple[ApprovalPolicy, ...] = ()
+    availability: tuple[Availability, ...] = ()
+    runners: tuple[ToolRunner, ...] = field(default=())
+    skip_unavailable: bool = True
+
+    @property
+    def description(self) -> str:
+        """What models are told it is for."""
+        return self.tool.description if self.description_override is None else self.description_override
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The JSON schema of the input."""
+        return self.tool.parameters
+
+    @property
+    def return_schema(self) -> dict[str, Any] | None:
+        """The JSON schema of the result, if it is known."""
+        return self.tool.return_schema
+
+    def with_middleware(self, pre: tuple[PreStep, ...], post: tuple[PostStep, ...]) -> ToolEntry:
+        """Return the entry with middleware around what it has."""
+        return replace(self, pre=(*pre, *self.pre), post=(*self.post, *post))
+
+    def with_hooks(self, hooks: HookSet) -> ToolEntry:
+        """Return the entry with a hook set asked before those it has."""
+        return replace(self, hook_sets=((hooks, self.name), *self.hook_sets))
+
+    def with_approval(self, policy: ApprovalPolicy) -> ToolEntry:
+        """Return the entry with one more reason to ask for approval."""
+        return replace(self, approvals=(*self.approvals, policy))
+
+    def with_availability(self, predicate: Availability) -> ToolEntry:
+        """Return the entry with one more condition for being available."""
+        return replace(self, availability=(*self.availability, predicate))
+
+
+def entry_of(tool: Tool[..., Any], *, max_retries: int, timeout: float | None, skip_unavailable: bool) -> ToolEntry:
+    """Return the entry of a tool with the gates of its own options."""
+    options, source = tool.options, tool.source
+    return ToolEntry(
+        name=tool.name,
+        tool=tool,
+        origin=tool.origin,
+        off=not options.default,
+        timeout=options.timeout if options.timeout is not None else timeout,
+        max_retries=max_retries if options.max_retries is None else options.max_retries,
+        approvals=() if options.requires_approval is False else (options.requires_approval,),
+        availability=() if source is None else (source.is_available,),
+        skip_unavailable=skip_unavailable,
+    )
+
+
+def steps_before(
+    name: str, hooks: PreHookFunc | list[Any] | tuple[Any, ...] | None, *, wide: bool
+) -> tuple[PreStep, ...]:
+    """Return the middleware of one slot as steps; `wide` ones get the tool's name."""
+    return tuple(PreStep(fn, _label(fn), name if wide else None) for fn in _several(hooks))
+
+
+def steps_after(
+    name: str, hooks: PostHookFunc | list[Any] | tuple[Any, ...] | None, *, wide: bool
+) -> tuple[PostStep, ...]:
+    """Return the middleware of one slot as steps; `wide` ones get the tool's name."""
+    steps: list[PostStep] = []
+    for hook in _several(hooks):
+        fn = hook.fn if isinstance(hook, PerValue) else hook
+        steps.append(PostStep(fn, _label(fn), name if wide else None, isinstance(hook, PerValue)))
+    return tuple(steps)
+
+
+def _several(hooks: Any) -> tuple[Any, ...]:
+    if hooks is None:
+        return ()
+    return tuple(hooks) if isinstance(hooks, list | tuple) else (hooks,)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] -- functions of anybody
+
+
+def _label(fn: Any) -> str:
+    return getattr(fn, "__name__", type(fn).__name__)
