@@ -1,0 +1,53 @@
+"""The values that cross the counter: a call, the decisions on it, its outcome, and what is recorded of it.
+
+All of them are frozen, pickle, and turn to and from JSON with `to_dict` and `from_dict`. Nothing here runs anything.
+"""
+
+from toolcrib.calls._approval import ApprovalRequest, Denial, Grant
+from toolcrib.calls._call import CallMetadata, RawArguments, ToolCall, new_call_id
+from toolcrib.calls._decision import Ask, Complete, Decision, DecisionNote, Reject, RunNormally
+from toolcrib.calls._json import cut, jsonable, lenient, now
+from toolcrib.calls._outcome import (
+    REJECTION_PREFIX,
+    Completed,
+    Failed,
+    Outcome,
+    Rejected,
+    SupportsToDict,
+    Suspended,
+    Yielded,
+    outcome_from_dict,
+)
+from toolcrib.calls._record import CallEvent, CallRecord, EventKind
+
+__all__ = [
+    "REJECTION_PREFIX",
+    "ApprovalRequest",
+    "Ask",
+    "CallEvent",
+    "CallMetadata",
+    "CallRecord",
+    "Complete",
+    "Completed",
+    "Decision",
+    "DecisionNote",
+    "Denial",
+    "EventKind",
+    "Failed",
+    "Grant",
+    "Outcome",
+    "RawArguments",
+    "Reject",
+    "Rejected",
+    "RunNormally",
+    "SupportsToDict",
+    "Suspended",
+    "ToolCall",
+    "Yielded",
+    "cut",
+    "jsonable",
+    "lenient",
+    "new_call_id",
+    "now",
+    "outcome_from_dict",
+]

@@ -1,0 +1,58 @@
+"""A call: what is asked of a tool, by whom, with what."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+from uuid import uuid4
+
+__all__ = ["CallMetadata", "RawArguments", "ToolCall", "new_call_id"]
+
+RawArguments: TypeAlias = str | bytes | Mapping[str, Any]
+
+_ids = itertools.count(1)
+_prefix = uuid4().hex[:12]
+
+
+def _renew_prefix() -> None:
+    global _prefix
+    _prefix = uuid4().hex[:12]
+
+
+if hasattr(os, "register_at_fork"):  # a forked child must not hand out its parent's ids
+    os.register_at_fork(after_in_child=_renew_prefix)
+
+
+def new_call_id() -> str:
+    """Return an id that no other call of this process has, and practically no other process's call."""
+    return f"call_{_prefix}{next(_ids):x}"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A request to run a tool.
+
+    Attributes:
+        name: The tool's name in the toolset that is asked.
+        arguments: Raw JSON text, or values by parameter name.
+        id: Names this call in its run; approvals and records are bound to it.
+        origin: Who made the arguments. A `model`'s are validated and may name nothing that is not offered; a `host`'s
+            are Python values that pass as they are, and extra ones are ignored.
+    """
+
+    name: str
+    arguments: RawArguments = "{}"
+    id: str = field(default_factory=new_call_id)
+    origin: Literal["model", "host"] = "model"
+
+
+@dataclass(frozen=True, slots=True)
+class CallMetadata:
+    """What a decision hook is told about a call: its id, the tool's name, and the arguments as they came."""
+
+    id: str
+    name: str
+    arguments: RawArguments

@@ -1,0 +1,69 @@
+"""How values become JSON shapes, and how long text is cut."""
+
+from __future__ import annotations
+
+import numbers
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from toolcrib.errors import ResultNotSerializable
+
+__all__ = ["cut", "jsonable", "lenient", "now", "parse_time"]
+
+_REDACT = {"redact": True}  # what `Redacted` looks for when it serialises
+
+
+def now() -> datetime:
+    """Return the current time in UTC."""
+    return datetime.now(UTC)
+
+
+def cut(text: str, limit: int | None) -> str:
+    """Return `text`, or its head and tail with the cut said between them, in about `limit` characters."""
+    if limit is None or len(text) <= limit:
+        return text
+    tail = limit // 3
+    head = limit - tail
+    end = text[-tail:] if tail else ""
+    return f"{text[:head]}\n[... {len(text) - limit} of {len(text)} characters cut ...]\n{end}"
+
+
+def jsonable(value: Any, tool: str = "") -> Any:
+    """Return `value` as JSON shapes: models and dataclasses as objects, dates as ISO text, sets as lists.
+
+    Raises:
+        ResultNotSerializable: Something in it has no JSON form.
+    """
+    kind: type[Any] = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return value
+    try:
+        return to_jsonable_python(value, inf_nan_mode="strings", fallback=_number, context=_REDACT)
+    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        raise ResultNotSerializable(tool, kind.__qualname__, str(error)) from error
+
+
+def _number(value: Any) -> int | float:
+    """Return a number of another library (mpmath, numpy) as the builtin one."""
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    raise ValueError(f"{type(value).__qualname__} has no JSON form")
+
+
+def _described(value: Any) -> Any:
+    """Return a number as a number, and anything else that has no JSON form as its text."""
+    return _number(value) if isinstance(value, numbers.Real) else repr(value)
+
+
+def lenient(value: Any) -> Any:
+    """Return `value` as JSON shapes, for a record: what has no JSON form becomes its text."""
+    return to_jsonable_python(value, inf_nan_mode="strings", fallback=_described, context=_REDACT)
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """Return the time that ISO text says, None for None."""
+    return None if text is None else datetime.fromisoformat(text)

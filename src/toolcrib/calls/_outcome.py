@@ -1,0 +1,206 @@
+"""What comes of a call: a value for each way it can end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+
+from toolcrib.calls._approval import ApprovalRequest
+from toolcrib.calls._json import cut, jsonable, lenient
+from toolcrib.errors import FieldProblem
+
+__all__ = ["Completed", "Failed", "Outcome", "Rejected", "SupportsToDict", "Suspended", "Yielded", "outcome_from_dict"]
+
+REJECTION_PREFIX = "Rejected: "
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The call has a result.
+
+    Attributes:
+        value: What the tool returned (a list of the values of a streaming tool), after post hooks.
+        source: `tool`, or `hook` when a decision hook answered in its place.
+        max_result: The most characters of it that go back to a model; None for all.
+    """
+
+    tool: str
+    call_id: str
+    value: Any
+    source: Literal["tool", "hook"] = "tool"
+    max_result: int | None = None
+    kind: ClassVar[str] = "completed"
+
+    def shown(self) -> Any:
+        """Return the value for a model: JSON shapes, cut to `max_result`.
+
+        Raises:
+            ResultNotSerializable: The value has no JSON form.
+        """
+        value = jsonable(self.value, self.tool)
+        if self.max_result is None:
+            return value
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return value if len(text) <= self.max_result else cut(text, self.max_result)
+
+    def text(self) -> str:
+        """Return the value as text for a model: a string as it is, anything else as JSON."""
+        value = self.shown()
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outcome as JSON shapes; a value without a JSON form becomes its text."""
+        value = lenient(self.value)
+        data = {"kind": self.kind, "tool": self.tool, "call_id": self.call_id, "value": value, "source": self.source}
+        return data if self.max_result is None else {**data, "max_result": self.max_result}
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The call was refused; the tool did not run.
+
+    Attributes:
+        source: `hook` (a decision), `user` (a denial) or `limit` (a budget of the run).
+    """
+
+    tool: str
+    call_id: str
+    reason: str
+    source: Literal["hook", "user", "limit"] = "hook"
+    kind: ClassVar[str] = "rejected"
+
+    def text(self) -> str:
+        """Return what a model is shown."""
+        return f"{REJECTION_PREFIX}{self.reason}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outcome as JSON shapes."""
+        return {
+            "kind": self.kind,
+            "tool": self.tool,
+            "call_id": self.call_id,
+            "reason": self.reason,
+            "source": self.source,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The call has no result, and `message` says why.
+
+    Attributes:
+        code: The stable code of the error (`invalid_arguments`, `tool_timeout`, ...), `tool_error` for the tool's own.
+        error_type: The exception's class name.
+        problems: Each argument that did not fit.
+        retryable: Whether the model may mend the call and make it again.
+        exception: The live exception, for a host that raises it again; neither pickled nor in JSON.
+    """
+
+    tool: str
+    call_id: str
+    code: str
+    message: str
+    error_type: str = ""
+    problems: tuple[FieldProblem, ...] = ()
+    retryable: bool = False
+    exception: BaseException | None = field(default=None, compare=False, repr=False)
+    kind: ClassVar[str] = "failed"
+
+    def text(self) -> str:
+        """Return what a model is shown."""
+        return f"{self.error_type or 'Error'}: {self.message}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outcome as JSON shapes, without the live exception."""
+        return {
+            "kind": self.kind,
+            "tool": self.tool,
+            "call_id": self.call_id,
+            "code": self.code,
+            "message": self.message,
+            "error_type": self.error_type,
+            "problems": [{"field": p.field, "problem": p.problem} for p in self.problems],
+            "retryable": self.retryable,
+        }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = (self.tool, self.call_id, self.code, self.message, self.error_type, self.problems, self.retryable)
+        return (Failed, fields)
+
+
+@runtime_checkable
+class SupportsToDict(Protocol):
+    """Something that turns to JSON shapes."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON shapes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Suspended:
+    """The call waits for a person; nothing ran.
+
+    Attributes:
+        request: What they are asked.
+        prepared: The call as far as it got, from which it is resumed; as JSON it holds the real arguments, so it
+            belongs in safe keeping and never in a log.
+    """
+
+    tool: str
+    call_id: str
+    request: ApprovalRequest
+    prepared: SupportsToDict | Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    kind: ClassVar[str] = "suspended"
+
+    def text(self) -> str:
+        """Return what a model is shown."""
+        return f"`{self.tool}` waits for approval (request {self.request.id}); it has not run."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outcome as JSON shapes, with the state that it is resumed from."""
+        return {
+            "kind": self.kind,
+            "tool": self.tool,
+            "call_id": self.call_id,
+            "request": self.request.to_dict(),
+            "prepared": _state(self.prepared),
+        }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Suspended, (self.tool, self.call_id, self.request, _state(self.prepared)))
+
+
+def _state(prepared: SupportsToDict | Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if prepared is None:
+        return None
+    return prepared.to_dict() if isinstance(prepared, SupportsToDict) else dict(prepared)
+
+
+Outcome: TypeAlias = Completed | Rejected | Failed | Suspended
+
+
+@dataclass(frozen=True, slots=True)
+class Yielded:
+    """One value of a streaming tool, as it was produced."""
+
+    value: Any
+
+
+def outcome_from_dict(data: Mapping[str, Any]) -> Outcome:
+    """Return the outcome that `to_dict` described; raises ValueError for an unknown kind."""
+    values: dict[str, Any] = {k: v for k, v in data.items() if k != "kind"}
+    match data.get("kind"):
+        case "completed":
+            return Completed(**values)
+        case "rejected":
+            return Rejected(**values)
+        case "failed":
+            problems = tuple(FieldProblem(**p) for p in data.get("problems", ()))
+            return Failed(**{**values, "problems": problems})
+        case "suspended":
+            return Suspended(**{**values, "request": ApprovalRequest.from_dict(data["request"])})
+        case other:
+            raise ValueError(f"no outcome is of kind {other!r}; there are completed, rejected, failed and suspended")
