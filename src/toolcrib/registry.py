@@ -1,11 +1,12 @@
 """One registry class for everything that is found by name, and a scope that gives a test its own.
 
-A registry is an object that somebody made; `registry_scope()` sets the contents of all of them aside and puts them back.
+A registry is an object that somebody made; `registry_scope()` sets the contents of all of them aside, and puts them
+back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 from weakref import WeakSet
@@ -97,7 +98,7 @@ def origin(item: object) -> str:
 
 
 @contextmanager
-def registry_scope(*, inherit: bool = False) -> Iterator[None]:
+def registry_scope(*, inherit: bool = False) -> Generator[None]:
     """Give the body empty registries (or copies, with `inherit`), and put the old contents back at the end.
 
     Meant for tests and notebooks: the swap is process-wide and not for concurrent use.

@@ -1,6 +1,7 @@
 """Approval: when it is needed, what a grant is bound to, where requests and answers are kept.
 
-The requests and grants themselves are values in `calls`; asking for one is step 5 of `invoke`. Nothing here runs a tool.
+The requests and grants themselves are values in `calls`; asking for one is step 5 of `invoke`. Nothing here runs a
+tool.
 """
 
 from toolcrib.approvals._digest import digest

@@ -11,7 +11,10 @@ from toolcrib.calls import ApprovalRequest, Denial, Grant
 __all__ = ["AgentContext", "ApprovalPolicy", "Approver", "allow", "deny"]
 
 ApprovalPolicy: TypeAlias = bool | Callable[[dict[str, Any], Any], bool | str | Awaitable[bool | str]]
-"""Whether a tool needs approval: a bool, or a function of the final arguments and the run context; a text is a reason."""
+"""Whether a tool needs approval: a bool, or a function of the final arguments and the run context.
+
+A text is a yes, and the reason that the person is shown.
+"""
 
 Approver: TypeAlias = Callable[[ApprovalRequest], Awaitable[Grant | Denial | None]]
 """Somebody who can be asked while the call waits: returns a grant, a denial, or None to leave it suspended."""

@@ -30,13 +30,13 @@ def cut(text: str, limit: int | None) -> str:
     return f"{text[:head]}\n[... {len(text) - limit} of {len(text)} characters cut ...]\n{end}"
 
 
-def jsonable(value: Any, tool: str = "") -> Any:
+def jsonable(value: object, tool: str = "") -> Any:
     """Return `value` as JSON shapes: models and dataclasses as objects, dates as ISO text, sets as lists.
 
     Raises:
         ResultNotSerializable: Something in it has no JSON form.
     """
-    kind: type[Any] = type(value)
+    kind = type(value)
     if kind is str or kind is int or kind is bool or value is None:
         return value
     try:

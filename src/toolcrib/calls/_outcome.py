@@ -198,9 +198,10 @@ def outcome_from_dict(data: Mapping[str, Any]) -> Outcome:
         case "rejected":
             return Rejected(**values)
         case "failed":
-            problems = tuple(FieldProblem(**p) for p in data.get("problems", ()))
-            return Failed(**{**values, "problems": problems})
+            values["problems"] = tuple(FieldProblem(**p) for p in data.get("problems", ()))
+            return Failed(**values)
         case "suspended":
-            return Suspended(**{**values, "request": ApprovalRequest.from_dict(data["request"])})
+            values["request"] = ApprovalRequest.from_dict(data["request"])
+            return Suspended(**values)
         case other:
             raise ValueError(f"no outcome is of kind {other!r}; there are completed, rejected, failed and suspended")

@@ -138,7 +138,8 @@ def hook(
 
     def register(fn: AsyncHook[P]) -> Hook[P]:
         made = Hook(fn, moments, tags=tags, lock=lock, fixed=fixed)
-        return cast("Hook[P]", HookRegistry.register(made.name, made, replace=replace))
+        HookRegistry.register(made.name, cast("Hook[Any]", made), replace=replace)
+        return made
 
     return register
 
@@ -247,7 +248,7 @@ class Attach:
     @overload
     def __call__(self, fn: Hook[P] | AsyncHook[P], /) -> Hook[P]: ...
     @overload
-    def __call__(self, *, lock: bool = False, **fixed: Any) -> Callable[[Hook[P] | AsyncHook[P]], Hook[P]]: ...
+    def __call__(self, /, *, lock: bool = False, **fixed: Any) -> Callable[[Hook[P] | AsyncHook[P]], Hook[P]]: ...
     def __call__(self, fn: Any = None, /, *, lock: bool = False, **fixed: Any) -> Any:
         def attach(target: Any) -> Hook[Any]:
             made: Hook[Any] = (

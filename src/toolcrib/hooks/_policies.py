@@ -39,7 +39,7 @@ def target_name(target: object) -> str:
     if isinstance(target, str):
         return target
     declared: object = getattr(target, "__toolcrib_tool__", target)
-    if isinstance(declared, Named) and isinstance(declared.name, str):
+    if isinstance(declared, Named):
         return declared.name
     raise TypeError(f"{target!r} does not stand for a tool; give its name, the tool, or its selector")
 

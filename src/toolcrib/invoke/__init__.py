@@ -1,4 +1,4 @@
-"""The counter: Pipeline, the only code that runs a tool for a model, with the run it belongs to and where it is recorded.
+"""The counter: Pipeline, the only code that runs a tool for a model, with its run and its record.
 
 Every door calls it; a gate, a retry or a hook anywhere else would be a second counter.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from inspect import isawaitable
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 
@@ -150,9 +150,10 @@ async def _apply_pre(prepared: Prepared, scope: RunScope) -> Failed | None:
     for step in prepared.plan.pre:
         try:
             made: Any = step.call(ctx, arguments, prepared.metadata)
-            arguments = await made if isawaitable(made) else made
-            if not isinstance(arguments, dict):
-                raise TypeError(f"it returned {type(arguments).__name__}; return the arguments, a dict")
+            edited: Any = await made if isawaitable(made) else made
+            if not isinstance(edited, dict):
+                raise TypeError(f"it returned {type(edited).__name__}; return the arguments, a dict")
+            arguments = cast("dict[str, Any]", edited)
         except Exception as error:  # middleware is the user's code; a gate that fails is shut
             return _hook_failed(prepared, "pre hook", step.name, error)
     if arguments != prepared.arguments or prepared.call.origin == "model":

@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from toolcrib.calls import (
     Completed,
@@ -43,7 +43,7 @@ from toolcrib.invoke._scope import RunScope
 from toolcrib.invoke._sinks import LogSink, Sink, calls_log
 from toolcrib.invoke._trace import Trace
 from toolcrib.schema import RunContext
-from toolcrib.toolsets import Toolset, ToolsetLike
+from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
 __all__ = ["Pipeline"]
 
@@ -72,7 +72,8 @@ class Pipeline:
         self._sinks = tuple(sinks)
         if hooks is not None:
             hooks.check(self.toolset.entries)
-        self._plans = {name: Plan(entry, hooks, executor) for name, entry in self.toolset.entries.items()}
+        self._hooks, self._executor = hooks, executor
+        self._plans: dict[str, Plan] = {}
 
     # --- the whole way
 
@@ -127,7 +128,7 @@ class Pipeline:
             made = await self.perform(prepared, scope)
             outcome = await self.finish(made, scope) if isinstance(made, Performed) else made
             if plan.streaming and isinstance(outcome, Completed):
-                for value in outcome.value if isinstance(outcome.value, list) else [outcome.value]:  # pyright: ignore[reportUnknownVariableType] -- anything a hook made of it
+                for value in _several(outcome.value):
                     yield Yielded(value)
             yield outcome
         except HookRaised as raised:
@@ -148,7 +149,7 @@ class Pipeline:
         """
         if not isinstance(call, ToolCall):
             return await self._resume(call, scope, grant)
-        plan = self._plans.get(call.name)
+        plan = self._plans.get(call.name) or self._plan(call.name)
         trace = self._trace(call, scope)
         if plan is None:
             return self._close(trace, self._unknown(call, scope))
@@ -230,7 +231,7 @@ class Pipeline:
     async def _resume(self, suspended: Suspended, scope: RunScope, given: Grant | Denial | None) -> Prepared | Outcome:
         """Take up a suspended call: availability and step 5 again, nothing else."""
         state = suspended.prepared
-        plan = self._plans.get(suspended.tool)
+        plan = self._plan(suspended.tool)
         if plan is None or state is None:
             return self._unknown(ToolCall(suspended.tool, {}, suspended.call_id), scope)
         prepared = state if isinstance(state, Prepared) else self._restored(plan, state)
@@ -254,7 +255,7 @@ class Pipeline:
         return prepared if refused is None else self._close(trace, refused)
 
     def _restored(self, plan: Plan, state: Any) -> Prepared:
-        data: Mapping[str, Any] = state if isinstance(state, Mapping) else state.to_dict()
+        data: Mapping[str, Any] = cast("Mapping[str, Any]", state) if isinstance(state, Mapping) else state.to_dict()
         call = ToolCall(data["name"], data["arguments"], data["id"], data["origin"])
         prepared = Prepared(call, plan, plan.read(ToolCall(call.name, data["arguments"], call.id)))
         prepared.metadata = dict(data["metadata"])
@@ -308,11 +309,8 @@ class Pipeline:
             raise NotCallable(plan.name)
         if not plan.streaming:
             return await plan.body.call(arguments, ctx, plan.timeout)
-        values: list[Any] = []
-        async with aclosing(self._values(prepared, arguments, ctx)) as stream:
-            async for value in stream:
-                values.append(value)
-        return values
+        async with aclosing(self._values(prepared, arguments, ctx)) as values:
+            return [value async for value in values]
 
     async def _values(
         self, prepared: Prepared, arguments: dict[str, Any], ctx: RunContext[Any] | None
@@ -376,6 +374,13 @@ class Pipeline:
 
     # --- inside
 
+    def _plan(self, name: str) -> Plan | None:
+        """Return a tool's plan, made when the tool is first called; None for a name that is not in the toolset."""
+        plan = self._plans.get(name)
+        if plan is None and name in self.toolset:
+            plan = self._plans[name] = Plan(self.toolset[name], self._hooks, self._executor)
+        return plan
+
     def _trace(self, call: ToolCall, scope: RunScope) -> Trace | None:
         logs = calls_log.isEnabledFor(logging.INFO)
         if not logs and not self._sinks and not scope.sinks:
@@ -389,12 +394,12 @@ class Pipeline:
         return outcome
 
     def _unknown(self, call: ToolCall, scope: RunScope) -> Failed:
-        offered = tuple(name for name, plan in self._plans.items() if _offered(plan, scope))
+        offered = tuple(name for name, entry in self.toolset.entries.items() if _offered(entry, scope))
         error = UnknownTool(call.name, offered)
         return Failed(call.name, call.id, error.code, str(error), "UnknownTool", exception=error)
 
     def _refusal(self, plan: Plan, call: ToolCall, scope: RunScope) -> Outcome | None:
-        if not _offered(plan, scope):
+        if not _offered(plan.entry, scope):
             error = NotAvailable(plan.name, "it was not offered in this run")
             return Failed(plan.name, call.id, error.code, str(error), "NotAvailable", exception=error)
         if scope.limits is None:
@@ -412,5 +417,10 @@ class Pipeline:
         return outcome
 
 
-def _offered(plan: Plan, scope: RunScope) -> bool:
-    return not plan.off if scope.available is None else plan.name in scope.available
+def _several(value: Any) -> list[Any]:
+    """Return a stream's values after post hooks, which may have made one value of them."""
+    return cast("list[Any]", value) if isinstance(value, list) else [value]
+
+
+def _offered(entry: ToolEntry, scope: RunScope) -> bool:
+    return not entry.off if scope.available is None else entry.name in scope.available

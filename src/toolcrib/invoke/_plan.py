@@ -44,9 +44,28 @@ class Plan:
     """
 
     __slots__ = (
-        "approvals", "availability", "body", "direct", "each", "entry", "executor", "guarded", "held", "hook_sets", "max_result",
-        "max_retries", "name", "off", "pre", "runners", "spec", "streaming", "timeout", "tool", "wants_ctx",
-    )  # fmt: skip
+        "approvals",
+        "availability",
+        "body",
+        "direct",
+        "each",
+        "entry",
+        "executor",
+        "guarded",
+        "held",
+        "hook_sets",
+        "max_result",
+        "max_retries",
+        "name",
+        "off",
+        "pre",
+        "runners",
+        "spec",
+        "streaming",
+        "timeout",
+        "tool",
+        "wants_ctx",
+    )
 
     def __init__(self, entry: ToolEntry, hooks: HookSet | None, executor: Executor | None) -> None:
         tool = entry.tool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -104,7 +104,7 @@ class RunScope:
         return isinstance(self.deps, AgentContext) and tool in self.deps.need_user_approve_tools
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
+    async def slot(self) -> AsyncGenerator[None]:
         """Hold one of the executions that may run at a time."""
         most = self.limits.concurrency if self.limits is not None else None
         if most is None:

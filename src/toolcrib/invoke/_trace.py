@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from toolcrib.calls import (
     ApprovalRequest,
@@ -133,7 +133,7 @@ class Trace:
 def _brief(value: Any) -> Any:
     if isinstance(value, str):
         return cut(value, _MOST)
-    if isinstance(value, list | dict):
-        text = json.dumps(value, ensure_ascii=False)
-        return value if len(text) <= _MOST else cut(text, _MOST)
-    return value
+    if not isinstance(value, list | dict):
+        return value
+    text = json.dumps(value, ensure_ascii=False)
+    return cast("Any", value) if len(text) <= _MOST else cut(text, _MOST)

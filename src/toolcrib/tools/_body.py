@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from inspect import Parameter, isawaitable, signature
 from typing import Any, cast
@@ -253,7 +253,5 @@ async def _from_sync(source: Iterator[Any], threaded: bool) -> AsyncGenerator[An
     finally:
         close = getattr(source, "close", None)  # a generator has one; a plain iterator need not
         if callable(close):
-            try:
+            with suppress(ValueError):  # it runs in its thread at this moment, and cannot be closed
                 close()
-            except ValueError:  # it runs in its thread at this moment, and cannot be closed
-                pass

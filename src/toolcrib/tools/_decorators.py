@@ -95,7 +95,7 @@ def _function_tool(fn: Callable[P, R], options: ToolOptions, fixed: Mapping[str,
     return Tool(spec, options, fixed=fixed, bare=True)
 
 
-def tool_input(name: str | None = None, *, output: Any = None, **keywords: Unpack[ToolKeywords]) -> Callable[[M], M]:
+def tool_input(name: str | None = None, *, output: Any = None, **keywords: Any) -> Callable[[M], M]:
     """Declare a pydantic model as the input of a tool that your own code executes; returns the model itself.
 
     Args:
@@ -105,8 +105,12 @@ def tool_input(name: str | None = None, *, output: Any = None, **keywords: Unpac
     """
 
     def declare(model: M) -> M:
-        options, _ = split_keywords(keywords, None)
-        title = name or options.name or _snake_name(model)
+        options, unknown = split_keywords(keywords, None)
+        if unknown:
+            raise TypeError(
+                f"@tool_input has no option `{next(iter(unknown))}`; it takes {', '.join(ToolKeywords.__annotations__)}"
+            )
+        title = name or _snake_name(model)
         spec = ToolSpec.from_model(model, name=title, description=options.description, output=output)
         setattr(model, _MARK, Tool[..., Any](spec, options))
         return model
@@ -119,7 +123,9 @@ def _snake_name(model: type) -> str:
 
 
 def as_tool(item: object) -> Tool[..., Any]:
-    """Return the tool that `item` is or stands for: a tool, a `BaseTool` (class or object), a declared input, a function.
+    """Return the tool that `item` is or stands for.
+
+    It may be a tool, a `BaseTool` class or object, a declared input, or a function.
 
     Raises:
         TypeError: It is none of these, or the class cannot be made without arguments.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncGenerator, Callable, Hashable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -87,7 +87,7 @@ class Gate:
         return semaphore
 
     @asynccontextmanager
-    async def passing(self, arguments: dict[str, Any], *, streaming: bool = False) -> AsyncIterator[None]:
+    async def passing(self, arguments: dict[str, Any], *, streaming: bool = False) -> AsyncGenerator[None]:
         """Hold the cap and the lock for the body.
 
         Raises:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from toolcrib.approvals import ApprovalPolicy
-from toolcrib.hooks import HookSet, PerValue, PostHookFunc, PreHookFunc
+from toolcrib.hooks import HookSet, PerValue
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
 
@@ -127,16 +127,12 @@ def entry_of(tool: Tool[..., Any], *, max_retries: int, timeout: float | None, s
     )
 
 
-def steps_before(
-    name: str, hooks: PreHookFunc | list[Any] | tuple[Any, ...] | None, *, wide: bool
-) -> tuple[PreStep, ...]:
+def steps_before(name: str, hooks: object, *, wide: bool) -> tuple[PreStep, ...]:
     """Return the middleware of one slot as steps; `wide` ones get the tool's name."""
     return tuple(PreStep(fn, _label(fn), name if wide else None) for fn in _several(hooks))
 
 
-def steps_after(
-    name: str, hooks: PostHookFunc | list[Any] | tuple[Any, ...] | None, *, wide: bool
-) -> tuple[PostStep, ...]:
+def steps_after(name: str, hooks: object, *, wide: bool) -> tuple[PostStep, ...]:
     """Return the middleware of one slot as steps; `wide` ones get the tool's name."""
     steps: list[PostStep] = []
     for hook in _several(hooks):

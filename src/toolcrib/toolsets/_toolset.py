@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from toolcrib.errors import DuplicateNameError, UnknownTool, closest
 from toolcrib.hooks import GlobalHooks, HookSet, PerValue, PostHookFunc, PreHookFunc
@@ -111,12 +111,16 @@ class Toolset:
     # --- views
 
     def with_hooks(self, hooks: HookSet) -> Toolset:
-        """Return the toolset with a hook set that is asked before those it has; ValueError for a hook without a tool."""
+        """Return the toolset with a hook set that is asked before those it has.
+
+        Raises:
+            ValueError: A hook is for a tool that is not a member.
+        """
         hooks.check(self._entries)
         return self._view(entry.with_hooks(hooks) for entry in self)
 
     def subset(self, names: Iterable[str]) -> Toolset:
-        """Return the toolset with only these tools, in its own order; raises UnknownTool for a name it does not have."""
+        """Return the toolset with only these tools, in its own order; UnknownTool for a name it does not have."""
         wanted = {self[name].name for name in names}
         return self._view(entry for entry in self if entry.name in wanted)
 
@@ -135,7 +139,7 @@ def _members(item: Any, max_retries: int, timeout: float | None, skip_unavailabl
     if isinstance(item, Toolset) or (isinstance(item, type) and issubclass(item, Toolset)):
         yield from Toolset.of(item)
         return
-    tool = as_tool(item)
+    tool = as_tool(cast("object", item))
     yield entry_of(tool, max_retries=max_retries, timeout=timeout, skip_unavailable=skip_unavailable)
     for child in tool.subtools:
         yield from _members(child, max_retries, timeout, skip_unavailable)
