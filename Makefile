@@ -71,7 +71,7 @@ lock: $(LOCK_VENV)/.lock ## pin the newest versions of every dependency in const
 clean: ## remove the environments and whatever else the targets made
 	rm -rf $(VENV) $(BENCH_VENV) $(LOCK_VENV) .venv-3.* dist htmlcov .coverage* .pytest_cache .ruff_cache .hypothesis
 	rm -rf .import_linter_cache
-	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python $(BENCH_VENV)/bin/python $(LOCK_VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import chdir, contextmanager, redirect_stdout
 from pathlib import Path
 from types import ModuleType
@@ -48,7 +48,7 @@ def run_page(page: Page, folder: Path) -> None:
 
 
 @contextmanager
-def _namespace() -> Iterator[ModuleType]:
+def _namespace() -> Generator[ModuleType]:
     """Give the body a module that is found in `sys.modules`, as type hints and pickle expect of a definition."""
     module = ModuleType("toolcrib_docs_page")
     sys.modules[module.__name__] = module
