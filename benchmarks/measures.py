@@ -1,0 +1,20 @@
+"""The measures by name, in the order they are run."""
+
+from __future__ import annotations
+
+from benchmarks import calls, code_mode, definitions, imports, streaming, turns
+from benchmarks._measure import Measure
+
+MEASURES: tuple[Measure, ...] = (
+    calls.MEASURE,
+    streaming.MEASURE,
+    imports.MEASURE,
+    code_mode.MEASURE,
+    definitions.MEASURE,
+    *turns.MEASURES,
+)
+
+
+def find(name: str) -> Measure:
+    """Return the measure of that name; raises KeyError."""
+    return {measure.name: measure for measure in MEASURES}[name]
