@@ -39,7 +39,7 @@ lint: $(VENV)/.dev ## the part of check that runs no test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
-	$(BIN)/lint-imports --no-logo
+	$(BIN)/lint-imports --no-logo --no-cache
 
 bench: $(BENCH_VENV)/.bench ## measure speed and memory side by side with the peers, and print the ratios
 	$(BENCH_VENV)/bin/python -m benchmarks
