@@ -36,10 +36,10 @@ class Binder:
         by_position = [p for p in parameters if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
         self._in_order = tuple(by_position)
         self._simple_order = tuple(p.name for p in by_position) if not any(p.injected for p in by_position) else None
-        self._positional_only = tuple(p for p in by_position if p.kind is Parameter.POSITIONAL_ONLY)
-        self._var_positional = next((p.name for p in parameters if p.kind is Parameter.VAR_POSITIONAL), None)
-        self._var_keyword = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
-        self._names = frozenset(p.name for p in parameters if p.kind is not Parameter.VAR_KEYWORD)
+        self._positional_only = tuple(p for p in by_position if p.kind == Parameter.POSITIONAL_ONLY)
+        self._var_positional = next((p.name for p in parameters if p.kind == Parameter.VAR_POSITIONAL), None)
+        self._var_keyword = any(p.kind == Parameter.VAR_KEYWORD for p in parameters)
+        self._names = frozenset(p.name for p in parameters if p.kind != Parameter.VAR_KEYWORD)
         self._required = tuple(p.name for p in parameters if is_required(p) and p.name not in fixed)
         self._defaults = {p.name: p.default for p in parameters if isinstance(p.default, FieldInfo)}
         self.plain = not self._positional_only and self._var_positional is None

@@ -1,23 +1,98 @@
-"""Read a docstring: its first paragraph, and what it says about each parameter."""
+"""Read a docstring: its first paragraph, and what it says about each parameter and the result.
+
+Google, NumPy and Sphinx styles are told apart by what they look like; griffe reads them.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
-__all__ = ["first_paragraph"]
+__all__ = ["ParsedDoc", "docstring_of", "first_paragraph", "parse_doc"]
 
-_SECTION = re.compile(r"^(:\w+.*:|[A-Z][A-Za-z ]*:\s*$)")
-_UNDERLINE = re.compile(r"^-{3,}\s*$")
+Style: TypeAlias = Literal["google", "numpy", "sphinx"]
+
+_GOOGLE = re.compile(
+    r"^(?:(?:keyword |other )?(?:args|arguments|params|parameters)|attributes|returns?|yields?|raises|warns|"
+    r"receives|examples?|notes?|warnings?|see also|references|todo|deprecated):[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NUMPY = re.compile(r"^[A-Z][A-Za-z ]*\n-{3,}[ \t]*$", re.MULTILINE)
+_SPHINX = re.compile(r"^:[a-z]+[^:\n]*:(?=\s|$)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedDoc:
+    """What a docstring says, beyond its first paragraph.
+
+    Attributes:
+        parameters: Description by parameter (or attribute) name, each on one line.
+        returns: What it says about the result, on one line.
+    """
+
+    parameters: dict[str, str] = field(default_factory=dict[str, str])
+    returns: str = ""
 
 
 def first_paragraph(doc: str) -> str:
     """Return the first paragraph on one line; empty when the docstring begins with a section."""
-    lines = inspect.cleandoc(doc).splitlines()
-    paragraph: list[str] = []
-    for index, line in enumerate(lines):
-        underlined = index + 1 < len(lines) and _UNDERLINE.match(lines[index + 1])
-        if not line.strip() or underlined or _SECTION.match(line):
-            break
-        paragraph.append(line.strip())
-    return " ".join(paragraph)
+    text = inspect.cleandoc(doc)
+    starts = [match.start() for style in (_GOOGLE, _NUMPY, _SPHINX) if (match := style.search(text))]
+    return one_line(text[: min(starts, default=len(text))].split("\n\n", 1)[0])
+
+
+def docstring_of(target: Any) -> str:
+    """Return the whole docstring of a function or class with its indentation removed; a class inherits none."""
+    own: object = getattr(target, "__doc__", None)
+    if not isinstance(own, str) and not isinstance(target, type):
+        own = inspect.getdoc(target)  # a method may inherit
+    if not isinstance(own, str):
+        return ""
+    text = own.lstrip()
+    return inspect.cleandoc(f"\n{text}" if _GOOGLE.match(text) else own)  # a first line has no indentation to compare
+
+
+def one_line(text: str) -> str:
+    """Return `text` with every run of white space as one space."""
+    return " ".join(text.split())
+
+
+def styles_of(text: str) -> list[Style]:
+    """Return the styles that a cleaned docstring may be written in; most have one, plain prose has none."""
+    patterns: dict[Style, re.Pattern[str]] = {"numpy": _NUMPY, "google": _GOOGLE, "sphinx": _SPHINX}
+    return [style for style, pattern in patterns.items() if pattern.search(text)]
+
+
+def parse_doc(doc: str) -> ParsedDoc:
+    """Return what the sections of a docstring say; nothing when it has none or they cannot be read."""
+    text = inspect.cleandoc(doc)
+    parsed = ParsedDoc()
+    returns = ""
+    for style in styles_of(text):
+        for kind, name, description in _entries(text, style):
+            if kind in ("parameters", "other parameters", "attributes"):
+                parsed.parameters.setdefault(name.lstrip("*"), one_line(description))
+            elif kind in ("returns", "yields") and not returns:
+                returns = one_line(description)
+    return ParsedDoc(parsed.parameters, returns)
+
+
+def _entries(text: str, style: Style) -> Iterator[tuple[str, str, str]]:
+    """Yield (section, name, description) for what griffe finds in a docstring of one style."""
+    import griffe  # noqa: PLC0415 -- costs as much as pydantic; only tools with a documented parameter pay
+
+    options: dict[str, Any] = {"warnings": False}
+    if style == "google":
+        text = _GOOGLE.sub(lambda header: f"\n{header[0]}", text)  # griffe wants a blank line before a section
+        options |= {"returns_multiple_items": False, "returns_named_value": False}
+    try:
+        sections = griffe.Docstring(f"\n{text}").parse(style, **options)
+    except Exception:  # griffe's parsers on anybody's text: a docstring must not break a tool
+        return
+    for section in sections:
+        if isinstance(section.value, list):
+            for item in section.value:
+                yield section.kind.value, getattr(item, "name", ""), item.description

@@ -1,8 +1,13 @@
-"""JSON schemas as models read them: without titles, `X | None` as X that may be null, no secret defaults."""
+"""JSON schemas as models read them: without titles, `X | None` as X that may be null, no secret defaults.
+
+`X | None` becomes `{"type": [x, "null"], ...}` where X has one type, and stays `anyOf` with null where X is a reference,
+a union or a schema without a type.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -10,26 +15,34 @@ from pydantic_core import CoreSchema, core_schema
 
 from toolcrib.schema._secrets import holds_secret
 
-__all__ = ["SchemaGenerator", "tidy"]
+__all__ = ["SchemaGenerator", "as_object", "part_at", "properties_of", "resolve_ref", "tidy", "type_words"]
 
-_ONE = ("items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames")
-_MANY = ("anyOf", "oneOf", "allOf", "prefixItems")
-_NAMED = ("properties", "patternProperties", "$defs", "dependentSchemas")
+_ONE = frozenset({"items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames"})
+_MANY = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_NAMED = frozenset({"properties", "patternProperties", "$defs", "dependentSchemas"})
 
 
 class SchemaGenerator(GenerateJsonSchema):
-    """Pydantic's generator, silent about defaults without a JSON form and about defaults that are secret."""
+    """Pydantic's generator, silent about defaults without a JSON form, and without defaults that are secret."""
 
-    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 -- pydantic's own declaration
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 -- as pydantic declares it
+
+    _core_definitions: Mapping[str, CoreSchema] = {}  # noqa: RUF012 -- replaced, never changed
+
+    def definitions_schema(self, schema: core_schema.DefinitionsSchema) -> JsonSchemaValue:
+        """Return the schema, having kept the definitions to look references up in."""
+        found = {part.get("ref", ""): part for part in schema["definitions"]}
+        self._core_definitions = {**self._core_definitions, **found}
+        return super().definitions_schema(schema)
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        """Return the schema with its default, unless the value is a secret."""
-        if holds_secret(schema["schema"], self._definition):
+        """Return the schema with its default, unless the default is secret."""
+        if holds_secret(schema["schema"], self._core_definitions.get):
             return self.generate_inner(schema["schema"])
         return super().default_schema(schema)
 
-    def _definition(self, ref: str) -> CoreSchema | None:
-        return None
+
+# --- tidying ---------------------------------------------------------------------------------------------------------
 
 
 def map_subschemas(schema: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
@@ -37,9 +50,9 @@ def map_subschemas(schema: Mapping[str, Any], change: Callable[[Any], Any]) -> d
     result: dict[str, Any] = {}
     for key, value in schema.items():
         if key in _NAMED and isinstance(value, Mapping):
-            result[key] = {name: change(part) for name, part in cast(Mapping[str, Any], value).items()}
+            result[key] = {name: change(part) for name, part in cast("Mapping[str, Any]", value).items()}
         elif key in _MANY and isinstance(value, list):
-            result[key] = [change(part) for part in cast(list[Any], value)]
+            result[key] = [change(part) for part in cast("list[Any]", value)]
         elif key in _ONE and isinstance(value, Mapping):
             result[key] = change(value)
         else:
@@ -48,25 +61,31 @@ def map_subschemas(schema: Mapping[str, Any], change: Callable[[Any], Any]) -> d
 
 
 def tidy(schema: Any) -> Any:
-    """Return `schema` without titles, and with `X | null` folded into X where one type says it."""
+    """Return `schema` without titles and defaults that JSON cannot say, and with `X | null` folded into X."""
     if not isinstance(schema, Mapping):
         return schema
-    named = cast(Mapping[str, Any], schema)
-    result = map_subschemas(named, tidy)
-    if isinstance(result.get("title"), str):
-        del result["title"]
+    result = map_subschemas(cast("Mapping[str, Any]", schema), tidy)
+    result.pop("title", None)
+    if "default" in result and not _is_json(result["default"]):
+        del result["default"]
     choices = result.get("anyOf")
-    if isinstance(choices, list):
-        return _fold_null(result, cast(list[Any], choices))
-    return result
+    return _fold_null(result, cast("list[Any]", choices)) if isinstance(choices, list) else result
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _fold_null(schema: dict[str, Any], choices: list[Any]) -> dict[str, Any]:
     rest = [choice for choice in choices if choice != {"type": "null"}]
     if len(rest) != 1 or len(choices) != 2 or not isinstance(rest[0], dict):
         return schema
-    only = cast(dict[str, Any], rest[0])
-    if not isinstance(only.get("type"), str) or "not" in only:
+    only = cast("dict[str, Any]", rest[0])
+    if not isinstance(only.get("type"), str):
         return schema
     folded = {**only, "type": [only["type"], "null"]}
     if "const" in folded:
@@ -74,3 +93,81 @@ def _fold_null(schema: dict[str, Any], choices: list[Any]) -> dict[str, Any]:
     elif isinstance(folded.get("enum"), list):
         folded["enum"] = [*folded["enum"], None]
     return {**folded, **{key: value for key, value in schema.items() if key != "anyOf"}}
+
+
+def as_object(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a tool's arguments as an object at the top: a recursive model's own reference resolved."""
+    if "$ref" in schema:
+        schema = {**resolve_ref(schema, schema), **{key: value for key, value in schema.items() if key != "$ref"}}
+    return {key: value for key, value in schema.items() if key != "description"}
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def resolve_ref(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema that a `$ref` names in `root`, or `schema` itself; empty for one that is not an object."""
+    if not isinstance(schema, Mapping):
+        return {}
+    named = cast("Mapping[str, Any]", schema)
+    ref = named.get("$ref")
+    if not isinstance(ref, str):
+        return dict(named)
+    target: Any = root
+    for part in ref.removeprefix("#/").split("/"):
+        target = cast("Mapping[str, Any]", target).get(part.replace("~1", "/").replace("~0", "~"), {})
+    if target.get("$ref", ref) != ref:  # an alias of an alias
+        target = resolve_ref(target, root)
+    return {**target, **{key: value for key, value in named.items() if key != "$ref"}}
+
+
+def _choices(schema: Mapping[str, Any]) -> list[Any]:
+    return [choice for key in ("anyOf", "oneOf", "allOf") for choice in schema.get(key, ())]
+
+
+def properties_of(schema: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties that an object schema declares, in any of its choices."""
+    resolved = resolve_ref(schema, root)
+    found: dict[str, Any] = dict(resolved.get("properties", {}))
+    for choice in _choices(resolved):
+        found |= {name: part for name, part in properties_of(choice, root).items() if name not in found}
+    return found
+
+
+def part_at(root: Mapping[str, Any], path: Sequence[int | str]) -> dict[str, Any]:
+    """Return the schema of the value at `path`, empty where it is not declared."""
+    schema = dict(root)
+    for part in path:
+        schema = _inside(schema, part, root)
+    return schema
+
+
+def _inside(schema: Mapping[str, Any], part: int | str, root: Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(part, str):
+        found = properties_of(schema, root).get(part, schema.get("additionalProperties"))
+    else:
+        prefix = cast("list[Any]", schema.get("prefixItems", []))
+        found = prefix[part] if part < len(prefix) else schema.get("items")
+    if found is None:
+        inner = (_inside(resolve_ref(choice, root), part, root) for choice in _choices(schema))
+        found = next((choice for choice in inner if choice), None)
+    return resolve_ref(found, root)
+
+
+def type_words(schema: Mapping[str, Any]) -> str:
+    """Return the type of a value in JSON's words: `string`, `array of integer`, `"c" or "f"`; empty when any will do."""
+    if "const" in schema:
+        return json.dumps(schema["const"], ensure_ascii=False)
+    if isinstance(schema.get("enum"), list):
+        return " or ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return " or ".join(cast("list[str]", kind))
+    if kind == "array":
+        items = schema.get("items")
+        inner = type_words(cast("Mapping[str, Any]", items)) if isinstance(items, Mapping) else ""
+        return f"array of {inner}" if inner else "array"
+    if isinstance(kind, str):
+        return kind
+    words = [type_words(choice) for choice in _choices(schema)]
+    return " or ".join(words) if all(words) else ""

@@ -5,30 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
-from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
+from pydantic.aliases import AliasChoices, AliasPath
 from pydantic.fields import FieldInfo
-from typing_extensions import TypeForm
 
 from toolcrib.errors import SchemaError
+from toolcrib.schema._json_schema import SchemaGenerator, as_object, tidy
 from toolcrib.schema._parameters import EMPTY, Annotations, Resolved
 
-__all__ = ["InputModel", "input_of_function", "input_of_model"]
+__all__ = ["InputModel", "input_of_function", "input_of_model", "input_schema", "one_sentence"]
 
 _TAKEN = frozenset(dir(BaseModel)) | frozenset(dir(type(BaseModel)))
-_CONFIG = ConfigDict(extra="forbid", protected_namespaces=(), ser_json_inf_nan="strings")
 
 
 class _Omitted:
     """Default of an optional key of `**kwargs: Unpack[...]`; it is never passed on."""
 
-    def __repr__(self) -> str:
-        return "..."
 
-
-OMITTED: Any = _Omitted()
+_OMITTED = _Omitted()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +34,8 @@ class InputModel:
     Attributes:
         renamed: Parameter name by field name, for names that a pydantic field cannot have.
         omitted: Fields that are no argument when they were not given.
+        open: It takes arguments that it does not declare.
+        lenient: Its author left it to pydantic to ignore unknown keys; a caller is told about them all the same.
         plain: The instance's `__dict__` is the arguments as they are.
         validate_json: The validator's own bound method, fetched once.
     """
@@ -45,14 +43,14 @@ class InputModel:
     model: type[BaseModel]
     renamed: Mapping[str, str]
     omitted: frozenset[str]
+    open: bool
+    lenient: bool
     plain: bool
     validate_json: Callable[..., BaseModel]
     validate_python: Callable[..., BaseModel]
 
     def arguments(self, instance: BaseModel) -> dict[str, Any]:
         """Return the values of `instance` by parameter name."""
-        if self.plain:
-            return instance.__dict__.copy()
         given = instance.model_fields_set
         values = {
             self.renamed.get(name, name): value
@@ -64,30 +62,59 @@ class InputModel:
 
     def fields(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return arguments by field name: the way back from `arguments`."""
-        if not self.renamed:
-            return dict(arguments)
         fields = {argument: field for field, argument in self.renamed.items()}
         return {fields.get(name, name): value for name, value in arguments.items()}
 
+    def takes(self, name: str) -> bool:
+        """Return whether an argument of this name is declared, or undeclared ones are taken."""
+        return self.open or name in self.keys()
 
-def _finished(model: type[BaseModel], renamed: Mapping[str, str], omitted: frozenset[str]) -> InputModel:
-    extras = model.model_config.get("extra") == "allow"
-    validator = model.__pydantic_validator__
+    def keys(self) -> set[str]:
+        """Return every key that a caller may use, aliases included."""
+        found: set[str] = set()
+        config = self.model.model_config
+        by_name = config.get("validate_by_name") or config.get("populate_by_name")
+        for name, info in self.model.model_fields.items():
+            aliases = aliases_of(info)
+            found |= aliases
+            if by_name or not aliases:
+                found.add(name)
+        return found
+
+
+def aliases_of(info: FieldInfo) -> set[str]:
+    """Return the keys other than its name under which a field is found."""
+    alias = info.validation_alias or info.alias
+    choices = alias.choices if isinstance(alias, AliasChoices) else [] if alias is None else [alias]
+    return {str(choice.path[0]) if isinstance(choice, AliasPath) else choice for choice in choices}
+
+
+def _finished(model: type[BaseModel], renamed: Mapping[str, str], omitted: frozenset[str], lenient: bool) -> InputModel:
+    is_open = model.model_config.get("extra") == "allow"
     return InputModel(
         model=model,
         renamed=renamed,
         omitted=omitted,
-        plain=not (renamed or omitted or extras),
-        validate_json=validator.validate_json,
-        validate_python=validator.validate_python,
+        open=is_open,
+        lenient=lenient,
+        plain=not (renamed or omitted or is_open),
+        validate_json=model.__pydantic_validator__.validate_json,
+        validate_python=model.__pydantic_validator__.validate_python,
     )
 
 
-def input_of_model(model: type[BaseModel]) -> InputModel:
-    """Return `model` itself as the input model."""
+def input_of_model(tool: str, model: type[BaseModel]) -> InputModel:
+    """Return `model` itself as the input model.
+
+    Raises:
+        SchemaError: It names types that do not exist.
+    """
     if not model.__pydantic_complete__:
-        model.model_rebuild()
-    return _finished(model, {}, frozenset())
+        try:
+            model.model_rebuild()
+        except Exception as error:  # whatever the author's types raise
+            raise SchemaError(tool, model.__name__, f"is not complete ({one_sentence(error)})") from error
+    return _finished(model, {}, frozenset(), lenient="extra" not in model.model_config)
 
 
 def input_of_function(tool: str, module: str, parameters: Sequence[Resolved], names: Annotations) -> InputModel:
@@ -101,38 +128,44 @@ def input_of_function(tool: str, module: str, parameters: Sequence[Resolved], na
             raise SchemaError(tool, parameter.name, parameter.problem)
     try:
         model, renamed = _create(tool, module, parameters, names)
-    except (PydanticUserError, PydanticUndefinedAnnotation, TypeError, NameError, ValueError, RecursionError) as error:
-        raise _blame(tool, module, parameters, names) or SchemaError(tool, "?", str(error)) from error
-    omitted = {p.name for p in parameters if p.omitted}
-    by_argument = {argument: field for field, argument in renamed.items()}
-    return _finished(model, renamed, frozenset(by_argument.get(name, name) for name in omitted))
+    except Exception as error:  # whatever the author's types raise
+        for parameter in parameters:
+            try:
+                _create(tool, module, [parameter], names)
+            except Exception as cause:
+                problem = f"has a type that pydantic cannot describe ({one_sentence(cause)})"
+                raise SchemaError(tool, parameter.name, problem) from cause
+        raise SchemaError(tool, "*", f"cannot be described ({one_sentence(error)})") from error
+    field_of = {argument: field for field, argument in renamed.items()}
+    omitted = frozenset(field_of.get(p.name, p.name) for p in parameters if p.omitted)
+    return _finished(model, renamed, omitted, lenient=False)
 
 
 def _create(
     tool: str, module: str, parameters: Sequence[Resolved], names: Annotations
 ) -> tuple[type[BaseModel], dict[str, str]]:
-    taken = {p.name for p in parameters}
+    taken = {parameter.name for parameter in parameters}
     renamed: dict[str, str] = {}
-    fields: dict[str, tuple[TypeForm[Any], Any]] = {}
-    config = _CONFIG
+    fields: dict[str, Any] = {}
+    config = ConfigDict(extra="forbid", protected_namespaces=(), ser_json_inf_nan="strings")
     for parameter in parameters:
-        if parameter.kind is Parameter.VAR_KEYWORD:
-            config = ConfigDict(**{**config, "extra": "allow"})
-            fields["__pydantic_extra__"] = (cast(TypeForm[Any], dict[str, parameter.annotation]), ...)
+        if parameter.kind == Parameter.VAR_KEYWORD:
+            config["extra"] = "allow"
+            fields["__pydantic_extra__"] = (dict[str, parameter.annotation], ...)
             continue
-        info = _field_info(parameter)
-        own_alias = info.alias is not None or info.validation_alias is not None
-        if own_alias:
-            config = ConfigDict(**{**config, "validate_by_name": True, "validate_by_alias": True})
+        annotation = parameter.annotation
+        if parameter.kind == Parameter.VAR_POSITIONAL:
+            annotation = tuple[annotation, ...]
+        own_alias = bool(aliases_of(_field_info(parameter)))
+        if own_alias:  # the alias is what a caller sees, the name is what the function takes: both will do
+            config["validate_by_name"] = config["validate_by_alias"] = True
         field = _field_name(parameter.name, taken)
-        annotation: Any = _annotation(parameter)
         if field != parameter.name:
             taken.add(field)
             renamed[field] = parameter.name
-            if not own_alias:
-                annotation = Annotated[annotation, Field(alias=parameter.name)]
+            annotation = annotation if own_alias else Annotated[annotation, Field(alias=parameter.name)]
         fields[field] = (annotation, _default(parameter))
-    model = create_model(tool, __config__=config, __module__=module, **cast(Any, fields))
+    model = create_model(tool, __config__=config, __module__=module, **fields)
     if not model.__pydantic_complete__:
         model.model_rebuild(_types_namespace={**names.globals, **names.locals})
     return model, renamed
@@ -145,6 +178,7 @@ def _field_info(parameter: Resolved) -> FieldInfo:
 
 
 def _field_name(name: str, taken: set[str]) -> str:
+    """Return a name that a pydantic field can have."""
     if not name.startswith("_") and name not in _TAKEN:
         return name
     field = name.strip("_") or "field"
@@ -153,30 +187,40 @@ def _field_name(name: str, taken: set[str]) -> str:
     return field
 
 
-def _annotation(parameter: Resolved) -> Any:
-    if parameter.kind is Parameter.VAR_POSITIONAL:
-        return tuple[parameter.annotation, ...]
-    return parameter.annotation
-
-
 def _default(parameter: Resolved) -> Any:
     if parameter.omitted:
-        return OMITTED
-    if parameter.kind is Parameter.VAR_POSITIONAL:
+        return _OMITTED
+    if parameter.kind == Parameter.VAR_POSITIONAL:
         return ()
     return ... if parameter.default is EMPTY else parameter.default
 
 
-def _blame(tool: str, module: str, parameters: Sequence[Resolved], names: Annotations) -> SchemaError | None:
-    """Return the error of the first parameter that cannot be described by itself."""
-    for parameter in parameters:
-        try:
-            _create(tool, module, [parameter], names)
-        except Exception as error:  # whatever the user's type raised
-            return SchemaError(tool, parameter.name, f"has a type that pydantic cannot describe ({first_line(error)})")
-    return None
+def input_schema(tool: str, inputs: InputModel) -> dict[str, Any]:
+    """Return the JSON schema of a tool's arguments.
+
+    Raises:
+        SchemaError: A type has none, though pydantic can validate it.
+    """
+    try:
+        schema = inputs.model.model_json_schema(schema_generator=SchemaGenerator)
+    except Exception as error:  # whatever the author's types raise
+        for name, info in inputs.model.model_fields.items():
+            try:
+                alone = create_model(tool, value=(info.rebuild_annotation(), ...))
+                alone.model_json_schema(schema_generator=SchemaGenerator)
+            except Exception as cause:
+                problem = f"has a type without a JSON schema ({one_sentence(cause)})"
+                raise SchemaError(tool, inputs.renamed.get(name, name), problem) from cause
+        raise SchemaError(tool, "*", f"has no JSON schema ({one_sentence(error)})") from error
+    schema = as_object(tidy(schema))
+    if schema.get("type") != "object":
+        raise SchemaError(tool, inputs.model.__name__, "is not an object with named arguments")
+    if inputs.lenient:
+        schema["additionalProperties"] = False
+    schema.setdefault("properties", {})
+    return schema
 
 
-def first_line(error: Exception) -> str:
+def one_sentence(error: Exception) -> str:
     """Return the first sentence of an error's message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].split(". ")[0].rstrip(".")

@@ -12,15 +12,25 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import NoneType, SimpleNamespace, UnionType
-from typing import Annotated, Any, ForwardRef, Union, cast, get_args, get_origin
+from types import FunctionType, MethodType, NoneType, SimpleNamespace, UnionType
+from typing import Annotated, Any, ForwardRef, Optional, Union, cast, get_args, get_origin
 
-from typing_extensions import get_type_hints
+from typing_extensions import NotRequired, ReadOnly, Required, Unpack, get_type_hints
 
 from toolcrib.schema._context import RunContext
 from toolcrib.schema._markers import Injectable, Injected, InjectedParameter
 
-__all__ = ["EMPTY", "Annotations", "Resolved", "read_signature", "resolve"]
+__all__ = [
+    "EMPTY",
+    "Annotations",
+    "Resolved",
+    "annotations_of",
+    "evaluate",
+    "plain_function",
+    "read_signature",
+    "resolve",
+    "seen_locals",
+]
 
 EMPTY = inspect.Parameter.empty
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -40,6 +50,7 @@ class Resolved:
 
     Attributes:
         annotation: The type, `Any` where there is none; of `*args` and `**kwargs` that of one item.
+        kind: One of `inspect.Parameter`'s kinds.
         problem: Why the annotation cannot be resolved, as the end of a sentence; empty when it can.
         injected: Set when the run fills the parameter.
         omitted: Absent from the arguments when not given (an optional key of `**kwargs: Unpack[...]`).
@@ -48,7 +59,7 @@ class Resolved:
     name: str
     annotation: Any
     default: Any
-    kind: inspect._ParameterKind
+    kind: int
     problem: str = ""
     injected: InjectedParameter | None = None
     omitted: bool = False
@@ -68,23 +79,19 @@ def read_signature(name: str, fn: Callable[..., Any]) -> inspect.Signature:
         ) from None
 
 
-def plain_function(fn: Callable[..., Any]) -> Any:
-    """Return the function that holds the code and the globals of `fn`, through partials, wrappers and `__call__`."""
-    target: Any = fn
-    while True:
-        if isinstance(target, functools.partial):
-            target = cast("functools.partial[Any]", target).func
-        elif hasattr(target, "__wrapped__"):
-            target = target.__wrapped__
-        elif inspect.ismethod(target):
-            target = target.__func__
-        elif not hasattr(target, "__globals__") and inspect.isroutine(getattr(type(target), "__call__", None)):
-            call = type(target).__call__
-            if not hasattr(call, "__globals__"):  # a class or a built-in: no annotations to look up
-                return target
-            target = call
-        else:
-            return target
+def plain_function(fn: Any) -> Any:
+    """Return what holds the code and the globals of `fn`, through partials, wrappers, methods and `__call__`."""
+    if isinstance(fn, FunctionType):
+        wrapped: Any = getattr(fn, "__wrapped__", None)
+        return fn if wrapped is None else plain_function(wrapped)
+    if isinstance(fn, functools.partial):
+        return plain_function(cast("functools.partial[Any]", fn).func)
+    if isinstance(fn, MethodType):
+        return plain_function(fn.__func__)
+    if isinstance(fn, type):
+        return plain_function(fn.__init__)
+    wrapped = getattr(fn, "__wrapped__", None) or getattr(type(fn), "__call__", None)  # noqa: B004 -- wanted, not tested
+    return plain_function(wrapped) if isinstance(wrapped, FunctionType | MethodType | functools.partial) else fn
 
 
 def seen_locals(fn: Callable[..., Any], signature: inspect.Signature) -> dict[str, Any] | None:
@@ -226,16 +233,31 @@ def find_injected(name: str, annotation: Any, default: Any) -> InjectedParameter
 def resolve(
     parameters: Mapping[str, inspect.Parameter], names: Annotations, context_first: bool
 ) -> tuple[Resolved, ...]:
-    """Return the parameters with their types, and with the keys of `**kwargs: Unpack[...]` as parameters of their own."""
+    """Return the parameters with their types; the keys of `**kwargs: Unpack[...]` become parameters of their own."""
     resolved: list[Resolved] = []
     for index, parameter in enumerate(parameters.values()):
-        name, default = parameter.name, parameter.default
+        name, default, kind = parameter.name, parameter.default, int(parameter.kind)
         annotation, problem = evaluate(parameter.annotation, names)
+        if get_origin(annotation) is Unpack and kind == inspect.Parameter.VAR_KEYWORD:
+            resolved.extend(unpacked(get_args(annotation)[0], names))
+            continue
         if context_first and index == 0:
             injected = InjectedParameter(name, RunContext, "context", default is not EMPTY, default is not EMPTY)
         else:
             injected = find_injected(name, annotation, default)
-        if default is None and parameter.annotation is not EMPTY and not problem:
-            annotation = annotation | None if isinstance(annotation, type) else Union[annotation, None]  # noqa: UP007
-        resolved.append(Resolved(name, annotation, default, parameter.kind, "" if injected else problem, injected))
+        if default is None and annotation is not Any and not problem:  # `x: int = None` means that None will do
+            annotation = Optional[annotation]  # noqa: UP045 -- works for every kind of annotation
+        resolved.append(Resolved(name, annotation, default, kind, "" if injected else problem, injected))
     return tuple(resolved)
+
+
+def unpacked(keys: Any, names: Annotations) -> list[Resolved]:
+    """Return the keys of the TypedDict in `**kwargs: Unpack[TypedDict]` as parameters."""
+    hints = get_type_hints(keys, names.globals, dict(names.locals), include_extras=True)
+    optional: frozenset[str] = keys.__optional_keys__
+    found: list[Resolved] = []
+    for name, hint in hints.items():
+        while get_origin(hint) in (Required, NotRequired, ReadOnly):
+            hint = get_args(hint)[0]
+        found.append(Resolved(name, hint, EMPTY, inspect.Parameter.KEYWORD_ONLY, omitted=name in optional))
+    return found

@@ -1,18 +1,87 @@
-"""From pydantic's validation errors to problems in plain words, each with its mend."""
+"""From pydantic's validation errors to problems in plain words: which argument, what would be right, what came."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any, TypeAlias, cast
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from toolcrib.errors import FieldProblem
+from toolcrib.schema._json_schema import part_at, properties_of, type_words
 
-__all__ = ["problems_of"]
+__all__ = ["Asked", "problems_of"]
+
+Path: TypeAlias = tuple[int | str, ...]
+
+_ABSENT = frozenset({"missing", "extra_forbidden", "missing_argument", "unexpected_keyword_argument"})
+_SHOWN = 60  # characters of a wrong value that are worth reading
+_SUBJECT = re.compile(r"^\w+ should ")
+_EXPECTED = {
+    "a string": "string_type string_sub_type string_unicode bytes_type",
+    "an integer": "int_type int_parsing",
+    "a whole number": "int_from_float",
+    "a number": "float_type float_parsing",
+    "true or false": "bool_type bool_parsing",
+    "an array": "list_type tuple_type set_type frozen_set_type iterable_type",
+    "an object": "dict_type model_type model_attributes_type dataclass_type mapping_type",
+    "null": "none_required",
+    "a date like 2025-01-31": ("date_type date_parsing date_from_datetime_parsing date_from_datetime_inexact"),
+    "a time like 14:30:00": "time_type time_parsing",
+    "a date and time like 2025-01-31T14:30:00": (
+        "datetime_type datetime_parsing datetime_object_invalid datetime_from_date_parsing"
+    ),
+    "a number of seconds or an ISO 8601 duration like PT1H30M": "time_delta_type time_delta_parsing",
+    "a UUID": "uuid_type uuid_parsing",
+    "a decimal number": "decimal_type decimal_parsing",
+    "a file path": "path_type",
+    "a URL": "url_type url_parsing url_syntax_violation",
+}
+_EXPECTED_BY_TYPE = {kind: words for words, kinds in _EXPECTED.items() for kind in kinds.split()}
 
 
-def path_of(parts: Sequence[int | str]) -> str:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a tool asks for, as far as explaining a misfit needs it.
+
+    Attributes:
+        schema: The JSON schema of the arguments; empty when there is none.
+        secret: Arguments whose values are never quoted; `*` for those that are not declared.
+        hidden: Arguments that only the host sets.
+    """
+
+    schema: Mapping[str, Any]
+    secret: frozenset[str]
+    hidden: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Misfit:
+    """One of pydantic's errors: where in the input, and through which branches of unions (with the depth of each)."""
+
+    path: Path
+    branches: tuple[tuple[int, str], ...]
+    detail: Mapping[str, Any]
+
+
+def problems_of(error: ValidationError, given: Any, asked: Asked) -> tuple[FieldProblem, ...]:
+    """Return a problem for each argument that does not fit; `given` is the input as it came, parsed."""
+    misfits = [_locate(detail, given) for detail in cast("list[dict[str, Any]]", error.errors(include_url=False))]
+    for _ in range(8):  # unions inside unions; deeper ones show every branch
+        if not any(misfit.branches for misfit in misfits):
+            break
+        misfits = _choose_branches(misfits)
+    by_path: dict[Path, list[_Misfit]] = {}
+    for misfit in misfits:
+        by_path.setdefault(misfit.path, []).append(misfit)
+    return tuple(FieldProblem(path_of(path), _explain(path, group, asked)) for path, group in by_path.items())
+
+
+def path_of(parts: Path) -> str:
     """Return `("stops", 0, "city")` as `stops[0].city`."""
     text = ""
     for part in parts:
@@ -20,7 +89,146 @@ def path_of(parts: Sequence[int | str]) -> str:
     return text
 
 
-def problems_of(error: ValidationError) -> tuple[FieldProblem, ...]:
-    """Return one problem for each field that did not fit."""
-    details: list[Any] = error.errors(include_url=False, include_context=False)
-    return tuple(FieldProblem(path_of(d["loc"]), d["msg"]) for d in details)
+# --- where it does not fit -------------------------------------------------------------------------------------------
+
+
+def _locate(detail: Mapping[str, Any], given: Any) -> _Misfit:
+    """Tell the keys in an error's location from the names of union branches, by walking the input along it."""
+    location: Sequence[int | str] = detail["loc"]
+    path: list[int | str] = []
+    branches: list[tuple[int, str]] = []
+    for index, part in enumerate(location):
+        found, value = _step(given, part)
+        if found:
+            given = value
+            path.append(part)
+        elif index == len(location) - 1 and detail["type"] in _ABSENT:
+            path.append(part)
+        elif part != "[key]":
+            branches.append((len(path), str(part)))
+    return _Misfit(tuple(path), tuple(branches), detail)
+
+
+def _step(value: Any, part: int | str) -> tuple[bool, Any]:
+    if isinstance(value, Mapping):
+        mapping = cast("Mapping[Any, Any]", value)
+        return (True, mapping[part]) if part in mapping else (False, None)
+    if isinstance(part, int):
+        if isinstance(value, list | tuple):
+            items = cast("Sequence[Any]", value)
+            return (True, items[part]) if 0 <= part < len(items) else (False, None)
+        return not isinstance(value, str | int | float | None), None  # an item of a set or an iterator
+    if isinstance(value, BaseModel):
+        return part in type(value).model_fields, getattr(value, part, None)
+    return False, None
+
+
+def _choose_branches(misfits: list[_Misfit]) -> list[_Misfit]:
+    """Of each union's branches keep the one that got furthest; where none got in, keep all for an `or`."""
+    unions: dict[Path, dict[str, list[_Misfit]]] = {}
+    kept: list[_Misfit] = []
+    for misfit in misfits:
+        if not misfit.branches:
+            kept.append(misfit)
+            continue
+        (depth, branch), rest = misfit.branches[0], misfit.branches[1:]
+        union = unions.setdefault(misfit.path[:depth], {})
+        union.setdefault(branch, []).append(replace(misfit, branches=rest))
+    for path, union in unions.items():
+        entered = [group for group in union.values() if any(len(misfit.path) > len(path) for misfit in group)]
+        for group in [min(entered, key=len)] if entered else union.values():
+            kept.extend(group)
+    return kept
+
+
+# --- what to say about it --------------------------------------------------------------------------------------------
+
+
+def _explain(path: Path, misfits: list[_Misfit], asked: Asked) -> str:
+    detail = misfits[0].detail
+    match detail["type"]:
+        case "missing" | "missing_argument":
+            return _missing(part_at(asked.schema, path))
+        case "extra_forbidden" | "unexpected_keyword_argument":
+            return unknown_argument(path, asked)
+        case "json_invalid":
+            return f"not valid JSON: {detail['ctx']['error']}. Send the arguments as one JSON object"
+        case "union_tag_not_found":
+            return f"must have the key {detail['ctx']['discriminator']}, which tells the kinds of object apart"
+        case "union_tag_invalid":
+            key, tags = detail["ctx"]["discriminator"], detail["ctx"]["expected_tags"]
+            return f"the key {key} must be one of {tags}; got {brief(detail['ctx']['tag'])}"
+        case _:
+            pass
+    if not path and detail["type"] in ("model_type", "model_attributes_type", "dict_type"):
+        return f"must be a JSON object with the arguments by name; got {brief(detail['input'])}"
+    secret = _is_secret(path, asked)
+    expected = list(dict.fromkeys(text for misfit in misfits if (text := _expected(misfit.detail)) is not None))
+    text = f"must be {' or '.join(expected)}" if expected else _own_words(detail, secret)
+    if secret or not path:
+        return text
+    if detail["input"] is None and "default" in part_at(asked.schema, path):
+        return f"{text}; got null, leave it out to have the default"
+    return f"{text}; got {brief(detail['input'])}"
+
+
+def _missing(schema: Mapping[str, Any]) -> str:
+    words = type_words(schema)
+    description = schema.get("description")
+    return "missing, it is required" + (f": {words}" if words else "") + (f", {description}" if description else "")
+
+
+def unknown_argument(path: Path, asked: Asked) -> str:
+    """Return what is wrong with an argument that the tool does not take from a caller."""
+    name = str(path[-1])
+    if len(path) == 1 and name in asked.hidden:
+        return "set by the host and not by the caller; leave it out"
+    noun = "argument" if len(path) == 1 else "key"
+    names = list(properties_of(part_at(asked.schema, path[:-1]), asked.schema))
+    if not names:
+        return f"unknown {noun}; there are none to give"
+    near = get_close_matches(name, names, n=1, cutoff=0.6)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return f"unknown {noun}; {hint}The {noun}s are {', '.join(names)}"
+
+
+def _expected(detail: Mapping[str, Any]) -> str | None:
+    """Return what would have been right, as the end of "must be"; None where pydantic says more than a type."""
+    if detail["type"] in ("literal_error", "enum"):
+        return detail["ctx"]["expected"]
+    return _EXPECTED_BY_TYPE.get(detail["type"])
+
+
+def _own_words(detail: Mapping[str, Any], secret: bool) -> str:
+    """Return the message of pydantic, or of a validator of the tool's author, unless it quotes a secret."""
+    message: str = detail["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if secret and any(leaf in message for leaf in _leaves(detail["input"])):
+        return "not accepted"
+    return _SUBJECT.sub("must ", message)
+
+
+def _is_secret(path: Path, asked: Asked) -> bool:
+    if not path:
+        return bool(asked.secret)
+    declared = properties_of(asked.schema, asked.schema)
+    return path[0] in asked.secret or ("*" in asked.secret and path[0] not in declared)
+
+
+def _leaves(value: Any) -> list[str]:
+    if isinstance(value, Mapping):
+        return [leaf for part in cast("Mapping[Any, Any]", value).values() for leaf in _leaves(part)]
+    if isinstance(value, list | tuple | set | frozenset):
+        return [leaf for part in cast("Sequence[Any]", value) for leaf in _leaves(part)]
+    return [] if value is None or value == "" else [str(value)]
+
+
+def brief(value: Any) -> str:
+    """Return a wrong value for a message: short ones as JSON, long text cut, containers by their kind."""
+    if value is None or isinstance(value, str | bool | int | float):
+        text = json.dumps(value, ensure_ascii=False)
+        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list | tuple | set | frozenset):
+        return "an array"
+    return f"a Python {type(value).__name__}"

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import collections.abc
+import inspect
+from collections.abc import Mapping
 from types import NoneType
-from typing import Any, get_args, get_origin
+from typing import Any, cast, get_args, get_origin
 
-__all__ = ["is_described", "yielded_type"]
+from pydantic import TypeAdapter
+
+from toolcrib.errors import SchemaError
+from toolcrib.schema._json_schema import SchemaGenerator, tidy
+from toolcrib.schema._model import one_sentence
+
+__all__ = ["awaited_type", "return_schema_of", "type_title", "yielded_type"]
 
 _STREAMS = frozenset(
     {
@@ -18,6 +26,8 @@ _STREAMS = frozenset(
         collections.abc.Iterator,
     }
 )
+_AWAITED = frozenset({collections.abc.Awaitable, collections.abc.Coroutine})
+_SILENT: frozenset[Any] = frozenset({None, NoneType, Any, inspect.Signature.empty})
 
 
 def yielded_type(annotation: Any) -> Any:
@@ -26,6 +36,38 @@ def yielded_type(annotation: Any) -> Any:
     return arguments[0] if get_origin(annotation) in _STREAMS and arguments else Any
 
 
-def is_described(annotation: Any) -> bool:
-    """Return whether a return type says anything about the value."""
-    return annotation is not None and annotation is not NoneType and annotation is not Any
+def awaited_type(annotation: Any) -> Any:
+    """Return what comes out of an awaitable, for a function that returns one without being `async def`."""
+    arguments = get_args(annotation)
+    return arguments[-1] if get_origin(annotation) in _AWAITED and arguments else annotation
+
+
+def return_schema_of(tool: str, annotation: Any, given: Any) -> dict[str, Any] | None:
+    """Return the JSON schema of a result as it is serialised; None where the type says nothing or has no schema.
+
+    Args:
+        given: A schema or type that was asked for by name and stands above the annotation; None for nothing.
+
+    Raises:
+        SchemaError: `given` is a type that has no schema.
+    """
+    if isinstance(given, Mapping):
+        return dict(cast("Mapping[str, Any]", given))
+    wanted = annotation if given is None else given
+    try:
+        if wanted in _SILENT:
+            return None
+        schema = TypeAdapter(wanted).json_schema(mode="serialization", schema_generator=SchemaGenerator)
+    except Exception as error:  # whatever the author's types raise; a result needs no schema to be a result
+        if given is None:
+            return None
+        raise SchemaError(tool, "return", f"has a type without a JSON schema ({one_sentence(error)})") from error
+    return tidy(schema) or None
+
+
+def type_title(annotation: Any, schema: Mapping[str, Any]) -> str:
+    """Return the name of a result's type, for a schema that has lost it; empty when it has none."""
+    if isinstance(schema.get("title"), str):
+        return schema["title"]
+    name: object = getattr(annotation, "__name__", "")
+    return name if isinstance(name, str) and name not in ("dict", "list") else ""

@@ -1,4 +1,4 @@
-"""Find what is secret in an input, and dump arguments with secrets hidden or, for a digest, real."""
+"""Find what is secret in an input, by the core schema that pydantic made of it."""
 
 from __future__ import annotations
 
@@ -63,15 +63,3 @@ def secret_fields(model: type[BaseModel]) -> frozenset[str]:
     if holds_secret(schema.get("extras_schema"), definitions.get):
         found.add("*")
     return frozenset(found)
-
-
-def dump_values(
-    inputs: Any, values: BaseModel | Mapping[str, Any], secrets: frozenset[str], redact: bool
-) -> dict[str, Any]:
-    if not isinstance(values, BaseModel):
-        model = inputs.model.model_construct(**inputs.fields(values))
-    else:
-        model = values
-    return model.__pydantic_serializer__.to_python(
-        model, mode="json", by_alias=True, warnings=False, context={"redact": redact}
-    )

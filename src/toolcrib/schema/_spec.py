@@ -5,17 +5,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, NoneType
+from typing import Any, cast
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 
 from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
 from toolcrib.schema._bind import Binder
-from toolcrib.schema._docstring import first_paragraph
-from toolcrib.schema._json_schema import SchemaGenerator, tidy
+from toolcrib.schema._docstring import ParsedDoc, docstring_of, first_paragraph, parse_doc
+from toolcrib.schema._dump import dump_values
 from toolcrib.schema._markers import InjectedParameter
-from toolcrib.schema._model import InputModel, first_line, input_of_function, input_of_model
+from toolcrib.schema._model import InputModel, input_of_function, input_of_model, input_schema
 from toolcrib.schema._parameters import (
     Resolved,
     annotations_of,
@@ -25,15 +26,19 @@ from toolcrib.schema._parameters import (
     resolve,
     seen_locals,
 )
-from toolcrib.schema._problems import problems_of
-from toolcrib.schema._returns import is_described, yielded_type
-from toolcrib.schema._secrets import dump_values, secret_fields
-from toolcrib.schema._stub import signature_text, stub_text
+from toolcrib.schema._problems import Asked, problems_of, unknown_argument
+from toolcrib.schema._returns import awaited_type, return_schema_of, type_title, yielded_type
+from toolcrib.schema._secrets import secret_fields
+from toolcrib.schema._signature import signature_text
+from toolcrib.schema._stub import StubSource, stub_text
+from toolcrib.schema._stub_types import StubTypes, camel
 
 __all__ = ["ToolSpec"]
 
 _BUILD = RLock()  # two threads that ask first must get the same input model
-_NOTHING: Any = object()
+_UNKNOWN: Any = object()
+_NO_ARGUMENTS: frozenset[str | bytes] = frozenset({"", "null", b"", b"null"})  # what some providers send for none
+VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
 
 
 class ToolSpec:
@@ -56,8 +61,10 @@ class ToolSpec:
         "_context_first",
         "_description",
         "_doc",
+        "_doc_parts",
         "_given_model",
         "_given_return",
+        "_injected",
         "_input",
         "_locals",
         "_parameters",
@@ -67,6 +74,7 @@ class ToolSpec:
         "_secrets",
         "_signature",
         "_visible",
+        "_watched",
         "fixed",
         "fn",
         "is_coroutine",
@@ -86,6 +94,9 @@ class ToolSpec:
         self._context_first = False
         self._description: str | None = None
         self._doc: str | None = None
+        self._doc_parts: ParsedDoc | None = None
+        self._injected: Mapping[str, InjectedParameter] | None = None
+        self._watched = False
         self._signature: inspect.Signature | None = None
         self._locals: dict[str, Any] | None = None
         self._resolved: tuple[Resolved, ...] | None = None
@@ -93,8 +104,8 @@ class ToolSpec:
         self._binder: Binder | None = None
         self._input: InputModel | None = None
         self._parameters: dict[str, Any] | None = None
-        self._return_type: Any = _NOTHING
-        self._return_schema: Any = _NOTHING
+        self._return_type: Any = _UNKNOWN
+        self._return_schema: Any = _UNKNOWN
         self._secrets: frozenset[str] | None = None
 
     @classmethod
@@ -167,7 +178,10 @@ class ToolSpec:
     @property
     def injected(self) -> Mapping[str, InjectedParameter]:
         """The parameters that the run fills, by name."""
-        return MappingProxyType({p.name: p.injected for p in self._resolve() if p.injected is not None})
+        if self._injected is None:
+            found = {p.name: p.injected for p in self._resolve() if p.injected is not None}
+            self._injected = MappingProxyType(found)
+        return self._injected
 
     def bind_host(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Return the host's own arguments by name, and what was dropped because the function does not take it.
@@ -204,12 +218,14 @@ class ToolSpec:
         with _BUILD:
             if self._input is None:
                 if self._given_model is not None:
-                    self._input = input_of_model(self._given_model)
+                    self._input = input_of_model(self.name, self._given_model)
                 else:
                     fn: Any = self.fn
                     module = getattr(plain_function(fn), "__module__", None) or __name__
                     names = annotations_of(fn, self._locals)
                     self._input = input_of_function(self.name, module, self._shown(), names)
+                hidden = self.fixed or self.injected if self._given_model is None else False
+                self._watched = self._input.lenient or (self._input.open and bool(hidden))
         return self._input
 
     @property
@@ -218,30 +234,71 @@ class ToolSpec:
         return (self._input or self._input_model()).model
 
     def validate_json(self, raw: str | bytes) -> BaseModel:
-        """Return the input that JSON text describes; empty text is no arguments.
+        """Return the input that JSON text describes; empty text and null are no arguments.
 
         Raises:
             InvalidArguments: It does not fit; every problem is named.
+            SchemaError: A parameter's type cannot be described.
         """
+        inputs = self._input or self._input_model()
         try:
-            return (self._input or self._input_model()).validate_json(raw)
+            model = inputs.validate_json(raw)
         except ValidationError as error:
-            raise InvalidArguments(self.name, problems_of(error)) from None
+            none = raw.strip() in _NO_ARGUMENTS
+            refused = None if none else self._refusal(error, parsed(raw))  # raised outside: no input hangs on it
+        else:
+            if not self._watched:
+                return model
+            refused = self._unwanted(inputs, model, parsed(raw) if inputs.lenient else None)
+            if refused is None:
+                return model
+        if refused is None:
+            return self.validate_json("{}")
+        raise refused
 
     def validate_python(self, values: Mapping[str, Any]) -> BaseModel:
         """Return the input with these values, converted where pydantic can.
 
         Raises:
             InvalidArguments: They do not fit; every problem is named.
+            SchemaError: A parameter's type cannot be described.
         """
+        inputs = self._input or self._input_model()
         try:
-            return (self._input or self._input_model()).validate_python(values)
+            model = inputs.validate_python(values)
         except ValidationError as error:
-            raise InvalidArguments(self.name, problems_of(error)) from None
+            refused = self._refusal(error, values)
+        else:
+            if not self._watched:
+                return model
+            refused = self._unwanted(inputs, model, values)
+            if refused is None:
+                return model
+        raise refused
+
+    def _refusal(self, error: ValidationError, given: Any) -> InvalidArguments:
+        return InvalidArguments(self.name, problems_of(error, given, self._asked()))
+
+    def _unwanted(self, inputs: InputModel, model: BaseModel, given: Any) -> InvalidArguments | None:
+        """Return what is wrong with arguments that the model let through: unknown ones, and those of the host."""
+        asked = self._asked()
+        names = set(model.__pydantic_extra__ or {}) & asked.hidden
+        if inputs.lenient and isinstance(given, Mapping):
+            names = set(cast("Mapping[str, Any]", given)) - inputs.keys()
+        problems = tuple(FieldProblem(name, unknown_argument((name,), asked)) for name in sorted(names))
+        return InvalidArguments(self.name, problems) if problems else None
+
+    def _asked(self) -> Asked:
+        hidden = self.fixed | self.injected.keys()
+        try:
+            return Asked(self.parameters, self._secret_names(), hidden)
+        except SchemaError:  # it can be validated and not be described: say what can be said
+            return Asked({}, self._secret_names(), hidden)
 
     def arguments(self, model: BaseModel) -> dict[str, Any]:
         """Return the values of an input by parameter name, as Python objects."""
-        return (self._input or self._input_model()).arguments(model)
+        inputs = self._input or self._input_model()
+        return model.__dict__.copy() if inputs.plain else inputs.arguments(model)
 
     @property
     def has_secrets(self) -> bool:
@@ -268,9 +325,19 @@ class ToolSpec:
     def doc(self) -> str:
         """The whole docstring."""
         if self._doc is None:
-            own = self._given_model.__doc__ if self._given_model is not None else inspect.getdoc(self.fn)
-            self._doc = inspect.cleandoc(own or "")
+            target = self._given_model or plain_function(self.fn)
+            self._doc = docstring_of(target) or docstring_of(self.fn if isinstance(self.fn, Callable) else None)
         return self._doc
+
+    def _parsed_doc(self) -> ParsedDoc:
+        if self._doc_parts is None:
+            self._doc_parts = parse_doc(self.doc)
+        return self._doc_parts
+
+    @property
+    def returns_doc(self) -> str:
+        """What the docstring says about the result, on one line."""
+        return self._parsed_doc().returns
 
     @property
     def description(self) -> str:
@@ -286,58 +353,109 @@ class ToolSpec:
         Raises:
             SchemaError: A parameter's type has none.
         """
-        if self._parameters is None:
-            try:
-                schema = self.input_model.model_json_schema(schema_generator=SchemaGenerator)
-            except SchemaError:
-                raise
-            except Exception as error:
-                raise SchemaError(self.name, "?", f"has no JSON schema ({first_line(error)})") from error
-            self._parameters = tidy(schema)
-        return self._parameters
+        schema = self._parameters
+        if schema is None:
+            schema = input_schema(self.name, self._input or self._input_model())
+            properties: dict[str, dict[str, Any]] = schema["properties"]
+            if any("description" not in part for part in properties.values()):
+                for name, text in self._parsed_doc().parameters.items():
+                    if name in properties:
+                        properties[name].setdefault("description", text)
+            self._parameters = schema
+        return schema
 
     @property
     def return_type(self) -> Any:
         """The type of what comes back, of one value for a generator; None where nothing is said."""
-        if self._return_type is _NOTHING:
-            self._return_type = self._find_return_type()
+        if self._return_type is _UNKNOWN:
+            given = self._given_return
+            annotation = self._return_annotation() if given is None else None if isinstance(given, Mapping) else given
+            self._return_type = None if annotation is inspect.Signature.empty else annotation
         return self._return_type
 
-    def _find_return_type(self) -> Any:
-        if self._given_return is not None:
-            return None if isinstance(self._given_return, Mapping) else self._given_return
+    def _return_annotation(self) -> Any:
         if self._signature is None or self.fn is None:
-            return None
-        annotation, problem = evaluate(self._signature.return_annotation, annotations_of(self.fn, self._locals))
-        if problem or self._signature.return_annotation is inspect.Signature.empty:
-            return None
-        return yielded_type(annotation) if self.is_generator or self.is_sync_generator else annotation
+            return inspect.Signature.empty
+        written = self._signature.return_annotation
+        annotation, problem = evaluate(written, annotations_of(self.fn, self._locals))
+        if problem or written is inspect.Signature.empty:
+            return inspect.Signature.empty
+        if self.is_generator or self.is_sync_generator:
+            return yielded_type(annotation)
+        return annotation if self.is_coroutine else awaited_type(annotation)
 
     @property
     def return_schema(self) -> dict[str, Any] | None:
-        """The JSON schema of what comes back, of one value for a generator; None where nothing is said."""
-        if self._return_schema is _NOTHING:
-            self._return_schema = self._find_return_schema()
-        return self._return_schema
+        """The JSON schema of what comes back, of one value for a generator; None where nothing is said.
 
-    def _find_return_schema(self) -> dict[str, Any] | None:
-        if isinstance(self._given_return, Mapping):
-            return dict(self._given_return)
-        if not is_described(self.return_type):
-            return None
-        try:
-            schema = TypeAdapter(self.return_type).json_schema(mode="serialization", schema_generator=SchemaGenerator)
-        except Exception as error:
-            if self._given_return is None:
-                return None
-            raise SchemaError(self.name, "return", f"has no JSON schema ({first_line(error)})") from error
-        return tidy(schema)
+        Raises:
+            SchemaError: A type that was given for it has none.
+        """
+        if self._return_schema is _UNKNOWN:
+            self._return_schema = return_schema_of(self.name, self._return_annotation(), self._given_return)
+        return self._return_schema
 
     @property
     def signature(self) -> str:
         """The call as a model would write it: `get_weather(location: str, unit: str = 'celsius') -> dict`."""
-        return signature_text(self.name, self._shown(), self._signature, self.return_type)
+        given, signature = self._given_return, self._signature
+        returns = inspect.Signature.empty if given is None or isinstance(given, Mapping) else given
+        untyped: frozenset[str] = frozenset()
+        if signature is not None:
+            untyped = frozenset(n for n, p in signature.parameters.items() if p.annotation is inspect.Parameter.empty)
+            if returns is inspect.Signature.empty and self.fn is not None:
+                annotation, problem = evaluate(signature.return_annotation, annotations_of(self.fn, self._locals))
+                written = signature.return_annotation
+                returns = written if problem or written is inspect.Signature.empty else annotation
+        return signature_text(self.name, self._shown(), self._secret_arguments(), untyped, returns)
 
-    def stub(self, name: str | None = None, docs: bool = True, is_async: bool = False) -> str:
-        """Return the tool as a Python function without a body, for a prompt or a type checker."""
-        return stub_text(name or self.name, self.parameters, self.return_schema, self.doc if docs else "", is_async)
+    def _secret_arguments(self) -> frozenset[str]:
+        """Return the parameters with something secret in them; all of them when the types cannot be described."""
+        try:
+            renamed = self._input_model().renamed
+            return frozenset(renamed.get(name, name) for name in self._secret_names())
+        except SchemaError:
+            return frozenset(parameter.name for parameter in self._shown())
+
+    def stub(
+        self, name: str | None = None, docs: bool = True, is_async: bool = False, types: StubTypes | None = None
+    ) -> str:
+        """Return the tool as a Python function without a body, for a prompt or a type checker.
+
+        Args:
+            docs: With its description, and those of its arguments.
+            types: Collects the TypedDicts that the stub names; share one between the stubs that are shown together.
+        """
+        return stub_text(self._stub_source(name), StubTypes() if types is None else types, docs, is_async)
+
+    def stub_types(self, docs: bool = True) -> list[str]:
+        """Return the definitions that the stub names, each before the first that uses it."""
+        types = StubTypes()
+        self.stub(docs=docs, types=types)
+        return types.render(docs=docs)
+
+    def _stub_source(self, name: str | None) -> StubSource:
+        returns = self.return_schema
+        fields = self._input_model().model.model_fields
+        field_of = {argument: field for field, argument in self._input_model().renamed.items()}
+        shown = [p for p in self._shown() if p.name in fields or p.name in field_of or p.kind == VAR_KEYWORD]
+        return StubSource(
+            name=name or self.name,
+            parameters=shown,
+            keys={p.name: fields[p.name].alias or p.name for p in shown if p.name in fields},
+            schema=self.parameters,
+            returns=returns,
+            returns_name=type_title(self.return_type, returns or {}) or camel(f"{self.name}_result"),
+            returns_none=self._return_annotation() in (None, NoneType),
+            streams=self.is_generator or self.is_sync_generator,
+            description=self.description,
+            returns_doc=self.returns_doc,
+        )
+
+
+def parsed(raw: str | bytes) -> Any:
+    """Return what JSON text says, None when it says nothing."""
+    try:
+        return from_json(raw)
+    except ValueError:
+        return None

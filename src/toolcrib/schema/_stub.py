@@ -1,42 +1,94 @@
-"""A tool as Python: its signature on one line, and a function without a body."""
+"""A tool as a Python function without a body, for a prompt or a type checker."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from inspect import Parameter
 from typing import Any
 
-from toolcrib.schema._parameters import EMPTY, Resolved
+from toolcrib.schema._parameters import Resolved
+from toolcrib.schema._signature import has_default, joined, value_text
+from toolcrib.schema._stub_types import StubTypes, camel, comment_of, docstring_lines
 
-__all__ = ["signature_text", "stub_text"]
-
-_TYPES = {
-    "string": "str",
-    "integer": "int",
-    "number": "float",
-    "boolean": "bool",
-    "array": "list[Any]",
-    "object": "dict[str, Any]",
-    "null": "None",
-}
+__all__ = ["StubSource", "stub_text"]
 
 
-def signature_text(name: str, parameters: Sequence[Resolved], signature: inspect.Signature | None, returns: Any) -> str:
-    parts: list[str] = []
-    for p in parameters:
-        text = p.name if p.annotation is Any else f"{p.name}: {inspect.formatannotation(p.annotation)}"
-        parts.append(text if p.default is EMPTY else f"{text} = {p.default!r}")
-    arrow = "" if returns is None else f" -> {inspect.formatannotation(returns)}"
-    return f"{name}({', '.join(parts)}){arrow}"
+@dataclass(frozen=True, slots=True)
+class StubSource:
+    """What a stub is written from.
+
+    Attributes:
+        keys: The name of a parameter in `schema`, where it differs from the parameter's.
+        schema: The JSON schema of the arguments.
+        returns: The JSON schema of the result; None where it is not known.
+        returns_name: What the result's type is called, when it is an object without a name of its own.
+        returns_none: The function says that it returns None.
+        streams: The result is the list of what the tool yields.
+    """
+
+    name: str
+    parameters: Sequence[Resolved]
+    keys: Mapping[str, str]
+    schema: Mapping[str, Any]
+    returns: Mapping[str, Any] | None
+    returns_name: str
+    returns_none: bool
+    streams: bool
+    description: str
+    returns_doc: str
 
 
-def stub_text(
-    name: str, parameters: Mapping[str, Any], returns: Mapping[str, Any] | None, doc: str, is_async: bool
-) -> str:
-    parts: list[str] = []
-    for key, schema in parameters.get("properties", {}).items():
-        kind = _TYPES.get(str(schema.get("type")), "Any")
-        parts.append(f"{key}: {kind}" + ("" if key in parameters.get("required", ()) else " = ..."))
-    result = _TYPES.get(str(returns.get("type")), "Any") if returns else "Any"
-    body = f'    """{doc}"""\n    ...' if doc else "    ..."
-    return f"{'async ' if is_async else ''}def {name}({', '.join(parts)}) -> {result}:\n{body}"
+def stub_text(source: StubSource, types: StubTypes, docs: bool, is_async: bool) -> str:
+    """Return the function; the definitions that its annotations name are added to `types`."""
+    properties: Mapping[str, Any] = source.schema.get("properties", {})
+    texts: list[tuple[Resolved, str]] = []
+    described: list[str] = []
+    for parameter in source.parameters:
+        part = _schema_of(parameter, source, properties)
+        annotation = types.annotation(part, source.schema, camel(f"{source.name}_{parameter.name}"))
+        texts.append((parameter, _parameter_text(parameter, annotation, part)))
+        if comment := comment_of(part):
+            described.append(f"    {parameter.name}: {comment}")
+    result = _result_text(source, types)
+    head = f"{'async ' if is_async else ''}def {source.name}({joined(texts)}) -> {result}:"
+    lines = [head, *(_docstring(source, described) if docs else ()), "    ..."]
+    return "\n".join(lines)
+
+
+def _schema_of(parameter: Resolved, source: StubSource, properties: Mapping[str, Any]) -> Any:
+    if parameter.kind == Parameter.VAR_KEYWORD:
+        return source.schema.get("additionalProperties")
+    part = properties.get(source.keys.get(parameter.name, parameter.name), {})
+    if parameter.kind == Parameter.VAR_POSITIONAL:
+        items = part.get("items", {})
+        return {**items, "description": part["description"]} if "description" in part else items
+    return part
+
+
+def _parameter_text(parameter: Resolved, annotation: str, schema: Any) -> str:
+    if parameter.kind == Parameter.VAR_KEYWORD:
+        return f"**{parameter.name}: {annotation}"
+    if parameter.kind == Parameter.VAR_POSITIONAL:
+        return f"*{parameter.name}: {annotation}"
+    if not has_default(parameter):
+        return f"{parameter.name}: {annotation}"
+    shown = value_text(schema["default"]) if "default" in schema else "..."
+    return f"{parameter.name}: {annotation} = {shown}"
+
+
+def _result_text(source: StubSource, types: StubTypes) -> str:
+    if source.returns is None:
+        result = "None" if source.returns_none else "Any"
+    else:
+        result = types.annotation(source.returns, source.returns, source.returns_name)
+    return f"list[{result}]" if source.streams else result
+
+
+def _docstring(source: StubSource, described: Sequence[str]) -> list[str]:
+    parts = [source.description] if source.description else []
+    if described:
+        parts.append("\n".join(["Args:", *described]))
+    if source.returns_doc:
+        parts.append(f"Returns:\n    {source.returns_doc}")
+    return docstring_lines("\n\n".join(parts)) if parts else []

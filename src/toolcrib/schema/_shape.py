@@ -1,0 +1,93 @@
+"""A JSON schema as a short shape that a person or a model reads at a glance."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from toolcrib.schema._json_schema import resolve_ref
+
+__all__ = ["PYTHON_TYPES", "describe_shape"]
+
+PYTHON_TYPES: Mapping[str, str] = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "null": "None",
+}
+_KEY = re.compile(r"[A-Za-z_]\w*\Z")
+
+
+def describe_shape(schema: Mapping[str, Any] | bool) -> str:
+    """Return the shape of the values that `schema` describes: `{location: str, temp: int}`, `list[{id: int, tag?: str}]`.
+
+    `?` marks a key that may be absent, quoted texts are the only ones allowed, and `...` stands for a type that
+    contains itself.
+    """
+    return _Shape(schema).of(schema)
+
+
+class _Shape:
+    def __init__(self, root: Mapping[str, Any] | bool) -> None:
+        self.root: Mapping[str, Any] = root if isinstance(root, Mapping) else {}
+        self.open: list[str] = []  # the references that are being described
+
+    def of(self, schema: Any) -> str:
+        """Return the shape of one part."""
+        if not isinstance(schema, Mapping):
+            return "Any"
+        named = cast("Mapping[str, Any]", schema)
+        ref = named.get("$ref")
+        if not isinstance(ref, str):
+            return self._of_resolved(named)
+        if ref in self.open:
+            return "..."
+        self.open.append(ref)
+        try:
+            return self._of_resolved(resolve_ref(named, self.root))
+        finally:
+            self.open.pop()
+
+    def _of_resolved(self, schema: Mapping[str, Any]) -> str:
+        if "const" in schema:
+            return repr(schema["const"])
+        if isinstance(schema.get("enum"), list):
+            return " | ".join(repr(value) for value in schema["enum"])
+        for key in ("anyOf", "oneOf"):
+            if isinstance(schema.get(key), list):
+                return " | ".join(dict.fromkeys(self.of(choice) for choice in schema[key]))
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            kinds = cast("list[str]", kind)
+            return " | ".join(self._of_type(each, schema) for each in kinds)
+        if kind is None and "properties" in schema:
+            kind = "object"
+        if kind is None and len(schema.get("allOf", ())) == 1:
+            return self.of(schema["allOf"][0])
+        return self._of_type(kind, schema)
+
+    def _of_type(self, kind: Any, schema: Mapping[str, Any]) -> str:
+        if kind == "array":
+            return self._of_array(schema)
+        if kind == "object":
+            return self._of_object(schema)
+        return PYTHON_TYPES.get(str(kind), "Any")
+
+    def _of_array(self, schema: Mapping[str, Any]) -> str:
+        if isinstance(schema.get("prefixItems"), list):
+            return f"[{', '.join(self.of(item) for item in schema['prefixItems'])}]"
+        return f"list[{self.of(schema['items'])}]" if "items" in schema else "list"
+
+    def _of_object(self, schema: Mapping[str, Any]) -> str:
+        properties: Mapping[str, Any] = schema.get("properties") or {}
+        if not properties:
+            values = schema.get("additionalProperties")
+            return f"dict[str, {self.of(values)}]" if isinstance(values, Mapping) else "dict"
+        required = schema.get("required", ())
+        parts: list[str] = []
+        for name, part in properties.items():
+            key = name if _KEY.match(name) else repr(name)
+            parts.append(f"{key}{'' if name in required else '?'}: {self.of(part)}")
+        return f"{{{', '.join(parts)}}}"

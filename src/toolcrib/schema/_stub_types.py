@@ -1,0 +1,234 @@
+"""JSON schemas as Python types that a type checker takes: builtins, Literal, and TypedDicts that stubs share.
+
+What crosses the counter is JSON, so the types say JSON shapes: `str` for a date, a TypedDict for a model.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import keyword
+import re
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from toolcrib.schema._json_schema import map_subschemas, resolve_ref
+from toolcrib.schema._shape import PYTHON_TYPES
+
+__all__ = ["STUB_IMPORTS", "StubTypes", "camel", "comment_of", "docstring_lines"]
+
+STUB_IMPORTS = "from typing import Any, Literal, NotRequired, TypedDict"
+
+_TAKEN = frozenset(dir(builtins)) | frozenset(typing.__all__)
+_WORDS = re.compile(r"[^0-9A-Za-z_]+")
+_FORMATS = {
+    "date": "a date like 2025-01-31",
+    "date-time": "a date and time like 2025-01-31T14:30:00Z",
+    "time": "a time like 14:30:00",
+    "duration": "an ISO 8601 duration like PT1H30M",
+    "uuid": "a UUID",
+    "uri": "a URL",
+    "email": "an email address",
+    "path": "a file path",
+}
+
+
+@dataclass(slots=True, eq=False)
+class _Definition:
+    name: str
+    description: str
+    required: set[str]
+    keys: dict[str, str] = field(default_factory=dict[str, str])
+    comments: dict[str, str] = field(default_factory=dict[str, str])
+
+    def render(self, docs: bool) -> str:
+        if not self.keys:
+            return f"class {self.name}(TypedDict):\n    pass"
+        if not all(key.isidentifier() and not keyword.iskeyword(key) and key[:2] != "__" for key in self.keys):
+            items = ", ".join(f"{key!r}: {self._type(key)}" for key in self.keys)
+            return f"{self.name} = TypedDict({self.name!r}, {{{items}}})"
+        lines = [f"class {self.name}(TypedDict):"]
+        if docs and self.description:
+            lines.extend(docstring_lines(self.description))
+        for key in self.keys:
+            comment = f"  # {self.comments[key]}" if docs and self.comments.get(key) else ""
+            lines.append(f"    {key}: {self._type(key)}{comment}")
+        return "\n".join(lines)
+
+    def _type(self, key: str) -> str:
+        return self.keys[key] if key in self.required else f"NotRequired[{self.keys[key]}]"
+
+
+class StubTypes:
+    """The TypedDicts that stubs refer to, shared by as many stubs as are shown together.
+
+    Two tools that use one model share its definition; two different models of one name get different names. A model
+    that is both taken and returned is one TypedDict, in which a key that may be left out of either may be absent.
+    """
+
+    def __init__(self) -> None:
+        self._by_fingerprint: dict[str, _Definition] = {}
+        self._finished: list[_Definition] = []
+        self._unfinished: list[_Definition] = []
+        self._aliases: list[str] = []
+        self._forward = False
+
+    def render(self, *, docs: bool = True) -> list[str]:
+        """Return the definitions, each before the first that uses it."""
+        return [definition.render(docs) for definition in self._finished]
+
+    def annotation(self, schema: Any, root: Mapping[str, Any], name: str) -> str:
+        """Return the type that a JSON schema describes, having defined what it refers to.
+
+        Args:
+            root: Where references are looked up.
+            name: What an object that has no name of its own is called.
+        """
+        if not isinstance(schema, Mapping):
+            return "Any"
+        named = cast("Mapping[str, Any]", schema)
+        ref = named.get("$ref")
+        if isinstance(ref, str):
+            return self._referred(ref.rsplit("/", 1)[-1], resolve_ref(named, root), root)
+        return self._plain(named, root, name)
+
+    def _referred(self, name: str, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+        if is_record(schema):
+            return self._define(name, schema, root)
+        if name in self._aliases:
+            return "Any"  # an alias that contains itself has no name that every type checker takes
+        self._aliases.append(name)
+        try:
+            return self._plain(schema, root, name)
+        finally:
+            self._aliases.pop()
+
+    def _plain(self, schema: Mapping[str, Any], root: Mapping[str, Any], name: str) -> str:
+        values = [schema["const"]] if "const" in schema else schema.get("enum")
+        if isinstance(values, list):
+            return literal(cast("list[Any]", values))
+        for key in ("anyOf", "oneOf"):
+            if isinstance(schema.get(key), list):
+                parts = [self.annotation(part, root, f"{name}{i + 1}") for i, part in enumerate(schema[key])]
+                return union(parts)
+        if "type" not in schema and len(schema.get("allOf", ())) == 1:
+            return self.annotation(schema["allOf"][0], root, name)
+        kinds = schema.get("type", "object" if "properties" in schema else None)
+        if not isinstance(kinds, list):
+            kinds = [kinds]
+        return union([self._of_type(kind, schema, root, name) for kind in cast("list[Any]", kinds)])
+
+    def _of_type(self, kind: Any, schema: Mapping[str, Any], root: Mapping[str, Any], name: str) -> str:
+        if kind == "array":
+            items = schema.get("prefixItems")
+            if isinstance(items, list):  # a list at run time: JSON has no tuple
+                parts = [
+                    self.annotation(part, root, f"{name}{i + 1}") for i, part in enumerate(cast("list[Any]", items))
+                ]
+                return f"list[{union(parts) or 'Any'}]"
+            return f"list[{self.annotation(schema.get('items'), root, f'{name}Item')}]"
+        if kind == "object":
+            if is_record(schema):
+                return self._define(name, schema, root)
+            return f"dict[str, {self.annotation(schema.get('additionalProperties'), root, f'{name}Value')}]"
+        return PYTHON_TYPES.get(str(kind), "Any")
+
+    def _define(self, name: str, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+        fingerprint = json.dumps([name, _expanded(schema, root, ())], sort_keys=True, default=str)
+        required = set[str](schema.get("required", ()))
+        known = self._by_fingerprint.get(fingerprint)
+        if known is not None:
+            known.required &= required
+            self._forward = self._forward or known in self._unfinished
+            return known.name
+        definition = _Definition(self._free_name(name), schema.get("description", ""), required)
+        self._by_fingerprint[fingerprint] = definition
+        self._unfinished.append(definition)
+        outer = self._forward
+        for key, part in schema["properties"].items():
+            self._forward = False
+            text = self.annotation(part, root, f"{definition.name}{camel(key)}")
+            definition.keys[key] = repr(text) if self._forward else text
+            definition.comments[key] = comment_of(part)
+        self._forward = outer
+        self._unfinished.pop()
+        self._finished.append(definition)
+        return definition.name
+
+    def _free_name(self, name: str) -> str:
+        wanted = _WORDS.sub("_", name).strip("_") or "Record"
+        if wanted[0].isdigit() or keyword.iskeyword(wanted) or wanted in _TAKEN:
+            wanted = f"{wanted}_" if not wanted[0].isdigit() else f"Record{wanted}"
+        used = {definition.name for definition in self._by_fingerprint.values()}
+        free, number = wanted, 2
+        while free in used:
+            free, number = f"{wanted}_{number}", number + 1
+        return free
+
+
+def is_record(schema: Mapping[str, Any]) -> bool:
+    """Return whether a schema is that of an object with known keys."""
+    return bool(schema.get("properties")) and schema.get("type", "object") in ("object", ["object", "null"])
+
+
+_WORDS_ABOUT = frozenset({"description", "default", "required", "title", "$defs", "examples"})
+
+
+def _expanded(schema: Any, root: Mapping[str, Any], open_refs: tuple[str, ...]) -> Any:
+    """Return what tells one type from another: references resolved, words and requiredness left out."""
+    if not isinstance(schema, Mapping):
+        return schema
+    named = cast("Mapping[str, Any]", schema)
+    ref = named.get("$ref")
+    if isinstance(ref, str):
+        if ref in open_refs:
+            return ref
+        return _expanded(resolve_ref(named, root), root, (*open_refs, ref))
+    telling = {key: part for key, part in named.items() if key not in _WORDS_ABOUT}
+    return map_subschemas(telling, lambda part: _expanded(part, root, open_refs))
+
+
+def literal(values: Sequence[Any]) -> str:
+    """Return the type of one of a few values."""
+    simple = [value for value in values if value is None or isinstance(value, str | int)]
+    if len(simple) < len(values):
+        return union([PYTHON_TYPES.get(_json_kind(value), "Any") for value in values])
+    return f"Literal[{', '.join(repr(value) for value in simple)}]"
+
+
+def _json_kind(value: Any) -> str:
+    return {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}.get(type(value), "")
+
+
+def union(parts: Sequence[str]) -> str:
+    """Return the union of types that are written out."""
+    distinct = list(dict.fromkeys(parts))
+    return "Any" if "Any" in distinct else " | ".join(distinct)
+
+
+def camel(name: str) -> str:
+    """Return `search_products` as `SearchProducts`."""
+    return "".join(word[:1].upper() + word[1:] for word in _WORDS.sub("_", name).split("_"))
+
+
+def comment_of(schema: Any) -> str:
+    """Return on one line what a schema says of a value, or what its text has to look like."""
+    if not isinstance(schema, Mapping):
+        return ""
+    named = cast("Mapping[str, Any]", schema)
+    hint = _FORMATS.get(str(named.get("format")), "")
+    description = " ".join(str(named.get("description", "")).split())
+    return f"{description} ({hint})" if description and hint else description or hint
+
+
+def docstring_lines(text: str) -> list[str]:
+    """Return `text` as the lines of an indented docstring."""
+    safe = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    if safe.endswith('"'):
+        safe = f'{safe[:-1]}\\"'
+    lines = safe.splitlines() or [""]
+    if len(lines) == 1:
+        return [f'    """{lines[0]}"""']
+    return [f'    """{lines[0]}', *(f"    {line}".rstrip() for line in lines[1:]), '    """']
