@@ -121,11 +121,16 @@ def shown_arguments(prepared: Prepared) -> dict[str, Any]:
 
 
 def shown_request(prepared: Prepared) -> Any:
-    """Return the arguments as they came, as they may be shown: validated ones, or None when they hold a secret."""
+    """Return the arguments as they came, as they may be shown; None when they might hold a secret."""
     plan, call = prepared.plan, prepared.call
     try:
-        if plan.spec.has_secrets:
-            return plan.spec.dump(plan.read(call), redact=True)
         return plan.spec.dump(plan.read(call), redact=True)
-    except Exception:
+    except (SchemaError, ValueError):  # they do not fit
+        return _raw(prepared)
+
+
+def _raw(prepared: Prepared) -> Any:
+    try:
+        return None if prepared.plan.spec.has_secrets else lenient(prepared.call.arguments)
+    except SchemaError:  # what is secret cannot be told
         return None

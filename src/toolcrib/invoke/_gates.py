@@ -99,8 +99,8 @@ async def _decide(prepared: Prepared, scope: RunScope) -> Outcome | None:
                 return Rejected(plan.name, call.id, reason, "hook")
             case Ask(reason, metadata):
                 _note(prepared, name, "ask", reason)
-                prepared.asks.append(reason)
-                prepared.ask_metadata.update(metadata)
+                prepared.asks = (*prepared.asks, reason)
+                prepared.ask_metadata = {**prepared.ask_metadata, **metadata}
             case other:
                 wrong = TypeError(f"it returned {type(other).__name__}; return RunNormally, Complete, Reject or Ask")
                 return _hook_failed(prepared, "decision hook", name, wrong)
@@ -109,7 +109,7 @@ async def _decide(prepared: Prepared, scope: RunScope) -> Outcome | None:
 
 def _note(prepared: Prepared, hook: str, decision: Any, reason: str = "") -> None:
     note = DecisionNote(hook, decision, reason)
-    prepared.notes.append(note)
+    prepared.notes = (*prepared.notes, note)
     if prepared.trace is not None:
         prepared.trace.decided(note)
     if _log.isEnabledFor(logging.INFO):

@@ -90,7 +90,8 @@ class Pipeline:
         Raises:
             Exception: What an observer raised, unless the scope has it fail the call.
         """
-        scope = RunScope() if scope is None else scope
+        if scope is None:
+            scope = RunScope()
         prepared = await self.prepare(call, scope, grant)
         if not isinstance(prepared, Prepared):
             return prepared
@@ -110,32 +111,58 @@ class Pipeline:
 
         Where post hooks need the whole result, the values come after them. Closing the iterator early stops the tool.
         """
-        scope = RunScope() if scope is None else scope
+        if scope is None:
+            scope = RunScope()
         prepared = await self.prepare(call, scope, grant)
         if not isinstance(prepared, Prepared):
             yield prepared
             return
-        plan = prepared.plan
+        performed, body = Performed(prepared), prepared.plan.live
         try:
-            if plan.streaming and not plan.held and not plan.runners and plan.executor is None:
-                performed = Performed(prepared, [])
-                async with aclosing(self._live(performed, scope)) as values:
-                    async for value in values:
-                        yield Yielded(value)
-                late = await self._asked_late(performed, scope)
-                yield late if late is not None else await self.finish(performed, scope)
+            if body is None:
+                for item in await self._at_once(prepared, scope):
+                    yield item
                 return
-            made = await self.perform(prepared, scope)
-            outcome = await self.finish(made, scope) if isinstance(made, Performed) else made
-            if plan.streaming and isinstance(outcome, Completed):
-                for value in _several(outcome.value):
-                    yield Yielded(value)
-            yield outcome
+            performed.value = kept = self._begin(prepared)
+            try:
+                async with (
+                    scope.slot(),
+                    aclosing(body.iterate(prepared.arguments, prepared.ctx, prepared.plan.timeout)) as values,
+                ):
+                    async for value in values:
+                        shown = await self._each(prepared, value) if prepared.watched else value
+                        kept.append(shown)
+                        yield Yielded(shown)
+            except HookRaised:
+                raise
+            except Exception as error:  # the tool's own code: what it raised becomes the outcome
+                performed.error = error
+            late = await self._asked_late(performed, scope)
+            yield await self.finish(performed, scope) if late is None else late
         except HookRaised as raised:
             yield self._observer_failed(prepared, scope, raised)
         finally:
             if prepared.trace is not None:
                 prepared.trace.cancelled()
+
+    async def _at_once(self, prepared: Prepared, scope: RunScope) -> list[Yielded | Outcome]:
+        """Return the values and the outcome of a call whose values cannot be given before the end."""
+        made = await self.perform(prepared, scope)
+        outcome = await self.finish(made, scope) if isinstance(made, Performed) else made
+        values = _several(outcome.value) if prepared.plan.streaming and isinstance(outcome, Completed) else []
+        return [*map(Yielded, values), outcome]
+
+    def _begin(self, prepared: Prepared) -> list[Any]:
+        if prepared.trace is not None:
+            prepared.trace.started(shown_arguments(prepared))
+        return []
+
+    async def _each(self, prepared: Prepared, value: Any) -> Any:
+        """Return one value of a stream after the hooks that see each, and tell those who follow the call."""
+        shown = await apply_post_value(prepared, value) if prepared.plan.each else value
+        if prepared.trace is not None:
+            prepared.trace.yielded(shown)
+        return shown
 
     # --- prepare: steps 1 to 5
 
@@ -147,39 +174,36 @@ class Pipeline:
         Returns:
             What `perform` takes; or the outcome, when a gate ends the call.
         """
-        if not isinstance(call, ToolCall):
+        if isinstance(call, Suspended):
             return await self._resume(call, scope, grant)
         plan = self._plans.get(call.name) or self._plan(call.name)
         trace = self._trace(call, scope)
         if plan is None:
             return self._close(trace, self._unknown(call, scope))
-        refused = self._refusal(plan, call, scope)
-        prepared = Prepared(call, plan, {}, None, trace)
+        prepared = Prepared(call, plan, trace)
+        refused: Outcome | None = None
+        if plan.off or scope.available is not None or scope.limits is not None:
+            refused = self._refusal(plan, call, scope)
+        if refused is None and (plan.wants_ctx or scope.deps is not None or scope.provide):
+            prepared.enter(scope)
+            refused = await available(prepared) if plan.availability else None
         if refused is None:
-            refused = await self._read(prepared, scope)
+            refused = self._read(prepared, scope)
         if refused is None and plan.guarded:
             refused = await decide_and_edit(prepared, scope)
         if refused is None and (plan.approvals or prepared.asks or scope.deps is not None):
             refused = await self._approve(prepared, scope, grant)
         return prepared if refused is None else self._close(trace, refused)
 
-    async def _read(self, prepared: Prepared, scope: RunScope) -> Outcome | None:
-        plan, call = prepared.plan, prepared.call
-        if plan.wants_ctx or scope.deps is not None or scope.provide:
-            prepared.ctx = RunContext(
-                scope.deps, call.id, plan.name, scope.id, prepared.metadata, provided=scope.provide
-            )
-        if plan.availability:
-            refused = await available(prepared)
-            if refused is not None:
-                return refused
+    def _read(self, prepared: Prepared, scope: RunScope) -> Failed | None:
+        refused: Failed | None = None
         try:
-            prepared.arguments = plan.read(call)
+            prepared.arguments = prepared.plan.read(prepared.call)
         except (InvalidArguments, SchemaError) as error:
-            return failure(plan, call.id, scope, error)
+            refused = failure(prepared.plan, prepared.call.id, scope, error)
         if prepared.trace is not None:
             prepared.trace.received(shown_request(prepared))
-        return None
+        return refused
 
     async def _approve(self, prepared: Prepared, scope: RunScope, given: Grant | Denial | None) -> Outcome | None:
         reasons = await reasons_for(prepared, scope)
@@ -203,7 +227,7 @@ class Pipeline:
         """Take the arguments a person gave through steps 2 to 4: guards see them, and approval is not asked again."""
         plan, call = prepared.plan, prepared.call
         replaced = ToolCall(call.name, dict(arguments), call.id, call.origin)
-        prepared.call, prepared.asks, prepared.notes = replaced, [], []
+        prepared.call, prepared.asks, prepared.notes = replaced, (), ()
         try:
             prepared.arguments = plan.read(replaced)
         except (InvalidArguments, SchemaError) as error:
@@ -234,14 +258,11 @@ class Pipeline:
         plan = self._plan(suspended.tool)
         if plan is None or state is None:
             return self._unknown(ToolCall(suspended.tool, {}, suspended.call_id), scope)
-        prepared = state if isinstance(state, Prepared) else self._restored(plan, state)
+        prepared = state if isinstance(state, Prepared) else self._restored(plan, state, scope)
         prepared.plan = plan
         prepared.trace = trace = self._trace(prepared.call, scope)
         call = prepared.call
-        if plan.wants_ctx or scope.deps is not None or scope.provide:
-            prepared.ctx = RunContext(
-                scope.deps, call.id, plan.name, scope.id, prepared.metadata, provided=scope.provide
-            )
+        prepared.enter(scope, prepared.metadata)
         if trace is not None:
             trace.received(shown_request(prepared))
         refused: Outcome | None = await available(prepared) if plan.availability else None
@@ -254,13 +275,14 @@ class Pipeline:
             refused = reasons if isinstance(reasons, Failed) else await self._answered(prepared, scope, reasons, given)
         return prepared if refused is None else self._close(trace, refused)
 
-    def _restored(self, plan: Plan, state: Any) -> Prepared:
+    def _restored(self, plan: Plan, state: Any, scope: RunScope) -> Prepared:
         data: Mapping[str, Any] = cast("Mapping[str, Any]", state) if isinstance(state, Mapping) else state.to_dict()
         call = ToolCall(data["name"], data["arguments"], data["id"], data["origin"])
-        prepared = Prepared(call, plan, plan.read(ToolCall(call.name, data["arguments"], call.id)))
-        prepared.metadata = dict(data["metadata"])
-        prepared.notes = [DecisionNote(**note) for note in data["decisions"]]
-        prepared.asks, prepared.ask_metadata = list(data["asks"]), dict(data["ask_metadata"])
+        prepared = Prepared(call, plan)
+        prepared.arguments = plan.read(ToolCall(call.name, data["arguments"], call.id))
+        prepared.enter(scope, dict(data["metadata"]))
+        prepared.notes = tuple(DecisionNote(**note) for note in data["decisions"])
+        prepared.asks, prepared.ask_metadata = tuple(data["asks"]), dict(data["ask_metadata"])
         return prepared
 
     # --- perform: step 6
@@ -272,8 +294,7 @@ class Pipeline:
             What `finish` takes; or the outcome, when the tool itself asked for approval and did not get it.
         """
         plan = prepared.plan
-        if prepared.trace is not None:
-            prepared.trace.started(shown_arguments(prepared))
+        self._begin(prepared)
         performed = Performed(prepared)
         try:
             if plan.direct and plan.body is not None and (scope.limits is None or scope.limits.concurrency is None):
@@ -285,10 +306,10 @@ class Pipeline:
             raise
         except Exception as error:  # the tool's own code: what it raised becomes the outcome
             performed.error = error
-        late = await self._asked_late(performed, scope)
-        if late is None and isinstance(performed.error, ApprovalRequired):  # granted meanwhile; it did nothing before
-            return await self.perform(prepared, scope)
-        return performed if late is None else late
+        if performed.error is not None and isinstance(performed.error, ApprovalRequired):
+            late = await self._asked_late(performed, scope)
+            return await self.perform(prepared, scope) if late is None else late  # it did nothing before it asked
+        return performed
 
     async def _execute(self, prepared: Prepared) -> Any:
         plan = prepared.plan
@@ -309,37 +330,8 @@ class Pipeline:
             raise NotCallable(plan.name)
         if not plan.streaming:
             return await plan.body.call(arguments, ctx, plan.timeout)
-        async with aclosing(self._values(prepared, arguments, ctx)) as values:
-            return [value async for value in values]
-
-    async def _values(
-        self, prepared: Prepared, arguments: dict[str, Any], ctx: RunContext[Any] | None
-    ) -> AsyncGenerator[Any, None]:
-        plan = prepared.plan
-        if plan.body is None:
-            raise NotCallable(plan.name)
         async with aclosing(plan.body.iterate(arguments, ctx, plan.timeout)) as values:
-            async for value in values:
-                made = await apply_post_value(prepared, value) if plan.each else value
-                if prepared.trace is not None:
-                    prepared.trace.yielded(made)
-                yield made
-
-    async def _live(self, performed: Performed, scope: RunScope) -> AsyncGenerator[Any, None]:
-        """Yield a stream's values as they come, and keep them, or the exception, in `performed`."""
-        prepared = performed.prepared
-        if prepared.trace is not None:
-            prepared.trace.started(shown_arguments(prepared))
-        kept: list[Any] = performed.value
-        try:
-            async with scope.slot(), aclosing(self._values(prepared, prepared.arguments, prepared.ctx)) as values:
-                async for value in values:
-                    kept.append(value)
-                    yield value
-        except HookRaised:
-            raise
-        except Exception as error:  # the tool's own code: what it raised becomes the outcome
-            performed.error = error
+            return [await self._each(prepared, value) async for value in values]
 
     async def _asked_late(self, performed: Performed, scope: RunScope) -> Outcome | None:
         """Answer a tool that asked for approval itself; None when it did not ask, or was granted it."""
@@ -351,8 +343,8 @@ class Pipeline:
                 prepared.plan.name, "it asked for approval again after it was approved; check `ctx.approved` first"
             )
             return self._close(prepared.trace, failure(prepared.plan, prepared.call.id, scope, again))
-        prepared.asks.append("the tool asks for it")
-        prepared.ask_metadata.update(error.metadata)
+        prepared.asks = (*prepared.asks, "the tool asks for it")
+        prepared.ask_metadata = {**prepared.ask_metadata, **error.metadata}
         refused = await self._answered(prepared, scope, list(prepared.asks), None)
         return None if refused is None else self._close(prepared.trace, refused)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
-from toolcrib.calls import DecisionNote, ToolCall
+from toolcrib.calls import DecisionNote, ToolCall, lenient
 from toolcrib.errors import SchemaError
 from toolcrib.hooks import DecisionHook, HookSet
+from toolcrib.invoke._scope import RunScope
 from toolcrib.invoke._trace import Trace
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry
@@ -41,6 +43,7 @@ class Plan:
         held: Post hooks that need the whole result, so that a stream's values wait for them.
         each: Post hooks that see each value of a stream.
         direct: Whether executing is nothing but the tool's body.
+        live: The body of a streaming tool whose values can be given as they come.
     """
 
     __slots__ = (
@@ -54,6 +57,7 @@ class Plan:
         "guarded",
         "held",
         "hook_sets",
+        "live",
         "max_result",
         "max_retries",
         "name",
@@ -80,6 +84,8 @@ class Plan:
         self.runners, self.executor = entry.runners, executor
         self.guarded = bool(self.hook_sets or self.pre)
         self.direct = not self.streaming and not self.runners and executor is None and self.body is not None
+        held_back = bool(self.held or self.runners) or executor is not None
+        self.live = self.body if self.streaming and not held_back else None
         self.wants_ctx = bool(
             self.guarded or entry.post or self.approvals or self.availability or self.runners or self._injects()
         )
@@ -101,12 +107,13 @@ class Plan:
             InvalidArguments: They do not fit.
             SchemaError: The tool has no schema to check a model's arguments against.
         """
-        raw = call.arguments
-        if call.origin == "host":
-            return self.tool.bind((), raw if isinstance(raw, Mapping) else self.spec.validate_json(raw).__dict__)
-        spec = self.spec
-        model = spec.validate_python(raw) if isinstance(raw, Mapping) else spec.validate_json(raw)
-        return spec.arguments(model)
+        raw, spec = call.arguments, self.spec
+        if call.origin == "model":
+            text = isinstance(raw, str | bytes)
+            return spec.arguments(spec.validate_json(raw) if text else spec.validate_python(raw))
+        if isinstance(raw, str | bytes):
+            raw = spec.arguments(spec.validate_json(raw))
+        return self.tool.bind((), raw)
 
     def reread(self, arguments: Mapping[str, Any], call: ToolCall) -> dict[str, Any]:
         """Return edited arguments, validated again; for a host's only the names are."""
@@ -115,48 +122,70 @@ class Plan:
         return self.spec.arguments(self.spec.validate_python(arguments))
 
 
-@dataclass(slots=True)  # not frozen: it is filled in step by step, on the hot path
 class Prepared:
     """A call that passed every gate before the tool: only `perform` and `finish` are left.
 
+    Not a frozen dataclass: it is filled in step by step, on the hot path, and what most calls do not need is a default
+    of the class.
+
     Attributes:
         arguments: The final arguments; nothing edits them any more.
-        metadata: The dict that this call's middleware shares.
+        ctx: The run as hooks and tool see it, with the dict that this call's middleware shares; None when nobody looks.
+        trace: Who follows the call; None when nobody listens.
         notes: What the decision hooks said.
         asks: Why a person has to be asked.
+        ask_metadata: What they should see besides the arguments.
         approved: Whether somebody said yes to it.
     """
 
-    call: ToolCall
-    plan: Plan
-    arguments: dict[str, Any]
     ctx: RunContext[Any] | None = None
-    trace: Trace | None = None
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
-    notes: list[DecisionNote] = field(default_factory=list[DecisionNote])
-    asks: list[str] = field(default_factory=list[str])
-    ask_metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    notes: tuple[DecisionNote, ...] = ()
+    asks: tuple[str, ...] = ()
+    ask_metadata: Mapping[str, Any] = MappingProxyType({})
     approved: bool = False
+
+    def __init__(self, call: ToolCall, plan: Plan, trace: Trace | None = None) -> None:
+        self.call = call
+        self.plan = plan
+        self.trace = trace
+        self.arguments: dict[str, Any] = {}
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody wants to see each value of a stream."""
+        return self.trace is not None or bool(self.plan.each)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The dict that this call's middleware shares."""
+        return self.ctx.metadata if self.ctx is not None else {}
+
+    def enter(self, scope: RunScope, metadata: dict[str, Any] | None = None) -> None:
+        """Make the context that hooks and tool are given."""
+        self.ctx = RunContext(
+            scope.deps, self.call.id, self.plan.name, scope.id, metadata or {}, provided=scope.provide
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a resumed call needs, as JSON shapes; the arguments are the real ones."""
-        spec = self.plan.spec
         return {
             "name": self.call.name,
             "id": self.call.id,
             "origin": self.call.origin,
-            "arguments": spec.dump(self.arguments, redact=False),
-            "metadata": self.metadata,
+            "arguments": self.plan.spec.dump(self.arguments, redact=False),
+            "metadata": lenient(self.metadata),
             "decisions": [note.to_dict() for note in self.notes],
             "asks": list(self.asks),
-            "ask_metadata": self.ask_metadata,
+            "ask_metadata": lenient(dict(self.ask_metadata)),
         }
 
 
-@dataclass(slots=True)  # not frozen: made on every call
 class Performed:
     """A call whose tool ran: its value, or its exception."""
 
-    prepared: Prepared
-    value: Any = None
-    error: Exception | None = None
+    __slots__ = ("error", "prepared", "value")
+
+    def __init__(self, prepared: Prepared, value: Any = None, error: Exception | None = None) -> None:
+        self.prepared = prepared
+        self.value = value
+        self.error = error

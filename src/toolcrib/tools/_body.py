@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from toolcrib.errors import ApprovalRequired, MissingProvided
 from toolcrib.hooks import HookRaised, Observers, ToolHook, ambient, fire, supply, wanted
-from toolcrib.schema import RunContext, ToolSpec
+from toolcrib.schema import InjectedParameter, RunContext, ToolSpec
 from toolcrib.tools._deadline import Deadline
 from toolcrib.tools._locks import Gate
 from toolcrib.tools._metadata import ToolMetadata
@@ -41,7 +41,19 @@ def _is_thunk(value: Any) -> bool:
 class Body:
     """Runs one tool's function."""
 
-    __slots__ = ("_fixed", "_gate", "_metadata", "_name", "_plain", "_spec", "_threaded", "_thunks", "fn", "observers")
+    __slots__ = (
+        "_fixed",
+        "_gate",
+        "_injected",
+        "_metadata",
+        "_name",
+        "_plain",
+        "_spec",
+        "_threaded",
+        "_thunks",
+        "fn",
+        "observers",
+    )
 
     def __init__(
         self,
@@ -58,6 +70,7 @@ class Body:
         gated = bool(options.lock) or options.max_concurrency is not None
         self._gate = Gate(spec.name, options.lock, options.max_concurrency) if gated else None
         self._threaded = (spec.is_sync or spec.is_sync_generator) and options.thread
+        self._injected: dict[str, InjectedParameter] | None = None
         self._plain: bool | None = None  # whether fn(**arguments) is all there is to do; known once injection is
 
     @property
@@ -84,7 +97,9 @@ class Body:
         for key in self._thunks:
             if key not in arguments:
                 values[key] = self._fixed[key]()
-        injected = self._spec.injected
+        injected = self._injected
+        if injected is None:
+            injected = self._injected = dict(self._spec.injected)
         if injected and (lacking := supply(injected, values, ctx)):
             raise MissingProvided(self._name, lacking, wanted(injected[lacking]))
         return values
@@ -105,8 +120,10 @@ class Body:
         token = None if ctx is None else ambient.set(ctx)
         try:
             hooks = self.observers.table()
-            if not hooks and timeout is None and self.plain:
-                return await self.fn(**arguments)
+            if not hooks and (self._plain or self.plain):
+                if timeout is None:
+                    return await self.fn(**arguments)
+                return await self._timed(arguments, timeout)
             values = self.merge(arguments, ctx)
             if not hooks:
                 return await self._gated(values, timeout)
@@ -131,17 +148,17 @@ class Body:
         async with self._gate.passing(values):
             return await self._timed(values, timeout)
 
-    async def _timed(self, values: dict[str, Any], timeout: float | None) -> Any:
+    async def _timed(self, values: Mapping[str, Any], timeout: float | None) -> Any:
         if timeout is None:
             return await self._once(values)
         deadline = Deadline(self._name, timeout, self._threaded)
         try:
             with deadline:
-                return await self._once(values)
+                return await (self.fn(**values) if self._plain else self._once(values))
         finally:
             deadline.close()
 
-    async def _once(self, values: dict[str, Any]) -> Any:
+    async def _once(self, values: Mapping[str, Any]) -> Any:
         spec = self._spec
         if spec.is_coroutine and spec.plain:
             return await self.fn(**values)
@@ -149,7 +166,7 @@ class Body:
         value: Any = await in_thread(call) if self._threaded else call()
         return await value if isawaitable(value) else value  # a sync function may hand back an awaitable
 
-    def _split(self, values: dict[str, Any]) -> Callable[[], Any]:
+    def _split(self, values: Mapping[str, Any]) -> Callable[[], Any]:
         positional, keywords = self._spec.split(values)
         return partial(self.fn, *positional, **keywords)
 
@@ -168,13 +185,14 @@ class Body:
         try:
             hooks = self.observers.table()
             values = self.merge(arguments, ctx)
-            steps = self._steps(values, timeout)
+            simple = not hooks and self._gate is None and timeout is None
+            steps = self._source(values) if simple else self._steps(values, timeout)
             if not hooks:
                 try:
                     async for value in steps:
                         yield value
                 finally:
-                    await steps.aclose()
+                    await _close(steps)
                 return
             await fire(hooks.get(ToolHook.BEFORE_INVOKE, ()), (), values, ctx)
             watched = self._watched(steps, hooks, ctx)
@@ -187,7 +205,7 @@ class Body:
             metadata.ended = time.time()
 
     async def _watched(
-        self, steps: AsyncGenerator[Any, None], hooks: dict[Any, Any], ctx: RunContext[Any] | None
+        self, steps: AsyncIterator[Any], hooks: dict[Any, Any], ctx: RunContext[Any] | None
     ) -> AsyncGenerator[Any, None]:
         on_yield = hooks.get(ToolHook.ON_YIELD, ())
         values: list[Any] = []
@@ -207,7 +225,7 @@ class Body:
             await fire(hooks.get(ToolHook.ON_ERROR, ()), (), {"exc": error}, ctx)
             raise
         finally:
-            await steps.aclose()
+            await _close(steps)
             if left_early:
                 await fire(hooks.get(ToolHook.AFTER_INVOKE, ()), (values,), ctx=ctx)
         await fire(hooks.get(ToolHook.AFTER_INVOKE, ()), (values,), ctx=ctx)
