@@ -58,7 +58,7 @@ class Binder:
         elif self._var_positional is None and (self._var_keyword or kwargs.keys() <= self._names):
             bound = dict(kwargs)
         else:
-            bound = {}
+            bound: dict[str, Any] = {}
             dropped = self._bind_keywords(bound, kwargs)
         for name in self._required:
             if name not in bound:
@@ -68,10 +68,8 @@ class Binder:
         return bound, dropped
 
     def _bind_positional(self, args: Sequence[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-        order = self._simple_order
-        if order is None:
-            order = self._order_for(args)
-        bound = dict(zip(order, args, strict=False))
+        order: tuple[str, ...] = self._order_for(args) if self._simple_order is None else self._simple_order
+        bound: dict[str, Any] = dict(zip(order, args, strict=False))
         extra = args[len(order) :]
         if self._var_positional is not None:
             bound[self._var_positional] = tuple(extra)
@@ -110,7 +108,7 @@ class Binder:
     def _fill_defaults(self, bound: dict[str, Any]) -> None:
         for name, info in self._defaults.items():
             if name not in bound:
-                value = info.get_default(call_default_factory=True)
+                value = info.get_default(call_default_factory=True, validated_data=bound)
                 if value is not PydanticUndefined:
                     bound[name] = value
 

@@ -9,7 +9,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 __all__ = ["ParsedDoc", "docstring_of", "first_paragraph", "parse_doc"]
 
@@ -93,6 +93,7 @@ def _entries(text: str, style: Style) -> Iterator[tuple[str, str, str]]:
     except Exception:  # griffe's parsers on anybody's text: a docstring must not break a tool
         return
     for section in sections:
-        if isinstance(section.value, list):
-            for item in section.value:
+        items: Any = section.value
+        if isinstance(items, list):
+            for item in cast("list[Any]", items):
                 yield section.kind.value, getattr(item, "name", ""), item.description

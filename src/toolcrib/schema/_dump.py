@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -56,7 +55,7 @@ def _unvalidated(inputs: InputModel, values: Mapping[str, Any]) -> BaseModel:
 
 
 def _dump_model(inputs: InputModel, model: BaseModel, secrets: frozenset[str], redact: bool) -> dict[str, Any]:
-    unset = inputs.omitted - model.model_fields_set if inputs.omitted else None
+    unset = set(inputs.omitted - model.model_fields_set)
 
     def dump(mode: str) -> dict[str, Any]:
         return model.__pydantic_serializer__.to_python(
@@ -80,13 +79,13 @@ def _unveil(shown: Any, real: Any) -> Any:
     """Return `shown` with the content of each pydantic secret that stands at the same place in `real`."""
     if isinstance(real, SecretStr | SecretBytes | Secret):
         return _jsonable(cast("Secret[Any]", real).get_secret_value())
-    if isinstance(shown, dict) and isinstance(real, Mapping):
-        pairs = zip(cast("dict[str, Any]", shown).items(), cast("Mapping[Any, Any]", real).values(), strict=False)
+    if isinstance(shown, dict) and isinstance(real, dict):
+        pairs = zip(cast("dict[str, Any]", shown).items(), cast("dict[Any, Any]", real).values(), strict=False)
         return {name: _unveil(value, inside) for (name, value), inside in pairs}
     if isinstance(shown, list) and isinstance(real, list | tuple | set | frozenset):
         items = zip(cast("list[Any]", shown), cast("Sequence[Any]", real), strict=False)
         return [_unveil(value, inside) for value, inside in items]
-    return shown
+    return cast(Any, shown)
 
 
 def _dump_misfits(

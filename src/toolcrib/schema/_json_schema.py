@@ -1,7 +1,7 @@
 """JSON schemas as models read them: without titles, `X | None` as X that may be null, no secret defaults.
 
-`X | None` becomes `{"type": [x, "null"], ...}` where X has one type, and stays `anyOf` with null where X is a reference,
-a union or a schema without a type.
+`X | None` becomes `{"type": [x, "null"], ...}` where X has one type, and stays `anyOf` with null where X is a
+reference, a union or a schema without a type.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SchemaGenerator(GenerateJsonSchema):
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 -- as pydantic declares it
 
-    _core_definitions: Mapping[str, CoreSchema] = {}  # noqa: RUF012 -- replaced, never changed
+    _core_definitions: Mapping[str, CoreSchema] = {}
 
     def definitions_schema(self, schema: core_schema.DefinitionsSchema) -> JsonSchemaValue:
         """Return the schema, having kept the definitions to look references up in."""
@@ -155,7 +155,7 @@ def _inside(schema: Mapping[str, Any], part: int | str, root: Mapping[str, Any])
 
 
 def type_words(schema: Mapping[str, Any]) -> str:
-    """Return the type of a value in JSON's words: `string`, `array of integer`, `"c" or "f"`; empty when any will do."""
+    """Return the type in JSON's words: `string`, `array of integer`, `"c" or "f"`; empty when any will do."""
     if "const" in schema:
         return json.dumps(schema["const"], ensure_ascii=False)
     if isinstance(schema.get("enum"), list):

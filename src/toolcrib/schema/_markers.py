@@ -54,7 +54,8 @@ class InjectedParameter:
 class Redacted:
     """Mark a value as secret: `key: Annotated[str, Redacted]`, at any depth of the input.
 
-    Where arguments are dumped for a record, a log or an approval text it shows as "[redacted]"; the tool gets the value.
+    Where arguments are dumped for a record, a log or an approval text it shows as "[redacted]"; the tool gets the
+    value.
     """
 
     __slots__ = ()

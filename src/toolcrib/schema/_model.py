@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from inspect import Parameter
 from typing import Annotated, Any
 
@@ -65,21 +66,27 @@ class InputModel:
         fields = {argument: field for field, argument in self.renamed.items()}
         return {fields.get(name, name): value for name, value in arguments.items()}
 
+    def shown_names(self) -> dict[str, str]:
+        """Return the key in the JSON schema by parameter name."""
+        fields = self.model.model_fields.items()
+        return {self.renamed.get(name, name): first_alias(info) or name for name, info in fields}
+
     def takes(self, name: str) -> bool:
         """Return whether an argument of this name is declared, or undeclared ones are taken."""
         return self.open or name in self.keys()
 
     def keys(self) -> set[str]:
-        """Return every key that a caller may use, aliases included."""
-        found: set[str] = set()
-        config = self.model.model_config
-        by_name = config.get("validate_by_name") or config.get("populate_by_name")
-        for name, info in self.model.model_fields.items():
-            aliases = aliases_of(info)
-            found |= aliases
-            if by_name or not aliases:
-                found.add(name)
-        return found
+        """Return every name that an argument may go by, aliases included."""
+        fields = self.model.model_fields
+        return {*fields, *(alias for info in fields.values() for alias in aliases_of(info))}
+
+
+def first_alias(info: FieldInfo) -> str | None:
+    """Return the key that pydantic shows for a field that has an alias."""
+    alias = info.validation_alias or info.alias
+    if isinstance(alias, AliasChoices):
+        alias = alias.choices[0]
+    return str(alias.path[0]) if isinstance(alias, AliasPath) else alias
 
 
 def aliases_of(info: FieldInfo) -> set[str]:
@@ -90,6 +97,9 @@ def aliases_of(info: FieldInfo) -> set[str]:
 
 
 def _finished(model: type[BaseModel], renamed: Mapping[str, str], omitted: frozenset[str], lenient: bool) -> InputModel:
+    validator = model.__pydantic_validator__
+    aliased = any(info.alias or info.validation_alias for info in model.model_fields.values())
+    by_both = partial(validator.validate_python, by_alias=True, by_name=True)  # edited arguments come back by name
     is_open = model.model_config.get("extra") == "allow"
     return InputModel(
         model=model,
@@ -98,8 +108,8 @@ def _finished(model: type[BaseModel], renamed: Mapping[str, str], omitted: froze
         open=is_open,
         lenient=lenient,
         plain=not (renamed or omitted or is_open),
-        validate_json=model.__pydantic_validator__.validate_json,
-        validate_python=model.__pydantic_validator__.validate_python,
+        validate_json=validator.validate_json,
+        validate_python=by_both if aliased else validator.validate_python,
     )
 
 

@@ -1,21 +1,15 @@
-"""From a function's signature to its parameters: who fills each, and what its annotation means.
-
-Reading is cheap and happens when a tool is defined; resolving annotations waits until somebody needs them.
-"""
+"""What a parameter is, once its annotation is resolved: its type, and who fills it."""
 
 from __future__ import annotations
 
 import builtins
-import functools
 import inspect
-import re
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import FunctionType, MethodType, NoneType, SimpleNamespace, UnionType
-from typing import Annotated, Any, ForwardRef, Optional, Union, cast, get_args, get_origin
+from types import NoneType, SimpleNamespace, UnionType
+from typing import Annotated, Any, ForwardRef, NotRequired, Optional, Required, Union, get_args, get_origin
 
-from typing_extensions import NotRequired, ReadOnly, Required, Unpack, get_type_hints
+from typing_extensions import ReadOnly, Unpack, get_type_hints
 
 from toolcrib.schema._context import RunContext
 from toolcrib.schema._markers import Injectable, Injected, InjectedParameter
@@ -24,16 +18,11 @@ __all__ = [
     "EMPTY",
     "Annotations",
     "Resolved",
-    "annotations_of",
     "evaluate",
-    "plain_function",
-    "read_signature",
     "resolve",
-    "seen_locals",
 ]
 
 EMPTY = inspect.Parameter.empty
-_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,65 +52,6 @@ class Resolved:
     problem: str = ""
     injected: InjectedParameter | None = None
     omitted: bool = False
-
-
-def read_signature(name: str, fn: Callable[..., Any]) -> inspect.Signature:
-    """Return the signature of `fn` with annotations as they stand.
-
-    Raises:
-        TypeError: `fn` is built in and does not tell.
-    """
-    try:
-        return inspect.signature(fn)
-    except ValueError:
-        raise TypeError(
-            f"`{name}` has no readable signature: {fn!r} is built in. Wrap it in a function with annotations."
-        ) from None
-
-
-def plain_function(fn: Any) -> Any:
-    """Return what holds the code and the globals of `fn`, through partials, wrappers, methods and `__call__`."""
-    if isinstance(fn, FunctionType):
-        wrapped: Any = getattr(fn, "__wrapped__", None)
-        return fn if wrapped is None else plain_function(wrapped)
-    if isinstance(fn, functools.partial):
-        return plain_function(cast("functools.partial[Any]", fn).func)
-    if isinstance(fn, MethodType):
-        return plain_function(fn.__func__)
-    if isinstance(fn, type):
-        return plain_function(fn.__init__)
-    wrapped = getattr(fn, "__wrapped__", None) or getattr(type(fn), "__call__", None)  # noqa: B004 -- wanted, not tested
-    return plain_function(wrapped) if isinstance(wrapped, FunctionType | MethodType | functools.partial) else fn
-
-
-def seen_locals(fn: Callable[..., Any], signature: inspect.Signature) -> dict[str, Any] | None:
-    """Return what string annotations of a nested function name in the function around it; None for any other function.
-
-    Only the values that are named are kept, so nothing else of that frame is held alive.
-    """
-    target = plain_function(fn)
-    qualname: str = getattr(target, "__qualname__", "")
-    outer, nested, _ = qualname.rpartition(".<locals>.")
-    if not nested:
-        return None
-    notes = [p.annotation for p in signature.parameters.values()] + [signature.return_annotation]
-    words = {word for note in notes if isinstance(note, str) for word in _WORD.findall(note)}
-    if not words:
-        return None
-    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] -- the documented way to the caller's names
-    while frame is not None and frame.f_code.co_qualname != outer:
-        frame = frame.f_back
-    if frame is None:
-        return None
-    around = frame.f_locals
-    return {word: around[word] for word in words if word in around}
-
-
-def annotations_of(fn: Callable[..., Any], captured: dict[str, Any] | None) -> Annotations:
-    """Return the names that the annotations of `fn` may use."""
-    target = plain_function(fn)
-    own = {parameter.__name__: parameter for parameter in getattr(target, "__type_params__", ())}
-    return Annotations(getattr(target, "__globals__", {}), {**own, **(captured or {})})
 
 
 # --- resolving -------------------------------------------------------------------------------------------------------

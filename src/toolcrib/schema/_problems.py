@@ -10,11 +10,13 @@ from difflib import get_close_matches
 from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 
 from toolcrib.errors import FieldProblem
 from toolcrib.schema._json_schema import part_at, properties_of, type_words
+from toolcrib.schema._model import InputModel
 
-__all__ = ["Asked", "problems_of"]
+__all__ = ["Asked", "let_through", "parsed", "problems_of"]
 
 Path: TypeAlias = tuple[int | str, ...]
 
@@ -79,6 +81,26 @@ def problems_of(error: ValidationError, given: Any, asked: Asked) -> tuple[Field
     for misfit in misfits:
         by_path.setdefault(misfit.path, []).append(misfit)
     return tuple(FieldProblem(path_of(path), _explain(path, group, asked)) for path, group in by_path.items())
+
+
+def let_through(inputs: InputModel, model: BaseModel, given: Any, asked: Asked) -> tuple[FieldProblem, ...]:
+    """Return a problem for each argument that a valid input should not have: unknown ones, and those of the host.
+
+    Args:
+        given: The input as it came; looked at only where the model ignores what it does not know.
+    """
+    names = set(model.__pydantic_extra__ or {}) & asked.hidden
+    if inputs.lenient and isinstance(given, Mapping):
+        names |= set(cast("Mapping[str, Any]", given)) - inputs.keys()
+    return tuple(FieldProblem(name, unknown_argument((name,), asked)) for name in sorted(names))
+
+
+def parsed(raw: str | bytes) -> Any:
+    """Return what JSON text says; None when it says nothing."""
+    try:
+        return from_json(raw)
+    except ValueError:
+        return None
 
 
 def path_of(parts: Path) -> str:

@@ -21,7 +21,7 @@ _KEY = re.compile(r"[A-Za-z_]\w*\Z")
 
 
 def describe_shape(schema: Mapping[str, Any] | bool) -> str:
-    """Return the shape of the values that `schema` describes: `{location: str, temp: int}`, `list[{id: int, tag?: str}]`.
+    """Return the shape of what `schema` describes: `{location: str, temp: int}`, `list[{id: int, tag?: str}]`.
 
     `?` marks a key that may be absent, quoted texts are the only ones allowed, and `...` stands for a type that
     contains itself.

@@ -6,28 +6,20 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from types import MappingProxyType, NoneType
-from typing import Any, cast
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
 
-from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
+from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.schema._bind import Binder
 from toolcrib.schema._docstring import ParsedDoc, docstring_of, first_paragraph, parse_doc
 from toolcrib.schema._dump import dump_values
+from toolcrib.schema._function import Function
 from toolcrib.schema._markers import InjectedParameter
 from toolcrib.schema._model import InputModel, input_of_function, input_of_model, input_schema
-from toolcrib.schema._parameters import (
-    Resolved,
-    annotations_of,
-    evaluate,
-    plain_function,
-    read_signature,
-    resolve,
-    seen_locals,
-)
-from toolcrib.schema._problems import Asked, problems_of, unknown_argument
-from toolcrib.schema._returns import awaited_type, return_schema_of, type_title, yielded_type
+from toolcrib.schema._parameters import Resolved
+from toolcrib.schema._problems import Asked, let_through, parsed, problems_of
+from toolcrib.schema._returns import return_schema_of, type_title
 from toolcrib.schema._secrets import secret_fields
 from toolcrib.schema._signature import signature_text
 from toolcrib.schema._stub import StubSource, stub_text
@@ -38,7 +30,6 @@ __all__ = ["ToolSpec"]
 _BUILD = RLock()  # two threads that ask first must get the same input model
 _UNKNOWN: Any = object()
 _NO_ARGUMENTS: frozenset[str | bytes] = frozenset({"", "null", b"", b"null"})  # what some providers send for none
-VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
 
 
 class ToolSpec:
@@ -58,21 +49,18 @@ class ToolSpec:
 
     __slots__ = (
         "_binder",
-        "_context_first",
         "_description",
         "_doc",
         "_doc_parts",
+        "_function",
         "_given_model",
         "_given_return",
         "_injected",
         "_input",
-        "_locals",
         "_parameters",
         "_resolved",
         "_return_schema",
-        "_return_type",
         "_secrets",
-        "_signature",
         "_visible",
         "_watched",
         "fixed",
@@ -84,29 +72,26 @@ class ToolSpec:
         "name",
     )
 
-    def __init__(self, name: str, fn: Callable[..., Any] | None, model: type[BaseModel] | None) -> None:
+    def __init__(self, name: str, function: Function | None, model: type[BaseModel] | None) -> None:
         self.name = name
-        self.fn = fn
+        self.fn = None if function is None else function.fn
         self.fixed: frozenset[str] = frozenset()
         self.is_coroutine = self.is_generator = self.is_sync_generator = self.is_sync = False
+        self._function = function
         self._given_model = model
         self._given_return: Any = None
-        self._context_first = False
         self._description: str | None = None
         self._doc: str | None = None
         self._doc_parts: ParsedDoc | None = None
-        self._injected: Mapping[str, InjectedParameter] | None = None
-        self._watched = False
-        self._signature: inspect.Signature | None = None
-        self._locals: dict[str, Any] | None = None
         self._resolved: tuple[Resolved, ...] | None = None
         self._visible: tuple[Resolved, ...] | None = None
+        self._injected: Mapping[str, InjectedParameter] | None = None
         self._binder: Binder | None = None
         self._input: InputModel | None = None
-        self._parameters: dict[str, Any] | None = None
-        self._return_type: Any = _UNKNOWN
-        self._return_schema: Any = _UNKNOWN
+        self._watched = False
         self._secrets: frozenset[str] | None = None
+        self._parameters: dict[str, Any] | None = None
+        self._return_schema: Any = _UNKNOWN
 
     @classmethod
     def from_function(
@@ -129,15 +114,12 @@ class ToolSpec:
         Raises:
             TypeError: `fn` is built in and has no signature.
         """
-        spec = cls(name, fn, None)
-        spec.fixed = fixed
-        spec._description, spec._given_return, spec._context_first = description, return_schema, context_first
-        spec._signature = read_signature(name, fn)
-        spec._locals = seen_locals(fn, spec._signature)
-        code = fn if inspect.isroutine(fn) else plain_function(fn)
-        spec.is_coroutine = inspect.iscoroutinefunction(code)
-        spec.is_generator = inspect.isasyncgenfunction(code)
-        spec.is_sync_generator = inspect.isgeneratorfunction(code)
+        function = Function(name, fn, context_first)
+        spec = cls(name, function, None)
+        spec.fixed, spec._description, spec._given_return = fixed, description, return_schema
+        spec.is_coroutine = function.is_coroutine
+        spec.is_generator = function.is_generator
+        spec.is_sync_generator = function.is_sync_generator
         spec.is_sync = not (spec.is_coroutine or spec.is_generator)
         return spec
 
@@ -157,22 +139,18 @@ class ToolSpec:
 
     def accepts(self, name: str) -> bool:
         """Return whether the function can be given an argument of this name."""
-        if self._signature is None:
-            return self._given_model is not None and name in self._given_model.model_fields
-        parameters = self._signature.parameters
-        if name in parameters:
-            return parameters[name].kind is not inspect.Parameter.VAR_KEYWORD
-        return any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+        if self._function is not None:
+            return self._function.accepts(name)
+        return self._given_model is not None and name in self._given_model.model_fields
 
     def _resolve(self) -> tuple[Resolved, ...]:
         if self._resolved is None:
-            if self._signature is None:
-                fields = self._input_model().model.model_fields
-                kind = inspect.Parameter.KEYWORD_ONLY
-                self._resolved = tuple(Resolved(n, f.annotation, f, kind) for n, f in fields.items())
+            if self._function is not None:
+                self._resolved = self._function.parameters()
             else:
-                names = annotations_of(self.fn, self._locals) if self.fn else annotations_of(len, None)
-                self._resolved = resolve(self._signature.parameters, names, self._context_first)
+                fields = self._input_model().model.model_fields
+                kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+                self._resolved = tuple(Resolved(name, info.annotation, info, kind) for name, info in fields.items())
         return self._resolved
 
     @property
@@ -216,17 +194,17 @@ class ToolSpec:
 
     def _input_model(self) -> InputModel:
         with _BUILD:
-            if self._input is None:
-                if self._given_model is not None:
-                    self._input = input_of_model(self.name, self._given_model)
-                else:
-                    fn: Any = self.fn
-                    module = getattr(plain_function(fn), "__module__", None) or __name__
-                    names = annotations_of(fn, self._locals)
-                    self._input = input_of_function(self.name, module, self._shown(), names)
-                hidden = self.fixed or self.injected if self._given_model is None else False
-                self._watched = self._input.lenient or (self._input.open and bool(hidden))
-        return self._input
+            if self._input is not None:
+                return self._input
+            function = self._function
+            if function is not None:
+                made = input_of_function(self.name, function.module, self._shown(), function.names())
+                self._watched = made.open and bool(self.fixed or self.injected)
+            else:
+                made = input_of_model(self.name, self._given_model or BaseModel)
+                self._watched = made.lenient
+            self._input = made
+            return made
 
     @property
     def input_model(self) -> type[BaseModel]:
@@ -244,17 +222,12 @@ class ToolSpec:
         try:
             model = inputs.validate_json(raw)
         except ValidationError as error:
-            none = raw.strip() in _NO_ARGUMENTS
-            refused = None if none else self._refusal(error, parsed(raw))  # raised outside: no input hangs on it
+            refused = None if raw.strip() in _NO_ARGUMENTS else self._refusal(error, parsed(raw))
         else:
-            if not self._watched:
-                return model
-            refused = self._unwanted(inputs, model, parsed(raw) if inputs.lenient else None)
-            if refused is None:
-                return model
+            return self._admit(inputs, model, parsed(raw) if inputs.lenient else None) if self._watched else model
         if refused is None:
             return self.validate_json("{}")
-        raise refused
+        raise refused  # out here, so that it does not carry pydantic's error and the input along
 
     def validate_python(self, values: Mapping[str, Any]) -> BaseModel:
         """Return the input with these values, converted where pydantic can.
@@ -269,24 +242,17 @@ class ToolSpec:
         except ValidationError as error:
             refused = self._refusal(error, values)
         else:
-            if not self._watched:
-                return model
-            refused = self._unwanted(inputs, model, values)
-            if refused is None:
-                return model
-        raise refused
+            return self._admit(inputs, model, values) if self._watched else model
+        raise refused  # as above
+
+    def _admit(self, inputs: InputModel, model: BaseModel, given: Any) -> BaseModel:
+        problems = let_through(inputs, model, given, self._asked())
+        if problems:
+            raise InvalidArguments(self.name, problems)
+        return model
 
     def _refusal(self, error: ValidationError, given: Any) -> InvalidArguments:
         return InvalidArguments(self.name, problems_of(error, given, self._asked()))
-
-    def _unwanted(self, inputs: InputModel, model: BaseModel, given: Any) -> InvalidArguments | None:
-        """Return what is wrong with arguments that the model let through: unknown ones, and those of the host."""
-        asked = self._asked()
-        names = set(model.__pydantic_extra__ or {}) & asked.hidden
-        if inputs.lenient and isinstance(given, Mapping):
-            names = set(cast("Mapping[str, Any]", given)) - inputs.keys()
-        problems = tuple(FieldProblem(name, unknown_argument((name,), asked)) for name in sorted(names))
-        return InvalidArguments(self.name, problems) if problems else None
 
     def _asked(self) -> Asked:
         hidden = self.fixed | self.injected.keys()
@@ -325,8 +291,7 @@ class ToolSpec:
     def doc(self) -> str:
         """The whole docstring."""
         if self._doc is None:
-            target = self._given_model or plain_function(self.fn)
-            self._doc = docstring_of(target) or docstring_of(self.fn if isinstance(self.fn, Callable) else None)
+            self._doc = docstring_of(self._given_model) if self._function is None else self._function.doc
         return self._doc
 
     def _parsed_doc(self) -> ParsedDoc:
@@ -355,34 +320,26 @@ class ToolSpec:
         """
         schema = self._parameters
         if schema is None:
-            schema = input_schema(self.name, self._input or self._input_model())
-            properties: dict[str, dict[str, Any]] = schema["properties"]
-            if any("description" not in part for part in properties.values()):
+            inputs = self._input or self._input_model()
+            schema = input_schema(self.name, inputs)
+            parts: dict[str, dict[str, Any]] = schema["properties"]
+            if any("description" not in part for part in parts.values()):
+                keys = inputs.shown_names()
                 for name, text in self._parsed_doc().parameters.items():
-                    if name in properties:
-                        properties[name].setdefault("description", text)
+                    parts.get(keys.get(name, name), {}).setdefault("description", text)
             self._parameters = schema
         return schema
 
     @property
     def return_type(self) -> Any:
         """The type of what comes back, of one value for a generator; None where nothing is said."""
-        if self._return_type is _UNKNOWN:
-            given = self._given_return
-            annotation = self._return_annotation() if given is None else None if isinstance(given, Mapping) else given
-            self._return_type = None if annotation is inspect.Signature.empty else annotation
-        return self._return_type
+        annotation = self._result()
+        return None if annotation is inspect.Signature.empty else annotation
 
-    def _return_annotation(self) -> Any:
-        if self._signature is None or self.fn is None:
-            return inspect.Signature.empty
-        written = self._signature.return_annotation
-        annotation, problem = evaluate(written, annotations_of(self.fn, self._locals))
-        if problem or written is inspect.Signature.empty:
-            return inspect.Signature.empty
-        if self.is_generator or self.is_sync_generator:
-            return yielded_type(annotation)
-        return annotation if self.is_coroutine else awaited_type(annotation)
+    def _result(self) -> Any:
+        if self._given_return is not None:
+            return inspect.Signature.empty if isinstance(self._given_return, Mapping) else self._given_return
+        return inspect.Signature.empty if self._function is None else self._function.result()
 
     @property
     def return_schema(self) -> dict[str, Any] | None:
@@ -392,21 +349,17 @@ class ToolSpec:
             SchemaError: A type that was given for it has none.
         """
         if self._return_schema is _UNKNOWN:
-            self._return_schema = return_schema_of(self.name, self._return_annotation(), self._given_return)
+            self._return_schema = return_schema_of(self.name, self._result(), self._given_return)
         return self._return_schema
 
     @property
     def signature(self) -> str:
         """The call as a model would write it: `get_weather(location: str, unit: str = 'celsius') -> dict`."""
-        given, signature = self._given_return, self._signature
-        returns = inspect.Signature.empty if given is None or isinstance(given, Mapping) else given
-        untyped: frozenset[str] = frozenset()
-        if signature is not None:
-            untyped = frozenset(n for n, p in signature.parameters.items() if p.annotation is inspect.Parameter.empty)
-            if returns is inspect.Signature.empty and self.fn is not None:
-                annotation, problem = evaluate(signature.return_annotation, annotations_of(self.fn, self._locals))
-                written = signature.return_annotation
-                returns = written if problem or written is inspect.Signature.empty else annotation
+        function = self._function
+        returns = self._result()
+        if function is not None and (self._given_return is None or isinstance(self._given_return, Mapping)):
+            returns = function.returns()
+        untyped: frozenset[str] = frozenset() if function is None else function.untyped()
         return signature_text(self.name, self._shown(), self._secret_arguments(), untyped, returns)
 
     def _secret_arguments(self) -> frozenset[str]:
@@ -436,26 +389,15 @@ class ToolSpec:
 
     def _stub_source(self, name: str | None) -> StubSource:
         returns = self.return_schema
-        fields = self._input_model().model.model_fields
-        field_of = {argument: field for field, argument in self._input_model().renamed.items()}
-        shown = [p for p in self._shown() if p.name in fields or p.name in field_of or p.kind == VAR_KEYWORD]
         return StubSource(
             name=name or self.name,
-            parameters=shown,
-            keys={p.name: fields[p.name].alias or p.name for p in shown if p.name in fields},
+            parameters=self._shown(),
+            keys=self._input_model().shown_names(),
             schema=self.parameters,
             returns=returns,
             returns_name=type_title(self.return_type, returns or {}) or camel(f"{self.name}_result"),
-            returns_none=self._return_annotation() in (None, NoneType),
+            returns_none=self.return_type is NoneType,
             streams=self.is_generator or self.is_sync_generator,
             description=self.description,
             returns_doc=self.returns_doc,
         )
-
-
-def parsed(raw: str | bytes) -> Any:
-    """Return what JSON text says, None when it says nothing."""
-    try:
-        return from_json(raw)
-    except ValueError:
-        return None

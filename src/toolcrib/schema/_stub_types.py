@@ -9,7 +9,6 @@ import builtins
 import json
 import keyword
 import re
-import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -21,7 +20,7 @@ __all__ = ["STUB_IMPORTS", "StubTypes", "camel", "comment_of", "docstring_lines"
 
 STUB_IMPORTS = "from typing import Any, Literal, NotRequired, TypedDict"
 
-_TAKEN = frozenset(dir(builtins)) | frozenset(typing.__all__)
+_TAKEN = frozenset(dir(builtins)) | {"Any", "Literal", "NotRequired", "TypedDict"}
 _WORDS = re.compile(r"[^0-9A-Za-z_]+")
 _FORMATS = {
     "date": "a date like 2025-01-31",
@@ -192,14 +191,9 @@ def _expanded(schema: Any, root: Mapping[str, Any], open_refs: tuple[str, ...]) 
 
 def literal(values: Sequence[Any]) -> str:
     """Return the type of one of a few values."""
-    simple = [value for value in values if value is None or isinstance(value, str | int)]
-    if len(simple) < len(values):
-        return union([PYTHON_TYPES.get(_json_kind(value), "Any") for value in values])
-    return f"Literal[{', '.join(repr(value) for value in simple)}]"
-
-
-def _json_kind(value: Any) -> str:
-    return {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}.get(type(value), "")
+    if all(value is None or isinstance(value, str | int) for value in values):
+        return f"Literal[{', '.join(repr(value) for value in values)}]"
+    return union(["float" if isinstance(value, int | float) else "Any" for value in values])
 
 
 def union(parts: Sequence[str]) -> str:

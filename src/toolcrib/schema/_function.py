@@ -1,0 +1,150 @@
+"""A function as its definition tells: signature, kind, names its annotations may use, docstring.
+
+Reading one is cheap and happens when a tool is defined; resolving annotations waits until somebody needs them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import sys
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any, cast
+
+from toolcrib.schema._docstring import docstring_of
+from toolcrib.schema._parameters import Annotations, Resolved, evaluate, resolve
+from toolcrib.schema._returns import awaited_type, yielded_type
+
+__all__ = ["Function"]
+
+_ROUTINES = (FunctionType, MethodType, BuiltinFunctionType, functools.partial, type)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+class Function:
+    """A function, method, partial or object with `__call__`, and what can be read off it.
+
+    Attributes:
+        code: What holds its code and its module's names, below decorators.
+    """
+
+    __slots__ = (
+        "_context_first",
+        "_locals",
+        "code",
+        "fn",
+        "is_coroutine",
+        "is_generator",
+        "is_sync_generator",
+        "signature",
+    )
+
+    def __init__(self, name: str, fn: Callable[..., Any], context_first: bool) -> None:
+        self.fn = fn
+        self.code = plain_function(fn)
+        self.signature = read_signature(name, fn)
+        self._locals = seen_locals(self.code, self.signature)
+        self._context_first = context_first
+        called = fn if isinstance(fn, _ROUTINES) else type(fn).__call__  # what a wrapper wraps does not count here
+        self.is_coroutine = inspect.iscoroutinefunction(called)
+        self.is_generator = inspect.isasyncgenfunction(called)
+        self.is_sync_generator = inspect.isgeneratorfunction(called)
+
+    @property
+    def module(self) -> str:
+        """The module that it was defined in."""
+        return getattr(self.code, "__module__", None) or __name__
+
+    @property
+    def doc(self) -> str:
+        """Its docstring, or that of the object it belongs to."""
+        return docstring_of(self.code) or docstring_of(self.fn)
+
+    def accepts(self, name: str) -> bool:
+        """Return whether it can be given an argument of this name."""
+        parameters = self.signature.parameters
+        if name in parameters:
+            return parameters[name].kind is not inspect.Parameter.VAR_KEYWORD
+        return any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+
+    def names(self) -> Annotations:
+        """Return the names that its annotations may use."""
+        own = {parameter.__name__: parameter for parameter in getattr(self.code, "__type_params__", ())}
+        return Annotations(getattr(self.code, "__globals__", {}), {**own, **(self._locals or {})})
+
+    def parameters(self) -> tuple[Resolved, ...]:
+        """Return its parameters with their annotations resolved."""
+        return resolve(self.signature.parameters, self.names(), self._context_first)
+
+    def untyped(self) -> frozenset[str]:
+        """Return the parameters without an annotation."""
+        return frozenset(n for n, p in self.signature.parameters.items() if p.annotation is inspect.Parameter.empty)
+
+    def returns(self) -> Any:
+        """Return the return annotation; `inspect.Signature.empty` where there is none or it cannot be resolved."""
+        written = self.signature.return_annotation
+        if written is inspect.Signature.empty:
+            return written
+        annotation, problem = evaluate(written, self.names())
+        return inspect.Signature.empty if problem else annotation
+
+    def result(self) -> Any:
+        """Return the type of what comes out: of one value for a generator, of what is awaited for an awaitable."""
+        annotation = self.returns()
+        if self.is_generator or self.is_sync_generator:
+            return yielded_type(annotation)
+        return annotation if self.is_coroutine else awaited_type(annotation)
+
+
+def read_signature(name: str, fn: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of `fn` with annotations as they stand.
+
+    Raises:
+        TypeError: `fn` is built in and does not tell.
+    """
+    try:
+        return inspect.signature(fn)
+    except ValueError:
+        raise TypeError(
+            f"`{name}` has no readable signature: {fn!r} is built in. Wrap it in a function with annotations."
+        ) from None
+
+
+def plain_function(fn: Any) -> Any:
+    """Return what holds the code and the globals of `fn`, through partials, wrappers, methods and `__call__`."""
+    if isinstance(fn, FunctionType):
+        wrapped: Any = getattr(fn, "__wrapped__", None)
+        return fn if wrapped is None else plain_function(wrapped)
+    if isinstance(fn, functools.partial):
+        return plain_function(cast("functools.partial[Any]", fn).func)
+    if isinstance(fn, MethodType):
+        return plain_function(fn.__func__)
+    if isinstance(fn, type):
+        return plain_function(fn.__init__)
+    of_type = cast("type[Any]", type(fn))
+    wrapped = getattr(fn, "__wrapped__", None) or getattr(of_type, "__call__", None)  # noqa: B004 -- it is fetched
+    return plain_function(wrapped) if isinstance(wrapped, FunctionType | MethodType | functools.partial) else fn
+
+
+def seen_locals(code: Any, signature: inspect.Signature) -> dict[str, Any] | None:
+    """Return what string annotations of a nested function name in the function around it; None for any other function.
+
+    Only the values that are named are kept, so nothing else of that frame is held alive.
+    """
+    qualname: str = getattr(code, "__qualname__", "")
+    outer, nested, _ = qualname.rpartition(".<locals>.")
+    if not nested:
+        return None
+    notes = [p.annotation for p in signature.parameters.values()] + [signature.return_annotation]
+    words = {word for note in notes if isinstance(note, str) for word in _WORD.findall(note)}
+    if not words:
+        return None
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] -- the documented way to the caller's names
+    while frame is not None and frame.f_code.co_qualname != outer:
+        frame = frame.f_back
+    if frame is None:
+        return None
+    around = frame.f_locals
+    return {word: around[word] for word in words if word in around}
