@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
@@ -39,6 +40,8 @@ def jsonable(value: object, tool: str = "") -> Any:
     kind = type(value)
     if kind is str or kind is int or kind is bool or value is None:
         return value
+    if isinstance(value, Iterator):  # pydantic would read it to its end, which empties it, or never comes
+        raise ResultNotSerializable(tool, kind.__qualname__, "an iterator is spent by reading it; return a list")
     try:
         return to_jsonable_python(value, inf_nan_mode="strings", fallback=_number, context=_REDACT)
     except (PydanticSerializationError, ValueError, RecursionError) as error:
@@ -56,12 +59,26 @@ def _number(value: Any) -> int | float:
 
 def _described(value: Any) -> Any:
     """Return a number as a number, and anything else that has no JSON form as its text."""
-    return _number(value) if isinstance(value, numbers.Real) else repr(value)
+    return _number(value) if isinstance(value, numbers.Real) else _text(value)
+
+
+def _text(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # anybody's __repr__
+        return f"<{type(value).__module__}.{type(value).__qualname__}>"
 
 
 def lenient(value: Any) -> Any:
-    """Return `value` as JSON shapes, for a record: what has no JSON form becomes its text."""
-    return to_jsonable_python(value, inf_nan_mode="strings", fallback=_described, context=_REDACT)
+    """Return `value` as JSON shapes, for a record: what has no JSON form becomes its text. Never raises."""
+    if isinstance(value, Iterator):  # to look at it is to use it up
+        return _text(cast("object", value))
+    try:
+        return to_jsonable_python(
+            value, inf_nan_mode="strings", fallback=_described, context=_REDACT, serialize_unknown=True
+        )
+    except Exception:  # a serialiser of anybody's: a record must not change what is recorded
+        return _text(value)
 
 
 def parse_time(text: str | None) -> datetime | None:

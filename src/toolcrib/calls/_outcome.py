@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkabl
 
 from toolcrib.calls._approval import ApprovalRequest
 from toolcrib.calls._json import cut, jsonable, lenient
+from toolcrib.calls._slots import slot_setters
 from toolcrib.errors import FieldProblem
 
 __all__ = ["Completed", "Failed", "Outcome", "Rejected", "SupportsToDict", "Suspended", "Yielded", "outcome_from_dict"]
@@ -16,7 +17,7 @@ __all__ = ["Completed", "Failed", "Outcome", "Rejected", "SupportsToDict", "Susp
 REJECTION_PREFIX = "Rejected: "
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)  # one is made on every call: see its __init__
 class Completed:
     """The call has a result.
 
@@ -32,6 +33,20 @@ class Completed:
     source: Literal["tool", "hook"] = "tool"
     max_result: int | None = None
     kind: ClassVar[str] = "completed"
+
+    def __init__(
+        self,
+        tool: str,
+        call_id: str,
+        value: Any,
+        source: Literal["tool", "hook"] = "tool",
+        max_result: int | None = None,
+    ) -> None:
+        _set_tool(self, tool)  # half the cost of what a frozen dataclass does for the same
+        _set_call_id(self, call_id)
+        _set_value(self, value)
+        _set_source(self, source)
+        _set_max_result(self, max_result)
 
     def shown(self) -> Any:
         """Return the value for a model: JSON shapes, cut to `max_result`.
@@ -55,6 +70,9 @@ class Completed:
         value = lenient(self.value)
         data = {"kind": self.kind, "tool": self.tool, "call_id": self.call_id, "value": value, "source": self.source}
         return data if self.max_result is None else {**data, "max_result": self.max_result}
+
+
+_set_tool, _set_call_id, _set_value, _set_source, _set_max_result = slot_setters(Completed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +200,17 @@ def _state(prepared: SupportsToDict | Mapping[str, Any] | None) -> dict[str, Any
 Outcome: TypeAlias = Completed | Rejected | Failed | Suspended
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)  # one is made for every value of a stream
 class Yielded:
     """One value of a streaming tool, as it was produced."""
 
     value: Any
+
+    def __init__(self, value: Any) -> None:
+        _set_yielded(self, value)
+
+
+(_set_yielded,) = slot_setters(Yielded)
 
 
 def outcome_from_dict(data: Mapping[str, Any]) -> Outcome:

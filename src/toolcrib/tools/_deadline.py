@@ -25,7 +25,8 @@ class Deadline:
         self._task: asyncio.Task[Any] | None = None
         self._expired = False
         self._cancelling = 0
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._expire)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_at(loop.time() + seconds, self._expire)
 
     def _expire(self) -> None:
         self._expired = True
