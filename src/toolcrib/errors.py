@@ -19,6 +19,7 @@ __all__ = [
     "CompletionCheckReturnError",
     "DuplicateNameError",
     "FieldProblem",
+    "FormatError",
     "HookError",
     "InvalidArguments",
     "LimitReached",
@@ -204,6 +205,19 @@ class SchemaError(ToolcribError, TypeError):
             "pydantic can describe, mark it `Annotated[T, Injected]` so that the host supplies it, or give it as a "
             "fixed argument."
         )
+
+
+class FormatError(ToolcribError, ValueError):
+    """The tool cannot be offered to this provider as it is."""
+
+    code = "format_error"
+
+    def __init__(self, tool: str, format: str, problem: str) -> None:
+        super().__init__(tool, format, problem)
+        self.tool, self.format, self.problem = tool, format, problem
+
+    def __str__(self) -> str:
+        return f"`{self.tool}` cannot be offered to {self.format}: {self.problem}"
 
 
 class MissingProvided(ToolcribError, TypeError):
