@@ -1,0 +1,127 @@
+"""The commands and their options; what they do is in the modules beside this one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolcrib.cli._approve import Answers, tool_name
+from toolcrib.cli._call import make_call, show_outcome
+from toolcrib.cli._run import RunOptions, Status, one_sentence, open_run, tools_of
+from toolcrib.cli._show import console, print_json, say, tools_json, tools_table
+from toolcrib.formats import FORMATS, FormatName, definition, definitions
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="toolcrib",
+    help="Run tools the way a model would: with their schema, hooks, approval, limits and record.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+_TARGET = (
+    "package.module:attribute or path/to/file.py[:attribute]: a toolset, tools, an object, or a module with tools."
+)
+TargetArgument = Annotated[str, typer.Argument(metavar="TARGET", help=_TARGET, show_default=False)]
+ApproveOption = Annotated[
+    list[str] | None, typer.Option("--approve", metavar="NAME", help="Approve this tool's calls.")
+]
+DenyOption = Annotated[list[str] | None, typer.Option("--deny", metavar="NAME", help="Deny this tool's calls.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Approve every call that is not denied.")]
+SuspendOption = Annotated[bool, typer.Option("--suspend", help="Stop at a call that needs approval; exit status 3.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Write one JSON document to stdout, and nothing else.")]
+RecordOption = Annotated[
+    Path | None, typer.Option("--record", metavar="FILE", help="Append each call's record to this file, as JSON lines.")
+]
+
+
+@app.command("list")
+def list_tools(target: TargetArgument, as_json: JsonOption = False) -> None:
+    """List the tools of TARGET, with what is special about each."""
+    with one_sentence():
+        toolset = tools_of(target)
+        if as_json:
+            print_json(tools_json(toolset))
+        else:
+            console().print(tools_table(toolset))
+
+
+@app.command()
+def schema(
+    target: TargetArgument,
+    provider: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help=f"One of {', '.join(FORMATS)}.", show_default=True)
+    ] = "raw",
+) -> None:
+    """Print the tools of TARGET as JSON, as a provider's API takes them."""
+    with one_sentence():
+        format = _format(provider)
+        toolset = tools_of(target)
+        if format != "raw":
+            print_json(definitions(toolset, format))
+            return
+        made = [definition(e.name, e.description, e.parameters, "raw") | {"returns": e.return_schema} for e in toolset]
+        print_json(made)
+
+
+def _format(name: str) -> FormatName:
+    for format in FORMATS:
+        if name == format:
+            return format
+    raise typer.BadParameter(f"{name!r} is none of {', '.join(FORMATS)}", param_hint="--format")
+
+
+# The options of a command are the parameters of its function.
+
+
+@app.command()
+def call(
+    target: TargetArgument,
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The tool's name.", show_default=False)],
+    arguments: Annotated[
+        str, typer.Argument(metavar="[JSON]", help="Its arguments as a JSON object, or - to read them from stdin.")
+    ] = "{}",
+    approve: ApproveOption = None,
+    deny: DenyOption = None,
+    yes: YesOption = False,
+    suspend: SuspendOption = False,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Stop the tool after this long.")
+    ] = None,
+    as_json: JsonOption = False,
+    record: RecordOption = None,
+) -> None:
+    """Call one tool of TARGET and print its result; the values of a streaming tool are printed as they come."""
+    options = RunOptions(target, _answers(approve, deny, yes, suspend), timeout, as_json, record)
+    with one_sentence():
+        raw = _read("-") if arguments == "-" else arguments
+        with open_run(options) as run:
+            outcome = run.wait(make_call(run, tool_name(run.toolset, tool), raw))
+            status = show_outcome(run, outcome)
+    raise typer.Exit(status)
+
+
+def _answers(approve: list[str] | None, deny: list[str] | None, yes: bool, suspend: bool) -> Answers:
+    both = set(approve or ()) & set(deny or ())
+    if both:
+        raise typer.BadParameter(f"`{sorted(both)[0]}` is given to --approve and to --deny", param_hint="--approve")
+    if yes and suspend:
+        raise typer.BadParameter("--yes approves, so that nothing is left to suspend", param_hint="--suspend")
+    return Answers(frozenset(approve or ()), frozenset(deny or ()), yes, suspend)
+
+
+def _read(name: str) -> str:
+    """Return the text of a file, or of stdin for `-`."""
+    try:
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        return data.decode("utf-8")
+    except OSError as error:
+        say(f"cannot read {name}: {error.strerror}")
+    except UnicodeDecodeError:
+        say(f"cannot read {'stdin' if name == '-' else name}: it is not UTF-8 text")
+    raise typer.Exit(Status.MISUSED)

@@ -1,0 +1,68 @@
+"""`toolcrib call`: one tool, with arguments as JSON."""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing
+from typing import Any
+
+from toolcrib.calls import Completed, Failed, Outcome, Suspended, ToolCall, Yielded, jsonable
+from toolcrib.cli._run import CliRun, Status
+from toolcrib.cli._show import outcome_json, print_json, say, write
+from toolcrib.errors import ResultNotSerializable
+from toolcrib.invoke import Pipeline
+
+__all__ = ["make_call", "show_outcome"]
+
+_MISUSED = frozenset({"unknown_tool", "invalid_arguments"})
+
+
+async def make_call(run: CliRun, tool: str, arguments: str) -> Outcome:
+    """Take a call over the pipeline and return its outcome; the values of a streaming tool are written as they come."""
+    outcome: Outcome | None = None
+    async with aclosing(Pipeline(run.toolset).stream(ToolCall(tool, arguments), run.scope)) as items:
+        async for item in items:
+            if not isinstance(item, Yielded):
+                outcome = item
+            elif not run.json:
+                write(_line(item.value, tool))
+    if outcome is None:
+        raise RuntimeError("the stream of a call ends with its outcome")
+    return outcome
+
+
+def show_outcome(run: CliRun, outcome: Outcome) -> Status:
+    """Write what a call came to, a result to stdout and anything else to stderr, and return the exit status."""
+    status = _status(outcome)
+    if run.json:
+        print_json(outcome_json(outcome))
+    elif isinstance(outcome, Completed):
+        streamed = outcome.source == "tool" and run.toolset[outcome.tool].tool.is_streaming
+        if not streamed:
+            try:
+                write(_whole(outcome.shown()))
+            except ResultNotSerializable as error:
+                say(str(error))
+                return Status.FAILED
+    elif isinstance(outcome, Suspended):
+        say(f"{outcome.request.text()}\n{outcome.text()}")
+    else:
+        say(outcome.message if isinstance(outcome, Failed) else outcome.reason)
+    return status
+
+
+def _status(outcome: Outcome) -> Status:
+    if isinstance(outcome, Completed):
+        return Status.DONE
+    if isinstance(outcome, Suspended):
+        return Status.SUSPENDED
+    return Status.MISUSED if isinstance(outcome, Failed) and outcome.code in _MISUSED else Status.FAILED
+
+
+def _line(value: Any, tool: str) -> str:
+    made = jsonable(value, tool)
+    return (made if isinstance(made, str) else json.dumps(made, ensure_ascii=False)) + "\n"
+
+
+def _whole(value: Any) -> str:
+    return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)) + "\n"

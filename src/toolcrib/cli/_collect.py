@@ -1,0 +1,110 @@
+"""From the object that a TARGET names to the toolset that it means."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, cast
+
+from toolcrib.errors import TargetError, ToolcribError
+from toolcrib.tools import BaseTool, Tool, as_tool
+from toolcrib.toolsets import Toolset
+
+__all__ = ["toolset_of"]
+
+
+def toolset_of(target: str, value: object) -> Toolset:
+    """Return `value` as a toolset: a toolset, a list of tools, one tool, a module's tools, or an object's methods.
+
+    Raises:
+        TargetError: There is no tool in it, or its tools do not go together.
+    """
+    try:
+        made = _made(target, value)
+    except TargetError:
+        raise
+    except (ToolcribError, TypeError, ValueError) as error:
+        raise TargetError(target, str(error)) from error
+    if not len(made):
+        raise TargetError(target, f"{_title(value)} holds no tools")
+    return made
+
+
+def _made(target: str, value: object) -> Toolset:
+    if isinstance(value, Toolset) or _is_class_of(value, Toolset):
+        return Toolset.of(cast("Toolset", value))
+    if isinstance(value, ModuleType):
+        return _of_module(target, value)
+    if isinstance(value, list | tuple | set | frozenset):
+        return Toolset(cast("list[Any]", value))
+    if _is_tool(value):
+        return Toolset([value])
+    if isinstance(value, type):
+        raise TargetError(target, f"{_title(value)} is a class; name an object of it, whose methods become tools")
+    if callable(value) and hasattr(value, "__code__"):
+        return Toolset([value])
+    if type(value).__module__ == "builtins":
+        raise TargetError(target, f"it names {_title(value)}; name a toolset, a list of tools, a tool or an object")
+    return Toolset.from_object(value)
+
+
+def _of_module(target: str, module: ModuleType) -> Toolset:
+    toolsets = {name: value for name, value in _members(module).items() if _is_own_toolset(value, module)}
+    distinct = {id(value) for value in toolsets.values()}
+    if len(distinct) > 1:
+        names = ", ".join(f"`{name}`" for name in toolsets)
+        raise TargetError(
+            target, f"it has {len(distinct)} toolsets ({names}); name one: {target}:{next(iter(toolsets))}"
+        )
+    if toolsets:
+        return Toolset.of(cast("Toolset", next(iter(toolsets.values()))))
+    found = [value for value in _members(module).values() if _is_tool(value)]
+    made: set[object] = {type(value) for value in found if isinstance(value, BaseTool)}
+    tools = [value for value in found if value not in made]  # a class whose object is there, too, is that object
+    if not tools:
+        raise TargetError(
+            target,
+            f"the module `{module.__name__}` has no tools; decorate functions with @tool, or name an object in it",
+        )
+    return Toolset(_distinct(tools))
+
+
+def _members(module: ModuleType) -> dict[str, object]:
+    return {name: value for name, value in vars(module).items() if not name.startswith("_")}
+
+
+def _is_own_toolset(value: object, module: ModuleType) -> bool:
+    if isinstance(value, Toolset):
+        return True
+    return _is_class_of(value, Toolset) and cast("type", value).__module__ == module.__name__
+
+
+def _is_class_of(value: object, base: type) -> bool:
+    return isinstance(value, type) and issubclass(value, base)
+
+
+def _is_tool(value: object) -> bool:
+    if isinstance(value, Tool | BaseTool):
+        return True
+    if not isinstance(value, type) or value.__module__.partition(".")[0] == "toolcrib":
+        return False
+    if issubclass(value, BaseTool):
+        return callable(getattr(value, "call", None))  # without it, it is a base class of others
+    try:
+        as_tool(cast("object", value))
+    except TypeError:
+        return False
+    return True
+
+
+def _distinct(tools: list[object]) -> list[object]:
+    seen: set[int] = set()
+    return [tool for tool in tools if not (id(tool) in seen or seen.add(id(tool)))]
+
+
+def _title(value: object) -> str:
+    if isinstance(value, ModuleType):
+        return f"the module `{value.__name__}`"
+    if isinstance(value, type):
+        return f"`{value.__name__}`"
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"

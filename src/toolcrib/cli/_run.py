@@ -1,0 +1,115 @@
+"""What every command that runs tools has in common: the target, the answers, the record, the exit status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Coroutine, Generator
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, TypeVar
+
+import typer
+
+from toolcrib.cli._approve import Answers, approver_of
+from toolcrib.cli._collect import toolset_of
+from toolcrib.cli._show import say
+from toolcrib.cli._target import load
+from toolcrib.cli._terminal import Terminal
+from toolcrib.errors import ToolcribError
+from toolcrib.invoke import JsonLinesSink, ListSink, RunScope, Sink, run_sync
+from toolcrib.toolsets import Toolset
+
+__all__ = ["CliRun", "RunOptions", "Status", "one_sentence", "open_run", "tools_of"]
+
+T = TypeVar("T")
+
+
+class Status(IntEnum):
+    """The exit status of a command."""
+
+    DONE = 0
+    FAILED = 1
+    MISUSED = 2
+    SUSPENDED = 3
+    INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options that `call` and `exec` share."""
+
+    target: str
+    answers: Answers
+    timeout: float | None = None
+    json: bool = False
+    record: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CliRun:
+    """A target that is ready to run, and the run that its calls belong to.
+
+    Attributes:
+        json: Whether stdout is for one JSON document and nothing else.
+        terminal: Where a person watches and answers.
+        calls: Everything that happened.
+    """
+
+    toolset: Toolset
+    scope: RunScope
+    json: bool
+    terminal: Terminal
+    calls: ListSink
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` to its end; with `json`, what it prints goes to stderr."""
+        with redirect_stdout(sys.stderr) if self.json else nullcontext():
+            return run_sync(work)
+
+
+@contextmanager
+def one_sentence() -> Generator[None]:
+    """End the command with one sentence and status 2 where it cannot be carried out, with 130 on Ctrl-C."""
+    try:
+        yield
+    except ToolcribError as error:
+        say(str(error))
+        raise typer.Exit(Status.MISUSED) from None
+    except KeyboardInterrupt:
+        say("interrupted")
+        raise typer.Exit(Status.INTERRUPTED) from None
+
+
+def tools_of(target: str) -> Toolset:
+    """Return the toolset that a target means; raises TargetError."""
+    return toolset_of(target, load(target))
+
+
+@contextmanager
+def open_run(options: RunOptions, watcher: Sink | None = None) -> Generator[CliRun]:
+    """Load the target and open a run of its tools; the record file is closed at the end."""
+    toolset = tools_of(options.target)
+    answers = options.answers.named(toolset)
+    terminal, calls = Terminal(), ListSink()
+    with _recorder(options.record) as recorder:
+        sinks = tuple(sink for sink in (calls, recorder, watcher) if sink is not None)
+        asker = terminal if Terminal.present() else None
+        approver = approver_of(answers, toolset, asker)
+        scope = RunScope(approver=approver, sinks=sinks, door="cli", hook_errors="fail")
+        yield CliRun(toolset, scope, options.json, terminal, calls)
+
+
+@contextmanager
+def _recorder(path: Path | None) -> Generator[JsonLinesSink | None]:
+    if path is None:
+        yield None
+        return
+    try:
+        sink = JsonLinesSink(path)
+    except OSError as error:
+        say(f"cannot write the record to {path}: {error.strerror}")
+        raise typer.Exit(Status.MISUSED) from None
+    with sink:
+        yield sink
