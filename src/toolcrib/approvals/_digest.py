@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, cast
 
-from pydantic import BaseModel, SecretBytes, SecretStr
+from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 __all__ = ["digest"]
@@ -33,8 +33,8 @@ def _canonical(value: Any) -> Any:
             return _canonical(value.value)
         case int() | float():
             return value if value == value and abs(value) != float("inf") else repr(value)
-        case SecretStr() | SecretBytes():
-            return _canonical(value.get_secret_value())
+        case SecretStr() | SecretBytes() | Secret():
+            return _canonical(cast("Secret[Any]", value).get_secret_value())
         case BaseModel():
             extra = value.__pydantic_extra__ or {}
             return {k: _canonical(v) for k, v in {**value.__dict__, **extra}.items()}

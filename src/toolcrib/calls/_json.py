@@ -74,9 +74,7 @@ def lenient(value: Any) -> Any:
     if isinstance(value, Iterator):  # to look at it is to use it up
         return _text(cast("object", value))
     try:
-        return to_jsonable_python(
-            value, inf_nan_mode="strings", fallback=_described, context=_REDACT, serialize_unknown=True
-        )
+        return to_jsonable_python(value, inf_nan_mode="strings", fallback=_described, context=_REDACT)
     except Exception:  # a serialiser of anybody's: a record must not change what is recorded
         return _text(value)
 
