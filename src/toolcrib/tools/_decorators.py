@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from toolcrib.schema import ToolSpec
 from toolcrib.tools._base import BaseTool
 from toolcrib.tools._options import ToolKeywords, ToolOptions, split_keywords
-from toolcrib.tools._tool import Tool, make_tool, register_tool
+from toolcrib.tools._tool import Tool, function_name, make_tool, register_tool
 
 __all__ = ["as_tool", "ez_tool", "object_tools", "tool", "tool_input"]
 
@@ -88,7 +88,7 @@ def ez_tool(
 
 
 def _function_tool(fn: Callable[P, R], options: ToolOptions, fixed: Mapping[str, Any]) -> Tool[P, R]:
-    name = options.name or getattr(fn, "__name__", type(fn).__name__)
+    name = options.name or function_name(fn)
     spec = ToolSpec.from_function(
         fn, name=name, description=options.description, fixed=frozenset(fixed), return_schema=options.return_schema
     )
@@ -163,7 +163,7 @@ def _base_tool(item: BaseTool) -> Tool[..., Any]:
         raise TypeError(f"{cls.__name__} has no method `call`; write `async def call(self, ctx, ...)`")
     keywords = {key: getattr(item, key) for key in ToolKeywords.__annotations__ if hasattr(cls, key)}
     options, _ = split_keywords(keywords, None)
-    description = item.description or inspect.getdoc(cls) if "__doc__" in cls.__dict__ else item.description
+    description = item.description or _own_doc(cls)
     spec = ToolSpec.from_function(
         item.call,
         name=item.name,
@@ -174,6 +174,12 @@ def _base_tool(item: BaseTool) -> Tool[..., Any]:
     tool_of_item: Tool[..., Any] = Tool(spec, options, source=item)
     item.__dict__[_MARK] = tool_of_item
     return tool_of_item
+
+
+def _own_doc(cls: type[BaseTool]) -> str:
+    """Return the docstring of the class or of a class of the user's that it is made from, never `BaseTool`'s own."""
+    bases = cls.__mro__[: cls.__mro__.index(BaseTool)]
+    return next((inspect.cleandoc(base.__doc__) for base in bases if base.__doc__), "")
 
 
 def _first_paragraph(text: str | None) -> str:
@@ -188,9 +194,10 @@ def object_tools(item: object, *, prefix: str = "", **keywords: Any) -> Iterator
     cls = type(item)
     seen: set[str] = set()
     for owner in reversed(cls.__mro__[:-1]):
-        for name, member in vars(owner).items():
+        for name in vars(owner):
             if name.startswith("_") or name in seen:
                 continue
+            member = inspect.getattr_static(cls, name)  # as the class has it now, which may be an override
             if inspect.isfunction(member) or isinstance(member, classmethod | staticmethod):
                 seen.add(name)
                 options, merged = split_keywords({**keywords, "name": prefix + name}, None)

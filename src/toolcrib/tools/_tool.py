@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
+from functools import partial
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, cast, get_type_hints
 
@@ -89,7 +90,7 @@ class Tool(Observed, Generic[P, R]):
                 f"`{spec.name}` does not accept the fixed argument `{unknown}`. Remove it, or give the function a "
                 f"parameter of that name. Options are: {', '.join(ToolKeywords.__annotations__)}."
             )
-        if self.options.type is ToolType.COMPLETION_CHECK:
+        if self.options.type == ToolType.COMPLETION_CHECK:
             _require_check(spec)
         self._body = None if spec.fn is None else Body(spec.fn, spec, self.options, self.fixed, self.metadata)
 
@@ -219,7 +220,7 @@ class Tool(Observed, Generic[P, R]):
 
         def attach(fn: Callable[Q, S]) -> Tool[Q, S]:
             options, merged = split_keywords(keywords, fixed)
-            short = options.name or fn.__name__
+            short = options.name or function_name(fn)
             child = make_tool(fn, options, merged, key=f"{self.__name__}.{short}")
             clash = next((t for t in self.subtools if t.metadata.name == short), None)
             if clash is not None and not replace:
@@ -269,17 +270,24 @@ def make_tool(
     Raises:
         TypeError: The function is sync, or does not accept a fixed argument.
     """
-    key = key or options.name or fn.__name__
+    key = key or options.name or function_name(fn)
     name = key.replace(".", "__")
     spec = ToolSpec.from_function(
         fn, name=name, description=options.description, fixed=frozenset(fixed), return_schema=options.return_schema
     )
     if spec.is_sync or spec.is_sync_generator:
         raise TypeError(
-            f"`{name}` is a sync function, and @tool takes async ones: write `async def {fn.__name__}(...)`, or use "
+            f"`{name}` is a sync function, and @tool takes async ones: write `async def {name}(...)`, or use "
             "@ez_tool, which runs a sync function in a worker thread."
         )
     return Tool(spec, options, fixed=fixed, key=key)
+
+
+def function_name(fn: Any) -> str:
+    """Return the name of a function, of the one inside a partial, or of a callable object's class."""
+    while isinstance(fn, partial):
+        fn = cast("partial[Any]", fn).func
+    return getattr(fn, "__name__", None) or type(fn).__name__
 
 
 def _require_check(spec: ToolSpec) -> None:
