@@ -74,6 +74,8 @@ class Hook(Generic[P]):
         loop = asyncio.get_running_loop()
         lock = self._locks.get(loop)
         if lock is None:
+            for closed in [other for other in self._locks if other.is_closed()]:  # a lock may hold its loop
+                del self._locks[closed]
             lock = self._locks[loop] = asyncio.Lock()
         return lock
 

@@ -80,15 +80,17 @@ class HookSet:
 
         Raises:
             ValueError: A method names no tool, or the object has no hook at all; the right names are listed.
+            TypeError: A hook is not async.
         """
         if iscoroutinefunction(policy):
             self._add(None, policy)
             return policy
         found = 0
-        for name, method in getmembers(policy, iscoroutinefunction):
+        for name, method in getmembers(policy, callable):
             if name.startswith("_") or not name.endswith(_DECISION_SUFFIX):
                 continue
             found += 1
+            _async(method)  # a gate that was passed over for want of a word would stand open
             if name.endswith(_DESCRIPTION_SUFFIX):
                 tool = name.removesuffix(_DESCRIPTION_SUFFIX)
                 self._require(tool, name)

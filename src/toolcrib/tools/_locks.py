@@ -38,6 +38,12 @@ class _LockTable:
         return lock
 
 
+def _forget_closed(kept: WeakKeyDictionary[asyncio.AbstractEventLoop, Any]) -> None:
+    """Drop what belongs to closed loops: a lock that somebody waited for holds its loop, and would keep it alive."""
+    for loop in [loop for loop in kept if loop.is_closed()]:
+        del kept[loop]
+
+
 _shared = _LockTable()  # a lock with a name belongs to all tools that name it
 
 
@@ -66,6 +72,7 @@ class Gate:
             return self._idle
         lock = self._own.get(loop)
         if lock is None:
+            _forget_closed(self._own)
             lock = self._own[loop] = self._table.get(self._key)
         return lock
 
@@ -83,6 +90,7 @@ class Gate:
         loop = asyncio.get_running_loop()
         semaphore = self._caps.get(loop)
         if semaphore is None:
+            _forget_closed(self._caps)
             semaphore = self._caps[loop] = asyncio.Semaphore(self._cap)
         return semaphore
 
