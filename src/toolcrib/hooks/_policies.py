@@ -86,11 +86,11 @@ class HookSet:
             self._add(None, policy)
             return policy
         found = 0
-        for name, method in getmembers(policy, callable):
+        for name, member in getmembers(policy, callable):
             if name.startswith("_") or not name.endswith(_DECISION_SUFFIX):
                 continue
             found += 1
-            _async(method)  # a gate that was passed over for want of a word would stand open
+            method = _async(member)  # a gate that was passed over for want of a word would stand open
             if name.endswith(_DESCRIPTION_SUFFIX):
                 tool = name.removesuffix(_DESCRIPTION_SUFFIX)
                 self._require(tool, name)

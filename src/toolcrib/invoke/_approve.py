@@ -8,7 +8,8 @@ from uuid import uuid4
 
 from toolcrib.approvals import digest, misfit
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended, lenient
-from toolcrib.errors import ApprovalError, HookError, SchemaError
+from toolcrib.errors import ApprovalError, SchemaError
+from toolcrib.invoke._failures import hook_failure
 from toolcrib.invoke._plan import Prepared
 from toolcrib.invoke._scope import RunScope
 
@@ -26,9 +27,7 @@ async def reasons_for(prepared: Prepared, scope: RunScope) -> list[str] | Failed
                 answer = policy(dict(prepared.arguments), prepared.ctx)
                 answer = await answer if isawaitable(answer) else answer
             except Exception as error:  # the policy is the user's code; a gate that fails is shut
-                name = getattr(policy, "__name__", "requires_approval")
-                wrapped = HookError(plan.name, "approval policy", name, f"{type(error).__name__}: {error}")
-                return Failed(plan.name, prepared.call.id, wrapped.code, str(wrapped), "HookError", exception=wrapped)
+                return hook_failure(plan, prepared.call.id, "approval policy", policy, error)
         if answer:
             reasons.append(answer if isinstance(answer, str) else "")
     if scope.asks_for(plan.name):
@@ -42,29 +41,37 @@ async def ask(prepared: Prepared, scope: RunScope, reasons: list[str], given: Gr
     Looked for in this order: the answer given with the call, an answer or standing grant in the run's store, the run's
     approver. With none of them the call is suspended.
     """
-    request = _request(prepared, scope, reasons)
-    answer = given
-    if answer is None and scope.approvals is not None:
-        answer = await scope.approvals.take(request)
-    if answer is None and scope.approver is not None:
-        try:
+    asked: object = "get_approval_metadata"
+    try:
+        request = _request(prepared, scope, reasons)
+        answer = given
+        if answer is None and scope.approvals is not None:
+            asked = scope.approvals
+            answer = await scope.approvals.take(request)
+        if answer is None and scope.approver is not None:
+            asked = scope.approver
             answer = await scope.approver(request)
-        except Exception as error:  # the approver is the user's code; a gate that fails is shut
-            name = getattr(scope.approver, "__name__", "approver")
-            wrapped = HookError(request.tool, "approver", name, f"{type(error).__name__}: {error}")
-            return Failed(request.tool, request.call_id, wrapped.code, str(wrapped), "HookError", exception=wrapped)
-    return await answer_of(prepared, scope, request, answer)
+        if answer is None and scope.approvals is not None:
+            asked = scope.approvals
+            await scope.approvals.put(request)
+        return answer_of(prepared, scope, request, answer)
+    except Exception as error:  # tool, store and approver are the user's code; a gate that fails is shut
+        return hook_failure(prepared.plan, prepared.call.id, "approval", asked, error)
 
 
-async def answer_of(
+def answer_of(
     prepared: Prepared, scope: RunScope, request: ApprovalRequest, answer: Grant | Denial | None
 ) -> Outcome | Grant:
-    """Return what an answer to a request comes to."""
+    """Return what an answer to a request comes to.
+
+    Raises:
+        TypeError: It is neither a grant nor a denial: a `True` is no signature.
+    """
     name, call_id = request.tool, request.call_id
     trace = prepared.trace
+    if answer is not None and not isinstance(answer, Grant | Denial):  # pyright: ignore[reportUnnecessaryIsInstance] -- an approver is the user's code
+        raise TypeError(f"it answered {type(answer).__name__}; return request.grant(), request.deny(...) or None")
     if answer is None:
-        if scope.approvals is not None:
-            await scope.approvals.put(request)
         if trace is not None:
             trace.suspended(request)
         return Suspended(name, call_id, request, prepared)
@@ -90,7 +97,8 @@ def _mark(grant: Grant) -> str:
 
 def _said(answer: Grant | Denial) -> dict[str, Any]:
     said = answer.to_dict()
-    said.pop("user_input", None)  # what a person typed may be a secret
+    said.pop("user_input", None)  # what a person typed may be a secret, and so may
+    said.pop("override_args", None)  # the arguments they gave: the record has those that came of it, redacted
     return {key: value for key, value in said.items() if value not in (None, "")}
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from toolcrib.calls import Failed
-from toolcrib.errors import InvalidArguments, ModelRetry, RetriesExhausted, ToolcribError
+from toolcrib.errors import HookError, InvalidArguments, ModelRetry, RetriesExhausted, ToolcribError
 from toolcrib.invoke._plan import Plan
 from toolcrib.invoke._scope import RunScope
 
-__all__ = ["failure"]
+__all__ = ["described", "failure", "hook_failure", "tool_failure"]
 
 
 def failure(plan: Plan, call_id: str, scope: RunScope, error: Exception) -> Failed:
@@ -20,17 +20,42 @@ def failure(plan: Plan, call_id: str, scope: RunScope, error: Exception) -> Fail
         error = InvalidArguments(name, error.problems)
     if isinstance(error, InvalidArguments | ModelRetry):
         problems = error.problems if isinstance(error, InvalidArguments) else ()
+        message = message_of(error)
         if scope.retry(name, plan.max_retries):
-            return Failed(name, call_id, error.code, str(error), type(error).__name__, problems, True, error)
-        spent = RetriesExhausted(name, plan.max_retries, str(error))
+            return Failed(name, call_id, error.code, message, type(error).__name__, problems, True, error)
+        spent = RetriesExhausted(name, plan.max_retries, message)
         return Failed(name, call_id, spent.code, str(spent), type(spent).__name__, problems, exception=error)
     code = error.code if isinstance(error, ToolcribError) else "tool_error"
-    return Failed(name, call_id, code, _message(error), type(error).__name__, exception=error)
+    return Failed(name, call_id, code, message_of(error), type(error).__name__, exception=error)
 
 
-def _message(error: Exception) -> str:
+def tool_failure(plan: Plan, call_id: str, scope: RunScope, error: Exception) -> Failed:
+    """Return the outcome for what the tool raised, or a post hook passed on.
+
+    Arguments that did not fit are another tool's, which this one called: it ran, so the model is not told to try again.
+    """
+    if isinstance(error, InvalidArguments):
+        return Failed(plan.name, call_id, "tool_error", message_of(error), type(error).__name__, exception=error)
+    return failure(plan, call_id, scope, error)
+
+
+def hook_failure(plan: Plan, call_id: str, kind: str, hook: object, error: Exception) -> Failed:
+    """Return the outcome for what a hook, a policy or another gate of the user's raised: such a gate is shut."""
+    name = hook if isinstance(hook, str) else getattr(hook, "__name__", type(hook).__name__)
+    wrapped = HookError(plan.name, kind, name, described(error))
+    wrapped.__cause__ = error
+    return Failed(plan.name, call_id, wrapped.code, str(wrapped), "HookError", exception=wrapped)
+
+
+def described(error: Exception) -> str:
+    """Return an exception's class and message."""
+    return f"{type(error).__name__}: {message_of(error)}"
+
+
+def message_of(error: Exception) -> str:
+    """Return an exception's message, whatever its class makes of it."""
     try:
         text = str(error)
-    except Exception as broken:  # the exception is the tool's own class, and so is its __str__
+    except Exception as broken:  # the exception is anybody's class, and so is its __str__
         return f"{type(error).__name__}, whose message cannot be shown ({type(broken).__name__})"
     return text or type(error).__name__
