@@ -23,7 +23,7 @@ def main() -> None:
     here, started = machine(), perf_counter()
     print("; ".join(f"{name} {value}" for name, value in here.items()))
     print(
-        f"{options.rounds} rounds, the contenders in turn, each in its own process; "
+        "each contender in its own process, one after the other in every round; "
         "figures and ratios are medians over the rounds\n"
     )
     results: list[Results] = []
@@ -40,7 +40,12 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure Toolcrib beside its peers.")
     names = [measure.name for measure in MEASURES]
     parser.add_argument("--only", action="append", choices=names, metavar="NAME", help="one of " + ", ".join(names))
-    parser.add_argument("--rounds", type=int, default=5, help="rounds per measure (default 5; fewer say little)")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=5,
+        help="rounds of the slow measures (default 5; fewer say little); the quick ones get more",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every figure there")
     options = parser.parse_args()
     if options.rounds < 1:

@@ -52,6 +52,7 @@ class Measure:
         name: For `--only`.
         baseline: The contender whose figures are 1.0 in the table.
         fresh: Whether each round needs a new process, because the work can be done only once in one.
+        often: How many rounds are made of one that is asked for; quick work is taken often, as a busy machine asks.
         notes: What a reader has to know to read the figures rightly.
     """
 
@@ -62,6 +63,7 @@ class Measure:
     baseline: str
     targets: tuple[Target, ...] = ()
     fresh: bool = False
+    often: int = 1
     notes: tuple[str, ...] = ()
 
 

@@ -64,8 +64,8 @@ class _Process:
 
 
 def run(measure: Measure, rounds: int) -> Results:
-    """Return the figures of `rounds` rounds; what cannot be measured is in `missing`, with the reason."""
-    return _run_fresh(measure, rounds) if measure.fresh else _run_warm(measure, rounds)
+    """Return the figures of the rounds asked for; what cannot be measured is in `missing`, with the reason."""
+    return _run_fresh(measure, rounds) if measure.fresh else _run_warm(measure, rounds * measure.often)
 
 
 def _run_warm(measure: Measure, rounds: int) -> Results:

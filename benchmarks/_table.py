@@ -11,7 +11,8 @@ from benchmarks._measure import Metric, Results, Target
 def lines(results: Results) -> Iterator[str]:
     """Yield the lines that show one measure."""
     measure = results.measure
-    yield f"== {measure.name}: {measure.title}"
+    rounds = max(map(len, results.samples.values()), default=0)
+    yield f"== {measure.name}: {measure.title} ({rounds} rounds)"
     for metric in measure.metrics:
         yield ""
         yield from _figures(results, metric)

@@ -16,7 +16,7 @@ from benchmarks._measure import Sample
 
 MICROSECONDS = 1e6
 MILLISECONDS = 1e3
-_SPENT, _LEAST = 0.1, 3
+_SPENT, _LEAST = 0.05, 3
 
 _runner = asyncio.Runner()  # one loop per process: a contender's setup and its samples share it
 

@@ -236,6 +236,7 @@ MEASURE = Measure(
         Contender("pygents Turn", pygents_turn),
     ),
     baseline="pydantic + await",
+    often=3,
     targets=(
         Target("us", "toolcrib", "pydantic + await", 4),
         Target("us", "toolcrib, deadline", "pydantic + await", 8),

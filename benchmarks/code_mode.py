@@ -143,6 +143,7 @@ MEASURE = Measure(
         Contender("smolagents LocalPythonExecutor", smolagents),
     ),
     baseline="monty, suspended calls",
+    often=2,
     targets=(
         Target("run", "toolcrib Toolkit, async tool", "monty, suspended calls", 4),
         Target("call", "toolcrib Toolkit, async tool", "monty, suspended calls", 3),

@@ -91,6 +91,7 @@ MEASURE = Measure(
         Contender("pygents Turn", pygents_turn),
     ),
     baseline="async for",
+    often=3,
     targets=(
         Target("us", "toolcrib pipeline.stream", "pygents Turn", 1 / 8),
         Target("us", "toolcrib tool", "pygents tool", 1 / 8),
