@@ -101,7 +101,7 @@ def call(
     with one_sentence():
         raw = _read("-") if arguments == "-" else arguments
         with open_run(options) as run:
-            outcome = run.wait(make_call(run, tool_name(run.toolset, tool), raw))
+            outcome = run.wait(make_call(run, tool_name(run.toolset, tool), raw, timeout))
             status = show_outcome(run, outcome)
     raise typer.Exit(status)
 

@@ -18,6 +18,7 @@ from toolcrib.toolsets import Toolset
 __all__ = ["Answers", "approver_of", "tool_name"]
 
 _QUESTION = "approve? [y]es, [n]o, [e]dit the arguments, [a]lways for this tool: "
+_HIDDEN = (REDACTED, "**********")  # the second is how pydantic shows its own secrets
 _HELP = "Type y, n (a message for the model may follow), e or a."
 
 
@@ -131,8 +132,16 @@ class _Person:
             self._toolset[tool].tool.spec.validate_json(line)
         except (InvalidArguments, SchemaError) as error:
             return str(error)
-        hidden = [name for name, value in cast("dict[str, Any]", json.loads(line)).items() if value == REDACTED]
-        return f"{hidden[0]}: type the real value in place of {REDACTED}" if hidden else None
+        return "type the real values in place of the hidden ones" if _is_hidden(json.loads(line)) else None
+
+
+def _is_hidden(value: Any) -> bool:
+    """Return whether a value, at any depth, is what a secret looks like where it is hidden."""
+    if isinstance(value, dict):
+        return any(map(_is_hidden, cast("dict[str, Any]", value).values()))
+    if isinstance(value, list):
+        return any(map(_is_hidden, cast("list[Any]", value)))
+    return value in _HIDDEN
 
 
 def _user() -> str:

@@ -17,10 +17,11 @@ __all__ = ["make_call", "show_outcome"]
 _MISUSED = frozenset({"unknown_tool", "invalid_arguments"})
 
 
-async def make_call(run: CliRun, tool: str, arguments: str) -> Outcome:
+async def make_call(run: CliRun, tool: str, arguments: str, timeout: float | None = None) -> Outcome:
     """Take a call over the pipeline and return its outcome; the values of a streaming tool are written as they come."""
     outcome: Outcome | None = None
-    async with aclosing(Pipeline(run.toolset).stream(ToolCall(tool, arguments), run.scope)) as items:
+    toolset = run.toolset if timeout is None else run.toolset.with_timeout(timeout)
+    async with aclosing(Pipeline(toolset).stream(ToolCall(tool, arguments), run.scope)) as items:
         async for item in items:
             if not isinstance(item, Yielded):
                 outcome = item

@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from inspect import isawaitable
 from types import MappingProxyType
-from typing import Any, TypeAlias, cast
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, cast, runtime_checkable
 
-from toolcrib.errors import DuplicateNameError, UnknownTool, closest
+from toolcrib.approvals import ApprovalPolicy
+from toolcrib.errors import DuplicateNameError, ToolConstraintError, UnknownTool, closest
 from toolcrib.hooks import GlobalHooks, HookSet, PerValue, PostHookFunc, PreHookFunc
-from toolcrib.tools import Tool, as_tool, object_tools
-from toolcrib.toolsets._entry import ToolEntry, entry_of, steps_after, steps_before
+from toolcrib.schema import RunContext
+from toolcrib.tools import Instruction, Tool, as_tool, object_tools
+from toolcrib.toolsets._declare import Member, NestedMember, declared_members, member_of
+from toolcrib.toolsets._entry import Availability, ToolEntry, entry_of, steps_after, steps_before
+from toolcrib.toolsets._select import Definition, Selectable, Selector, ToolAvailability, names_of
 
-__all__ = ["Toolset", "ToolsetLike"]
+__all__ = ["ToolSource", "Toolset", "ToolsetLike"]
 
 ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
+EntryFilter: TypeAlias = Callable[[RunContext[Any], ToolEntry], Any]
+_Step: TypeAlias = Callable[[Iterable[ToolEntry]], Iterable[ToolEntry]]
+
+
+@runtime_checkable
+class ToolSource(Protocol):
+    """A member whose tools are known only when a run opens: an MCP server, another framework's toolset."""
+
+    def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Toolset]:
+        """Return a context manager that gives the tools while it is open."""
+        ...
 
 
 class Toolset:
     """Tools by name, with middleware, hooks and limits around them.
 
+    Declared as a class, with members made by `use`, `off` and `nested`, or made of a sequence. Views (`subset`,
+    `filtered`, `prefixed`, `renamed`, `with_hooks`, `with_approval`, `combined`) are new toolsets; none of them loses a
+    gate.
+
     Args:
-        tools: Tools, functions, `BaseTool` classes or objects, declared inputs, and other toolsets, whose tools become
-            members with all their gates. A tool brings its subtools.
+        tools: Tools, functions, `BaseTool` classes or objects, declared inputs, sources, and other toolsets, whose tools
+            become members with all their gates. A tool brings its subtools.
         pre_hooks: Middleware before a tool, by its name: `(ctx, args, metadata) -> args`; one or several.
         post_hooks: Middleware after a tool, by its name: `(ctx, result, metadata) -> result`; one or several.
         global_hooks: Middleware around every tool.
@@ -35,6 +57,22 @@ class Toolset:
         DuplicateNameError: Two members have one name; both origins are named. A ValueError.
         ValueError: A hook is for a tool that is not a member.
     """
+
+    _reserved: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Read the members a class declares; a TypeError for one that would hide an attribute of Toolset."""
+        super().__init_subclass__(**kwargs)
+        for name, value in list(vars(cls).items()):
+            member = member_of(value)
+            if member is None:
+                if isinstance(value, Toolset) or (isinstance(value, type) and issubclass(value, Toolset)):
+                    member = NestedMember[Any](value)
+                else:
+                    continue
+            if hasattr(Toolset, name):
+                raise TypeError(f"{cls.__name__}.{name} would hide Toolset.{name}; give the member another name")
+            setattr(cls, name, member)
 
     def __init__(
         self,
@@ -50,20 +88,26 @@ class Toolset:
         skip_unavailable: bool = True,
     ) -> None:
         self.toolset_id = toolset_id
-        members: dict[str, ToolEntry] = {}
+        self._sources: tuple[tuple[ToolSource, tuple[_Step, ...]], ...] = ()
+        self._entries: dict[str, ToolEntry] = {}
+        self._defaults = (max_retries, timeout, skip_unavailable)
+        for _, member in declared_members(type(self)):
+            self._admit(member.item, off=member.off)
         for item in tools:
-            for entry in _members(item, max_retries, timeout, skip_unavailable):
-                _add(members, entry)
+            self._admit(item)
         pre, post, wide = pre_hooks or {}, post_hooks or {}, global_hooks or GlobalHooks()
-        for name in [*pre, *post]:
-            if name not in members:
-                raise ValueError(f"a hook is given for `{name}`, which is not in the toolset. {closest(name, members)}")
-        if hooks is not None:
-            hooks.check(members)
-        self._entries = {name: _guard(e, pre.get(name), post.get(name), wide, hooks) for name, e in members.items()}
+        unknown = next((name for name in [*pre, *post] if name not in self._entries), None)
+        if unknown is not None and not self._sources:
+            raise ValueError(f"a hook is given for `{unknown}`, which is not in it. {closest(unknown, self._entries)}")
+        if hooks is not None and not self._sources:
+            hooks.check(self._entries)
+        self._apply(lambda entries: (_guard(e, pre.get(e.name), post.get(e.name), wide, hooks) for e in entries))
+        if type(self)._call_tool_func is not Toolset._call_tool_func:
+            runner = self._call_tool_func
+            self._apply(lambda entries: (replace(e, runners=(runner, *e.runners)) for e in entries))
 
     @classmethod
-    def from_object(cls, item: object, *, prefix: str = "", **keywords: Any) -> Toolset:
+    def from_object(cls, item: object, *, prefix: str = "", **keywords: Any) -> Self:
         """Return a toolset of every public method of an object; `keywords` are options of `@tool` for all of them."""
         return cls(object_tools(item, prefix=prefix, **keywords))
 
@@ -74,6 +118,25 @@ class Toolset:
             return tools
         return tools() if isinstance(tools, type) else cls(tools)
 
+    @classmethod
+    def combined(cls, *toolsets: ToolsetLike) -> Toolset:
+        """Return one toolset with the tools of several, each with its own gates; DuplicateNameError for a clash."""
+        return Toolset([Toolset.of(tools) for tools in toolsets])
+
+    @classmethod
+    def declared(cls) -> Iterator[tuple[str, Member[Any] | NestedMember[Any]]]:
+        """Yield the members that the class declares, by attribute."""
+        return declared_members(cls)
+
+    async def _call_tool_func(self, args: dict[str, Any], ctx: RunContext[Any], tool: Any) -> Any:
+        """Override to wrap the execution of every tool: a timeout, a retry of idempotent ones, another engine.
+
+        Args:
+            args: The final arguments.
+            tool: Has `name`, `entry`, and `call_func(args, ctx)`, which goes on.
+        """
+        return await tool.call_func(args, ctx)
+
     # --- finding tools
 
     @property
@@ -81,13 +144,63 @@ class Toolset:
         """The tools by the name models call them by, with their gates."""
         return MappingProxyType(self._entries)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether every tool is known; a toolset with sources has to be opened first."""
+        return not self._sources
+
     def tools(self) -> list[Tool[..., Any]]:
         """Return the tools, in order."""
-        return [entry.tool for entry in self._entries.values()]
+        return [entry.tool for entry in self]
 
     def names(self) -> list[str]:
         """Return the names models call the tools by, in order."""
         return list(self._entries)
+
+    def all(self) -> list[Selector[Any]]:
+        """Return a selector of every tool, in order."""
+        return [Selector(entry.name, entry.tool) for entry in self]
+
+    def from_name(self, name: str) -> Selector[Any]:
+        """Return the selector of a tool, or raise UnknownTool."""
+        return Selector(name, self[name].tool)
+
+    def try_from_name(self, name: str) -> Selector[Any] | None:
+        """Return the selector of a tool, or None."""
+        return self.from_name(name) if name in self else None
+
+    def definition(self, selected: Selectable) -> Definition:
+        """Return what a model is told of one tool."""
+        (name,) = names_of([selected])
+        return _define(self[name])
+
+    def definitions(
+        self, available: ToolAvailability | None = None, *, describe: Mapping[Any, str] | None = None
+    ) -> list[Definition]:
+        """Return what a model is told of the tools that are offered, in order.
+
+        Args:
+            available: Which tools; the default ones when None.
+            describe: Descriptions in place of the tools' own, by selector or name; the last one for a tool wins.
+        """
+        offered = self.offered(available)
+        texts = {name: text for key, text in (describe or {}).items() for name in names_of([key])}
+        unknown = next((name for name in texts if name not in self._entries), None)
+        if unknown is not None:
+            raise UnknownTool(unknown, tuple(self._entries))
+        return [_define(entry, texts.get(entry.name)) for entry in self if entry.name in offered]
+
+    def offered(self, available: ToolAvailability | None = None) -> frozenset[str]:
+        """Return the names that an availability comes to; ToolConstraintError for one that is not a member."""
+        choice = available or ToolAvailability()
+        unknown = next((name for name in choice.names if name not in self._entries), None)
+        if unknown is not None:
+            raise ToolConstraintError(unknown, "it is not in the toolset", tuple(self._entries))
+        if choice.kind == "all":
+            return frozenset(self._entries)
+        if choice.kind == "only":
+            return frozenset(choice.names)
+        return frozenset(name for name, entry in self._entries.items() if not entry.off) | set(choice.names)
 
     def __getitem__(self, name: str) -> ToolEntry:
         try:
@@ -104,11 +217,85 @@ class Toolset:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def default_names(self) -> frozenset[str]:
-        """Return the names offered by default: all that are not `off`."""
-        return frozenset(name for name, entry in self._entries.items() if not entry.off)
+    # --- opening
+
+    @asynccontextmanager
+    async def open(self, ctx: RunContext[Any] | None = None) -> AsyncGenerator[Toolset]:
+        """Give the toolset as it is for one run: sources asked for their tools, unavailable tools left out.
+
+        Availability is asked again when a call arrives.
+        """
+        context: RunContext[Any] = RunContext(None, "", "", "") if ctx is None else ctx
+        async with AsyncExitStack() as stack:
+            bound = self._copy()
+            for source, steps in self._sources:
+                entries: Iterable[ToolEntry] = await stack.enter_async_context(source.open_source(context))
+                for step in steps:
+                    entries = step(entries)
+                bound._extend(entries)
+            hidden = [e.name for e in bound if e.skip_unavailable and not await is_available(e, context)]
+            for name in hidden:
+                del bound._entries[name]
+            yield bound
+
+    async def get_instructions(self, ctx: RunContext[Any]) -> list[Instruction]:
+        """Return the texts the available tools want in the system prompt, one for each group: the first."""
+        found: dict[str, Instruction] = {}
+        for entry in self:
+            source = entry.tool.source
+            if source is None or not await is_available(entry, ctx):
+                continue
+            made = source.get_instruction(ctx)
+            text = await made if isawaitable(made) else made
+            if text is not None:
+                one = text if isinstance(text, Instruction) else Instruction(entry.name, text)
+                found.setdefault(one.group, one)
+        return list(found.values())
+
+    async def description_overrides(self) -> dict[str, str]:
+        """Return the descriptions that the description hooks give, by name; the outermost hook set wins."""
+        texts: dict[str, str] = {}
+        for entry in self:
+            for hooks, name in reversed(entry.hook_sets):
+                hook = hooks.description_for(name)
+                text = None if hook is None else await hook(_define(entry, texts.get(entry.name)))
+                if text is not None:
+                    texts[entry.name] = text
+        return texts
 
     # --- views
+
+    def subset(
+        self, names: Iterable[Selectable], *, include_auto_inherit: bool = False, inherit_hooks: bool = True
+    ) -> Toolset:
+        """Return the toolset with only these tools, in its own order.
+
+        Args:
+            names: Names or selectors; UnknownTool for one that is not a member.
+            include_auto_inherit: Take tools that declare `auto_inherit = True`, too.
+            inherit_hooks: Keep the middleware. Without it only middleware goes: approval, decisions, availability and
+                limits stay.
+        """
+        wanted = {self[name].name for name in names_of(names)}
+        if include_auto_inherit:
+            wanted |= {e.name for e in self if e.tool.source is not None and e.tool.source.auto_inherit}
+        kept = self._view(lambda entries: (e for e in entries if e.name in wanted))
+        return kept if inherit_hooks else kept._view(lambda entries: (replace(e, pre=(), post=()) for e in entries))
+
+    def filtered(self, condition: EntryFilter) -> Toolset:
+        """Return the toolset whose tools are available only while `condition(ctx, entry)` says so; sync or async."""
+        return self._view(lambda entries: (e.with_availability(_conditional(condition, e)) for e in entries))
+
+    def prefixed(self, prefix: str) -> Toolset:
+        """Return the toolset with `prefix` before every name."""
+        return self._view(lambda entries: (replace(e, name=prefix + e.name) for e in entries))
+
+    def renamed(self, names: Mapping[str, str]) -> Toolset:
+        """Return the toolset with other names, given as `{old: new}`; UnknownTool for an old one it does not have."""
+        if not self._sources:
+            for old in names:
+                self[old]
+        return self._view(lambda entries: (replace(e, name=names.get(e.name, e.name)) for e in entries))
 
     def with_hooks(self, hooks: HookSet) -> Toolset:
         """Return the toolset with a hook set that is asked before those it has.
@@ -116,33 +303,83 @@ class Toolset:
         Raises:
             ValueError: A hook is for a tool that is not a member.
         """
-        hooks.check(self._entries)
-        return self._view(entry.with_hooks(hooks) for entry in self)
+        if not self._sources:
+            hooks.check(self._entries)
+        return self._view(lambda entries: (e.with_hooks(hooks) for e in entries))
 
-    def subset(self, names: Iterable[str]) -> Toolset:
-        """Return the toolset with only these tools, in its own order; UnknownTool for a name it does not have."""
-        wanted = {self[name].name for name in names}
-        return self._view(entry for entry in self if entry.name in wanted)
+    def with_approval(self, policy: ApprovalPolicy = True, *, names: Iterable[Selectable] | None = None) -> Toolset:
+        """Return the toolset whose tools (or those named) need approval when `policy` says so, besides what they say."""
+        chosen = None if names is None else frozenset(names_of(names))
+        unknown = next((name for name in chosen or () if name not in self._entries), None)
+        if unknown is not None and not self._sources:
+            raise UnknownTool(unknown, tuple(self._entries))
+        return self._view(
+            lambda entries: (e.with_approval(policy) if chosen is None or e.name in chosen else e for e in entries)
+        )
 
-    def _view(self, entries: Iterable[ToolEntry]) -> Toolset:
-        made = Toolset(toolset_id=self.toolset_id)
+    # --- inside
+
+    def _admit(self, item: Any, *, off: bool = False) -> None:
+        if isinstance(item, Toolset) or (isinstance(item, type) and issubclass(item, Toolset)):
+            inner = Toolset.of(cast("Any", item))
+            steps: tuple[_Step, ...] = (_switched_off,) if off else ()
+            self._sources += tuple((source, (*before, *steps)) for source, before in inner._sources)
+            self._extend(_switched_off(inner) if off else inner)
+        elif isinstance(item, ToolSource):
+            self._sources += ((item, (_switched_off,) if off else ()),)
+        else:
+            retries, timeout, skip = self._defaults
+            tool = as_tool(cast("object", item))
+            entry = entry_of(tool, max_retries=retries, timeout=timeout, skip_unavailable=skip)
+            self._extend([replace(entry, off=True) if off else entry])
+            for child in tool.subtools:
+                self._admit(child, off=off)
+
+    def _extend(self, entries: Iterable[ToolEntry]) -> None:
         for entry in entries:
-            _add(made._entries, entry)
+            _add(self._entries, entry)
+
+    def _apply(self, step: _Step) -> None:
+        before, self._entries = self._entries, {}
+        self._extend(step(before.values()))
+        self._sources = tuple((source, (*steps, step)) for source, steps in self._sources)
+
+    def _copy(self) -> Toolset:
+        made = Toolset(toolset_id=self.toolset_id)
+        made._entries = dict(self._entries)
+        return made
+
+    def _view(self, step: _Step) -> Toolset:
+        made = self._copy()
+        made._sources = self._sources
+        made._apply(step)
         return made
 
     def __repr__(self) -> str:
         title = f" {self.toolset_id}" if self.toolset_id else ""
-        return f"<Toolset{title} of {len(self)} tools>"
+        return f"<{type(self).__name__}{title} of {len(self)} tools>"
 
 
-def _members(item: Any, max_retries: int, timeout: float | None, skip_unavailable: bool) -> Iterator[ToolEntry]:
-    if isinstance(item, Toolset) or (isinstance(item, type) and issubclass(item, Toolset)):
-        yield from Toolset.of(item)
-        return
-    tool = as_tool(cast("object", item))
-    yield entry_of(tool, max_retries=max_retries, timeout=timeout, skip_unavailable=skip_unavailable)
-    for child in tool.subtools:
-        yield from _members(child, max_retries, timeout, skip_unavailable)
+def _define(entry: ToolEntry, description: str | None = None) -> Definition:
+    text = entry.description if description is None else description
+    return Definition(entry.name, text, entry.parameters, entry.return_schema)
+
+
+def _switched_off(entries: Iterable[ToolEntry]) -> Iterable[ToolEntry]:
+    return (replace(entry, off=True) for entry in entries)
+
+
+def _conditional(condition: EntryFilter, entry: ToolEntry) -> Availability:
+    return lambda ctx: condition(ctx, entry)
+
+
+async def is_available(entry: ToolEntry, ctx: RunContext[Any]) -> bool:
+    """Return whether every condition of an entry says that it is available now."""
+    for predicate in entry.availability:
+        answer = predicate(ctx)
+        if not (await answer if isawaitable(answer) else answer):
+            return False
+    return True
 
 
 def _add(members: dict[str, ToolEntry], entry: ToolEntry) -> None:

@@ -1,0 +1,164 @@
+"""A person at the terminal: what each answer comes to."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractContextManager, nullcontext
+
+import pytest
+
+from toolcrib.calls import Completed, Failed, Outcome, Rejected, ToolCall
+from toolcrib.cli._approve import Answers, approver_of
+from toolcrib.hooks import GlobalHooks
+from toolcrib.invoke import ListSink, Pipeline, RunScope
+from toolcrib.tools import tool
+from toolcrib.toolsets import Toolset
+
+
+class Script:
+    """A person who gives these answers, one after the other, and then leaves."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers, self.shown = list(answers), list[str]()
+
+    async def ask(self, question: str) -> str | None:
+        self.shown.append(question)
+        await asyncio.sleep(0)
+        return self.answers.pop(0) if self.answers else None
+
+    def say(self, text: str) -> None:
+        self.shown.append(text)
+
+    def quiet(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
+
+@pytest.fixture
+def crib() -> Toolset:
+    @tool(requires_approval=True)
+    async def pay(amount: int, to: str = "ada") -> str:
+        """Pay."""
+        return f"{amount} to {to}"
+
+    return Toolset([pay])
+
+
+def scope_of(crib: Toolset, script: Script | None, answers: Answers | None = None, *sinks: ListSink) -> RunScope:
+    return RunScope(approver=approver_of(answers or Answers(), crib, script), sinks=sinks)
+
+
+async def pay(crib: Toolset, script: Script | None, answers: Answers | None = None) -> Outcome:
+    return await Pipeline(crib).run(ToolCall("pay", {"amount": 5}), scope_of(crib, script, answers))
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [
+        (["y"], "5 to ada"),
+        (["YES"], "5 to ada"),
+        (["", "what?", "y"], "5 to ada"),
+        (["e", '{"amount": 3, "to": "bo"}'], "3 to bo"),
+        (["e", '{"amount": "x"}', "nonsense", '{"amount": 4}'], "4 to ada"),
+        (["e", '{"amount": 4, "to": "**********"}', "", "y"], "5 to ada"),
+    ],
+)
+async def test_a_yes_runs_the_tool(crib: Toolset, typed: list[str], value: str) -> None:
+    outcome = await pay(crib, Script(*typed))
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == value
+
+
+@pytest.mark.parametrize(
+    ("typed", "reason"),
+    [
+        (["n", "too much"], "too much"),
+        (["n too much"], "too much"),
+        (["no", ""], "`pay` was denied by "),
+        ([], "nobody answered"),
+        (["e"], "nobody answered"),
+    ],
+)
+async def test_a_no_is_told_to_the_model(crib: Toolset, typed: list[str], reason: str) -> None:
+    outcome = await pay(crib, Script(*typed))
+
+    assert isinstance(outcome, Rejected)
+    assert reason in outcome.reason
+    assert outcome.source == "user"
+
+
+async def test_arguments_that_do_not_fit_are_asked_for_again(crib: Toolset) -> None:
+    script = Script("e", '{"amount": "x"}', '{"amount": 4}')
+
+    await pay(crib, script)
+
+    assert [text for text in script.shown if "cannot take" in text] == [
+        '`pay` cannot take these arguments: amount: must be an integer; got "x"'
+    ]
+
+
+async def test_always_asks_no_more_for_this_tool(crib: Toolset) -> None:
+    script, sink = Script("a"), ListSink()
+    scope, pipeline = scope_of(crib, script, None, sink), Pipeline(crib)
+
+    outcomes = [await pipeline.run(ToolCall("pay", {"amount": n}), scope) for n in (1, 2)]
+
+    assert [o.value for o in outcomes if isinstance(o, Completed)] == ["1 to ada", "2 to ada"]
+    assert [r.approval["scope"] for r in sink.records if r.approval] == ["tool", "tool"]
+
+
+async def test_calls_at_once_are_asked_one_after_the_other(crib: Toolset) -> None:
+    script = Script("y", "n", "no")
+    scope, pipeline = scope_of(crib, script), Pipeline(crib)
+
+    outcomes = await asyncio.gather(*[pipeline.run(ToolCall("pay", {"amount": n}), scope) for n in (1, 2)])
+
+    assert [type(outcome) for outcome in outcomes] == [Completed, Rejected]
+    assert [text.split("\n")[0] for text in script.shown[::2]][:2] == ["pay needs approval"] * 2
+
+
+async def test_what_a_hook_changed_is_shown(crib: Toolset) -> None:
+    async def halve(ctx: object, name: str, args: dict[str, int], metadata: object) -> dict[str, int]:
+        return {**args, "amount": args["amount"] // 2}
+
+    script = Script("y")
+    guarded = Toolset([crib], global_hooks=GlobalHooks(pre=halve))
+
+    await pay(guarded, script)
+
+    assert "amount: 5 -> 2" in script.shown[0]
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        (Answers(approve=frozenset({"pay"})), Completed),
+        (Answers(yes=True), Completed),
+        (Answers(deny=frozenset({"pay"})), Rejected),
+        (Answers(deny=frozenset({"pay"}), yes=True), Rejected),
+        (Answers(), Rejected),
+    ],
+)
+async def test_flags_answer_where_nobody_can(crib: Toolset, answers: Answers, expected: type) -> None:
+    outcome = await pay(crib, None, answers)
+
+    assert isinstance(outcome, expected)
+
+
+async def test_a_flag_is_not_asked_about(crib: Toolset) -> None:
+    script = Script("n")
+
+    await pay(crib, script, Answers(approve=frozenset({"pay"})))
+
+    assert script.shown == []
+
+
+async def test_an_asker_that_fails_runs_nothing(crib: Toolset) -> None:
+    class Broken(Script):
+        async def ask(self, question: str) -> str | None:
+            raise OSError("the terminal is gone")
+
+    outcome = await pay(crib, Broken())
+
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "hook_error"
