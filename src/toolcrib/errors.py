@@ -29,6 +29,7 @@ __all__ = [
     "ModelRetry",
     "NotAvailable",
     "NotCallable",
+    "NotPortableError",
     "ResultNotSerializable",
     "RetriesExhausted",
     "SafeExecutionError",
@@ -138,12 +139,12 @@ class DuplicateNameError(ToolcribError, ValueError):
 
     code = "duplicate_name"
 
-    def __init__(self, name: str, first: str, second: str, mend: str = "") -> None:
-        super().__init__(name, first, second, mend)
-        self.name, self.first, self.second, self.mend = name, first, second, mend
+    def __init__(self, name: str, first: str, second: str, mend: str = "", kind: str = "tool") -> None:
+        super().__init__(name, first, second, mend, kind)
+        self.name, self.first, self.second, self.mend, self.kind = name, first, second, mend, kind
 
     def __str__(self) -> str:
-        text = f"two tools are named `{self.name}`: {self.first} and {self.second}"
+        text = f"two {self.kind}s are named `{self.name}`: {self.first} and {self.second}"
         return f"{text}. {self.mend}" if self.mend else text
 
 
@@ -372,9 +373,32 @@ class WrongRunMethodError(ToolcribError, TypeError):
 
 
 class TurnTimeoutError(ToolcribError, TimeoutError):
-    """A turn did not finish in its time."""
+    """A turn did not finish in its time; told from a TimeoutError that its tool raised."""
 
     code = "turn_timeout"
+
+    def __init__(self, tool: str, seconds: float) -> None:
+        super().__init__(tool, seconds)
+        self.tool, self.seconds = tool, seconds
+
+    def __str__(self) -> str:
+        return f"the turn of `{self.tool}` did not finish within {self.seconds:g} s and was stopped"
+
+
+class NotPortableError(ToolcribError, TypeError):
+    """A value cannot be written down as JSON and come back as what it is."""
+
+    code = "not_portable"
+
+    def __init__(self, owner: str, what: str, type_name: str) -> None:
+        super().__init__(owner, what, type_name)
+        self.owner, self.what, self.type_name = owner, what, type_name
+
+    def __str__(self) -> str:
+        return (
+            f"{self.owner} cannot be written down: {self.what} is of type {self.type_name}, which does not go to JSON "
+            "and back. Give JSON values, or something that the annotation of the parameter can restore."
+        )
 
 
 class CompletionCheckReturnError(ToolcribError, TypeError):

@@ -42,7 +42,7 @@ class Registry(Generic[T]):
         taken = self._entries.get(name)
         if taken is not None and taken is not item and not replace:
             mend = "Choose another name, or pass replace=True where a cell or module is run again."
-            raise DuplicateNameError(name, origin(taken), origin(item), mend)
+            raise DuplicateNameError(name, origin(taken), origin(item), mend, self._error.kind)
         self._entries[name] = item
         self.version += 1
         return item

@@ -175,6 +175,11 @@ class Observers:
         """The hooks attached to this object itself, each once, in order."""
         return tuple(dict.fromkeys(observer for _, observer in self._own))
 
+    @property
+    def entries(self) -> tuple[tuple[HookType, Hook[Any]], ...]:
+        """What is attached to this object, by moment; another tuple after each change."""
+        return self._own
+
     def adopt(self, other: Observers) -> None:
         """Add the other object's own hooks to this one's."""
         self._own = (*self._own, *other._own)

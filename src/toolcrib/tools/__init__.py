@@ -4,7 +4,8 @@ A direct call runs the body; calls from a model go through `invoke`, which wraps
 """
 
 from toolcrib.tools._base import BaseTool, Instruction
-from toolcrib.tools._body import Body
+from toolcrib.tools._body import Body, is_thunk
+from toolcrib.tools._deadline import Deadline
 from toolcrib.tools._decorators import as_tool, ez_tool, object_tools, tool, tool_input
 from toolcrib.tools._metadata import ToolMetadata
 from toolcrib.tools._options import LockOption, ToolKeywords, ToolOptions, ToolType
@@ -13,6 +14,7 @@ from toolcrib.tools._tool import Tool, ToolRegistry, register_tool
 __all__ = [
     "BaseTool",
     "Body",
+    "Deadline",
     "Instruction",
     "LockOption",
     "Tool",
@@ -23,6 +25,7 @@ __all__ = [
     "ToolType",
     "as_tool",
     "ez_tool",
+    "is_thunk",
     "object_tools",
     "register_tool",
     "tool",

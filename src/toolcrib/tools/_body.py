@@ -13,7 +13,7 @@ from functools import partial
 from inspect import Parameter, isawaitable, signature
 from typing import Any, cast
 
-from toolcrib.errors import ApprovalRequired, MissingProvided
+from toolcrib.errors import ApprovalRequired, MissingProvided, ToolTimeoutError
 from toolcrib.hooks import HookRaised, Observers, ToolHook, ambient, fire, supply, wanted
 from toolcrib.schema import InjectedParameter, RunContext, ToolSpec
 from toolcrib.tools._deadline import Deadline
@@ -22,13 +22,13 @@ from toolcrib.tools._metadata import ToolMetadata
 from toolcrib.tools._options import ToolOptions
 from toolcrib.tools._threads import in_thread
 
-__all__ = ["Body"]
+__all__ = ["Body", "is_thunk"]
 
 _END: Any = object()
 
 
-def _is_thunk(value: Any) -> bool:
-    """Return whether a fixed value is a callable that wants no argument, and so is asked anew at each call."""
+def is_thunk(value: Any) -> bool:
+    """Return whether a value is a callable that wants no argument, and so is asked anew at each call."""
     if not callable(value) or isinstance(value, type):
         return False
     try:
@@ -66,7 +66,7 @@ class Body:
         self.fn, self._spec, self._name, self._metadata = fn, spec, spec.name, metadata
         self.observers = Observers(options.tags)
         self._fixed = dict(fixed)
-        self._thunks = tuple(key for key, value in fixed.items() if _is_thunk(value))
+        self._thunks = tuple(key for key, value in fixed.items() if is_thunk(value))
         gated = bool(options.lock) or options.max_concurrency is not None
         self._gate = Gate(spec.name, options.lock, options.max_concurrency) if gated else None
         self._threaded = (spec.is_sync or spec.is_sync_generator) and options.thread
@@ -151,7 +151,7 @@ class Body:
     async def _timed(self, values: Mapping[str, Any], timeout: float | None) -> Any:
         if timeout is None:
             return await self._once(values)
-        deadline = Deadline(self._name, timeout, self._threaded)
+        deadline = self._deadline(timeout)
         try:
             with deadline:
                 return await (self.fn(**values) if self._plain else self._once(values))
@@ -165,6 +165,9 @@ class Body:
         call = partial(self.fn, **values) if spec.plain else self._split(values)
         value: Any = await in_thread(call) if self._threaded else call()
         return await value if isawaitable(value) else value  # a sync function may hand back an awaitable
+
+    def _deadline(self, seconds: float) -> Deadline:
+        return Deadline(seconds, ToolTimeoutError, self._name, seconds, self._threaded)
 
     def _split(self, values: Mapping[str, Any]) -> Callable[[], Any]:
         positional, keywords = self._spec.split(values)
@@ -240,7 +243,7 @@ class Body:
                 async for value in source:
                     yield value
                 return
-            deadline = Deadline(self._name, timeout, self._threaded)
+            deadline = self._deadline(timeout)
             stack.callback(deadline.close)
             while True:
                 with deadline:

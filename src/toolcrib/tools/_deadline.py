@@ -1,41 +1,85 @@
-"""A deadline for one execution, cheap enough to stand around every step of a stream."""
+"""Deadlines, cheap enough to stand around every call and every step of a stream."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from math import inf
 from types import TracebackType
 from typing import Any
-
-from toolcrib.errors import ToolTimeoutError
+from weakref import WeakKeyDictionary
 
 __all__ = ["Deadline"]
 
 
+class _Watch:
+    """The deadlines of one event loop behind one timer: most are met, and a timer for each costs as much as a call."""
+
+    __slots__ = ("_next", "_open")
+
+    def __init__(self) -> None:
+        self._open: set[Deadline] = set()
+        self._next = inf  # when the timer goes off that counts; others that are still set find nothing to do
+
+    def add(self, deadline: Deadline, loop: asyncio.AbstractEventLoop) -> None:
+        self._open.add(deadline)
+        if deadline.ends < self._next:
+            self._next = deadline.ends
+            loop.call_at(deadline.ends, self._look, deadline.ends, loop)
+
+    def drop(self, deadline: Deadline) -> None:
+        self._open.discard(deadline)
+
+    def _look(self, due: float, loop: asyncio.AbstractEventLoop) -> None:
+        if due != self._next:
+            return
+        self._next = inf
+        for deadline in [d for d in self._open if d.ends <= due]:
+            self._open.discard(deadline)
+            deadline.expire()
+        if self._open:
+            self._next = soonest = min(d.ends for d in self._open)
+            loop.call_at(soonest, self._look, soonest, loop)
+
+
+_watches: WeakKeyDictionary[asyncio.AbstractEventLoop, _Watch] = WeakKeyDictionary()
+
+
 class Deadline:
-    """Stops the step that runs when `seconds` have passed since it was made, as a `ToolTimeoutError`.
+    """Stops the step that runs when `seconds` have passed since it was made, with `error(*fields)`.
 
     Enter it around each step (one await, or one `anext` of a stream). Between steps nothing is cancelled: the next
-    step fails instead. A TimeoutError that the tool raises itself passes through untouched.
+    step fails instead. A TimeoutError that the body raises itself passes through untouched.
+
+    Attributes:
+        ends: When it passes, on the clock of the event loop.
     """
 
-    __slots__ = ("_cancelling", "_expired", "_goes_on", "_seconds", "_task", "_timer", "_tool")
+    __slots__ = ("_cancelling", "_error", "_expired", "_fields", "_loop", "_task", "_watch", "ends")
 
-    def __init__(self, tool: str, seconds: float, goes_on: bool = False) -> None:
-        self._tool, self._seconds, self._goes_on = tool, seconds, goes_on
+    def __init__(self, seconds: float, error: Callable[..., Exception], *fields: Any) -> None:
+        self._error, self._fields = error, fields
         self._task: asyncio.Task[Any] | None = None
         self._expired = False
         self._cancelling = 0
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_at(loop.time() + seconds, self._expire)
+        self._loop = loop = asyncio.get_running_loop()
+        self.ends = loop.time() + seconds
+        watch = _watches.get(loop)
+        if watch is None:
+            watch = _watches[loop] = _Watch()
+        self._watch = watch
+        watch.add(self, loop)
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
+        """Stop the step that runs now, or else the next one."""
         self._expired = True
         if self._task is not None:
             self._task.cancel()
 
     def __enter__(self) -> None:
         if self._expired:
-            raise self.error()
+            raise self._error(*self._fields)
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a deadline needs a running task")
@@ -50,12 +94,20 @@ class Deadline:
             return
         ours = task.uncancel() <= self._cancelling
         if ours and isinstance(error, asyncio.CancelledError):
-            raise self.error() from error
+            raise self._error(*self._fields) from error
 
-    def error(self) -> ToolTimeoutError:
-        """Return the error that says which tool did not finish, and in what time."""
-        return ToolTimeoutError(self._tool, self._seconds, self._goes_on)
+    @contextmanager
+    def stopped(self) -> Generator[None]:
+        """Stop the clock for the body, as while a person is asked."""
+        left = self.ends - self._loop.time()
+        self._watch.drop(self)
+        try:
+            yield
+        finally:
+            if not self._expired:
+                self.ends = self._loop.time() + left
+                self._watch.add(self, self._loop)
 
     def close(self) -> None:
-        """Stop the clock."""
-        self._timer.cancel()
+        """Forget the deadline; it cannot pass any more."""
+        self._watch.drop(self)
