@@ -50,22 +50,27 @@ class Binder:
         Raises:
             InvalidArguments: A required argument is missing, or one is given twice. A TypeError.
         """
-        dropped: tuple[str, ...] = ()
-        if args:
-            bound, dropped = self._bind_positional(args)
-            if kwargs:
-                dropped += self._bind_keywords(bound, kwargs)
-        elif self._var_positional is None and (self._var_keyword or kwargs.keys() <= self._names):
-            bound = dict(kwargs)
-        else:
-            bound: dict[str, Any] = {}
-            dropped = self._bind_keywords(bound, kwargs)
+        bound, dropped = self.name(args, kwargs)
         for name in self._required:
             if name not in bound:
                 raise self._missing(bound)
         if self._defaults:
             self._fill_defaults(bound)
         return bound, dropped
+
+    def name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Return the arguments by name, and what was dropped, whether or not any is missing.
+
+        Raises:
+            InvalidArguments: One is given twice. A TypeError.
+        """
+        if args:
+            bound, dropped = self._bind_positional(args)
+            return bound, dropped + self._bind_keywords(bound, kwargs) if kwargs else dropped
+        if self._var_positional is None and (self._var_keyword or kwargs.keys() <= self._names):
+            return dict(kwargs), ()
+        bound: dict[str, Any] = {}
+        return bound, self._bind_keywords(bound, kwargs)
 
     def _bind_positional(self, args: Sequence[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         order: tuple[str, ...] = self._order_for(args) if self._simple_order is None else self._simple_order

@@ -8,24 +8,23 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 __all__ = ["ParsedDoc", "docstring_of", "first_paragraph", "parse_doc"]
 
 Style: TypeAlias = Literal["google", "numpy", "sphinx"]
 
-_GOOGLE = re.compile(
-    r"^(?:(?:keyword |other )?(?:args|arguments|params|parameters)|attributes|returns?|yields?|raises|warns|"
-    r"receives|examples?|notes?|warnings?|see also|references|todo|deprecated):[ \t]*$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_NUMPY = re.compile(r"^[A-Z][A-Za-z ]*\n-{3,}[ \t]*$", re.MULTILINE)
-_SPHINX = re.compile(r"^:[a-z]+[^:\n]*:(?=\s|$)", re.MULTILINE)
+_PATTERNS: dict[Style, str] = {  # texts, so that they are compiled when the first docstring is read
+    "numpy": r"(?m)^[A-Z][A-Za-z ]*\n-{3,}[ \t]*$",
+    "google": (
+        r"(?mi)^(?:(?:keyword |other )?(?:args|arguments|params|parameters)|attributes|returns?|yields?|raises|warns|"
+        r"receives|examples?|notes?|warnings?|see also|references|todo|deprecated):[ \t]*$"
+    ),
+    "sphinx": r"(?m)^:[a-z]+[^:\n]*:(?=\s|$)",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedDoc:
+class ParsedDoc(NamedTuple):
     """What a docstring says, beyond its first paragraph.
 
     Attributes:
@@ -33,14 +32,14 @@ class ParsedDoc:
         returns: What it says about the result, on one line.
     """
 
-    parameters: dict[str, str] = field(default_factory=dict[str, str])
-    returns: str = ""
+    parameters: dict[str, str]
+    returns: str
 
 
 def first_paragraph(doc: str) -> str:
     """Return the first paragraph on one line; empty when the docstring begins with a section."""
     text = inspect.cleandoc(doc)
-    starts = [match.start() for style in (_GOOGLE, _NUMPY, _SPHINX) if (match := style.search(text))]
+    starts = [match.start() for pattern in _PATTERNS.values() if (match := re.search(pattern, text))]
     return one_line(text[: min(starts, default=len(text))].split("\n\n", 1)[0])
 
 
@@ -52,7 +51,9 @@ def docstring_of(target: Any) -> str:
     if not isinstance(own, str):
         return ""
     text = own.lstrip()
-    return inspect.cleandoc(f"\n{text}" if _GOOGLE.match(text) else own)  # a first line has no indentation to compare
+    return inspect.cleandoc(
+        f"\n{text}" if re.match(_PATTERNS["google"], text) else own
+    )  # a first line has no indentation to compare
 
 
 def one_line(text: str) -> str:
@@ -62,22 +63,21 @@ def one_line(text: str) -> str:
 
 def styles_of(text: str) -> list[Style]:
     """Return the styles that a cleaned docstring may be written in; most have one, plain prose has none."""
-    patterns: dict[Style, re.Pattern[str]] = {"numpy": _NUMPY, "google": _GOOGLE, "sphinx": _SPHINX}
-    return [style for style, pattern in patterns.items() if pattern.search(text)]
+    return [style for style, pattern in _PATTERNS.items() if re.search(pattern, text)]
 
 
 def parse_doc(doc: str) -> ParsedDoc:
     """Return what the sections of a docstring say; nothing when it has none or they cannot be read."""
     text = inspect.cleandoc(doc)
-    parsed = ParsedDoc()
+    parameters: dict[str, str] = {}
     returns = ""
     for style in styles_of(text):
         for kind, name, description in _entries(text, style):
             if kind in ("parameters", "other parameters", "attributes"):
-                parsed.parameters.setdefault(name.lstrip("*"), one_line(description))
+                parameters.setdefault(name.lstrip("*"), one_line(description))
             elif kind in ("returns", "yields") and not returns:
                 returns = one_line(description)
-    return ParsedDoc(parsed.parameters, returns)
+    return ParsedDoc(parameters, returns)
 
 
 def _entries(text: str, style: Style) -> Iterator[tuple[str, str, str]]:
@@ -86,7 +86,9 @@ def _entries(text: str, style: Style) -> Iterator[tuple[str, str, str]]:
 
     options: dict[str, Any] = {"warnings": False}
     if style == "google":
-        text = _GOOGLE.sub(lambda header: f"\n{header[0]}", text)  # griffe wants a blank line before a section
+        text = re.sub(
+            _PATTERNS["google"], lambda header: f"\n{header[0]}", text
+        )  # griffe wants a blank line before a section
         options |= {"returns_multiple_items": False, "returns_named_value": False}
     try:
         sections = griffe.Docstring(f"\n{text}").parse(style, **options)

@@ -20,7 +20,7 @@ from toolcrib.schema._returns import awaited_type, yielded_type
 __all__ = ["Function"]
 
 _ROUTINES = (FunctionType, MethodType, BuiltinFunctionType, functools.partial, type)
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_WORD = r"[A-Za-z_]\w*"
 
 
 class Function:
@@ -47,7 +47,8 @@ class Function:
         self.signature = read_signature(name, fn)
         self._locals = seen_locals(self.code, self.signature)
         self._context_first = context_first
-        called = fn if isinstance(fn, _ROUTINES) else type(fn).__call__  # what a wrapper wraps does not count here
+        target: Any = fn
+        called = target if isinstance(fn, _ROUTINES) else type(target).__call__  # and not what it may wrap
         self.is_coroutine = inspect.iscoroutinefunction(called)
         self.is_generator = inspect.isasyncgenfunction(called)
         self.is_sync_generator = inspect.isgeneratorfunction(called)
@@ -138,7 +139,7 @@ def seen_locals(code: Any, signature: inspect.Signature) -> dict[str, Any] | Non
     if not nested:
         return None
     notes = [p.annotation for p in signature.parameters.values()] + [signature.return_annotation]
-    words = {word for note in notes if isinstance(note, str) for word in _WORD.findall(note)}
+    words = {word for note in notes if isinstance(note, str) for word in re.findall(_WORD, note)}
     if not words:
         return None
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] -- the documented way to the caller's names

@@ -84,14 +84,14 @@ def _fold_null(schema: dict[str, Any], choices: list[Any]) -> dict[str, Any]:
     rest = [choice for choice in choices if choice != {"type": "null"}]
     if len(rest) != 1 or len(choices) != 2 or not isinstance(rest[0], dict):
         return schema
-    only = cast("dict[str, Any]", rest[0])
-    if not isinstance(only.get("type"), str):
+    folded = dict(cast("dict[str, Any]", rest[0]))
+    if isinstance(folded.get("type"), str):
+        folded["type"] = [folded["type"], "null"]
+    elif "const" not in folded and "enum" not in folded:
         return schema
-    folded = {**only, "type": [only["type"], "null"]}
-    if "const" in folded:
-        folded["enum"] = [folded.pop("const"), None]
-    elif isinstance(folded.get("enum"), list):
-        folded["enum"] = [*folded["enum"], None]
+    values: list[Any] = [folded.pop("const")] if "const" in folded else folded.get("enum", [])
+    if values:
+        folded["enum"] = values if None in values else [*values, None]
     return {**folded, **{key: value for key, value in schema.items() if key != "anyOf"}}
 
 

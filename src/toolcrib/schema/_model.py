@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from inspect import Parameter
 from typing import Annotated, Any
@@ -16,7 +17,7 @@ from toolcrib.errors import SchemaError
 from toolcrib.schema._json_schema import SchemaGenerator, as_object, tidy
 from toolcrib.schema._parameters import EMPTY, Annotations, Resolved
 
-__all__ = ["InputModel", "input_of_function", "input_of_model", "input_schema", "one_sentence"]
+__all__ = ["InputModel", "input_of_function", "input_of_model", "input_schema", "no_read_only_warning", "one_sentence"]
 
 _TAKEN = frozenset(dir(BaseModel)) | frozenset(dir(type(BaseModel)))
 
@@ -28,7 +29,6 @@ class _Omitted:
 _OMITTED = _Omitted()
 
 
-@dataclass(frozen=True, slots=True)
 class InputModel:
     """A pydantic model, and how its fields become arguments.
 
@@ -38,17 +38,25 @@ class InputModel:
         open: It takes arguments that it does not declare.
         lenient: Its author left it to pydantic to ignore unknown keys; a caller is told about them all the same.
         plain: The instance's `__dict__` is the arguments as they are.
+        names: Every name that an argument may go by, aliases included.
         validate_json: The validator's own bound method, fetched once.
     """
 
-    model: type[BaseModel]
-    renamed: Mapping[str, str]
-    omitted: frozenset[str]
-    open: bool
-    lenient: bool
-    plain: bool
-    validate_json: Callable[..., BaseModel]
-    validate_python: Callable[..., BaseModel]
+    __slots__ = ("lenient", "model", "names", "omitted", "open", "plain", "renamed", "validate_json", "validate_python")
+
+    def __init__(
+        self, model: type[BaseModel], renamed: Mapping[str, str], omitted: frozenset[str], lenient: bool
+    ) -> None:
+        self.model, self.renamed, self.omitted, self.lenient = model, renamed, omitted, lenient
+        self.open = model.model_config.get("extra") == "allow"
+        self.plain = not (renamed or omitted or self.open)
+        aliases = {alias for info in model.model_fields.values() for alias in aliases_of(info)}
+        self.names = frozenset(aliases.union(model.model_fields))
+        validator = model.__pydantic_validator__
+        self.validate_json: Callable[..., BaseModel] = validator.validate_json
+        self.validate_python: Callable[..., BaseModel] = validator.validate_python
+        if aliases:  # edited arguments come back by name
+            self.validate_python = partial(validator.validate_python, by_alias=True, by_name=True)
 
     def arguments(self, instance: BaseModel) -> dict[str, Any]:
         """Return the values of `instance` by parameter name."""
@@ -63,6 +71,8 @@ class InputModel:
 
     def fields(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return arguments by field name: the way back from `arguments`."""
+        if not self.renamed:
+            return dict(arguments)
         fields = {argument: field for field, argument in self.renamed.items()}
         return {fields.get(name, name): value for name, value in arguments.items()}
 
@@ -73,12 +83,7 @@ class InputModel:
 
     def takes(self, name: str) -> bool:
         """Return whether an argument of this name is declared, or undeclared ones are taken."""
-        return self.open or name in self.keys()
-
-    def keys(self) -> set[str]:
-        """Return every name that an argument may go by, aliases included."""
-        fields = self.model.model_fields
-        return {*fields, *(alias for info in fields.values() for alias in aliases_of(info))}
+        return self.open or name in self.names
 
 
 def first_alias(info: FieldInfo) -> str | None:
@@ -96,23 +101,6 @@ def aliases_of(info: FieldInfo) -> set[str]:
     return {str(choice.path[0]) if isinstance(choice, AliasPath) else choice for choice in choices}
 
 
-def _finished(model: type[BaseModel], renamed: Mapping[str, str], omitted: frozenset[str], lenient: bool) -> InputModel:
-    validator = model.__pydantic_validator__
-    aliased = any(info.alias or info.validation_alias for info in model.model_fields.values())
-    by_both = partial(validator.validate_python, by_alias=True, by_name=True)  # edited arguments come back by name
-    is_open = model.model_config.get("extra") == "allow"
-    return InputModel(
-        model=model,
-        renamed=renamed,
-        omitted=omitted,
-        open=is_open,
-        lenient=lenient,
-        plain=not (renamed or omitted or is_open),
-        validate_json=validator.validate_json,
-        validate_python=by_both if aliased else validator.validate_python,
-    )
-
-
 def input_of_model(tool: str, model: type[BaseModel]) -> InputModel:
     """Return `model` itself as the input model.
 
@@ -124,7 +112,7 @@ def input_of_model(tool: str, model: type[BaseModel]) -> InputModel:
             model.model_rebuild()
         except Exception as error:  # whatever the author's types raise
             raise SchemaError(tool, model.__name__, f"is not complete ({one_sentence(error)})") from error
-    return _finished(model, {}, frozenset(), lenient="extra" not in model.model_config)
+    return InputModel(model, {}, frozenset(), lenient="extra" not in model.model_config)
 
 
 def input_of_function(tool: str, module: str, parameters: Sequence[Resolved], names: Annotations) -> InputModel:
@@ -148,7 +136,7 @@ def input_of_function(tool: str, module: str, parameters: Sequence[Resolved], na
         raise SchemaError(tool, "*", f"cannot be described ({one_sentence(error)})") from error
     field_of = {argument: field for field, argument in renamed.items()}
     omitted = frozenset(field_of.get(p.name, p.name) for p in parameters if p.omitted)
-    return _finished(model, renamed, omitted, lenient=False)
+    return InputModel(model, renamed, omitted, lenient=False)
 
 
 def _create(
@@ -157,11 +145,12 @@ def _create(
     taken = {parameter.name for parameter in parameters}
     renamed: dict[str, str] = {}
     fields: dict[str, Any] = {}
+    extra: Any = None
     config = ConfigDict(extra="forbid", protected_namespaces=(), ser_json_inf_nan="strings")
     for parameter in parameters:
         if parameter.kind == Parameter.VAR_KEYWORD:
             config["extra"] = "allow"
-            fields["__pydantic_extra__"] = (dict[str, parameter.annotation], ...)
+            extra = parameter.annotation
             continue
         annotation = parameter.annotation
         if parameter.kind == Parameter.VAR_POSITIONAL:
@@ -175,10 +164,28 @@ def _create(
             renamed[field] = parameter.name
             annotation = annotation if own_alias else Annotated[annotation, Field(alias=parameter.name)]
         fields[field] = (annotation, _default(parameter))
-    model = create_model(tool, __config__=config, __module__=module, **fields)
-    if not model.__pydantic_complete__:
-        model.model_rebuild(_types_namespace={**names.globals, **names.locals})
+    with no_read_only_warning():
+        base = _base(module, config, extra)
+        model = create_model(tool, __base__=base, __module__=module, **fields)
+        if not model.__pydantic_complete__:
+            model.model_rebuild(_types_namespace={**names.globals, **names.locals})
     return model, renamed
+
+
+def _base(module: str, config: ConfigDict, extra: Any) -> type[BaseModel]:
+    """Return a model without fields; `extra` is the type of the values that it does not declare."""
+    annotations = {} if config.get("extra") != "allow" else {"__pydantic_extra__": dict[str, extra]}
+    space = {"__module__": module, "__annotations__": annotations, "model_config": config}
+    metaclass: Any = type(BaseModel)
+    return metaclass("Arguments", (BaseModel,), space)
+
+
+@contextmanager
+def no_read_only_warning() -> Generator[None]:
+    """Keep pydantic from warning, in each user's log, that it does not enforce `ReadOnly` keys of a TypedDict."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*`ReadOnly` qualifier", category=UserWarning)
+        yield
 
 
 def _field_info(parameter: Resolved) -> FieldInfo:

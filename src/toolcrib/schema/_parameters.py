@@ -1,13 +1,15 @@
-"""What a parameter is, once its annotation is resolved: its type, and who fills it."""
+"""What a parameter is, once its annotation is resolved: its type, and who fills it.
+
+The values that never leave this package are named tuples: a frozen dataclass costs everybody's import a millisecond.
+"""
 
 from __future__ import annotations
 
 import builtins
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import NoneType, SimpleNamespace, UnionType
-from typing import Annotated, Any, ForwardRef, NotRequired, Optional, Required, Union, get_args, get_origin
+from typing import Annotated, Any, ForwardRef, NamedTuple, NotRequired, Optional, Required, Union, get_args, get_origin
 
 from typing_extensions import ReadOnly, Unpack, get_type_hints
 
@@ -25,16 +27,14 @@ __all__ = [
 EMPTY = inspect.Parameter.empty
 
 
-@dataclass(frozen=True, slots=True)
-class Annotations:
+class Annotations(NamedTuple):
     """What names in a function's annotations mean: its module's globals, and what it could see where it was defined."""
 
     globals: dict[str, Any]
     locals: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(NamedTuple):
     """One parameter whose annotation is known.
 
     Attributes:
@@ -146,11 +146,13 @@ def is_marked(annotation: Any, marker: type) -> bool:
 def find_injected(name: str, annotation: Any, default: Any) -> InjectedParameter | None:
     """Return how the run fills the parameter, or None when the caller does."""
     inner, accepts_none = without_none(annotation)
+    if isinstance(inner, _Unknown):
+        inner = Any
     has_default = default is not EMPTY
     optional = has_default or accepts_none
     if is_marked(annotation, Injected):
         return InjectedParameter(name, inner, "injected", optional, has_default)
-    kind = get_origin(inner) or inner
+    kind: Any = get_origin(inner) or inner
     if not isinstance(kind, type):
         return None
     if issubclass(kind, RunContext):
@@ -177,6 +179,8 @@ def resolve(
             injected = find_injected(name, annotation, default)
         if default is None and annotation is not Any and not problem:  # `x: int = None` means that None will do
             annotation = Optional[annotation]  # noqa: UP045 -- works for every kind of annotation
+        if problem and injected is None and isinstance(parameter.annotation, str):
+            annotation = parameter.annotation  # what the author wrote, for the signature
         resolved.append(Resolved(name, annotation, default, kind, "" if injected else problem, injected))
     return tuple(resolved)
 

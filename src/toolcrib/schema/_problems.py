@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
@@ -22,7 +21,7 @@ Path: TypeAlias = tuple[int | str, ...]
 
 _ABSENT = frozenset({"missing", "extra_forbidden", "missing_argument", "unexpected_keyword_argument"})
 _SHOWN = 60  # characters of a wrong value that are worth reading
-_SUBJECT = re.compile(r"^\w+ should ")
+_SUBJECT = r"^\w+ should "
 _EXPECTED = {
     "a string": "string_type string_sub_type string_unicode bytes_type",
     "an integer": "int_type int_parsing",
@@ -46,8 +45,7 @@ _EXPECTED = {
 _EXPECTED_BY_TYPE = {kind: words for words, kinds in _EXPECTED.items() for kind in kinds.split()}
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """What a tool asks for, as far as explaining a misfit needs it.
 
     Attributes:
@@ -61,10 +59,10 @@ class Asked:
     hidden: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Misfit:
+class _Misfit(NamedTuple):
     """One of pydantic's errors: where in the input, and through which branches of unions (with the depth of each)."""
 
+    number: int
     path: Path
     branches: tuple[tuple[int, str], ...]
     detail: Mapping[str, Any]
@@ -72,7 +70,8 @@ class _Misfit:
 
 def problems_of(error: ValidationError, given: Any, asked: Asked) -> tuple[FieldProblem, ...]:
     """Return a problem for each argument that does not fit; `given` is the input as it came, parsed."""
-    misfits = [_locate(detail, given) for detail in cast("list[dict[str, Any]]", error.errors(include_url=False))]
+    details = cast("list[dict[str, Any]]", error.errors(include_url=False))
+    misfits = [_locate(number, detail, given) for number, detail in enumerate(details)]
     for _ in range(8):  # unions inside unions; deeper ones show every branch
         if not any(misfit.branches for misfit in misfits):
             break
@@ -91,7 +90,7 @@ def let_through(inputs: InputModel, model: BaseModel, given: Any, asked: Asked) 
     """
     names = set(model.__pydantic_extra__ or {}) & asked.hidden
     if inputs.lenient and isinstance(given, Mapping):
-        names |= set(cast("Mapping[str, Any]", given)) - inputs.keys()
+        names |= set(cast("Mapping[str, Any]", given)) - inputs.names
     return tuple(FieldProblem(name, unknown_argument((name,), asked)) for name in sorted(names))
 
 
@@ -114,7 +113,7 @@ def path_of(parts: Path) -> str:
 # --- where it does not fit -------------------------------------------------------------------------------------------
 
 
-def _locate(detail: Mapping[str, Any], given: Any) -> _Misfit:
+def _locate(number: int, detail: Mapping[str, Any], given: Any) -> _Misfit:
     """Tell the keys in an error's location from the names of union branches, by walking the input along it."""
     location: Sequence[int | str] = detail["loc"]
     path: list[int | str] = []
@@ -128,7 +127,7 @@ def _locate(detail: Mapping[str, Any], given: Any) -> _Misfit:
             path.append(part)
         elif part != "[key]":
             branches.append((len(path), str(part)))
-    return _Misfit(tuple(path), tuple(branches), detail)
+    return _Misfit(number, tuple(path), tuple(branches), detail)
 
 
 def _step(value: Any, part: int | str) -> tuple[bool, Any]:
@@ -155,12 +154,12 @@ def _choose_branches(misfits: list[_Misfit]) -> list[_Misfit]:
             continue
         (depth, branch), rest = misfit.branches[0], misfit.branches[1:]
         union = unions.setdefault(misfit.path[:depth], {})
-        union.setdefault(branch, []).append(replace(misfit, branches=rest))
+        union.setdefault(branch, []).append(misfit._replace(branches=rest))
     for path, union in unions.items():
         entered = [group for group in union.values() if any(len(misfit.path) > len(path) for misfit in group)]
         for group in [min(entered, key=len)] if entered else union.values():
             kept.extend(group)
-    return kept
+    return sorted(kept, key=lambda misfit: misfit.number)
 
 
 # --- what to say about it --------------------------------------------------------------------------------------------
@@ -210,8 +209,8 @@ def unknown_argument(path: Path, asked: Asked) -> str:
     if not names:
         return f"unknown {noun}; there are none to give"
     near = get_close_matches(name, names, n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]}? " if near else ""
-    return f"unknown {noun}; {hint}The {noun}s are {', '.join(names)}"
+    hint = f"did you mean {near[0]}? The" if near else "the"
+    return f"unknown {noun}; {hint} {noun}s are {', '.join(names)}"
 
 
 def _expected(detail: Mapping[str, Any]) -> str | None:
@@ -226,7 +225,7 @@ def _own_words(detail: Mapping[str, Any], secret: bool) -> str:
     message: str = detail["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if secret and any(leaf in message for leaf in _leaves(detail["input"])):
         return "not accepted"
-    return _SUBJECT.sub("must ", message)
+    return re.sub(_SUBJECT, "must ", message)
 
 
 def _is_secret(path: Path, asked: Asked) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -17,7 +16,6 @@ PYTHON_TYPES: Mapping[str, str] = {
     "boolean": "bool",
     "null": "None",
 }
-_KEY = re.compile(r"[A-Za-z_]\w*\Z")
 
 
 def describe_shape(schema: Mapping[str, Any] | bool) -> str:
@@ -88,6 +86,6 @@ class _Shape:
         required = schema.get("required", ())
         parts: list[str] = []
         for name, part in properties.items():
-            key = name if _KEY.match(name) else repr(name)
+            key = name if name.isidentifier() else repr(name)
             parts.append(f"{key}{'' if name in required else '?'}: {self.of(part)}")
         return f"{{{', '.join(parts)}}}"

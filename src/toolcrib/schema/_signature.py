@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Sequence
 from enum import Enum
 from inspect import Parameter
@@ -18,7 +17,6 @@ from toolcrib.schema._parameters import EMPTY, Resolved
 
 __all__ = ["has_default", "joined", "signature_text", "type_name"]
 
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _LONGEST_DEFAULT = 60
 
 
@@ -57,7 +55,7 @@ def value_text(value: Any) -> str:
         text = repr(value)
     except Exception:  # anybody's __repr__
         return "..."
-    return "..." if len(text) > _LONGEST_DEFAULT or "\n" in text or _ADDRESS.search(text) else text
+    return "..." if len(text) > _LONGEST_DEFAULT or "\n" in text or " at 0x" in text else text
 
 
 def has_default(parameter: Resolved) -> bool:

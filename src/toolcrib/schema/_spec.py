@@ -171,6 +171,10 @@ class ToolSpec:
         """
         return (self._binder or self._bound()).bind(args, kwargs)
 
+    def name_host(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Return what `bind_host` does, for arguments that need not be complete yet."""
+        return (self._binder or self._bound()).name(args, kwargs)
+
     def split(self, arguments: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return `(args, kwargs)` with which the function takes these arguments."""
         return (self._binder or self._bound()).split(arguments)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from inspect import Parameter
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolcrib.schema._parameters import Resolved
 from toolcrib.schema._signature import has_default, joined, value_text
@@ -14,8 +13,7 @@ from toolcrib.schema._stub_types import StubTypes, camel, comment_of, docstring_
 __all__ = ["StubSource", "stub_text"]
 
 
-@dataclass(frozen=True, slots=True)
-class StubSource:
+class StubSource(NamedTuple):
     """What a stub is written from.
 
     Attributes:

@@ -10,7 +10,6 @@ import json
 import keyword
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 from toolcrib.schema._json_schema import map_subschemas, resolve_ref
@@ -21,7 +20,7 @@ __all__ = ["STUB_IMPORTS", "StubTypes", "camel", "comment_of", "docstring_lines"
 STUB_IMPORTS = "from typing import Any, Literal, NotRequired, TypedDict"
 
 _TAKEN = frozenset(dir(builtins)) | {"Any", "Literal", "NotRequired", "TypedDict"}
-_WORDS = re.compile(r"[^0-9A-Za-z_]+")
+_NO_WORD = r"[^0-9A-Za-z_]+"
 _FORMATS = {
     "date": "a date like 2025-01-31",
     "date-time": "a date and time like 2025-01-31T14:30:00Z",
@@ -34,13 +33,13 @@ _FORMATS = {
 }
 
 
-@dataclass(slots=True, eq=False)
 class _Definition:
-    name: str
-    description: str
-    required: set[str]
-    keys: dict[str, str] = field(default_factory=dict[str, str])
-    comments: dict[str, str] = field(default_factory=dict[str, str])
+    __slots__ = ("comments", "description", "keys", "name", "required")
+
+    def __init__(self, name: str, description: str, required: set[str]) -> None:
+        self.name, self.description, self.required = name, description, required
+        self.keys: dict[str, str] = {}
+        self.comments: dict[str, str] = {}
 
     def render(self, docs: bool) -> str:
         if not self.keys:
@@ -157,7 +156,7 @@ class StubTypes:
         return definition.name
 
     def _free_name(self, name: str) -> str:
-        wanted = _WORDS.sub("_", name).strip("_") or "Record"
+        wanted = re.sub(_NO_WORD, "_", name).strip("_") or "Record"
         if wanted[0].isdigit() or keyword.iskeyword(wanted) or wanted in _TAKEN:
             wanted = f"{wanted}_" if not wanted[0].isdigit() else f"Record{wanted}"
         used = {definition.name for definition in self._by_fingerprint.values()}
@@ -185,7 +184,8 @@ def _expanded(schema: Any, root: Mapping[str, Any], open_refs: tuple[str, ...]) 
         if ref in open_refs:
             return ref
         return _expanded(resolve_ref(named, root), root, (*open_refs, ref))
-    telling = {key: part for key, part in named.items() if key not in _WORDS_ABOUT}
+    skipped = _WORDS_ABOUT | {"additionalProperties"} if "properties" in named else _WORDS_ABOUT
+    telling = {key: part for key, part in named.items() if key not in skipped}
     return map_subschemas(telling, lambda part: _expanded(part, root, open_refs))
 
 
@@ -204,7 +204,7 @@ def union(parts: Sequence[str]) -> str:
 
 def camel(name: str) -> str:
     """Return `search_products` as `SearchProducts`."""
-    return "".join(word[:1].upper() + word[1:] for word in _WORDS.sub("_", name).split("_"))
+    return "".join(word[:1].upper() + word[1:] for word in re.sub(_NO_WORD, "_", name).split("_"))
 
 
 def comment_of(schema: Any) -> str:
