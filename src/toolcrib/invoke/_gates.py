@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from copy import deepcopy
 from inspect import isawaitable
 from typing import Any, cast
 
@@ -16,11 +17,13 @@ from toolcrib.calls import (
     DecisionNote,
     Failed,
     Outcome,
+    RawArguments,
     Reject,
     Rejected,
     RunNormally,
 )
 from toolcrib.errors import HookError, InvalidArguments, NotAvailable, SchemaError
+from toolcrib.invoke._failures import described, hook_failure
 from toolcrib.invoke._plan import Performed, Prepared
 from toolcrib.invoke._scope import RunScope
 from toolcrib.schema import RunContext
@@ -28,13 +31,11 @@ from toolcrib.schema import RunContext
 __all__ = ["apply_post", "apply_post_value", "available", "decide_and_edit"]
 
 _log = logging.getLogger("toolcrib.hooks")
+_ATOMS = frozenset({str, int, float, bool, bytes, type(None)})  # cannot be changed in place
 
 
-def _hook_failed(prepared: Prepared, kind: str, name: str, error: Exception) -> Failed:
-    wrapped = HookError(prepared.plan.name, kind, name, f"{type(error).__name__}: {error}")
-    wrapped.__cause__ = error
-    plan = prepared.plan
-    return Failed(plan.name, prepared.call.id, wrapped.code, str(wrapped), "HookError", exception=wrapped)
+def _hook_failed(prepared: Prepared, kind: str, hook: object, error: Exception) -> Failed:
+    return hook_failure(prepared.plan, prepared.call.id, kind, hook, error)
 
 
 def _context(prepared: Prepared) -> RunContext[Any]:
@@ -51,7 +52,7 @@ async def available(prepared: Prepared) -> Failed | None:
             answer = condition(ctx)
             answer = await answer if isawaitable(answer) else answer
         except Exception as error:  # the condition is the user's code; a gate that fails is shut
-            return _hook_failed(prepared, "availability check", getattr(condition, "__name__", "is_available"), error)
+            return _hook_failed(prepared, "availability check", condition, error)
         if not answer:
             refused = NotAvailable(plan.name)
             return Failed(plan.name, prepared.call.id, refused.code, str(refused), "NotAvailable", exception=refused)
@@ -73,24 +74,24 @@ async def decide_and_edit(prepared: Prepared, scope: RunScope) -> Outcome | None
 async def _decide(prepared: Prepared, scope: RunScope) -> Outcome | None:
     plan, call = prepared.plan, prepared.call
     about = CallMetadata(call.id, plan.name, call.arguments)
-    current: Any = None
+    source: RawArguments = call.arguments  # what the input is made of, anew for each hook: one may have changed it
     for hook in plan.decisions():
         name = getattr(hook, "__name__", type(hook).__name__)
-        if current is None:
-            current = _input_of(prepared)
+        current = _input_of(prepared, source)
         try:
             decision: Any = await hook(about, current)
-            edited = _arguments_of(decision.input) if isinstance(decision, RunNormally) else None
+            edited = _arguments_of(prepared, decision.input) if isinstance(decision, RunNormally) else None
         except Exception as error:  # a decision hook is the user's code; a gate that fails is shut
             return _hook_failed(prepared, "decision hook", name, error)
         match decision:
             case RunNormally():
                 _note(prepared, name, "run")
+                if edited is None or _equal(edited, prepared.arguments):
+                    continue
                 try:
-                    prepared.arguments = plan.reread(edited or {}, call)
+                    prepared.arguments, source = plan.reread(edited, call), edited
                 except (InvalidArguments, SchemaError) as error:
                     return _hook_failed(prepared, "decision hook", name, error)
-                current = decision.input if isinstance(decision.input, BaseModel) else _input_of(prepared)
             case Complete(output):
                 _note(prepared, name, "complete")
                 return Completed(plan.name, call.id, output, "hook", plan.max_result)
@@ -118,25 +119,27 @@ def _note(prepared: Prepared, hook: str, decision: Any, reason: str = "") -> Non
         _log.info("%s %s: %s decides %s %s %s", plan.name, prepared.call.id, hook, decision, reason, shown)
 
 
-def _input_of(prepared: Prepared) -> Any:
-    """Return the input a decision hook sees: the input model, or the plain arguments when there is no schema."""
-    spec = prepared.plan.spec
+def _input_of(prepared: Prepared, source: RawArguments) -> Any:
+    """Return the input a decision hook sees: the input model, or the plain arguments when there is no schema.
+
+    A model's is read from what the arguments were read from: read from the arguments, it would go through its
+    validators twice, and some change what they are given.
+    """
     if prepared.call.origin == "model":
-        return spec.validate_python(prepared.arguments)
+        return prepared.plan.parse(source)
     try:
-        return spec.input_model.model_construct(**prepared.arguments)
+        return prepared.plan.spec.input_model.model_construct(**prepared.arguments)
     except SchemaError:
-        return prepared.arguments
+        return dict(prepared.arguments)
 
 
-def _arguments_of(edited: Any) -> dict[str, Any]:
+def _arguments_of(prepared: Prepared, edited: Any) -> dict[str, Any]:
     if isinstance(edited, BaseModel):
-        extra = edited.__pydantic_extra__ or {}
-        return {
-            (field.alias or name): getattr(edited, name) for name, field in type(edited).model_fields.items()
-        } | extra
+        arguments = prepared.plan.spec.arguments(edited)
+        # a host may give what a model cannot, and the input does not show
+        return arguments if prepared.call.origin == "model" else {**prepared.arguments, **arguments}
     if isinstance(edited, dict):
-        return {**edited}
+        return cast("dict[str, Any]", {**edited})
     raise TypeError(
         f"RunNormally got {type(edited).__name__}; give the input it was shown, edited, or a dict of arguments"
     )
@@ -146,7 +149,7 @@ def _arguments_of(edited: Any) -> dict[str, Any]:
 
 
 async def _apply_pre(prepared: Prepared, scope: RunScope) -> Failed | None:
-    ctx, arguments = _context(prepared), dict(prepared.arguments)
+    ctx, arguments = _context(prepared), _copy(prepared)
     for step in prepared.plan.pre:
         try:
             made: Any = step.call(ctx, arguments, prepared.metadata)
@@ -156,19 +159,39 @@ async def _apply_pre(prepared: Prepared, scope: RunScope) -> Failed | None:
             arguments = cast("dict[str, Any]", edited)
         except Exception as error:  # middleware is the user's code; a gate that fails is shut
             return _hook_failed(prepared, "pre hook", step.name, error)
-    if arguments != prepared.arguments or prepared.call.origin == "model":
-        try:
-            prepared.arguments = prepared.plan.reread(arguments, prepared.call)
-        except InvalidArguments as error:
-            return _hook_failed(prepared, "pre hook", prepared.plan.pre[-1].name, error)
+    if _equal(arguments, prepared.arguments):
+        return None
+    try:
+        prepared.arguments = prepared.plan.reread(arguments, prepared.call)
+    except (InvalidArguments, SchemaError) as error:
+        return _hook_failed(prepared, "pre hook", prepared.plan.pre[-1].name, error)
     return None
+
+
+def _copy(prepared: Prepared) -> dict[str, Any]:
+    """Return the arguments for hooks to edit in place; a host's values are its own objects and stay the same."""
+    arguments = prepared.arguments
+    if prepared.call.origin == "host" or all(type(value) in _ATOMS for value in arguments.values()):
+        return dict(arguments)
+    try:
+        return deepcopy(arguments)
+    except Exception:  # anybody's types
+        return prepared.plan.read(prepared.call)
+
+
+def _equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    try:
+        return one == other
+    except Exception:  # anybody's __eq__; what cannot be compared is taken to be edited
+        return False
 
 
 async def apply_post(performed: Performed, scope: RunScope) -> Failed | None:
     """Run the post hooks on the result or the exception; return the failure, if one of them fails."""
     prepared = performed.prepared
     ctx = _context(prepared)
-    result: Any = performed.value if performed.error is None else performed.error
+    returned = performed.value if performed.error is None else None
+    result: Any = returned if performed.error is None else performed.error
     for step in prepared.plan.held:
         try:
             made = step.call(ctx, result, prepared.metadata)
@@ -177,7 +200,7 @@ async def apply_post(performed: Performed, scope: RunScope) -> Failed | None:
             if error is result:
                 continue
             return _hook_failed(prepared, "post hook", step.name, error)
-    if isinstance(result, Exception):
+    if isinstance(result, Exception) and result is not returned:  # a tool may return an exception without raising it
         performed.value, performed.error = None, result
     else:
         performed.value, performed.error = result, None
@@ -192,5 +215,5 @@ async def apply_post_value(prepared: Prepared, value: Any) -> Any:
             made = step.call(ctx, value, prepared.metadata)
             value = await made if isawaitable(made) else made
         except Exception as error:  # middleware is the user's code
-            raise HookError(prepared.plan.name, "post hook", step.name, f"{type(error).__name__}: {error}") from error
+            raise HookError(prepared.plan.name, "post hook", step.name, described(error)) from error
     return value

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from toolcrib.calls import DecisionNote, ToolCall, lenient
+from pydantic import BaseModel
+
+from toolcrib.calls import DecisionNote, RawArguments, ToolCall, lenient
 from toolcrib.errors import SchemaError
 from toolcrib.hooks import DecisionHook, HookSet
 from toolcrib.invoke._scope import RunScope
@@ -114,6 +116,10 @@ class Plan:
         if isinstance(raw, str | bytes):
             raw = spec.arguments(spec.validate_json(raw))
         return self.tool.bind((), raw)
+
+    def parse(self, raw: RawArguments) -> BaseModel:
+        """Return the input that a model's arguments describe; raises what `read` does."""
+        return self.spec.validate_json(raw) if isinstance(raw, str | bytes) else self.spec.validate_python(raw)
 
     def reread(self, arguments: Mapping[str, Any], call: ToolCall) -> dict[str, Any]:
         """Return edited arguments, validated again; for a host's only the names are."""
