@@ -75,6 +75,8 @@ class Binder:
     def _bind_positional(self, args: Sequence[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         order: tuple[str, ...] = self._order_for(args) if self._simple_order is None else self._simple_order
         bound: dict[str, Any] = dict(zip(order, args, strict=False))
+        if len(args) <= len(order) and self._var_positional is None:
+            return bound, ()
         extra = args[len(order) :]
         if self._var_positional is not None:
             bound[self._var_positional] = tuple(extra)
