@@ -37,6 +37,7 @@ __all__ = [
     "SandboxUnavailable",
     "SchemaError",
     "TargetError",
+    "ToolConstraintError",
     "ToolTimeoutError",
     "ToolcribError",
     "TurnTimeoutError",
@@ -146,6 +147,20 @@ class DuplicateNameError(ToolcribError, ValueError):
     def __str__(self) -> str:
         text = f"two {self.kind}s are named `{self.name}`: {self.first} and {self.second}"
         return f"{text}. {self.mend}" if self.mend else text
+
+
+class ToolConstraintError(ToolcribError, ValueError):
+    """What is asked of a model, or offered to it, cannot be; raised before any request."""
+
+    code = "tool_constraint"
+
+    def __init__(self, tool: str, problem: str, known: tuple[str, ...] = ()) -> None:
+        super().__init__(tool, problem, known)
+        self.tool, self.problem, self.known = tool, problem, known
+
+    def __str__(self) -> str:
+        hint = f" {closest(self.tool, self.known)}" if self.known else ""
+        return f"`{self.tool}`: {self.problem}.{hint}"
 
 
 class TargetError(ToolcribError, ValueError):

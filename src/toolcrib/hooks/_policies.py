@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from inspect import getmembers, iscoroutinefunction
 from typing import Any, Protocol, TypeAlias, TypeVar, overload, runtime_checkable
 
@@ -44,21 +44,50 @@ def target_name(target: object) -> str:
     raise TypeError(f"{target!r} does not stand for a tool; give its name, the tool, or its selector")
 
 
+@runtime_checkable
+class NamesTools(Protocol):
+    """A toolset, as far as hooks need to know it; a toolset class is one too."""
+
+    @property
+    def names(self) -> Callable[[], Iterable[str]]:
+        """Returns the names of its tools."""
+        ...
+
+    @property
+    def groups(self) -> Callable[[], Mapping[str, Iterable[str]]]:
+        """Returns the names of the tools of each nested toolset, by attribute."""
+        ...
+
+
 class HookSet:
     """Decision and description hooks, by tool; decisions run in the order they were registered.
 
+    Of a toolset with nested ones, `hooks.<attribute>` is the part for that nested toolset's tools.
+
     Args:
-        tools: The names hooks may be registered for (a toolset gives them by iteration). With it, a name that does
-            not exist is an error at registration; without it, when the set is put on a toolset.
+        tools: The toolset, toolset class or names that hooks may be registered for. With it, a name that does not
+            exist is an error at registration; without it, when the set is put on a toolset.
     """
 
-    __slots__ = ("_decisions", "_descriptions", "_known", "version")
+    __slots__ = ("_decisions", "_descriptions", "_groups", "_known", "version")
 
-    def __init__(self, tools: Iterable[object] | None = None) -> None:
-        self._known = None if tools is None else frozenset(target_name(t) for t in tools)
+    def __init__(self, tools: NamesTools | Iterable[object] | None = None) -> None:
+        self._groups: dict[str, frozenset[str]] = {}
+        self._known: frozenset[str] | None = None
+        if isinstance(tools, NamesTools):
+            self._known = frozenset(tools.names())
+            self._groups = {name: frozenset(names) for name, names in tools.groups().items()}
+        elif tools is not None:
+            self._known = frozenset(target_name(t) for t in tools)
         self._decisions: list[tuple[str | None, DecisionHook]] = []
         self._descriptions: dict[str, DescriptionHook] = {}
         self.version = 0
+
+    def __getattr__(self, name: str) -> HookPart:
+        try:
+            return HookPart(self, self._groups[name])
+        except KeyError:
+            raise AttributeError(f"the hook set has no part `{name}`. {closest(name, self._groups)}") from None
 
     # --- registering
 
@@ -130,6 +159,7 @@ class HookSet:
     def copy(self) -> HookSet:
         """Return a set with the same hooks."""
         made = HookSet(self._known)
+        made._groups = self._groups
         made._decisions = list(self._decisions)
         made._descriptions = dict(self._descriptions)
         return made
@@ -171,6 +201,32 @@ class HookSet:
         raise ValueError(
             f"{given} `{name}`, and there is no such tool. {closest(name, self._known)} Methods may be {right}."
         )
+
+
+class HookPart:
+    """The part of a hook set that is for the tools of one nested toolset."""
+
+    __slots__ = ("_hooks", "_names")
+
+    def __init__(self, hooks: HookSet, names: frozenset[str]) -> None:
+        self._hooks, self._names = hooks, names
+
+    def on(self, target: object) -> HookSlot:
+        """Return the slot of one of its tools; ValueError for a tool that is not one."""
+        name = target_name(target)
+        if name not in self._names:
+            raise ValueError(f"`{name}` is not a tool of this nested toolset. {closest(name, self._names)}")
+        return self._hooks.on(name)
+
+    def register(self, policy: object) -> None:
+        """Add a policy for its tools: an async function for all of them, or an object with methods by tool."""
+        part = HookSet(self._names)
+        if iscoroutinefunction(policy):
+            for name in sorted(self._names):
+                part.on(name)(policy)
+        else:
+            part.register(policy)
+        self._hooks.extend(part)
 
 
 class HookSlot:

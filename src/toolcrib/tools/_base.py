@@ -29,6 +29,8 @@ class BaseTool:
 
     name: ClassVar[str] = ""
     description: ClassVar[str] = ""
+    auto_inherit: ClassVar[bool] = False
+    """Whether `subset(..., include_auto_inherit=True)` takes it without being named."""
 
     call: Callable[..., Any]
     """`async def call(self, ctx, ...)`: runs the tool; the parameters after `ctx` are what the model gives. It may be

@@ -7,21 +7,22 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import replace
 from inspect import isawaitable
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, Self, TypeAlias, cast, runtime_checkable
+from typing import Any, Protocol, Self, TypeAlias, cast, runtime_checkable
 
 from toolcrib.approvals import ApprovalPolicy
-from toolcrib.errors import DuplicateNameError, ToolConstraintError, UnknownTool, closest
+from toolcrib.errors import ToolConstraintError, UnknownTool, closest
 from toolcrib.hooks import GlobalHooks, HookSet, PerValue, PostHookFunc, PreHookFunc
 from toolcrib.schema import RunContext
 from toolcrib.tools import Instruction, Tool, as_tool, object_tools
 from toolcrib.toolsets._declare import Member, NestedMember, declared_members, member_of
-from toolcrib.toolsets._entry import Availability, ToolEntry, entry_of, steps_after, steps_before
+from toolcrib.toolsets._either import either
+from toolcrib.toolsets._entry import ToolEntry, entry_of
+from toolcrib.toolsets._members import EntryFilter, add, conditional, define, guard, is_available, switched_off
 from toolcrib.toolsets._select import Definition, Selectable, Selector, ToolAvailability, names_of
 
 __all__ = ["ToolSource", "Toolset", "ToolsetLike"]
 
 ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
-EntryFilter: TypeAlias = Callable[[RunContext[Any], ToolEntry], Any]
 _Step: TypeAlias = Callable[[Iterable[ToolEntry]], Iterable[ToolEntry]]
 
 
@@ -42,8 +43,8 @@ class Toolset:
     gate.
 
     Args:
-        tools: Tools, functions, `BaseTool` classes or objects, declared inputs, sources, and other toolsets, whose tools
-            become members with all their gates. A tool brings its subtools.
+        tools: Tools, functions, `BaseTool` classes or objects, declared inputs, sources, and other toolsets, whose
+            tools become members with all their gates. A tool brings its subtools.
         pre_hooks: Middleware before a tool, by its name: `(ctx, args, metadata) -> args`; one or several.
         post_hooks: Middleware after a tool, by its name: `(ctx, result, metadata) -> result`; one or several.
         global_hooks: Middleware around every tool.
@@ -57,8 +58,6 @@ class Toolset:
         DuplicateNameError: Two members have one name; both origins are named. A ValueError.
         ValueError: A hook is for a tool that is not a member.
     """
-
-    _reserved: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Read the members a class declares; a TypeError for one that would hide an attribute of Toolset."""
@@ -101,7 +100,7 @@ class Toolset:
             raise ValueError(f"a hook is given for `{unknown}`, which is not in it. {closest(unknown, self._entries)}")
         if hooks is not None and not self._sources:
             hooks.check(self._entries)
-        self._apply(lambda entries: (_guard(e, pre.get(e.name), post.get(e.name), wide, hooks) for e in entries))
+        self._apply(lambda entries: (guard(e, pre.get(e.name), post.get(e.name), wide, hooks) for e in entries))
         if type(self)._call_tool_func is not Toolset._call_tool_func:
             runner = self._call_tool_func
             self._apply(lambda entries: (replace(e, runners=(runner, *e.runners)) for e in entries))
@@ -149,31 +148,44 @@ class Toolset:
         """Whether every tool is known; a toolset with sources has to be opened first."""
         return not self._sources
 
+    @either
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of the tools of each nested member, by attribute."""
+        nested = (name for name, member in self.declared() if isinstance(member, NestedMember))
+        return {name: getattr(type(self), name).names for name in nested}
+
+    @either
     def tools(self) -> list[Tool[..., Any]]:
         """Return the tools, in order."""
         return [entry.tool for entry in self]
 
+    @either
     def names(self) -> list[str]:
         """Return the names models call the tools by, in order."""
         return list(self._entries)
 
+    @either
     def all(self) -> list[Selector[Any]]:
         """Return a selector of every tool, in order."""
         return [Selector(entry.name, entry.tool) for entry in self]
 
+    @either
     def from_name(self, name: str) -> Selector[Any]:
         """Return the selector of a tool, or raise UnknownTool."""
         return Selector(name, self[name].tool)
 
+    @either
     def try_from_name(self, name: str) -> Selector[Any] | None:
         """Return the selector of a tool, or None."""
         return self.from_name(name) if name in self else None
 
+    @either
     def definition(self, selected: Selectable) -> Definition:
         """Return what a model is told of one tool."""
         (name,) = names_of([selected])
-        return _define(self[name])
+        return define(self[name])
 
+    @either
     def definitions(
         self, available: ToolAvailability | None = None, *, describe: Mapping[Any, str] | None = None
     ) -> list[Definition]:
@@ -188,8 +200,9 @@ class Toolset:
         unknown = next((name for name in texts if name not in self._entries), None)
         if unknown is not None:
             raise UnknownTool(unknown, tuple(self._entries))
-        return [_define(entry, texts.get(entry.name)) for entry in self if entry.name in offered]
+        return [define(entry, texts.get(entry.name)) for entry in self if entry.name in offered]
 
+    @either
     def offered(self, available: ToolAvailability | None = None) -> frozenset[str]:
         """Return the names that an availability comes to; ToolConstraintError for one that is not a member."""
         choice = available or ToolAvailability()
@@ -258,7 +271,7 @@ class Toolset:
         for entry in self:
             for hooks, name in reversed(entry.hook_sets):
                 hook = hooks.description_for(name)
-                text = None if hook is None else await hook(_define(entry, texts.get(entry.name)))
+                text = None if hook is None else await hook(define(entry, texts.get(entry.name)))
                 if text is not None:
                     texts[entry.name] = text
         return texts
@@ -284,7 +297,7 @@ class Toolset:
 
     def filtered(self, condition: EntryFilter) -> Toolset:
         """Return the toolset whose tools are available only while `condition(ctx, entry)` says so; sync or async."""
-        return self._view(lambda entries: (e.with_availability(_conditional(condition, e)) for e in entries))
+        return self._view(lambda entries: (e.with_availability(conditional(condition, e)) for e in entries))
 
     def prefixed(self, prefix: str) -> Toolset:
         """Return the toolset with `prefix` before every name."""
@@ -308,7 +321,7 @@ class Toolset:
         return self._view(lambda entries: (e.with_hooks(hooks) for e in entries))
 
     def with_approval(self, policy: ApprovalPolicy = True, *, names: Iterable[Selectable] | None = None) -> Toolset:
-        """Return the toolset whose tools (or those named) need approval when `policy` says so, besides what they say."""
+        """Return the toolset whose tools (or those named) need approval when `policy` says so, whatever they say."""
         chosen = None if names is None else frozenset(names_of(names))
         unknown = next((name for name in chosen or () if name not in self._entries), None)
         if unknown is not None and not self._sources:
@@ -322,11 +335,11 @@ class Toolset:
     def _admit(self, item: Any, *, off: bool = False) -> None:
         if isinstance(item, Toolset) or (isinstance(item, type) and issubclass(item, Toolset)):
             inner = Toolset.of(cast("Any", item))
-            steps: tuple[_Step, ...] = (_switched_off,) if off else ()
+            steps: tuple[_Step, ...] = (switched_off,) if off else ()
             self._sources += tuple((source, (*before, *steps)) for source, before in inner._sources)
-            self._extend(_switched_off(inner) if off else inner)
+            self._extend(switched_off(inner) if off else inner)
         elif isinstance(item, ToolSource):
-            self._sources += ((item, (_switched_off,) if off else ()),)
+            self._sources += ((item, (switched_off,) if off else ()),)
         else:
             retries, timeout, skip = self._defaults
             tool = as_tool(cast("object", item))
@@ -337,7 +350,7 @@ class Toolset:
 
     def _extend(self, entries: Iterable[ToolEntry]) -> None:
         for entry in entries:
-            _add(self._entries, entry)
+            add(self._entries, entry)
 
     def _apply(self, step: _Step) -> None:
         before, self._entries = self._entries, {}
@@ -358,43 +371,3 @@ class Toolset:
     def __repr__(self) -> str:
         title = f" {self.toolset_id}" if self.toolset_id else ""
         return f"<{type(self).__name__}{title} of {len(self)} tools>"
-
-
-def _define(entry: ToolEntry, description: str | None = None) -> Definition:
-    text = entry.description if description is None else description
-    return Definition(entry.name, text, entry.parameters, entry.return_schema)
-
-
-def _switched_off(entries: Iterable[ToolEntry]) -> Iterable[ToolEntry]:
-    return (replace(entry, off=True) for entry in entries)
-
-
-def _conditional(condition: EntryFilter, entry: ToolEntry) -> Availability:
-    return lambda ctx: condition(ctx, entry)
-
-
-async def is_available(entry: ToolEntry, ctx: RunContext[Any]) -> bool:
-    """Return whether every condition of an entry says that it is available now."""
-    for predicate in entry.availability:
-        answer = predicate(ctx)
-        if not (await answer if isawaitable(answer) else answer):
-            return False
-    return True
-
-
-def _add(members: dict[str, ToolEntry], entry: ToolEntry) -> None:
-    taken = members.get(entry.name)
-    if taken == entry:
-        return  # a subtool that was also listed by itself; with other gates it is a clash, lest one set of them is lost
-    if taken is not None:
-        mend = "Give one of them another name, or put one set under a prefix."
-        raise DuplicateNameError(entry.name, taken.origin, entry.origin, mend)
-    members[entry.name] = entry
-
-
-def _guard(entry: ToolEntry, pre: Any, post: Any, wide: GlobalHooks, hooks: HookSet | None) -> ToolEntry:
-    name = entry.name
-    before = steps_before(name, wide.pre, wide=True) + steps_before(name, pre, wide=False)
-    after = steps_after(name, post, wide=False) + steps_after(name, wide.post, wide=True)
-    guarded = entry.with_middleware(before, after) if before or after else entry
-    return guarded if hooks is None else guarded.with_hooks(hooks)

@@ -1,0 +1,145 @@
+"""Selectors, availability and requirement: which tools a model is offered, and which it is asked to call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+from toolcrib.errors import ToolConstraintError
+from toolcrib.hooks import target_name
+from toolcrib.tools import Tool
+
+__all__ = ["Definition", "Group", "Selectable", "Selector", "ToolAvailability", "ToolRequirement", "names_of"]
+
+X = TypeVar("X")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a model is told of a tool, before it is put into a provider's form.
+
+    Attributes:
+        parameters: The JSON schema of the input.
+        return_schema: The JSON schema of the result, if it is known.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    return_schema: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selector(Generic[X]):
+    """Stands for one tool of a toolset; `X` is what the member was declared with.
+
+    Attributes:
+        name: What models call the tool.
+        tool: The tool itself.
+    """
+
+    name: str
+    tool: Tool[..., Any]
+
+    def definition(self) -> Definition:
+        """Return what a model is told of the tool."""
+        tool = self.tool
+        return Definition(self.name, tool.description, tool.parameters, tool.return_schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Stands for all tools of a nested toolset; its selectors are its attributes.
+
+    Attributes:
+        names: What models call the tools, in order.
+    """
+
+    names: tuple[str, ...]
+    members: Mapping[str, Any]
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.members[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+
+Selectable: TypeAlias = "str | Selector[Any] | Group | type[Any] | Tool[..., Any]"
+"""What may stand for tools: a name, a selector, a nested group, a declared input, a tool."""
+
+
+def names_of(selected: Iterable[Any]) -> tuple[str, ...]:
+    """Return the tool names that each of `selected` stands for, groups spread out."""
+    names: list[str] = []
+    for item in selected:
+        names.extend(item.names if isinstance(item, Group) else (target_name(item),))
+    return tuple(dict.fromkeys(names))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAvailability:
+    """Which tools are offered: the default ones, all, exactly some, or the default ones and some more."""
+
+    kind: Literal["default", "all", "only", "default_plus"] = "default"
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def default(cls) -> ToolAvailability:
+        """Offer every tool that is not off."""
+        return cls()
+
+    @classmethod
+    def all(cls) -> ToolAvailability:
+        """Offer every tool, those that are off too."""
+        return cls("all")
+
+    @classmethod
+    def only(cls, *selected: Selectable) -> ToolAvailability:
+        """Offer exactly these, whether they are off or not."""
+        return cls("only", names_of(selected))
+
+    @classmethod
+    def default_plus(cls, *selected: Selectable) -> ToolAvailability:
+        """Offer what is offered by default, and these."""
+        return cls("default_plus", names_of(selected))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRequirement:
+    """What a model is asked to do with the tools it is offered."""
+
+    kind: Literal["optional", "at_least_one", "specific"] = "optional"
+    name: str | None = None
+
+    @classmethod
+    def optional(cls) -> ToolRequirement:
+        """Let the model call tools or answer."""
+        return cls()
+
+    @classmethod
+    def at_least_one(cls) -> ToolRequirement:
+        """Ask for at least one call."""
+        return cls("at_least_one")
+
+    @classmethod
+    def specific(cls, selected: Selectable) -> ToolRequirement:
+        """Ask for a call of this tool."""
+        names = names_of([selected])
+        if len(names) != 1:
+            raise ToolConstraintError(", ".join(names), "a specific requirement names exactly one tool")
+        return cls("specific", names[0])
+
+    def check(self, offered: Iterable[str]) -> None:
+        """Raise ToolConstraintError when what is required is not among the offered names; before any request."""
+        known = frozenset(offered)
+        if self.kind == "specific" and self.name is not None and self.name not in known:
+            raise ToolConstraintError(
+                self.name, "it is required, and not among the tools that are offered", tuple(known)
+            )
+        if self.kind == "at_least_one" and not known:
+            raise ToolConstraintError("any tool", "a call is required, and no tool is offered")
