@@ -69,6 +69,10 @@ class Pipeline:
         executor: Executor | None = None,
     ) -> None:
         self.toolset = Toolset.of(tools)
+        if not self.toolset.is_open:
+            raise ValueError(
+                "the toolset has members whose tools are not known yet; open it: `async with toolset.open(ctx) as bound:`"
+            )
         self._sinks = tuple(sinks)
         if hooks is not None:
             hooks.check(self.toolset.entries)
