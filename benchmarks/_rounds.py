@@ -102,6 +102,7 @@ def _note_missing(results: Results, contender: Contender, process: _Process) -> 
     except _Lost as error:
         missing = str(error)
     if missing:
+        results.samples.pop(contender.name, None)  # what was measured before it stopped working says nothing
         results.missing[contender.name] = missing
 
 
