@@ -36,7 +36,7 @@ from toolcrib.errors import (
 )
 from toolcrib.hooks import HookRaised, HookSet
 from toolcrib.invoke._approve import ask, reasons_for, shown_arguments, shown_request
-from toolcrib.invoke._failures import failure
+from toolcrib.invoke._failures import described, failure, hook_failure, tool_failure
 from toolcrib.invoke._gates import apply_post, apply_post_value, available, decide_and_edit
 from toolcrib.invoke._plan import Executor, Performed, Plan, Prepared, RunnableTool
 from toolcrib.invoke._scope import RunScope
@@ -71,7 +71,8 @@ class Pipeline:
         self.toolset = Toolset.of(tools)
         if not self.toolset.is_open:
             raise ValueError(
-                "the toolset has members whose tools are not known yet; open it: `async with toolset.open(ctx) as bound:`"
+                "the toolset has members whose tools are not known yet; open it: "
+                "`async with toolset.open(ctx) as bound:`"
             )
         self._sinks = tuple(sinks)
         if hooks is not None:
@@ -99,14 +100,8 @@ class Pipeline:
         prepared = await self.prepare(call, scope, grant)
         if not isinstance(prepared, Prepared):
             return prepared
-        try:
-            performed = await self.perform(prepared, scope)
-            return await self.finish(performed, scope) if isinstance(performed, Performed) else performed
-        except HookRaised as raised:
-            return self._observer_failed(prepared, scope, raised)
-        finally:
-            if prepared.trace is not None:
-                prepared.trace.cancelled()  # does nothing when the record was made
+        performed = await self.perform(prepared, scope)
+        return await self.finish(performed, scope) if isinstance(performed, Performed) else performed
 
     async def stream(
         self, call: ToolCall | Suspended, scope: RunScope | None = None, *, grant: Grant | Denial | None = None
@@ -121,33 +116,39 @@ class Pipeline:
         if not isinstance(prepared, Prepared):
             yield prepared
             return
-        performed, body = Performed(prepared), prepared.plan.live
-        try:
-            if body is None:
-                for item in await self._at_once(prepared, scope):
-                    yield item
-                return
-            performed.value = kept = self._begin(prepared)
+        body = prepared.plan.live
+        if body is None:
+            for item in await self._at_once(prepared, scope):
+                yield item
+            return
+        left = False
+        with prepared:
             try:
-                async with (
-                    scope.slot(),
-                    aclosing(body.iterate(prepared.arguments, prepared.ctx, prepared.plan.timeout)) as values,
-                ):
-                    async for value in values:
-                        shown = await self._each(prepared, value) if prepared.watched else value
-                        kept.append(shown)
-                        yield Yielded(shown)
-            except HookRaised:
-                raise
-            except Exception as error:  # the tool's own code: what it raised becomes the outcome
-                performed.error = error
-            late = await self._asked_late(performed, scope)
-            yield await self.finish(performed, scope) if late is None else late
-        except HookRaised as raised:
-            yield self._observer_failed(prepared, scope, raised)
-        finally:
-            if prepared.trace is not None:
-                prepared.trace.cancelled()
+                while True:
+                    performed = Performed(prepared, kept := self._begin(prepared))
+                    try:
+                        async with (
+                            scope.slot(),
+                            aclosing(body.iterate(prepared.arguments, prepared.ctx, prepared.plan.timeout)) as values,
+                        ):
+                            async for value in values:
+                                shown = await self._each(prepared, value) if prepared.watched else value
+                                kept.append(shown)
+                                left = True  # unless the next value is asked for
+                                yield Yielded(shown)
+                                left = False
+                    except HookRaised:
+                        raise
+                    except Exception as error:  # the tool's own code: what it raised becomes the outcome
+                        performed.error = error
+                    outcome = await self._asked_late(performed, scope)
+                    if outcome is not None or not isinstance(performed.error, ApprovalRequired):
+                        break  # else it asked before it did anything, and was granted
+                outcome = await self.finish(performed, scope) if outcome is None else outcome
+            except HookRaised as raised:
+                outcome = self._observer_failed(prepared, scope, raised)
+            if not left:  # else nobody takes it
+                yield outcome
 
     async def _at_once(self, prepared: Prepared, scope: RunScope) -> list[Yielded | Outcome]:
         """Return the values and the outcome of a call whose values cannot be given before the end."""
@@ -185,19 +186,20 @@ class Pipeline:
         if plan is None:
             return self._close(trace, self._unknown(call, scope))
         prepared = Prepared(call, plan, trace)
-        refused: Outcome | None = None
-        if plan.off or scope.available is not None or scope.limits is not None:
-            refused = self._refusal(plan, call, scope)
-        if refused is None and (plan.wants_ctx or scope.deps is not None or scope.provide):
-            prepared.enter(scope)
-            refused = await available(prepared) if plan.availability else None
-        if refused is None:
-            refused = self._read(prepared, scope)
-        if refused is None and plan.guarded:
-            refused = await decide_and_edit(prepared, scope)
-        if refused is None and (plan.approvals or prepared.asks or scope.deps is not None):
-            refused = await self._approve(prepared, scope, grant)
-        return prepared if refused is None else self._close(trace, refused)
+        with prepared:
+            refused: Outcome | None = None
+            if plan.off or scope.available is not None or scope.limits is not None:
+                refused = self._refusal(plan, call, scope)
+            if refused is None and (plan.wants_ctx or scope.deps is not None or scope.provide):
+                prepared.enter(scope)
+                refused = await available(prepared) if plan.availability else None
+            if refused is None:
+                refused = self._read(prepared, scope)
+            if refused is None and plan.guarded:
+                refused = await decide_and_edit(prepared, scope)
+            if refused is None and (plan.approvals or prepared.asks or scope.deps is not None):
+                refused = await self._approve(prepared, scope, grant)
+            return prepared if refused is None else self._close(trace, refused)
 
     def _read(self, prepared: Prepared, scope: RunScope) -> Failed | None:
         refused: Failed | None = None
@@ -250,26 +252,36 @@ class Pipeline:
             made = source.process_user_input(ctx, grant.user_input)
             ctx.user_input = await made if isinstance(made, Awaitable) else made
         except Exception as error:  # the tool's own code, before it runs: the call fails and nothing was done
-            wrapped = HookError(prepared.plan.name, "method", "process_user_input", f"{type(error).__name__}: {error}")
-            return Failed(
-                prepared.plan.name, prepared.call.id, wrapped.code, str(wrapped), "HookError", exception=wrapped
-            )
+            return hook_failure(prepared.plan, prepared.call.id, "method", "process_user_input", error)
         return None
 
     async def _resume(self, suspended: Suspended, scope: RunScope, given: Grant | Denial | None) -> Prepared | Outcome:
         """Take up a suspended call: availability and step 5 again, nothing else."""
         state = suspended.prepared
-        plan = self._plan(suspended.tool)
+        plan, call = self._plan(suspended.tool), ToolCall(suspended.tool, {}, suspended.call_id)
+        trace = self._trace(call, scope)
         if plan is None or state is None:
-            return self._unknown(ToolCall(suspended.tool, {}, suspended.call_id), scope)
-        prepared = state if isinstance(state, Prepared) else self._restored(plan, state, scope)
-        prepared.plan = plan
-        prepared.trace = trace = self._trace(prepared.call, scope)
-        call = prepared.call
+            return self._close(trace, self._unknown(call, scope))
+        try:
+            prepared = state if isinstance(state, Prepared) else self._restored(plan, state, scope)
+        except (InvalidArguments, SchemaError) as error:  # the tool has changed since
+            changed = ApprovalError(plan.name, f"the tool has changed since it was asked ({error})")
+            return self._close(trace, failure(plan, call.id, scope, changed))
+        prepared.plan, prepared.trace = plan, trace
         prepared.enter(scope, prepared.metadata)
-        if trace is not None:
-            trace.received(shown_request(prepared))
-        refused: Outcome | None = await available(prepared) if plan.availability else None
+        with prepared:
+            refused = await self._approved(prepared, suspended, scope, given)
+            return prepared if refused is None else self._close(trace, refused)
+
+    async def _approved(
+        self, prepared: Prepared, suspended: Suspended, scope: RunScope, given: Grant | Denial | None
+    ) -> Outcome | None:
+        plan, call = prepared.plan, prepared.call
+        if prepared.trace is not None:
+            prepared.trace.received(shown_request(prepared))
+        refused: Outcome | None = None if _offered(plan.entry, scope) else self._not_offered(plan, call)
+        if refused is None and plan.availability:
+            refused = await available(prepared)
         if refused is None and given is not None and given.call_id not in (None, call.id):
             error = ApprovalError(plan.name, f"it answers the call {given.call_id}, and this is {call.id}")
             refused = Failed(plan.name, call.id, error.code, str(error), "ApprovalError", exception=error)
@@ -277,7 +289,7 @@ class Pipeline:
             reasons = await reasons_for(prepared, scope)
             reasons = reasons if isinstance(reasons, Failed) or reasons else [suspended.request.reason]
             refused = reasons if isinstance(reasons, Failed) else await self._answered(prepared, scope, reasons, given)
-        return prepared if refused is None else self._close(trace, refused)
+        return refused
 
     def _restored(self, plan: Plan, state: Any, scope: RunScope) -> Prepared:
         data: Mapping[str, Any] = cast("Mapping[str, Any]", state) if isinstance(state, Mapping) else state.to_dict()
@@ -300,19 +312,20 @@ class Pipeline:
         plan = prepared.plan
         self._begin(prepared)
         performed = Performed(prepared)
-        try:
-            if plan.direct and plan.body is not None and (scope.limits is None or scope.limits.concurrency is None):
-                performed.value = await plan.body.call(prepared.arguments, prepared.ctx, plan.timeout)
-            else:
-                async with scope.slot():
-                    performed.value = await self._execute(prepared)
-        except HookRaised:
-            raise
-        except Exception as error:  # the tool's own code: what it raised becomes the outcome
-            performed.error = error
-        if performed.error is not None and isinstance(performed.error, ApprovalRequired):
-            late = await self._asked_late(performed, scope)
-            return await self.perform(prepared, scope) if late is None else late  # it did nothing before it asked
+        with prepared:
+            try:
+                if plan.direct and plan.body is not None and (scope.limits is None or scope.limits.concurrency is None):
+                    performed.value = await plan.body.call(prepared.arguments, prepared.ctx, plan.timeout)
+                else:
+                    async with scope.slot():
+                        performed.value = await self._execute(prepared)
+            except HookRaised as raised:
+                return self._observer_failed(prepared, scope, raised)
+            except Exception as error:  # the tool's own code: what it raised becomes the outcome
+                performed.error = error
+            if isinstance(performed.error, ApprovalRequired):
+                late = await self._asked_late(performed, scope)
+                return await self.perform(prepared, scope) if late is None else late  # it did nothing before it asked
         return performed
 
     async def _execute(self, prepared: Prepared) -> Any:
@@ -358,14 +371,17 @@ class Pipeline:
         """Let the post hooks at the result or the exception, and close the call's record."""
         prepared = performed.prepared
         plan, call = prepared.plan, prepared.call
-        outcome: Outcome | None = await apply_post(performed, scope) if plan.held else None
+        outcome: Outcome | None = None
+        if plan.held:
+            with prepared:
+                outcome = await apply_post(performed, scope)
         if outcome is None:
             if performed.error is None:
                 outcome = Completed(plan.name, call.id, performed.value, max_result=plan.max_result)
                 if scope.must_call:
                     scope.completed.add(plan.name)
             else:
-                outcome = failure(plan, call.id, scope, performed.error)
+                outcome = tool_failure(plan, call.id, scope, performed.error)
         return outcome if prepared.trace is None else self._close(prepared.trace, outcome)
 
     # --- inside
@@ -396,20 +412,23 @@ class Pipeline:
 
     def _refusal(self, plan: Plan, call: ToolCall, scope: RunScope) -> Outcome | None:
         if not _offered(plan.entry, scope):
-            error = NotAvailable(plan.name, "it was not offered in this run")
-            return Failed(plan.name, call.id, error.code, str(error), "NotAvailable", exception=error)
+            return self._not_offered(plan, call)
         if scope.limits is None:
             return None
         spent = scope.admit(plan.name)
         return None if spent is None else Rejected(plan.name, call.id, str(spent), "limit")
 
+    def _not_offered(self, plan: Plan, call: ToolCall) -> Failed:
+        error = NotAvailable(plan.name, "it was not offered in this run")
+        return Failed(plan.name, call.id, error.code, str(error), "NotAvailable", exception=error)
+
     def _observer_failed(self, prepared: Prepared, scope: RunScope, raised: HookRaised) -> Failed:
         name, call_id = prepared.plan.name, prepared.call.id
-        error = HookError(name, "observer", raised.hook, f"{type(raised.error).__name__}: {raised.error}")
+        error = HookError(name, "observer", raised.hook, described(raised.error))
         outcome = Failed(name, call_id, error.code, str(error), "HookError", exception=raised.error)
         self._close(prepared.trace, outcome)
         if scope.hook_errors == "raise":
-            raise raised.error from None
+            raise raised.error from raised.error.__cause__
         return outcome
 
 

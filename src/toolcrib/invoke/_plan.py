@@ -156,6 +156,14 @@ class Prepared:
         self.trace = trace
         self.arguments: dict[str, Any] = {}
 
+    def __enter__(self) -> Prepared:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        """Close the record as cancelled, when the body is left by an exception."""
+        if kind is not None and self.trace is not None:
+            self.trace.cancelled()  # does nothing when the record was made
+
     @property
     def watched(self) -> bool:
         """Whether somebody wants to see each value of a stream."""
