@@ -102,6 +102,10 @@ class ToolEntry:
         """Return the entry with a hook set asked before those it has."""
         return replace(self, hook_sets=((hooks, self.name), *self.hook_sets))
 
+    def with_timeout(self, seconds: float) -> ToolEntry:
+        """Return the entry with at most `seconds` for one execution."""
+        return replace(self, timeout=seconds if self.timeout is None else min(seconds, self.timeout))
+
     def with_approval(self, policy: ApprovalPolicy) -> ToolEntry:
         """Return the entry with one more reason to ask for approval."""
         return replace(self, approvals=(*self.approvals, policy))

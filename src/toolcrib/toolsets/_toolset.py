@@ -330,6 +330,10 @@ class Toolset:
             lambda entries: (e.with_approval(policy) if chosen is None or e.name in chosen else e for e in entries)
         )
 
+    def with_timeout(self, seconds: float) -> Toolset:
+        """Return the toolset with at most `seconds` for one execution of each tool; a shorter time of its own stays."""
+        return self._view(lambda entries: (e.with_timeout(seconds) for e in entries))
+
     # --- inside
 
     def _admit(self, item: Any, *, off: bool = False) -> None:
