@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from benchmarks.bfcl._data import Conversation
 from benchmarks.bfcl._runs import Answer, Raised, Returned, Run
-from benchmarks.bfcl._snapshots import mismatch
+from benchmarks.bfcl._snapshots import Mismatch, mismatch
 
 __all__ = ["Difference", "differences"]
+
+_SHOWN = 300  # characters of a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +29,25 @@ class Difference:
 def differences(conversation: Conversation, directly: Run, run: Run) -> list[Difference]:
     """Return every call whose answer differs, and the first difference in the end state of each object."""
     turns = zip(conversation.turns, directly.answers, run.answers, strict=True)
-    found = [
-        Difference(conversation.id, f"turn {number}, {call.text}", str(expected), str(got))
+    places = [
+        (f"turn {number}, {call.text}", _difference(expected, got))
         for number, turn in enumerate(turns, 1)
         for call, expected, got in zip(*turn, strict=True)
-        if not _same(expected, got)
     ]
-    for name, state in directly.states.items():
-        place = mismatch(state, run.states[name])
-        if place is not None:
-            where = f"end state of {name}{place.path}"
-            found.append(Difference(conversation.id, where, repr(place.first), repr(place.second)))
-    return found
+    places += [(f"end state of {name}", mismatch(state, run.states[name])) for name, state in directly.states.items()]
+    return [
+        Difference(conversation.id, f"{where}{found.path}", _shown(found.first), _shown(found.second))
+        for where, found in places
+        if found is not None
+    ]
 
 
-def _same(expected: Answer, got: Answer) -> bool:
-    match expected, got:
-        case Returned(), Returned():
-            return mismatch(expected.value, got.value) is None
-        case Raised(), Raised():
-            return expected == got
-        case _:
-            return False
+def _difference(expected: Answer, got: Answer) -> Mismatch | None:
+    if isinstance(expected, Returned) and isinstance(got, Returned):
+        return mismatch(expected.value, got.value, " -> ")
+    return None if expected == got else Mismatch("", expected, got)
+
+
+def _shown(value: object) -> str:
+    text = str(value) if isinstance(value, Returned | Raised) else repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"

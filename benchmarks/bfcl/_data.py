@@ -10,11 +10,11 @@ from importlib import import_module, resources
 from typing import Any
 
 from benchmarks.bfcl._calls import Call, parse_call
+from benchmarks.bfcl._corrections import CORRECTIONS
 
-__all__ = ["CORRECTION", "FILES", "Conversation", "DataMissing", "build_apis", "load_conversations"]
+__all__ = ["FILES", "Conversation", "DataMissing", "build_apis", "load_conversations"]
 
 FILES = ("multi_turn_base", "multi_turn_long_context", "multi_turn_miss_func", "multi_turn_miss_param")
-CORRECTION = "TicketAPI.close_ticket takes `ticket_id: int | str`, as its ground-truth calls do (it declares int)"
 
 _MODULES = {
     "GorillaFileSystem": "gorilla_file_system",
@@ -78,19 +78,23 @@ def load_conversations(file: str = "multi_turn_base") -> list[Conversation]:
     ]
 
 
-def build_apis(conversation: Conversation, *, as_declared: bool = False) -> dict[str, Any]:
+def build_apis(conversation: Conversation, *, as_published: bool = False) -> dict[str, Any]:
     """Return fresh API objects by class name, each loaded with its beginning.
 
     Args:
         conversation: Whose objects to make.
-        as_declared: Leave out the one corrected annotation (see `CORRECTION`).
+        as_published: Leave out the corrections of `CORRECTIONS`.
 
     Raises:
         DataMissing: `bfcl-eval` or mpmath is not installed.
     """
     apis: dict[str, Any] = {}
     for name in conversation.apis:
-        api = _api_class(name, as_declared)()
+        api_class = _api_class(name)
+        for correction in () if as_published else CORRECTIONS:
+            if correction.concerns(name, conversation.long_context):
+                api_class = correction.apply(api_class)
+        api = api_class()
         if name not in _STATELESS:
             config = copy.deepcopy(conversation.config.get(name, {}))
             api._load_scenario(config, long_context=conversation.long_context)
@@ -106,24 +110,9 @@ def _rows(path: str) -> Iterator[dict[str, Any]]:
     return (json.loads(line) for line in text.splitlines() if line)
 
 
-def _api_class(name: str, as_declared: bool) -> Any:
+def _api_class(name: str) -> Any:
     path = f"bfcl_eval.eval_checker.multi_turn_eval.func_source_code.{_MODULES[name]}"
     try:
-        declared = getattr(import_module(path), name)
+        return getattr(import_module(path), name)
     except ModuleNotFoundError as error:
         raise DataMissing(str(error)) from error
-    return _corrected(declared) if name == "TicketAPI" and not as_declared else declared
-
-
-def _corrected(declared: Any) -> Any:
-    class TicketAPI(declared):
-        def close_ticket(self, ticket_id: int | str) -> dict[str, str]:
-            """Close a ticket.
-
-            Args:
-                ticket_id: ID of the ticket, a number or a text.
-            """
-            closed: dict[str, str] = super().close_ticket(ticket_id)
-            return closed
-
-    return TicketAPI

@@ -47,9 +47,9 @@ class Run:
     states: Mapping[str, Any]
 
 
-def run_directly(conversation: Conversation, *, as_declared: bool = False) -> Run:
+def run_directly(conversation: Conversation, *, as_published: bool = False) -> Run:
     """Return what the conversation's calls do when they are made in plain Python."""
-    apis = build_apis(conversation, as_declared=as_declared)
+    apis = build_apis(conversation, as_published=as_published)
     answers = tuple(
         tuple(_answer(call, function_named(call.name, apis)) for call in turn) for turn in conversation.turns
     )

@@ -6,11 +6,13 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+
 from benchmarks.bfcl._calls import parse_call
 from benchmarks.bfcl._compare import Difference, differences
 from benchmarks.bfcl._data import FILES, Conversation, DataMissing, build_apis, load_conversations
 from benchmarks.bfcl._runs import Raised, Returned, Run, function_named, run_directly
 from benchmarks.bfcl._snapshots import Mismatch, mismatch, snapshot
+from benchmarks.bfcl.run import MODES, main, replay
 
 
 @pytest.fixture(scope="module")
@@ -145,12 +147,14 @@ def test_what_a_call_raises_is_its_answer(conversations: list[Conversation]) -> 
     assert "unexpected keyword argument 'nr'" in answer.message
 
 
-def test_one_annotation_is_corrected_unless_declarations_are_wanted(conversations: list[Conversation]) -> None:
+def test_mistakes_of_the_classes_are_corrected_unless_they_are_wanted_as_published(
+    conversations: list[Conversation],
+) -> None:
     corrected = build_apis(conversations[173])["TicketAPI"]
-    declared = build_apis(conversations[173], as_declared=True)["TicketAPI"]
+    published = build_apis(conversations[173], as_published=True)["TicketAPI"]
 
     assert parse_call("close_ticket(ticket_id='ticket_001')") in [c for turn in conversations[173].turns for c in turn]
-    assert declared.close_ticket.__annotations__["ticket_id"] is int
+    assert published.close_ticket.__annotations__["ticket_id"] is int
     assert corrected.close_ticket.__annotations__["ticket_id"] == "int | str"
 
 
@@ -163,13 +167,83 @@ def test_missing_data_says_how_to_install_it() -> None:
 
 
 def test_differences_name_turn_call_and_both_values() -> None:
-    conversation = Conversation(
-        "c_1", ("Shop",), {}, ((parse_call("buy(1)"),), (parse_call("pay()"), parse_call("go()")))
+    turns = tuple(tuple(map(parse_call, turn)) for turn in (["buy(1)"], ["pay()", "go()", "stop()"]))
+    shop = Conversation("c_1", ("Shop",), {}, turns)
+    directly = Run(
+        ((Returned(1),), (Returned(2.0), Returned({"at": [7]}), Raised("KeyError", "'x'"))), {"Shop": {"sold": [1]}}
     )
-    directly = Run(((Returned(1),), (Returned(2.0), Raised("KeyError", "'x'"))), {"Shop": {"sold": [1]}})
-    other = Run(((Returned(1),), (Returned(2), Returned(None))), {"Shop": {"sold": []}})
+    other = Run(((Returned(1),), (Returned(2), Returned({"at": [8]}), Returned(None))), {"Shop": {"sold": []}})
 
-    assert differences(conversation, directly, other) == [
-        Difference("c_1", "turn 2, go()", "raised KeyError: 'x'", "returned None"),
+    assert differences(shop, directly, other) == [
+        Difference("c_1", "turn 2, go() -> ['at'][0]", "7", "8"),
+        Difference("c_1", "turn 2, stop()", "raised KeyError: 'x'", "returned None"),
         Difference("c_1", "end state of Shop['sold'][0]", "1", "'(missing)'"),
     ]
+
+
+# --- over the counter ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def chosen(conversations: list[Conversation]) -> list[Conversation]:
+    """Every tenth, so all eight classes; and those with numbers of mpmath, a kept list and a text for an id."""
+    uses_mpmath = [c for c in conversations if any(call.name == "logarithm" for turn in c.turns for call in turn)]
+    return [*conversations[::10], *uses_mpmath, conversations[90], conversations[173]]
+
+
+def test_the_subset_covers_all_classes(chosen: list[Conversation]) -> None:
+    assert len({name for conversation in chosen for name in conversation.apis}) == 8
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_conversations_go_as_in_plain_python(chosen: list[Conversation], mode: str) -> None:
+    report = await replay(FILES[0], mode, chosen)
+
+    assert report.differences == ()
+    assert report.calls > 100
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_call_that_does_not_fit_its_declaration_is_refused(
+    conversations: list[Conversation], mode: str
+) -> None:
+    report = await replay(FILES[0], mode, [conversations[173]], as_published=True)
+
+    call, state = report.differences
+    assert call.place == "turn 4, close_ticket(ticket_id='ticket_001')"
+    assert call.run.startswith("raised InvalidArguments: `close_ticket` cannot take these arguments: ticket_id: ")
+    assert (state.place, state.directly, state.run) == (
+        "end state of TicketAPI['ticket_queue'][0]['status']",
+        "'Closed'",
+        "'Open'",
+    )
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_prints_a_score_for_each_mode(capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["--limit", "2"])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert status == 0
+    assert [line.split()[:3] for line in lines[: len(MODES)]] == [[FILES[0], mode, "2/2"] for mode in MODES]
+
+
+def test_the_command_fails_and_says_what_differs(capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["--ids", "173", "--mode", "json", "--as-published"])
+
+    out = capsys.readouterr().out
+    assert status == 1
+    assert out.split()[:3] == [FILES[0], "json", "0/1"]
+    assert "json: multi_turn_base_173, turn 4, close_ticket(ticket_id='ticket_001')" in out
+
+
+def test_an_unknown_id_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--ids", "7", "999"]) == 2
+    assert "no conversation is called 999" in capsys.readouterr().err
+
+
+def test_a_limit_below_one_is_bad_usage() -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["--limit", "0"])
