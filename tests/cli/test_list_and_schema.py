@@ -46,9 +46,7 @@ def test_schema_is_raw_without_a_format(toolcrib: Command, tools: str) -> None:
         ("gemini", [0, "functionDeclarations", 0, "parameters"]),
     ],
 )
-def test_schema_in_the_format_of_a_provider(
-    toolcrib: Command, tools: str, format: str, path: list[str | int]
-) -> None:
+def test_schema_in_the_format_of_a_provider(toolcrib: Command, tools: str, format: str, path: list[str | int]) -> None:
     result = toolcrib("schema", tools + ":add", "--format", format)
 
     shown = json.loads(result.stdout)

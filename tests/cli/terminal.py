@@ -1,0 +1,64 @@
+"""The command in a process of its own, on a pseudo-terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+RUN = [sys.executable, "-c", "from toolcrib.cli import main; main()"]
+
+
+class Screen:
+    """A command on a terminal: what it has shown, and a keyboard."""
+
+    def __init__(self, process: subprocess.Popen[bytes], descriptor: int) -> None:
+        self.process, self._descriptor = process, descriptor
+        self.text = ""
+
+    def wait_for(self, words: str) -> None:
+        """Read until the command shows `words`; the test's own timeout ends the wait."""
+        while words not in self.text and self._read():
+            pass
+        assert words in self.text, self.text
+
+    def type(self, line: str) -> None:
+        self.text = ""
+        os.write(self._descriptor, line.encode() + b"\n")
+
+    def interrupt(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+
+    def end(self) -> int:
+        """Read to the end and return the exit status."""
+        while self._read():
+            pass
+        return self.process.wait()
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self._descriptor, 65536)
+        except OSError:  # how Linux says that the other side is closed
+            return False
+        self.text += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", data.decode("utf-8", "replace")).replace("\r\n", "\n")
+        return bool(data)
+
+
+@contextmanager
+def terminal(*args: str) -> Iterator[Screen]:
+    """Run the command with a terminal of 100 columns as its stdin, stdout and stderr."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "NO_COLOR": "1"}
+    process = subprocess.Popen([*RUN, *args], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    try:
+        yield Screen(process, ours)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)

@@ -1,0 +1,123 @@
+"""The command as a person meets it: a process, a terminal, Ctrl-C."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import RUN, terminal
+from toolcrib.cli._terminal import visible
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+BUY = ["buy", '{"item": "tea", "price": 3}']
+
+
+def test_yes(tools: str) -> None:
+    with terminal("call", tools, *BUY) as screen:
+        screen.wait_for("approve? [y]es, [n]o, [e]dit the arguments, [a]lways for this tool: ")
+        assert 'buy needs approval\n  item = "tea"\n  price = 3.0\n' in screen.text
+
+        screen.type("y")
+
+        assert screen.end() == 0
+        assert '"item": "tea"' in screen.text
+
+
+def test_no_with_a_message(tools: str) -> None:
+    with terminal("call", tools, *BUY) as screen:
+        screen.wait_for("approve?")
+        screen.type("n")
+        screen.wait_for("message for the model")
+
+        screen.type("not on a Sunday")
+
+        assert screen.end() == 1
+        assert screen.text.endswith("\nnot on a Sunday\n")
+
+
+def test_edit_until_it_fits(tools: str) -> None:
+    with terminal("call", tools, *BUY) as screen:
+        screen.wait_for("approve?")
+        screen.type("e")
+        screen.wait_for("all arguments as JSON")
+        screen.type('{"item": 7}')
+        screen.wait_for("`buy` cannot take these arguments: item: ")
+
+        screen.type('{"item": "milk"}')
+
+        assert screen.end() == 0
+        assert '"item": "milk"' in screen.text
+
+
+def test_the_end_of_input_is_a_no(tools: str) -> None:
+    with terminal("call", tools, *BUY) as screen:
+        screen.wait_for("approve?")
+
+        screen.type("\x04")
+
+        assert screen.end() == 1
+        assert "`buy` needs approval, and nobody answered" in screen.text
+
+
+SLOW = """
+import time
+
+
+@ez_tool
+def slow() -> None:
+    print("approve? I am awake")
+    time.sleep(60)
+
+
+@tool
+async def waiting() -> None:
+    print("approve? I am waiting")
+    await forever()
+"""
+
+
+@pytest.mark.parametrize("args", [BUY, ["waiting"], ["slow"]])
+def test_ctrl_c_ends_it_with_130(tools: str, args: list[str]) -> None:
+    with Path(tools).open("a", encoding="utf-8") as file:
+        file.write(SLOW)
+
+    with terminal("call", tools, *args) as screen:
+        screen.wait_for("approve?")
+        screen.interrupt()
+
+        assert screen.end() == 130
+        assert screen.text.endswith("interrupted\n")
+        assert "Traceback" not in screen.text
+
+
+def test_a_pipe_is_no_terminal(tools: str) -> None:
+    made = subprocess.run([*RUN, "call", tools, *BUY], input="y\n", capture_output=True, text=True, check=False)
+
+    assert (made.returncode, made.stdout) == (1, "")
+    assert made.stderr.startswith("`buy` needs approval, and there is no terminal to ask on")
+
+
+def test_the_script_is_installed(tools: str) -> None:
+    script = Path(sys.executable).with_name("toolcrib")
+
+    made = subprocess.run([script, "call", tools, "add", '{"a": 1}'], capture_output=True, text=True, check=False)
+
+    assert (made.returncode, made.stdout, made.stderr) == (0, "2\n", "")
+
+
+def test_without_the_extra_there_is_one_line() -> None:
+    code = "import sys; sys.modules['typer'] = None; from toolcrib.cli import main; main()"
+
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert made.returncode == 2
+    assert made.stderr == (
+        "the command line needs an optional dependency. Install it with: pip install 'toolcrib[cli]'\n"
+    )
+
+
+def test_nothing_shown_can_move_the_cursor() -> None:
+    assert visible("a\x1b[2Jb\u202ec\x9bd\te\n") == "a\\x1b[2Jb\\u202ec\\x9bd\te\n"
