@@ -22,6 +22,7 @@ class Binder:
         "_defaults",
         "_in_order",
         "_names",
+        "_only_by_position",
         "_positional_only",
         "_required",
         "_simple_order",
@@ -37,6 +38,7 @@ class Binder:
         self._in_order = tuple(by_position)
         self._simple_order = tuple(p.name for p in by_position) if not any(p.injected for p in by_position) else None
         self._positional_only = tuple(p for p in by_position if p.kind == Parameter.POSITIONAL_ONLY)
+        self._only_by_position = frozenset(p.name for p in self._positional_only)
         self._var_positional = next((p.name for p in parameters if p.kind == Parameter.VAR_POSITIONAL), None)
         self._var_keyword = any(p.kind == Parameter.VAR_KEYWORD for p in parameters)
         self._names = frozenset(p.name for p in parameters if p.kind != Parameter.VAR_KEYWORD)
@@ -96,7 +98,10 @@ class Binder:
         by_position = frozenset(bound)
         dropped: list[str] = []
         for name, value in kwargs.items():
-            if name in by_position and name != self._var_positional:
+            if name in by_position and (name != self._var_positional or bound[name]):
+                if self._var_keyword and name in self._only_by_position:
+                    dropped.append(name)  # Python would put it into **kwargs, where no name here can tell it apart
+                    continue
                 raise InvalidArguments(self._tool, (FieldProblem(name, "given twice, by position and by name"),))
             if name == self._var_positional:
                 if not isinstance(value, list | tuple):

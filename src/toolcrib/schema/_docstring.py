@@ -36,9 +36,8 @@ class ParsedDoc(NamedTuple):
     returns: str
 
 
-def first_paragraph(doc: str) -> str:
+def first_paragraph(text: str) -> str:
     """Return the first paragraph on one line; empty when the docstring begins with a section."""
-    text = inspect.cleandoc(doc)
     starts = [match.start() for pattern in _PATTERNS.values() if (match := re.search(pattern, text))]
     return one_line(text[: min(starts, default=len(text))].split("\n\n", 1)[0])
 
@@ -62,13 +61,12 @@ def one_line(text: str) -> str:
 
 
 def styles_of(text: str) -> list[Style]:
-    """Return the styles that a cleaned docstring may be written in; most have one, plain prose has none."""
+    """Return the styles that a docstring may be written in; most have one, plain prose has none."""
     return [style for style, pattern in _PATTERNS.items() if re.search(pattern, text)]
 
 
-def parse_doc(doc: str) -> ParsedDoc:
+def parse_doc(text: str) -> ParsedDoc:
     """Return what the sections of a docstring say; nothing when it has none or they cannot be read."""
-    text = inspect.cleandoc(doc)
     parameters: dict[str, str] = {}
     returns = ""
     for style in styles_of(text):

@@ -28,6 +28,7 @@ class Function:
 
     Attributes:
         code: What holds its code and its module's names, below decorators.
+        written: Its parameters with their annotations as they stand.
     """
 
     __slots__ = (
@@ -38,20 +39,23 @@ class Function:
         "is_coroutine",
         "is_generator",
         "is_sync_generator",
-        "signature",
+        "written",
+        "written_return",
     )
 
     def __init__(self, name: str, fn: Callable[..., Any], context_first: bool) -> None:
         self.fn = fn
         self.code = plain_function(fn)
-        self.signature = read_signature(name, fn)
-        self._locals = seen_locals(self.code, self.signature)
+        signature = read_signature(name, fn)
+        self.written = tuple(signature.parameters.values())
+        self.written_return = signature.return_annotation
+        self._locals = seen_locals(self.code, signature)
         self._context_first = context_first
         target: Any = fn
         called = target if isinstance(fn, _ROUTINES) else type(target).__call__  # and not what it may wrap
         self.is_coroutine = inspect.iscoroutinefunction(called)
-        self.is_generator = inspect.isasyncgenfunction(called)
-        self.is_sync_generator = inspect.isgeneratorfunction(called)
+        self.is_generator = not self.is_coroutine and inspect.isasyncgenfunction(called)
+        self.is_sync_generator = not self.is_coroutine and inspect.isgeneratorfunction(called)
 
     @property
     def module(self) -> str:
@@ -65,10 +69,8 @@ class Function:
 
     def accepts(self, name: str) -> bool:
         """Return whether it can be given an argument of this name."""
-        parameters = self.signature.parameters
-        if name in parameters:
-            return parameters[name].kind is not inspect.Parameter.VAR_KEYWORD
-        return any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+        rest = inspect.Parameter.VAR_KEYWORD
+        return any(parameter.name == name or parameter.kind is rest for parameter in self.written)
 
     def names(self) -> Annotations:
         """Return the names that its annotations may use."""
@@ -77,19 +79,24 @@ class Function:
 
     def parameters(self) -> tuple[Resolved, ...]:
         """Return its parameters with their annotations resolved."""
-        return resolve(self.signature.parameters, self.names(), self._context_first)
+        return resolve(self.written, self.names(), self._context_first)
 
     def untyped(self) -> frozenset[str]:
         """Return the parameters without an annotation."""
-        return frozenset(n for n, p in self.signature.parameters.items() if p.annotation is inspect.Parameter.empty)
+        return frozenset(p.name for p in self.written if p.annotation is inspect.Parameter.empty)
 
     def returns(self) -> Any:
         """Return the return annotation; `inspect.Signature.empty` where there is none or it cannot be resolved."""
-        written = self.signature.return_annotation
+        written = self.written_return
         if written is inspect.Signature.empty:
             return written
         annotation, problem = evaluate(written, self.names())
         return inspect.Signature.empty if problem else annotation
+
+    def shown_return(self) -> Any:
+        """Return the return annotation, as it is written where it cannot be resolved."""
+        annotation = self.returns()
+        return self.written_return if annotation is inspect.Signature.empty else annotation
 
     def result(self) -> Any:
         """Return the type of what comes out: of one value for a generator, of what is awaited for an awaitable."""
@@ -143,7 +150,8 @@ def seen_locals(code: Any, signature: inspect.Signature) -> dict[str, Any] | Non
     if not words:
         return None
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] -- the documented way to the caller's names
-    while frame is not None and frame.f_code.co_qualname != outer:
+    own: object = getattr(code, "__globals__", None)
+    while frame is not None and not (frame.f_code.co_qualname == outer and frame.f_globals is own):
         frame = frame.f_back
     if frame is None:
         return None

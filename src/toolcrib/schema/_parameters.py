@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import builtins
 import inspect
-from collections.abc import Mapping
+from collections.abc import Sequence
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Annotated, Any, ForwardRef, NamedTuple, NotRequired, Optional, Required, Union, get_args, get_origin
 
@@ -162,12 +162,10 @@ def find_injected(name: str, annotation: Any, default: Any) -> InjectedParameter
     return None
 
 
-def resolve(
-    parameters: Mapping[str, inspect.Parameter], names: Annotations, context_first: bool
-) -> tuple[Resolved, ...]:
+def resolve(parameters: Sequence[inspect.Parameter], names: Annotations, context_first: bool) -> tuple[Resolved, ...]:
     """Return the parameters with their types; the keys of `**kwargs: Unpack[...]` become parameters of their own."""
     resolved: list[Resolved] = []
-    for index, parameter in enumerate(parameters.values()):
+    for index, parameter in enumerate(parameters):
         name, default, kind = parameter.name, parameter.default, int(parameter.kind)
         annotation, problem = evaluate(parameter.annotation, names)
         if get_origin(annotation) is Unpack and kind == inspect.Parameter.VAR_KEYWORD:

@@ -362,7 +362,7 @@ class ToolSpec:
         function = self._function
         returns = self._result()
         if function is not None and (self._given_return is None or isinstance(self._given_return, Mapping)):
-            returns = function.returns()
+            returns = function.shown_return()
         untyped: frozenset[str] = frozenset() if function is None else function.untyped()
         return signature_text(self.name, self._shown(), self._secret_arguments(), untyped, returns)
 
