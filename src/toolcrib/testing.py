@@ -1,0 +1,250 @@
+"""Public fakes, and every way of calling a tool as one parametrised test.
+
+`Door` is a way of calling; `every_door` runs a test over all of them. The one module that imports pytest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import aclosing, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from io import BytesIO, StringIO, TextIOWrapper
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any, ClassVar, Literal, TypeAlias
+from uuid import uuid4
+
+import pytest
+
+from toolcrib.approvals import allow, deny
+from toolcrib.calls import (
+    CallEvent,
+    CallRecord,
+    Denial,
+    Grant,
+    Outcome,
+    Suspended,
+    ToolCall,
+    Yielded,
+    outcome_from_dict,
+)
+from toolcrib.cli import app
+from toolcrib.hooks import HookSet
+from toolcrib.invoke import ListSink, Performed, Pipeline, Prepared, RunScope, Sink
+from toolcrib.toolsets import Toolset, ToolsetLike
+
+__all__ = ["DOORS", "Ability", "Counter", "Door", "RecordingSink", "Visit", "doors", "every_door"]
+
+
+class RecordingSink(ListSink):
+    """A sink that keeps everything, and is asked about it in a test."""
+
+    def kinds(self, call_id: str | None = None) -> list[str]:
+        """Return what happened, in order: to one call, or to all of them."""
+        return [event.kind for event in self.events if call_id in (None, event.call_id)]
+
+    def told(self, kind: str) -> list[CallEvent]:
+        """Return the events of one kind, in order."""
+        return [event for event in self.events if event.kind == kind]
+
+    @property
+    def record(self) -> CallRecord:
+        """The record of the one call that ended; raises ValueError when there are none or several."""
+        if len(self.records) != 1:
+            raise ValueError(f"{len(self.records)} calls ended, not one")
+        return self.records[0]
+
+
+# --- doors -----------------------------------------------------------------------------------------------------------
+
+Ability: TypeAlias = Literal["model", "run", "answer", "concurrent", "cancel"]
+"""What not every door can do.
+
+`model`: its arguments are a model's, so that they are validated and unknown ones refused. `run`: several calls belong
+to one run, whose limits, dependencies and approver the test chooses. `answer`: a suspended call is taken up with a
+grant or a denial. `concurrent`: calls run at a time in one event loop. `cancel`: a call can be cancelled.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One call that a test makes, for a door to carry to the counter.
+
+    Attributes:
+        call: The call; or the suspended one that `answer` is for.
+        records: Where a door that has no part in `scope` puts the records of its calls, as JSON shapes.
+    """
+
+    toolset: Toolset
+    call: ToolCall | Suspended
+    scope: RunScope
+    answer: Grant | Denial | None
+    records: list[dict[str, Any]]
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """A pipeline of the tools."""
+        return Pipeline(self.toolset)
+
+    @property
+    def new(self) -> ToolCall:
+        """The call, for a door that only makes new ones."""
+        if isinstance(self.call, Suspended):
+            raise TypeError("this door cannot take up a suspended call; ask for the ability `answer`")
+        return self.call
+
+
+class Door(ABC):
+    """A way of calling a tool, of which a test wants to know that no gate is missing.
+
+    Calling the door with tools gives a `Counter` to call them at. A new door is a subclass with one method, put into
+    `DOORS`.
+    """
+
+    title: ClassVar[str]
+    abilities: ClassVar[frozenset[Ability]] = frozenset()
+
+    def __call__(self, tools: ToolsetLike, *, hooks: HookSet | None = None, **scope: Any) -> Counter:
+        """Return the counter of these tools; `scope` are the fields of the `RunScope` that its calls belong to."""
+        toolset = Toolset.of(tools)
+        return Counter(self, toolset if hooks is None else toolset.with_hooks(hooks), scope)
+
+    @abstractmethod
+    async def carry(self, visit: Visit) -> Outcome:
+        """Make the call this door's own way, and return what came of it."""
+
+    def __repr__(self) -> str:
+        return self.title
+
+
+class _RecordsTo:
+    def __init__(self, records: list[dict[str, Any]]) -> None:
+        self._records = records
+
+    def emit(self, event: CallEvent) -> None:
+        """Keep the record of a call that ended."""
+        if event.record is not None:
+            self._records.append(event.record.to_dict())
+
+
+class Counter:
+    """Tools behind one door, in one run.
+
+    Attributes:
+        scope: The run; for a door without the ability `run`, only its approver counts.
+        records: The records of the calls that ended, as JSON shapes.
+    """
+
+    def __init__(self, door: Door, toolset: Toolset, options: Mapping[str, Any]) -> None:
+        self._door, self._toolset = door, toolset
+        self.records: list[dict[str, Any]] = []
+        sinks: tuple[Sink, ...] = (*options.get("sinks", ()), _RecordsTo(self.records))
+        merged: dict[str, Any] = {"door": door.title, **options, "sinks": sinks}
+        self.scope = RunScope(**merged)
+
+    async def call(self, name: str, arguments: str | Mapping[str, Any] = "{}", *, id: str | None = None) -> Outcome:
+        """Call a tool with arguments as JSON text or as values, and return the outcome."""
+        call = ToolCall(name, arguments) if id is None else ToolCall(name, arguments, id)
+        return await self._door.carry(Visit(self._toolset, call, self.scope, None, self.records))
+
+    async def answer(self, suspended: Outcome, answer: Grant | Denial | None) -> Outcome:
+        """Take up a suspended call with an answer, and return the outcome; raises TypeError for another outcome."""
+        if not isinstance(suspended, Suspended):
+            raise TypeError(f"the call was not suspended: {suspended}")
+        return await self._door.carry(Visit(self._toolset, suspended, self.scope, answer, self.records))
+
+
+class RunDoor(Door):
+    """The pipeline itself."""
+
+    title = "run"
+    abilities = frozenset({"model", "run", "answer", "concurrent", "cancel"})
+
+    async def carry(self, visit: Visit) -> Outcome:
+        return await visit.pipeline.run(visit.call, visit.scope, grant=visit.answer)
+
+
+class StepsDoor(Door):
+    """The pipeline's three steps by hand, as a round takes them."""
+
+    title = "steps"
+    abilities = RunDoor.abilities
+
+    async def carry(self, visit: Visit) -> Outcome:
+        pipeline, scope = visit.pipeline, visit.scope
+        prepared = await pipeline.prepare(visit.call, scope, visit.answer)
+        if not isinstance(prepared, Prepared):
+            return prepared
+        performed = await pipeline.perform(prepared, scope)
+        return await pipeline.finish(performed, scope) if isinstance(performed, Performed) else performed
+
+
+class StreamDoor(Door):
+    """The pipeline's stream, values as they come."""
+
+    title = "stream"
+    abilities = RunDoor.abilities
+
+    async def carry(self, visit: Visit) -> Outcome:
+        async with aclosing(visit.pipeline.stream(visit.call, visit.scope, grant=visit.answer)) as items:
+            async for item in items:
+                if not isinstance(item, Yielded):
+                    return item
+        raise AssertionError("the stream ended without an outcome")
+
+
+class CommandLineDoor(Door):
+    """`toolcrib call`, in this process."""
+
+    title = "command line"
+    abilities = frozenset({"model"})
+
+    async def carry(self, visit: Visit) -> Outcome:
+        answers: dict[object, list[str]] = {None: ["--suspend"], allow: ["--yes"], deny: ["--deny", visit.new.name]}
+        raw = visit.new.arguments
+        text = raw if isinstance(raw, str) else json.dumps(raw) if isinstance(raw, Mapping) else raw.decode()
+        options = ["--json", *answers[visit.scope.approver]]
+        return await asyncio.to_thread(self._run, visit, [visit.new.name, text, *options])
+
+    def _run(self, visit: Visit, arguments: list[str]) -> Outcome:
+        if app is None:  # pyright: ignore[reportUnnecessaryComparison] -- without the extra there is none
+            pytest.skip("the command line needs the extra `cli`")
+        module = ModuleType(f"toolcrib_visit_{uuid4().hex}")
+        setattr(module, "crib", visit.toolset)  # noqa: B010 -- a module has no attributes that a type checker knows
+        sys.modules[module.__name__] = module
+        try:
+            with (
+                TemporaryDirectory() as folder,
+                redirect_stdout(TextIOWrapper(BytesIO(), "utf-8", write_through=True)) as out,
+                redirect_stderr(StringIO()) as err,
+            ):
+                record = Path(folder) / "records"
+                app(["call", f"{module.__name__}:crib", *arguments, "--record", str(record)], standalone_mode=False)
+                lines = record.read_text("utf-8").splitlines()
+        finally:
+            del sys.modules[module.__name__]
+        visit.records.extend(map(json.loads, lines))
+        out.seek(0)
+        said = out.read()
+        if not said:
+            raise AssertionError(f"the command said nothing but {err.getvalue()!r}")
+        return outcome_from_dict(json.loads(said))
+
+
+DOORS: list[Door] = [RunDoor(), StepsDoor(), StreamDoor(), CommandLineDoor()]
+"""Every way of calling a tool; put your own here to have it tested by the same tests."""
+
+
+def doors(*abilities: Ability) -> pytest.MarkDecorator:
+    """Run a test, which takes `door`, over every door that has these abilities."""
+    able = [door for door in DOORS if door.abilities.issuperset(abilities)]
+    return pytest.mark.parametrize("door", able, ids=repr)
+
+
+every_door = doors()
+"""Run a test, which takes `door`, over every door."""

@@ -1,0 +1,851 @@
+"""The gates of the counter, over every way of calling a tool."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated, Any
+
+import pytest
+from pydantic import SecretStr
+
+from toolcrib.approvals import AgentContext, MemoryApprovalStore, allow, deny
+from toolcrib.calls import (
+    Ask,
+    Complete,
+    Completed,
+    Denial,
+    Failed,
+    Grant,
+    Reject,
+    Rejected,
+    RunNormally,
+    Suspended,
+    outcome_from_dict,
+)
+from toolcrib.errors import ModelRetry
+from toolcrib.hooks import GlobalHooks, HookSet
+from toolcrib.invoke import CallLimits
+from toolcrib.schema import Redacted, RunContext
+from toolcrib.testing import Door, doors, every_door
+from toolcrib.tools import BaseTool, Tool, ez_tool, tool
+from toolcrib.toolsets import Toolset
+
+
+def appending(ran: list[Any], **options: Any) -> Tool[..., Any]:
+    """Return a tool that notes what it was called with."""
+
+    @ez_tool(**options)
+    async def append(text: str, times: int = 1) -> str:
+        """Append a text."""
+        ran.append((text, times))
+        return text * times
+
+    return append
+
+
+def decides(decision: Callable[..., Any]) -> HookSet:
+    """Return a hook set that decides for the tool `append`."""
+    hooks = HookSet()
+
+    @hooks.on("append")
+    async def decide(call: Any, given: Any) -> Any:
+        return decision(given)
+
+    return hooks
+
+
+# --- what runs -------------------------------------------------------------------------------------------------------
+
+
+@every_door
+async def test_a_call_gives_what_the_tool_returns(door: Door) -> None:
+    ran: list[Any] = []
+
+    outcome = await door([appending(ran)]).call("append", {"text": "x", "times": 2})
+
+    assert isinstance(outcome, Completed)
+    assert (outcome.value, ran) == ("xx", [("x", 2)])
+
+
+@every_door
+async def test_a_stream_gives_all_its_values(door: Door) -> None:
+    @ez_tool
+    async def count(to: int) -> Any:
+        for number in range(to):
+            yield number
+
+    outcome = await door([count]).call("count", {"to": 3})
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == [0, 1, 2]
+
+
+@every_door
+async def test_a_sync_tool_runs_beside_the_loop(door: Door) -> None:
+    @ez_tool
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    outcome = await door([add]).call("add", {"a": 1, "b": 2})
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == 3
+
+
+@every_door
+async def test_what_a_tool_raises_is_a_failure_with_its_words(door: Door) -> None:
+    @ez_tool
+    async def read(path: str) -> str:
+        raise FileNotFoundError(f"no file {path}")
+
+    outcome = await door([read]).call("read", {"path": "a.txt"})
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, outcome.error_type, outcome.message) == ("tool_error", "FileNotFoundError", "no file a.txt")
+
+
+# --- resolve and validate --------------------------------------------------------------------------------------------
+
+
+@every_door
+async def test_an_unknown_tool_is_named_with_its_neighbours(door: Door) -> None:
+    ran: list[Any] = []
+
+    outcome = await door([appending(ran)]).call("appendd", {"text": "x"})
+
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "unknown_tool"
+    assert "`append`" in outcome.message
+
+
+@every_door
+async def test_a_tool_that_is_off_cannot_be_called(door: Door) -> None:
+    ran: list[Any] = []
+
+    outcome = await door([appending(ran, default=False)]).call("append", {"text": "x"})
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("not_available", [])
+
+
+@doors("run")
+async def test_a_tool_outside_the_available_set_cannot_be_called(door: Door) -> None:
+    ran: list[Any] = []
+    counter = door([appending(ran)], available=frozenset({"other"}))
+
+    outcome = await counter.call("append", {"text": "x"})
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("not_available", [])
+
+
+@every_door
+async def test_is_available_is_asked_when_the_call_arrives(door: Door) -> None:
+    ran: list[str] = []
+
+    class Shut(BaseTool):
+        def is_available(self, ctx: RunContext) -> bool:
+            return False
+
+        async def call(self, ctx: RunContext, text: str) -> None:
+            ran.append(text)
+
+    outcome = await door([Shut]).call("shut", {"text": "x"})
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("not_available", [])
+
+
+@every_door
+async def test_an_availability_check_that_fails_shuts_the_tool(door: Door) -> None:
+    ran: list[str] = []
+
+    class Broken(BaseTool):
+        def is_available(self, ctx: RunContext) -> bool:
+            raise ConnectionError("no answer")
+
+        async def call(self, ctx: RunContext) -> None:
+            ran.append("x")
+
+    outcome = await door([Broken]).call("broken")
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("hook_error", [])
+
+
+@doors("model")
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"text": "x", "times": "many"}, "times"),
+        ({}, "text"),
+        ({"text": "x", "colour": "red"}, "colour"),
+        ('{"text": "x"', ""),
+        ("[1]", ""),
+    ],
+    ids=["wrong type", "missing", "unknown", "malformed", "no object"],
+)
+async def test_arguments_that_do_not_fit_never_reach_the_tool(door: Door, arguments: Any, field: str) -> None:
+    ran: list[Any] = []
+
+    outcome = await door([appending(ran)]).call("append", arguments)
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("invalid_arguments", [])
+    assert outcome.retryable
+    assert field in [problem.field for problem in outcome.problems]
+    assert "append" in outcome.message
+
+
+@doors("model")
+async def test_a_fixed_argument_is_the_hosts_alone(door: Door) -> None:
+    ran: list[str] = []
+
+    @ez_tool(key="host's")
+    async def fetch(url: str, key: str = "") -> None:
+        ran.append(key)
+
+    refused = await door([fetch]).call("fetch", {"url": "u", "key": "model's"})
+    done = await door([fetch]).call("fetch", {"url": "u"})
+
+    assert isinstance(refused, Failed)
+    assert refused.code == "invalid_arguments"
+    assert "key" in refused.message
+    assert isinstance(done, Completed)
+    assert ran == ["host's"]
+
+
+@doors("model")
+async def test_an_injected_parameter_cannot_be_named_by_a_model(door: Door) -> None:
+    @ez_tool
+    async def whoami(ctx: RunContext) -> str:
+        return ctx.tool_name
+
+    refused = await door([whoami]).call("whoami", {"ctx": {"deps": 1}})
+    done = await door([whoami]).call("whoami")
+
+    assert isinstance(refused, Failed)
+    assert refused.code == "invalid_arguments"
+    assert isinstance(done, Completed)
+    assert done.value == "whoami"
+
+
+# --- decisions -------------------------------------------------------------------------------------------------------
+
+
+@every_door
+async def test_a_rejection_by_a_hook_stops_the_call(door: Door) -> None:
+    ran: list[Any] = []
+
+    outcome = await door([appending(ran)], hooks=decides(lambda given: Reject("not today"))).call(
+        "append", {"text": "x"}
+    )
+
+    assert isinstance(outcome, Rejected)
+    assert (outcome.reason, outcome.source, ran) == ("not today", "hook", [])
+
+
+@every_door
+async def test_a_hook_may_answer_for_the_tool(door: Door) -> None:
+    ran: list[Any] = []
+
+    outcome = await door([appending(ran)], hooks=decides(lambda given: Complete("cached"))).call(
+        "append", {"text": "x"}
+    )
+
+    assert isinstance(outcome, Completed)
+    assert (outcome.value, outcome.source, ran) == ("cached", "hook", [])
+
+
+@every_door
+async def test_an_edit_by_a_hook_reaches_the_tool(door: Door) -> None:
+    ran: list[Any] = []
+    hooks = decides(lambda given: RunNormally(given.model_copy(update={"text": "y"})))
+
+    await door([appending(ran)], hooks=hooks).call("append", {"text": "x", "times": 2})
+
+    assert ran == [("y", 2)]
+
+
+@doors("model")
+async def test_an_edit_by_a_hook_is_validated_again(door: Door) -> None:
+    ran: list[Any] = []
+    hooks = decides(lambda given: RunNormally({"text": "y", "times": "many"}))
+
+    outcome = await door([appending(ran)], hooks=hooks).call("append", {"text": "x"})
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("hook_error", [])
+
+
+@every_door
+async def test_a_hook_may_have_a_person_asked(door: Door) -> None:
+    ran: list[Any] = []
+
+    outcome = await door([appending(ran)], hooks=decides(lambda given: Ask("it is late"))).call("append", {"text": "x"})
+
+    assert isinstance(outcome, Suspended)
+    assert (outcome.request.reason, ran) == ("it is late", [])
+
+
+@every_door
+async def test_a_decision_hook_that_fails_shuts_the_tool(door: Door) -> None:
+    ran: list[Any] = []
+
+    def fail(given: Any) -> None:
+        raise ZeroDivisionError("oops")
+
+    outcome = await door([appending(ran)], hooks=decides(fail)).call("append", {"text": "x"})
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("hook_error", [])
+    assert "oops" in outcome.message
+
+
+# --- middleware ------------------------------------------------------------------------------------------------------
+
+
+@every_door
+async def test_pre_and_post_hooks_stand_around_the_tool_in_order(door: Door) -> None:
+    seen: list[str] = []
+    tools = Toolset(
+        [appending([])],
+        pre_hooks={"append": lambda ctx, args, metadata: seen.append("pre") or args},
+        post_hooks={"append": lambda ctx, result, metadata: seen.append("post") or result},
+        global_hooks=GlobalHooks(
+            pre=lambda ctx, name, args, metadata: seen.append("global pre") or args,
+            post=lambda ctx, name, result, metadata: seen.append("global post") or result,
+        ),
+    )
+
+    await door(tools).call("append", {"text": "x"})
+
+    assert seen == ["global pre", "pre", "post", "global post"]
+
+
+@every_door
+async def test_a_pre_hook_edits_what_the_tool_gets(door: Door) -> None:
+    ran: list[Any] = []
+    tools = Toolset([appending(ran)], pre_hooks={"append": lambda ctx, args, metadata: {**args, "times": 3}})
+
+    await door(tools).call("append", {"text": "x"})
+
+    assert ran == [("x", 3)]
+
+
+@doors("model")
+async def test_what_a_pre_hook_made_of_the_arguments_is_validated_again(door: Door) -> None:
+    ran: list[Any] = []
+    tools = Toolset([appending(ran)], pre_hooks={"append": lambda ctx, args, metadata: {**args, "times": "many"}})
+
+    outcome = await door(tools).call("append", {"text": "x"})
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("hook_error", [])
+
+
+@every_door
+async def test_a_pre_hook_that_fails_shuts_the_tool(door: Door) -> None:
+    ran: list[Any] = []
+    tools = Toolset([appending(ran)], pre_hooks={"append": lambda ctx, args, metadata: args["nothing"]})
+
+    outcome = await door(tools).call("append", {"text": "x"})
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("hook_error", [])
+
+
+@every_door
+async def test_a_post_hook_recovers_from_an_error(door: Door) -> None:
+    @ez_tool
+    async def read() -> str:
+        raise OSError("disk on fire")
+
+    tools = Toolset([read], post_hooks={"read": lambda ctx, result, metadata: f"none ({result})"})
+
+    outcome = await door(tools).call("read")
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == "none (disk on fire)"
+
+
+# --- approval --------------------------------------------------------------------------------------------------------
+
+
+@every_door
+async def test_unapproved_call_never_runs(door: Door) -> None:
+    ran: list[Any] = []
+
+    outcome = await door([appending(ran, requires_approval=True)]).call("append", {"text": "x"})
+
+    assert isinstance(outcome, Suspended)
+    assert ran == []
+    assert outcome.request.arguments == {"text": "x", "times": 1}
+
+
+@doors("run")
+async def test_the_contexts_list_makes_a_tool_wait(door: Door) -> None:
+    ran: list[Any] = []
+    counter = door([appending(ran)], deps=AgentContext(need_user_approve_tools=["append"]))
+
+    outcome = await counter.call("append", {"text": "x"})
+
+    assert isinstance(outcome, Suspended)
+    assert ran == []
+
+
+@every_door
+async def test_approval_may_depend_on_the_arguments(door: Door) -> None:
+    ran: list[Any] = []
+    tools = [appending(ran, requires_approval=lambda args, ctx: args["times"] > 1 and "more than one")]
+
+    few = await door(tools).call("append", {"text": "x"})
+    many = await door(tools).call("append", {"text": "x", "times": 2})
+
+    assert isinstance(few, Completed)
+    assert isinstance(many, Suspended)
+    assert (many.request.reason, ran) == ("more than one", [("x", 1)])
+
+
+@every_door
+async def test_an_approval_policy_that_fails_shuts_the_tool(door: Door) -> None:
+    ran: list[Any] = []
+
+    outcome = await door([appending(ran, requires_approval=lambda args, ctx: args["nothing"])]).call(
+        "append", {"text": "x"}
+    )
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("hook_error", [])
+
+
+@every_door
+async def test_an_approver_lets_the_call_run_and_the_record_says_who(door: Door) -> None:
+    ran: list[Any] = []
+    counter = door([appending(ran, requires_approval=True)], approver=allow)
+
+    outcome = await counter.call("append", {"text": "x"})
+
+    assert isinstance(outcome, Completed)
+    assert ran == [("x", 1)]
+    [record] = counter.records
+    assert record["approval"]["kind"] == "grant"
+    assert record["approval"]["approver"] in ("allow", "--yes")
+
+
+@every_door
+async def test_a_denial_is_shown_to_the_model_and_recorded(door: Door) -> None:
+    ran: list[Any] = []
+    counter = door([appending(ran, requires_approval=True)], approver=deny)
+
+    outcome = await counter.call("append", {"text": "x"})
+
+    assert isinstance(outcome, Rejected)
+    assert (outcome.source, ran) == ("user", [])
+    [record] = counter.records
+    assert record["approval"]["kind"] == "denial"
+    assert record["outcome"]["reason"] == outcome.reason
+
+
+@doors("answer")
+async def test_a_grant_runs_the_call_that_waited(door: Door) -> None:
+    ran: list[Any] = []
+    counter = door([appending(ran, requires_approval=True)])
+    waiting = await counter.call("append", {"text": "x"})
+    assert isinstance(waiting, Suspended)
+
+    outcome = await counter.answer(waiting, waiting.request.grant("ann"))
+
+    assert isinstance(outcome, Completed)
+    assert ran == [("x", 1)]
+    assert counter.records[-1]["approval"]["approver"] == "ann"
+
+
+@doors("answer")
+async def test_a_denial_message_is_what_the_model_reads(door: Door) -> None:
+    ran: list[Any] = []
+    counter = door([appending(ran, requires_approval=True)])
+    waiting = await counter.call("append", {"text": "x"})
+    assert isinstance(waiting, Suspended)
+
+    outcome = await counter.answer(waiting, waiting.request.deny("use a shorter text"))
+
+    assert isinstance(outcome, Rejected)
+    assert (outcome.reason, outcome.source, ran) == ("use a shorter text", "user", [])
+
+
+@doors("answer")
+async def test_without_an_answer_it_waits_on(door: Door) -> None:
+    ran: list[Any] = []
+    counter = door([appending(ran, requires_approval=True)])
+
+    again = await counter.answer(await counter.call("append", {"text": "x"}), None)
+
+    assert isinstance(again, Suspended)
+    assert ran == []
+
+
+@doors("answer")
+async def test_a_grant_is_used_once(door: Door) -> None:
+    ran: list[Any] = []
+    counter = door([appending(ran, requires_approval=True)])
+    waiting = await counter.call("append", {"text": "x"})
+    assert isinstance(waiting, Suspended)
+    grant = waiting.request.grant()
+
+    first = await counter.answer(waiting, grant)
+    second = await counter.answer(waiting, grant)
+
+    assert isinstance(first, Completed)
+    assert isinstance(second, Failed)
+    assert (second.code, ran) == ("approval_error", [("x", 1)])
+
+
+@doors("answer")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"digest": "0" * 64},
+        {"call_id": "call_other"},
+        {"tool": "other"},
+        {"call_id": None},
+        {"digest": None},
+    ],
+    ids=["other arguments", "other call", "other tool", "no call", "no arguments"],
+)
+async def test_a_grant_for_something_else_opens_nothing(door: Door, change: dict[str, Any]) -> None:
+    ran: list[Any] = []
+    counter = door([appending(ran, requires_approval=True)])
+    waiting = await counter.call("append", {"text": "x"})
+    assert isinstance(waiting, Suspended)
+
+    outcome = await counter.answer(waiting, replace(waiting.request.grant(), **change))
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("approval_error", [])
+
+
+@doors("answer")
+async def test_arguments_that_changed_after_the_grant_do_not_run(door: Door) -> None:
+    ran: list[Any] = []
+    counter = door([appending(ran, requires_approval=True)])
+    waiting = await counter.call("append", {"text": "x"})
+    assert isinstance(waiting, Suspended)
+    stored = json.loads(json.dumps(waiting.to_dict()))
+    stored["prepared"]["arguments"]["text"] = "y"
+
+    outcome = await counter.answer(outcome_from_dict(stored), waiting.request.grant())
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("approval_error", [])
+    assert "changed" in outcome.message
+
+
+@doors("answer")
+async def test_a_call_is_resumed_from_json_without_its_hooks(door: Door) -> None:
+    ran: list[Any] = []
+    asked: list[str] = []
+    hooks = decides(lambda given: asked.append("asked") or RunNormally(given.model_copy(update={"times": 2})))
+    waiting = await door([appending([], requires_approval=True)], hooks=hooks).call("append", {"text": "x"})
+    assert isinstance(waiting, Suspended)
+    restored = outcome_from_dict(json.loads(json.dumps(waiting.to_dict())))
+
+    outcome = await door([appending(ran, requires_approval=True)], hooks=hooks).answer(
+        restored, Grant.from_dict(json.loads(json.dumps(waiting.request.grant().to_dict())))
+    )
+
+    assert isinstance(outcome, Completed)
+    assert (ran, asked) == ([("x", 2)], ["asked"])
+
+
+@doors("answer")
+async def test_a_resumed_tool_must_still_be_available(door: Door) -> None:
+    ran: list[Any] = []
+    waiting = await door([appending(ran, requires_approval=True)]).call("append", {"text": "x"})
+    assert isinstance(waiting, Suspended)
+
+    outcome = await door([appending(ran, requires_approval=True)], available=frozenset()).answer(
+        waiting, waiting.request.grant()
+    )
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("not_available", [])
+
+
+@doors("run")
+async def test_a_store_answers_once(door: Door) -> None:
+    ran: list[Any] = []
+    store = MemoryApprovalStore()
+    counter = door([appending(ran, requires_approval=True)], approvals=store)
+    waiting = await counter.call("append", {"text": "x"}, id="c1")
+    assert isinstance(waiting, Suspended)
+    await store.answer(waiting.request.grant("ann"))
+
+    done = await counter.call("append", {"text": "x"}, id="c1")
+    again = await counter.call("append", {"text": "x"}, id="c1")
+
+    assert isinstance(done, Completed)
+    assert isinstance(again, Suspended)
+    assert ran == [("x", 1)]
+
+
+@doors("run")
+async def test_an_approver_that_fails_shuts_the_tool(door: Door) -> None:
+    ran: list[Any] = []
+
+    async def asleep(request: Any) -> Any:
+        raise TimeoutError("nobody is there")
+
+    counter = door([appending(ran, requires_approval=True)], approver=asleep)
+
+    outcome = await counter.call("append", {"text": "x"})
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("hook_error", [])
+    assert counter.records[-1]["outcome"]["code"] == "hook_error"
+
+
+# --- execution -------------------------------------------------------------------------------------------------------
+
+
+@every_door
+async def test_a_deadline_stops_the_tool(door: Door) -> None:
+    reached: list[str] = []
+
+    @ez_tool(timeout=0.02)
+    async def hang() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            reached.append("stopped")
+        reached.append("went on")
+
+    outcome = await door([hang]).call("hang")
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, reached) == ("tool_timeout", ["stopped"])
+
+
+@every_door
+async def test_a_deadline_stops_a_stream(door: Door) -> None:
+    reached: list[str] = []
+
+    @ez_tool(timeout=0.02)
+    async def drip() -> Any:
+        try:
+            yield 1
+            await asyncio.Event().wait()
+        finally:
+            reached.append("stopped")
+
+    outcome = await door([drip]).call("drip")
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, reached) == ("tool_timeout", ["stopped"])
+
+
+@every_door
+async def test_a_tools_own_timeout_error_is_its_own(door: Door) -> None:
+    @ez_tool(timeout=10)
+    async def fetch() -> None:
+        raise TimeoutError("the server is slow")
+
+    outcome = await door([fetch]).call("fetch")
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, outcome.error_type) == ("tool_error", "TimeoutError")
+
+
+def crowding(**options: Any) -> tuple[Tool[..., Any], list[int]]:
+    """Return a tool, and the numbers of executions that it found at a time."""
+    inside = 0
+    seen: list[int] = []
+
+    @ez_tool(**options)
+    async def crowd(n: int) -> None:
+        nonlocal inside
+        inside += 1
+        seen.append(inside)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        inside -= 1
+
+    return crowd, seen
+
+
+@doors("concurrent")
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [({}, 4), ({"lock": True}, 1), ({"max_concurrency": 2}, 2), ({"lock": lambda args: args["n"] % 2}, 2)],
+    ids=["free", "lock", "cap", "lock by key"],
+)
+async def test_lock_and_cap_hold_calls_apart(door: Door, options: dict[str, Any], most: int) -> None:
+    crowd, seen = crowding(**options)
+    counter = door([crowd])
+
+    await asyncio.gather(*(counter.call("crowd", {"n": n}) for n in range(4)))
+
+    assert (len(seen), max(seen)) == (4, most)
+
+
+@doors("concurrent", "run")
+async def test_the_runs_own_cap_holds_calls_apart(door: Door) -> None:
+    crowd, seen = crowding()
+    counter = door([crowd], limits=CallLimits(concurrency=2))
+
+    await asyncio.gather(*(counter.call("crowd", {"n": n}) for n in range(4)))
+
+    assert (len(seen), max(seen)) == (4, 2)
+
+
+@doors("run")
+async def test_a_runs_calls_are_counted(door: Door) -> None:
+    ran: list[Any] = []
+    counter = door([appending(ran)], limits=CallLimits(total=2))
+
+    outcomes = [await counter.call("append", {"text": text}) for text in "abc"]
+
+    assert [type(outcome) for outcome in outcomes] == [Completed, Completed, Rejected]
+    assert outcomes[2].source == "limit"  # type: ignore[union-attr]
+    assert len(ran) == 2
+
+
+@doors("run", "model")
+async def test_retryable_answers_run_out(door: Door) -> None:
+    ran: list[Any] = []
+    counter = door([appending(ran, max_retries=1)])
+
+    first = await counter.call("append", {})
+    second = await counter.call("append", {})
+
+    assert isinstance(first, Failed)
+    assert isinstance(second, Failed)
+    assert (first.code, first.retryable) == ("invalid_arguments", True)
+    assert (second.code, second.retryable) == ("retries_exhausted", False)
+
+
+@every_door
+async def test_a_tool_may_have_the_model_try_again(door: Door) -> None:
+    @ez_tool
+    async def find(name: str) -> None:
+        raise ModelRetry("write the full name")
+
+    outcome = await door([find]).call("find", {"name": "A."})
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, outcome.retryable, outcome.message) == ("model_retry", True, "write the full name")
+
+
+@doors("cancel")
+async def test_cancelling_stops_the_tool_and_closes_the_record(door: Door) -> None:
+    reached: list[str] = []
+    begun = asyncio.Event()
+
+    @ez_tool
+    async def hang() -> None:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            reached.append("stopped")
+
+    counter = door([hang])
+    task = asyncio.create_task(counter.call("hang"))
+    await begun.wait()
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert reached == ["stopped"]
+    assert [record["outcome"]["kind"] for record in counter.records] == ["cancelled"]
+
+
+@doors("cancel", "run")
+@pytest.mark.parametrize("where", ["decision", "pre", "approver", "post"])
+async def test_cancelling_while_a_gate_is_asked_closes_the_record(door: Door, where: str) -> None:
+    asked = asyncio.Event()
+
+    async def wait(*args: Any) -> Any:
+        asked.set()
+        await asyncio.Event().wait()
+
+    hooks = HookSet()
+    if where == "decision":
+        hooks.register(wait)
+    pre, post = ({"append": [wait]} if where == name else {} for name in ("pre", "post"))
+    tools = Toolset([appending([], requires_approval=where == "approver")], pre_hooks=pre, post_hooks=post)
+    counter = door(tools, hooks=hooks, approver=wait)
+    task = asyncio.create_task(counter.call("append", {"text": "x"}))
+    await asked.wait()
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [record["outcome"]["kind"] for record in counter.records] == ["cancelled"]
+
+
+# --- the record ------------------------------------------------------------------------------------------------------
+
+
+@every_door
+async def test_every_call_is_recorded_once(door: Door) -> None:
+    counter = door([appending([])])
+
+    await counter.call("append", {"text": "x"}, id="c1")
+    await counter.call("appendd", {})
+
+    assert [(record["tool"], record["outcome"]["kind"]) for record in counter.records] == [
+        ("append", "completed"),
+        ("appendd", "failed"),
+    ]
+    assert counter.records[0]["arguments"] == {"text": "x", "times": 1}
+
+
+@every_door
+@pytest.mark.parametrize("fits", [True, False])
+async def test_a_secret_is_in_no_record_and_no_message(door: Door, fits: bool) -> None:
+    got: list[str] = []
+
+    @ez_tool(requires_approval=lambda args, ctx: True)
+    async def login(user: int, password: SecretStr, pin: Annotated[str, Redacted]) -> None:
+        got.append(password.get_secret_value() + pin)
+
+    counter = door([login], approver=allow)
+    arguments = {"user": 1 if fits else "one", "password": "hunter2", "pin": "4711"}
+
+    outcome = await counter.call("login", arguments)
+
+    assert got == (["hunter24711"] if fits else [])
+    shown = json.dumps([counter.records, outcome.to_dict(), repr(outcome)], default=str)
+    assert "hunter2" not in shown
+    assert "4711" not in shown
+
+
+@doors("answer")
+async def test_an_approval_text_shows_no_secret(door: Door) -> None:
+    @ez_tool(requires_approval=True)
+    async def login(password: SecretStr, pin: Annotated[str, Redacted]) -> None: ...
+
+    waiting = await door([login]).call("login", {"password": "hunter2", "pin": "4711"})
+
+    assert isinstance(waiting, Suspended)
+    shown = waiting.request.text() + json.dumps(waiting.request.to_dict()) + repr(waiting) + waiting.text()
+    assert "hunter2" not in shown
+    assert "4711" not in shown
+
+
+@every_door
+async def test_a_registered_tool_is_called_like_any_other(door: Door) -> None:
+    @tool
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    outcome = await door([add]).call("add", {"a": 1, "b": 2})
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == 3
+
+
+def test_a_denial_is_no_grant() -> None:
+    assert not isinstance(Denial("append"), Grant)
