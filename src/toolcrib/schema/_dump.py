@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any, cast
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr, ValidationError
@@ -64,15 +65,13 @@ def _dump_model(inputs: InputModel, model: BaseModel, secrets: frozenset[str], r
             by_alias=True,
             round_trip=True,  # what is dumped validates again: no computed fields
             exclude=unset or None,
-            warnings=False,
+            warnings="error" if secrets and redact else False,  # only a value of the right type is surely hidden
             fallback=_by_type,
             context={"redact": redact},
         )
 
-    shown = dump("json")
-    if not secrets or redact:
-        return shown
-    return _unveil(shown, dump("python"))
+    shown = _finite(dump("json"))
+    return _unveil(shown, dump("python")) if secrets and not redact else shown
 
 
 def _unveil(shown: Any, real: Any) -> Any:
@@ -103,10 +102,23 @@ def _dump_misfits(
 
 
 def _jsonable(value: Any) -> Any:
-    try:
-        return to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="strings", fallback=_by_type)
-    except (PydanticSerializationError, ValueError, TypeError, RecursionError):
-        return _by_type(value)
+    for bytes_mode in ("utf8", "base64"):
+        try:
+            return _finite(to_jsonable_python(value, bytes_mode=bytes_mode, fallback=_by_type))
+        except (PydanticSerializationError, ValueError, TypeError, RecursionError):
+            continue
+    return _by_type(value)
+
+
+def _finite(value: Any) -> Any:
+    """Return JSON shapes with the numbers that JSON does not have as text."""
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_finite(part) for part in cast("list[Any]", value)]
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def _by_type(value: Any) -> str:

@@ -35,6 +35,14 @@ class SchemaGenerator(GenerateJsonSchema):
         self._core_definitions = {**self._core_definitions, **found}
         return super().definitions_schema(schema)
 
+    def field_is_required(
+        self, field: core_schema.ModelField | core_schema.DataclassField | core_schema.TypedDictField, total: bool
+    ) -> bool:
+        """Return whether a key is always there; in a result it is, though it have a default."""
+        if self.mode == "serialization" and field["type"] != "typed-dict-field":
+            return not field.get("serialization_exclude_if")
+        return super().field_is_required(field, total)
+
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         """Return the schema with its default, unless the default is secret."""
         if holds_secret(schema["schema"], self._core_definitions.get):
