@@ -16,7 +16,7 @@ except ModuleNotFoundError as error:
         raise
     app = None
 
-__all__ = ["main"]
+__all__ = ["app", "main"]
 
 
 def main() -> None:
