@@ -121,7 +121,9 @@ def test_fixed_and_injected_arguments_are_never_missing() -> None:
 
 def test_defaults_in_a_field_are_filled_in() -> None:
     def search(
-        query: str, top: int = Field(default=3, ge=1), tags: list[str] = Field(default_factory=list)
+        query: str,
+        top: int = Field(default=3, ge=1),
+        tags: list[str] = Field(default_factory=list),  # noqa: B008
     ) -> None: ...
 
     assert spec_of(search).bind_host(("x",), {}) == ({"query": "x", "top": 3, "tags": []}, ())

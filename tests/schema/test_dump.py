@@ -167,3 +167,15 @@ def test_a_model_made_without_validation_dumps() -> None:
     model = CONNECT.input_model.model_construct(host="h", logins=["hunter2"])
 
     assert "hunter2" not in json.dumps(CONNECT.dump(model, redact=True))
+
+
+def test_numbers_that_json_does_not_have_survive() -> None:
+    def tool(x: float, y: list[float]) -> None: ...
+
+    spec = spec_of(tool)
+    values = {"x": float("inf"), "y": [float("-inf"), 1.5]}
+
+    dumped = spec.dump(values, redact=False)
+
+    assert dumped == {"x": "Infinity", "y": ["-Infinity", 1.5]}
+    assert spec.arguments(spec.validate_json(json.dumps(dumped))) == values

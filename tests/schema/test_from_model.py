@@ -101,7 +101,7 @@ def test_a_validator_of_the_whole_model_speaks_for_itself() -> None:
                 raise ValueError("low is above high")
             return self
 
-    with pytest.raises(InvalidArguments, match="`range` cannot take these arguments: low is above high$"):
+    with pytest.raises(InvalidArguments, match=r"`range` cannot take these arguments: low is above high$"):
         ToolSpec.from_model(Range, name="range").validate_json('{"low": 2, "high": 1}')
 
 

@@ -82,7 +82,7 @@ def test_an_async_wrapper_counts_as_what_it_is() -> None:
 
 
 def test_a_built_in_without_a_signature_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match="`tool` has no readable signature.*Wrap it in a function"):
+    with pytest.raises(TypeError, match=r"`tool` has no readable signature.*Wrap it in a function"):
         spec_of(max)
 
 

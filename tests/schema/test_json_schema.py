@@ -7,12 +7,12 @@ from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, NotRequired, TypeVar
 from uuid import UUID
 
 import pytest
 from pydantic import BaseModel, Field, JsonValue, SecretStr
-from typing_extensions import NotRequired, ReadOnly, TypeAliasType, TypedDict, Unpack
+from typing_extensions import ReadOnly, TypeAliasType, TypedDict, Unpack
 
 from toolcrib.errors import SchemaError
 from toolcrib.schema import Redacted, ToolSpec

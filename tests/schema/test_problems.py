@@ -4,11 +4,11 @@ import enum
 import json
 import pickle
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 import pytest
 from pydantic import BaseModel, Field, SecretStr, field_validator
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from toolcrib.errors import InvalidArguments
 from toolcrib.schema import Redacted, RunContext, ToolSpec
