@@ -455,7 +455,8 @@ class ApprovalError(ToolcribError, ValueError):
         self.tool, self.problem = tool, problem
 
     def __str__(self) -> str:
-        return f"the approval for `{self.tool}` cannot be used: {self.problem}"
+        whose = f" for `{self.tool}`" if self.tool else ""
+        return f"the approval{whose} cannot be used: {self.problem}"
 
 
 class ApprovalDenied(ToolcribError, PermissionError):

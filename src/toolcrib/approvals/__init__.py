@@ -5,15 +5,20 @@ tool.
 """
 
 from toolcrib.approvals._digest import digest
+from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, misfit
 from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, allow, deny
-from toolcrib.approvals._store import ApprovalStore, MemoryApprovalStore, misfit
+from toolcrib.approvals._sqlite import SqliteApprovalStore
+from toolcrib.approvals._store import ApprovalStore, MemoryApprovalStore
 
 __all__ = [
+    "EVERYBODY",
     "AgentContext",
+    "ApprovalEntry",
     "ApprovalPolicy",
     "ApprovalStore",
     "Approver",
     "MemoryApprovalStore",
+    "SqliteApprovalStore",
     "allow",
     "deny",
     "digest",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Literal, cast
+from datetime import datetime, timedelta
+from typing import Any, Literal
 
+from toolcrib.calls._changes import differences, label, printable, shown
 from toolcrib.calls._json import lenient, now, parse_time
 
 __all__ = ["ApprovalRequest", "Denial", "Grant"]
@@ -40,35 +40,58 @@ class ApprovalRequest:
 
     def grant(self, approver: str = "host", **options: Any) -> Grant:
         """Return a `Grant` for this request; options are the other fields of `Grant`."""
-        bound: dict[str, Any] = {"call_id": self.call_id, "digest": self.digest, "request_id": self.id, **options}
+        bound: dict[str, Any] = {
+            "call_id": self.call_id,
+            "digest": self.digest,
+            "request_id": self.id,
+            "principal": self.principal,
+            **options,
+        }
         return Grant(tool=self.tool, approver=approver, **bound)
+
+    def always(
+        self,
+        approver: str = "host",
+        *,
+        scope: Literal["tool", "arguments"] = "tool",
+        expires: datetime | timedelta | None = None,
+        message: str = "",
+    ) -> Grant:
+        """Return a `Grant` that holds for further calls, on behalf of the same principal.
+
+        Args:
+            approver: Who says so.
+            scope: This `tool` whatever its arguments, or this tool with exactly these `arguments`.
+            expires: When it stops to count, or how long from now; never when None.
+            message: Goes into the record.
+        """
+        until = now() + expires if isinstance(expires, timedelta) else expires
+        return self.grant(approver, scope=scope, expires_at=until, message=message)
 
     def deny(self, message: str = "", approver: str = "host") -> Denial:
         """Return a `Denial` of this request; the model is shown `message`."""
         return Denial(tool=self.tool, call_id=self.call_id, request_id=self.id, approver=approver, message=message)
 
     def changes(self) -> list[str]:
-        """Return one line per argument that differs from what the model sent, as `name: before -> after`."""
-        before: Any = self.requested
-        if not isinstance(before, Mapping):
-            return []
-        asked = cast("Mapping[str, Any]", before)
-        lines: list[str] = []
-        for name in [*asked, *(n for n in self.arguments if n not in asked)]:
-            old, new = _shown(asked, name), _shown(self.arguments, name)
-            if old != new:
-                lines.append(f"{name}: {old} -> {new}")
-        return lines
+        """Return a line for each place where the arguments differ from what the model sent: `path: before -> after`."""
+        asked: Any = self.requested
+        return list(differences(asked, self.arguments)) if isinstance(asked, Mapping) else []
 
     def text(self) -> str:
-        """Return what to show a person: the tool, the reason, the final arguments, and what was changed."""
-        lines = [f"{self.tool} needs approval" + (f": {self.reason}" if self.reason else "")]
-        lines += [f"  {name} = {json.dumps(value, ensure_ascii=False)}" for name, value in self.arguments.items()]
+        """Return what to show a person: the tool, the reason, the final arguments, and what was changed.
+
+        Text of the model's cannot pass for a line of the question: what would break or rearrange a line is escaped.
+        """
+        lines = [f"{self.tool} needs approval" + (f": {printable(self.reason)}" if self.reason else "")]
+        lines += [f"  {label(name)} = {shown(value)}" for name, value in self.arguments.items()]
         changed = self.changes()
         if changed:
             lines.append("changed since the model asked:")
             lines += [f"  {line}" for line in changed]
-        lines += [f"{name}: {value}" for name, value in self.metadata.items()]
+        for name, value in self.metadata.items():
+            first, *rest = str(value).split("\n")
+            lines.append(f"{printable(name)}: {printable(first)}")
+            lines += [f"    {printable(line)}" for line in rest]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,10 +118,6 @@ class ApprovalRequest:
         return cls(**values)
 
 
-def _shown(values: Mapping[str, Any], name: str) -> str:
-    return json.dumps(values[name], ensure_ascii=False, default=str) if name in values else "(not given)"
-
-
 @dataclass(frozen=True, slots=True)
 class Grant:
     """A yes, and to what.
@@ -110,8 +129,13 @@ class Grant:
         approver: Who said yes.
         override_args: Arguments the person put in place of the model's; they are validated like the model's.
         user_input: What the person typed; reaches the tool as `ctx.user_input`.
-        scope: How far it reaches: `once`, `arguments` (this tool with these arguments) or `tool`.
-        expires_at: From then on it does not count.
+        scope: How far it reaches: `once`, `arguments` (this tool with these arguments) or `tool`. One that reaches
+            further than once is a standing grant.
+        expires_at: From then on it does not count; with a time zone.
+        principal: On whose behalf it may be used. A standing grant serves nobody else; `"*"` is everybody.
+
+    Raises:
+        ValueError: `expires_at` has no time zone, or a standing grant carries `override_args` or `user_input`.
     """
 
     tool: str
@@ -125,6 +149,18 @@ class Grant:
     scope: Literal["once", "arguments", "tool"] = "once"
     at: datetime = field(default_factory=now)
     expires_at: datetime | None = None
+    principal: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.expires_at is not None and self.expires_at.tzinfo is None:
+            raise ValueError(f"expires_at has no time zone: write datetime.now(UTC) + ..., not {self.expires_at!r}")
+        if self.standing and not (self.override_args is None and self.user_input is None):
+            raise ValueError("override_args and user_input are for one call; grant them with scope='once'")
+
+    @property
+    def standing(self) -> bool:
+        """Whether it holds for more than one call."""
+        return self.scope != "once"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the grant as JSON shapes."""
@@ -141,6 +177,7 @@ class Grant:
             "scope": self.scope,
             "at": self.at.isoformat(),
             "expires_at": self.expires_at.isoformat() if self.expires_at else None,
+            "principal": self.principal,
         }
 
     @classmethod

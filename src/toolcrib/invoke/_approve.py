@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
 from inspect import isawaitable
 from typing import Any
 from uuid import uuid4
 
-from toolcrib.approvals import digest, misfit
+from toolcrib.approvals import MemoryApprovalStore, digest, misfit
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended, lenient
 from toolcrib.errors import ApprovalError, SchemaError
 from toolcrib.invoke._failures import hook_failure
 from toolcrib.invoke._plan import Prepared
 from toolcrib.invoke._scope import RunScope
 
-__all__ = ["answer_of", "ask", "reasons_for", "shown_arguments", "shown_request"]
+__all__ = ["ask", "reasons_for", "shown_arguments", "shown_request"]
 
 
 async def reasons_for(prepared: Prepared, scope: RunScope) -> list[str] | Failed:
@@ -44,55 +46,95 @@ async def ask(prepared: Prepared, scope: RunScope, reasons: list[str], given: Gr
     asked: object = "get_approval_metadata"
     try:
         request = _request(prepared, scope, reasons)
-        answer = given
+        answer, taken = given, False
         if answer is None and scope.approvals is not None:
             asked = scope.approvals
             answer = await scope.approvals.take(request)
+            taken = answer is not None
         if answer is None and scope.approver is not None:
             asked = scope.approver
             answer = await scope.approver(request)
-        if answer is None and scope.approvals is not None:
+        if answer is None:
+            return await _suspend(prepared, scope, request)
+        _note(prepared, request, answer)
+        _settle(prepared, scope, request, answer)
+        if not taken:
             asked = scope.approvals
-            await scope.approvals.put(request)
-        return answer_of(prepared, scope, request, answer)
+            await _use(scope, request, answer)
+    except ApprovalError as error:
+        return Failed(prepared.plan.name, prepared.call.id, error.code, str(error), "ApprovalError", exception=error)
     except Exception as error:  # tool, store and approver are the user's code; a gate that fails is shut
         return hook_failure(prepared.plan, prepared.call.id, "approval", asked, error)
+    if isinstance(answer, Grant):
+        return answer
+    by = "" if answer.approver in ("host", "deny") else f" by {answer.approver}"
+    return Rejected(request.tool, request.call_id, answer.message or f"`{request.tool}` was denied{by}", "user")
 
 
-def answer_of(
-    prepared: Prepared, scope: RunScope, request: ApprovalRequest, answer: Grant | Denial | None
-) -> Outcome | Grant:
-    """Return what an answer to a request comes to.
+async def _suspend(prepared: Prepared, scope: RunScope, request: ApprovalRequest) -> Suspended:
+    if scope.approvals is not None:
+        await scope.approvals.put(request)
+    if prepared.trace is not None:
+        prepared.trace.suspended(request)
+    return Suspended(request.tool, request.call_id, request, prepared)
 
-    Raises:
-        TypeError: It is neither a grant nor a denial: a `True` is no signature.
-    """
-    name, call_id = request.tool, request.call_id
-    trace = prepared.trace
-    if answer is not None and not isinstance(answer, Grant | Denial):  # pyright: ignore[reportUnnecessaryIsInstance] -- an approver is the user's code
+
+def _note(prepared: Prepared, request: ApprovalRequest, answer: Grant | Denial) -> None:
+    """Put an answer into the record; a TypeError for what is none, since a `True` is no signature."""
+    if not isinstance(answer, Grant | Denial):  # pyright: ignore[reportUnnecessaryIsInstance] -- an approver is the user's code
         raise TypeError(f"it answered {type(answer).__name__}; return request.grant(), request.deny(...) or None")
-    if answer is None:
-        if trace is not None:
-            trace.suspended(request)
-        return Suspended(name, call_id, request, prepared)
-    if trace is not None:
-        trace.answered({**_said(answer), "digest": request.digest, "request_id": request.id})
-    if isinstance(answer, Denial):
-        by = "" if answer.approver in ("host", "deny") else f" by {answer.approver}"
-        return Rejected(name, call_id, answer.message or f"`{name}` was denied{by}", "user")
-    why = misfit(answer, request)
-    if not why and answer.scope == "once" and _mark(answer) in scope.used_grants:
-        why = "it was used before; ask again"
-    if why:
-        error = ApprovalError(name, why)
-        return Failed(name, call_id, error.code, str(error), "ApprovalError", exception=error)
-    if answer.scope == "once":
-        scope.used_grants.add(_mark(answer))
-    return answer
+    if prepared.trace is not None:
+        prepared.trace.answered({**_said(answer), "digest": request.digest, "request_id": request.id})
 
 
-def _mark(grant: Grant) -> str:
-    return grant.request_id or f"{grant.call_id}:{grant.digest}"
+def _settle(prepared: Prepared, scope: RunScope, request: ApprovalRequest, answer: Grant | Denial) -> None:
+    """Let one call of this process go on with an answer to a request; ApprovalError for one that does not fit."""
+    standing = isinstance(answer, Grant) and answer.standing
+    if isinstance(answer, Grant) and (why := misfit(answer, request)):
+        raise ApprovalError(request.tool, why)
+    if isinstance(answer, Grant) and not standing and answer.request_id is None:
+        mark = f"{answer.call_id}:{answer.digest}"
+        if mark in scope.used_grants:
+            raise ApprovalError(request.tool, "it was used before; ask again")
+        scope.used_grants.add(mark)
+    word = "used" if isinstance(answer, Grant) else "denied"
+    resumed = None if prepared.request is None else prepared.request.id
+    for request_id in {resumed, None if standing else answer.request_id} - {None}:
+        before = _settled.add(str(request_id), word)
+        if before is not None:
+            raise ApprovalError(request.tool, f"it was {before} before; ask again")
+
+
+async def _use(scope: RunScope, request: ApprovalRequest, answer: Grant | Denial) -> None:
+    """Have the run's store keep an answer that did not come from it; without one a standing grant holds for the run."""
+    if scope.approvals is not None:
+        await scope.approvals.use(request, answer)
+    elif isinstance(answer, Grant) and answer.standing:
+        scope.approvals = MemoryApprovalStore([answer])
+
+
+class _Settled:
+    """The requests that were answered in this process, and how; the oldest are forgotten."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._words: dict[str, str] = {}
+        self._lock = threading.Lock()  # programs and agents may run in several threads
+
+    def add(self, request_id: str, word: str) -> str | None:
+        """Note how a request was settled; return how it was before, if it was."""
+        with self._lock:
+            before = self._words.get(request_id)
+            if before is None:
+                self._words[request_id] = word
+                if len(self._words) > self._most:
+                    del self._words[next(iter(self._words))]
+            return before
+
+
+# One for the process, because copies of one suspended call may be resumed by different pipelines at once, with no store
+# between them. What several processes resume needs a store.
+_settled = _Settled(most=50_000)
 
 
 def _said(answer: Grant | Denial) -> dict[str, Any]:
@@ -106,7 +148,7 @@ def _request(prepared: Prepared, scope: RunScope, reasons: list[str]) -> Approva
     plan, call = prepared.plan, prepared.call
     source = plan.tool.source
     extra = source.get_approval_metadata() if source is not None else None
-    return ApprovalRequest(
+    request = ApprovalRequest(
         id=f"ask_{uuid4().hex}",
         call_id=call.id,
         tool=plan.name,
@@ -118,6 +160,10 @@ def _request(prepared: Prepared, scope: RunScope, reasons: list[str]) -> Approva
         scope_id=scope.id,
         principal=scope.principal,
     )
+    before = prepared.request
+    if before is None or (before.digest, before.principal) != (request.digest, request.principal):
+        return request
+    return replace(request, id=before.id, created_at=before.created_at)  # a resumed call asks what it asked before
 
 
 def shown_arguments(prepared: Prepared) -> dict[str, Any]:

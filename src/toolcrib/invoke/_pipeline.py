@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
+from copy import copy
 from functools import partial
 from typing import Any, cast
 
@@ -263,12 +264,13 @@ class Pipeline:
         if plan is None or state is None:
             return self._close(trace, self._unknown(call, scope))
         try:
-            prepared = state if isinstance(state, Prepared) else self._restored(plan, state, scope)
+            # a copy, because the same call may be resumed twice at once, and only one of them goes on
+            prepared = copy(state) if isinstance(state, Prepared) else self._restored(plan, state, scope)
         except (InvalidArguments, SchemaError) as error:  # the tool has changed since
             changed = ApprovalError(plan.name, f"the tool has changed since it was asked ({error})")
             return self._close(trace, failure(plan, call.id, scope, changed))
-        prepared.plan, prepared.trace = plan, trace
-        prepared.enter(scope, prepared.metadata)
+        prepared.plan, prepared.trace, prepared.request = plan, trace, suspended.request
+        prepared.enter(scope, dict(prepared.metadata))
         with prepared:
             refused = await self._approved(prepared, suspended, scope, given)
             return prepared if refused is None else self._close(trace, refused)

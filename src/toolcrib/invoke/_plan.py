@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from toolcrib.calls import DecisionNote, RawArguments, ToolCall, lenient
+from toolcrib.calls import ApprovalRequest, DecisionNote, RawArguments, ToolCall, lenient
 from toolcrib.errors import SchemaError
 from toolcrib.hooks import DecisionHook, HookSet
 from toolcrib.invoke._scope import RunScope
@@ -142,6 +142,7 @@ class Prepared:
         asks: Why a person has to be asked.
         ask_metadata: What they should see besides the arguments.
         approved: Whether somebody said yes to it.
+        request: What was asked when it was suspended; None for a call that was not.
     """
 
     ctx: RunContext[Any] | None = None
@@ -149,6 +150,7 @@ class Prepared:
     asks: tuple[str, ...] = ()
     ask_metadata: Mapping[str, Any] = MappingProxyType({})
     approved: bool = False
+    request: ApprovalRequest | None = None
 
     def __init__(self, call: ToolCall, plan: Plan, trace: Trace | None = None) -> None:
         self.call = call

@@ -1,0 +1,202 @@
+"""What every store does with a request and its answers, whatever it keeps them in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal, Protocol
+
+from toolcrib.calls import ApprovalRequest, Denial, Grant, now
+from toolcrib.errors import ApprovalError
+
+__all__ = [
+    "EVERYBODY",
+    "ApprovalEntry",
+    "Ledger",
+    "keep_answer",
+    "keep_request",
+    "misfit",
+    "take_answer",
+    "unknown_request",
+    "use_answer",
+]
+
+EVERYBODY = "*"  # the principal of a standing grant that serves all of them
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalEntry:
+    """A request, what was answered, and whether a call went on with that.
+
+    Attributes:
+        answer: Who said yes or no, when, to what; None while nobody has.
+        used_at: When a call took the answer. From then on the request is settled.
+    """
+
+    request: ApprovalRequest
+    answer: Grant | Denial | None = None
+    used_at: datetime | None = None
+
+    @property
+    def state(self) -> Literal["pending", "answered", "used"]:
+        """How far it is; a grant that expired before a call took it leaves the request pending."""
+        if self.used_at is not None:
+            return "used"
+        until = self.answer.expires_at if isinstance(self.answer, Grant) else None
+        return "pending" if self.answer is None or (until is not None and until <= now()) else "answered"
+
+
+class Ledger(Protocol):
+    """Where entries and standing grants are written; whoever hands one out sees that nobody else writes meanwhile."""
+
+    def entry(self, request_id: str) -> ApprovalEntry | None:
+        """Return the entry of a request."""
+        ...
+
+    def entries_of(self, call_id: str) -> Iterable[ApprovalEntry]:
+        """Return the entries of a call, oldest first."""
+        ...
+
+    def write(self, entry: ApprovalEntry) -> None:
+        """Keep an entry, in place of the one that its request has."""
+        ...
+
+    def standing(self, tool: str) -> Iterable[Grant]:
+        """Return the standing grants for a tool, oldest first."""
+        ...
+
+    def stand(self, grant: Grant) -> None:
+        """Keep a standing grant."""
+        ...
+
+
+def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -> str:
+    """Return why a grant does not fit a request, in words for a person; empty when it fits."""
+    if grant.tool != request.tool:
+        return f"it was given for `{grant.tool}`"
+    if grant.expires_at is not None and grant.expires_at <= (at or now()):
+        return f"it expired at {grant.expires_at.isoformat(timespec='seconds')}; ask again"
+    if not _serves(grant, request.principal):
+        return f"it was given on behalf of {grant.principal or 'nobody'}, and this is {request.principal or 'nobody'}"
+    if grant.scope == "once" and grant.call_id != request.call_id:
+        return f"it was given for the call {grant.call_id}, and this is the call {request.call_id}"
+    if grant.scope != "tool" and grant.override_args is None and grant.digest != request.digest:
+        shown = ", ".join(f"{name}={value!r}" for name, value in request.arguments.items())
+        return f"the arguments changed after it was given; they are now {shown or 'none'}. Ask again"
+    return ""
+
+
+def _serves(grant: Grant, principal: str | None) -> bool:
+    """Return whether a grant counts for somebody; one for a single call is bound to that call in any case."""
+    return grant.principal in (principal, EVERYBODY) or (grant.principal is None and not grant.standing)
+
+
+def keep_request(ledger: Ledger, request: ApprovalRequest) -> None:
+    """Keep a request until it is answered; one whose grant expired unused is asked again."""
+    known = ledger.entry(request.id)
+    if known is None or (known.answer is not None and known.state == "pending"):
+        ledger.write(ApprovalEntry(request))
+
+
+def keep_answer(ledger: Ledger, answer: Grant | Denial) -> None:
+    """Keep an answer until its call comes for it, and a standing grant for good.
+
+    Raises:
+        ApprovalError: It names no request, or an unknown or answered one, or does not fit.
+    """
+    if answer.request_id is None:
+        if not isinstance(answer, Grant) or not answer.standing:
+            raise ApprovalError(answer.tool, "it names no request; make it with `request.grant()` or `request.deny()`")
+        ledger.stand(answer)
+        return
+    entry = ledger.entry(answer.request_id)
+    if entry is None:
+        raise unknown_request(answer.request_id, answer.tool)
+    if entry.state != "pending":
+        raise _answered(entry)
+    if isinstance(answer, Grant) and (why := misfit(answer, entry.request)):
+        raise ApprovalError(answer.tool, why)
+    ledger.write(replace(entry, answer=answer))
+    if isinstance(answer, Grant) and answer.standing:
+        ledger.stand(answer)
+
+
+def take_answer(ledger: Ledger, request: ApprovalRequest) -> Grant | Denial | None:
+    """Return what answers a request, and use it up: an answer to it or to an earlier one of its call, a standing grant.
+
+    Raises:
+        ApprovalError: A call went on with the answer to this request already.
+    """
+    own = ledger.entry(request.id)
+    if own is not None and own.used_at is not None:
+        raise _used(own)
+    found = _answer_for(ledger, request)
+    if found is not None:
+        ledger.write(replace(found, used_at=now()))
+    answer = found.answer if found is not None else _standing_for(ledger, request)
+    if answer is not None and own is not None and own is not found:
+        ledger.write(replace(own, answer=answer, used_at=now()))  # no second call may go on for the same request
+    return answer
+
+
+def use_answer(ledger: Ledger, request: ApprovalRequest, answer: Grant | Denial) -> None:
+    """Keep an answer that came with the call, and use it up.
+
+    Raises:
+        ApprovalError: It was used before, or the request was answered otherwise.
+    """
+    standing = isinstance(answer, Grant) and answer.standing
+    key = request.id if standing or answer.request_id is None else answer.request_id
+    entry = ledger.entry(key) or ApprovalEntry(replace(request, id=key))
+    if entry.used_at is not None:
+        raise _used(entry)
+    if entry.state == "answered" and not _same(entry.answer, answer):
+        raise _answered(entry)
+    if not standing:
+        for other in ledger.entries_of(request.call_id):
+            if other.used_at is not None and _same(other.answer, answer):
+                raise _used(other)
+    ledger.write(replace(entry, answer=answer, used_at=now()))
+    if isinstance(answer, Grant) and standing and not any(_same(answer, kept) for kept in ledger.standing(answer.tool)):
+        ledger.stand(answer)
+
+
+def unknown_request(request_id: str, tool: str = "") -> ApprovalError:
+    """Return the error that says so."""
+    return ApprovalError(tool, f"there is no request {request_id}")
+
+
+def _answer_for(ledger: Ledger, request: ApprovalRequest) -> ApprovalEntry | None:
+    """Return the entry with an answer that this request may use up, its own first."""
+    entries = sorted(ledger.entries_of(request.call_id), key=lambda entry: entry.request.id != request.id)
+    for entry in entries:
+        asked, answer = entry.request, entry.answer
+        if entry.state != "answered" or (asked.tool, asked.principal) != (request.tool, request.principal):
+            continue
+        if isinstance(answer, Denial) or (isinstance(answer, Grant) and not misfit(answer, request)):
+            return entry
+    return None
+
+
+def _standing_for(ledger: Ledger, request: ApprovalRequest) -> Grant | None:
+    return next((grant for grant in ledger.standing(request.tool) if not misfit(grant, request)), None)
+
+
+def _same(one: Grant | Denial | None, other: Grant | Denial) -> bool:
+    return one is not None and _text(one) == _text(other)
+
+
+def _text(answer: Grant | Denial) -> str:
+    return json.dumps(answer.to_dict(), sort_keys=True, default=str)
+
+
+def _answered(entry: ApprovalEntry) -> ApprovalError:
+    by = f" by {entry.answer.approver}" if entry.answer is not None else ""
+    return ApprovalError(entry.request.tool, f"the request {entry.request.id} was answered before{by}")
+
+
+def _used(entry: ApprovalEntry) -> ApprovalError:
+    word = "denied" if isinstance(entry.answer, Denial) else "used"
+    return ApprovalError(entry.request.tool, f"it was {word} before; ask again")
