@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import numbers
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from math import isfinite, isnan
 from typing import Any, cast
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -43,9 +45,30 @@ def jsonable(value: object, tool: str = "") -> Any:
     if isinstance(value, Iterator):  # pydantic would read it to its end, which empties it, or never comes
         raise ResultNotSerializable(tool, kind.__qualname__, "an iterator is spent by reading it; return a list")
     try:
-        return to_jsonable_python(value, inf_nan_mode="strings", fallback=_number, context=_REDACT)
+        return _finite(to_jsonable_python(value, fallback=_number, context=_REDACT))
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         raise ResultNotSerializable(tool, kind.__qualname__, str(error)) from error
+
+
+def _finite(shape: Any) -> Any:
+    """Return JSON shapes with text in the place of numbers that JSON does not have."""
+    try:
+        json.dumps(shape, allow_nan=False)
+    except ValueError:
+        return _without_nan(shape)
+    return shape
+
+
+def _without_nan(shape: Any) -> Any:
+    match shape:
+        case float() if not isfinite(shape):
+            return "NaN" if isnan(shape) else "Infinity" if shape > 0 else "-Infinity"
+        case list():
+            return [_without_nan(part) for part in cast("list[Any]", shape)]
+        case dict():
+            return {name: _without_nan(part) for name, part in cast("dict[str, Any]", shape).items()}
+        case _:
+            return shape
 
 
 def _number(value: Any) -> int | float:
@@ -74,7 +97,7 @@ def lenient(value: Any) -> Any:
     if isinstance(value, Iterator):  # to look at it is to use it up
         return _text(cast("object", value))
     try:
-        return to_jsonable_python(value, inf_nan_mode="strings", fallback=_described, context=_REDACT)
+        return _finite(to_jsonable_python(value, fallback=_described, context=_REDACT))
     except Exception:  # a serialiser of anybody's: a record must not change what is recorded
         return _text(value)
 

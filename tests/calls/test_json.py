@@ -1,0 +1,121 @@
+"""Values as JSON shapes, strictly for a model and leniently for a record."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from itertools import count
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, SecretStr
+
+from toolcrib.calls import cut, jsonable, lenient
+from toolcrib.errors import ResultNotSerializable
+from toolcrib.schema import Redacted
+
+
+class Speechless:
+    def __repr__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class Stubborn(BaseModel):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+    model_config = {"arbitrary_types_allowed": True}
+    inside: Any = None
+
+
+def circle() -> list[Any]:
+    ring: list[Any] = []
+    ring.append(ring)
+    return ring
+
+
+ODD: list[Any] = [
+    object(),
+    b"\xff\xfe",
+    circle(),
+    Speechless(),
+    [Speechless()],
+    {Speechless(): 1},
+    Stubborn(inside=Speechless()),
+    lambda: None,
+    ValueError("x"),
+    {(1, 2): 3},
+]
+
+
+@dataclass
+class Point:
+    x: int
+    on: date
+
+
+class Login(BaseModel):
+    password: SecretStr
+    pin: Annotated[str, Redacted]
+
+
+def test_a_models_value_becomes_json_shapes() -> None:
+    shown = jsonable({"at": Point(1, date(2026, 1, 2)), "tags": {"a"}, "half": Fraction(1, 2)})
+
+    assert shown == {"at": {"x": 1, "on": "2026-01-02"}, "tags": ["a"], "half": "1/2"}
+
+
+def test_what_has_no_json_form_is_an_error_with_the_tools_name() -> None:
+    with pytest.raises(ResultNotSerializable, match=r"`find`.*object"):
+        jsonable({"x": object()}, "find")
+
+
+@pytest.mark.parametrize("value", ODD, ids=[type(value).__name__ + str(n) for n, value in enumerate(ODD)])
+def test_any_value_can_be_recorded(value: Any) -> None:
+    shown = lenient(value)
+
+    assert json.dumps(shown)
+
+
+@pytest.mark.parametrize("make", [lambda: iter([1, 2]), lambda: (n for n in (1, 2)), lambda: map(int, "12")])
+def test_recording_an_iterator_does_not_use_it_up(make: Any) -> None:
+    values: Iterator[int] = make()
+
+    assert isinstance(lenient(values), str)
+    assert list(values) == [1, 2]
+
+
+def test_an_endless_iterator_is_refused_and_not_read() -> None:
+    with pytest.raises(ResultNotSerializable, match="iterator"):
+        jsonable(count(), "count")
+
+
+def test_secrets_in_a_result_are_not_shown() -> None:
+    login = Login(password=SecretStr("hunter2"), pin="4711")
+
+    shown = json.dumps([jsonable(login), lenient(login)])
+
+    assert "hunter2" not in shown
+    assert "4711" not in shown
+
+
+def test_numbers_that_json_lacks_are_text() -> None:
+    shown = jsonable({"a": [float("nan"), float("inf")], "b": -float("inf"), "c": 1.5})
+
+    assert shown == {"a": ["NaN", "Infinity"], "b": "-Infinity", "c": 1.5}
+    assert lenient(float("nan")) == jsonable(float("nan")) == "NaN"
+
+
+@given(st.text(), st.integers(min_value=1, max_value=50))
+def test_a_cut_keeps_head_and_tail_and_says_so(text: str, limit: int) -> None:
+    kept = cut(text, limit)
+
+    if len(text) <= limit:
+        assert kept == text
+    else:
+        assert kept.startswith(text[: limit - limit // 3])
+        assert kept.endswith(text[len(text) - limit // 3 :])
+        assert f"{len(text) - limit} of {len(text)} characters cut" in kept

@@ -1,0 +1,161 @@
+"""Outcomes: frozen, pickled, to JSON and back, and what a model is shown of each."""
+
+import json
+import pickle
+from dataclasses import FrozenInstanceError, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolcrib.calls import (
+    ApprovalRequest,
+    Completed,
+    Failed,
+    Outcome,
+    Rejected,
+    Suspended,
+    ToolCall,
+    Yielded,
+    new_call_id,
+    outcome_from_dict,
+)
+from toolcrib.errors import FieldProblem, ResultNotSerializable
+
+words = st.text(max_size=20)
+names = st.text("abcdefghij_", min_size=1, max_size=10)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+    max_leaves=8,
+)
+mappings = st.dictionaries(names, json_values, max_size=3)
+requests = st.builds(
+    ApprovalRequest,
+    id=names,
+    call_id=names,
+    tool=names,
+    arguments=mappings,
+    digest=names,
+    requested=st.none() | mappings,
+    reason=words,
+    metadata=mappings,
+    scope_id=names,
+    principal=st.none() | words,
+)
+problems = st.builds(FieldProblem, names, words)
+outcomes: st.SearchStrategy[Outcome] = st.one_of(
+    st.builds(
+        Completed, names, names, json_values, st.sampled_from(["tool", "hook"]), st.none() | st.integers(1, 10**6)
+    ),
+    st.builds(Rejected, names, names, words, st.sampled_from(["hook", "user", "limit"])),
+    st.builds(Failed, names, names, names, words, names, st.tuples(problems) | st.just(()), st.booleans()),
+    st.builds(Suspended, names, names, requests, mappings),
+)
+
+
+@given(outcomes)
+def test_an_outcome_survives_json(outcome: Outcome) -> None:
+    text = json.dumps(outcome.to_dict())
+
+    again = outcome_from_dict(json.loads(text))
+
+    assert again == outcome
+    assert again.to_dict() == outcome.to_dict()
+
+
+@given(outcomes)
+def test_an_outcome_survives_pickling(outcome: Outcome) -> None:
+    again = pickle.loads(pickle.dumps(outcome))
+
+    assert again == outcome
+    assert again.to_dict() == outcome.to_dict()
+
+
+@given(outcomes)
+def test_an_outcome_is_frozen(outcome: Outcome) -> None:
+    with pytest.raises(FrozenInstanceError):
+        outcome.tool = "other"  # type: ignore[misc]
+
+
+@given(outcomes)
+def test_an_outcome_can_be_shown_to_a_model(outcome: Outcome) -> None:
+    assert isinstance(outcome.text(), str)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [ToolCall("a", {"x": 1}), Yielded(1), replace(Completed("a", "c", 1), value=2)],
+    ids=lambda v: type(v).__name__,
+)
+def test_values_with_constructors_of_their_own_are_frozen_and_pickle(value: Any) -> None:
+    first = next(iter(value.__slots__))
+
+    assert pickle.loads(pickle.dumps(value)) == value
+    with pytest.raises(FrozenInstanceError):
+        setattr(value, first, "other")
+
+
+def test_a_failure_keeps_its_exception_out_of_pickle_and_json() -> None:
+    failed = Failed("find", "c1", "tool_error", "no", exception=OSError("no"))
+
+    again = pickle.loads(pickle.dumps(failed))
+
+    assert again.exception is None
+    assert again == failed
+    assert "exception" not in failed.to_dict()
+
+
+def test_a_kind_that_does_not_exist_is_named() -> None:
+    with pytest.raises(ValueError, match="'lost'"):
+        outcome_from_dict({"kind": "lost"})
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [("plain", "plain"), ({"a": "é"}, '{"a": "é"}'), (None, "null"), ([1, 2], "[1, 2]")]
+)
+def test_a_result_is_shown_as_text(value: Any, text: str) -> None:
+    assert Completed("find", "c1", value).text() == text
+
+
+@pytest.mark.parametrize("value", ["x" * 1000, ["x" * 10] * 100])
+def test_a_long_result_is_cut_for_the_model_and_whole_for_the_host(value: Any) -> None:
+    outcome = Completed("find", "c1", value, max_result=90)
+
+    shown = outcome.text()
+
+    assert len(shown) < 200
+    assert "characters cut" in shown
+    assert outcome.value == value
+
+
+def test_a_short_result_keeps_its_shape() -> None:
+    assert Completed("find", "c1", {"a": 1}, max_result=90).shown() == {"a": 1}
+
+
+def test_a_result_without_json_form_cannot_be_shown_but_recorded() -> None:
+    outcome = Completed("find", "c1", object())
+
+    with pytest.raises(ResultNotSerializable, match="`find`"):
+        outcome.shown()
+    assert "object" in outcome.to_dict()["value"]
+
+
+def test_what_a_model_is_shown_of_the_others() -> None:
+    request = ApprovalRequest("ask_1", "c1", "pay", {}, "d")
+
+    assert Rejected("pay", "c1", "too much").text() == "Rejected: too much"
+    assert Failed("pay", "c1", "tool_error", "no money", "OSError").text() == "OSError: no money"
+    assert "ask_1" in Suspended("pay", "c1", request).text()
+
+
+def test_the_arguments_of_a_suspended_call_are_not_in_its_repr() -> None:
+    request = ApprovalRequest("ask_1", "c1", "login", {"password": "[redacted]"}, "d")
+
+    assert "hunter2" not in repr(Suspended("login", "c1", request, {"arguments": {"password": "hunter2"}}))
+
+
+def test_call_ids_do_not_repeat() -> None:
+    assert len({new_call_id() for _ in range(1000)}) == 1000
+    assert ToolCall("a").id != ToolCall("a").id

@@ -1,0 +1,239 @@
+"""The gates of the counter, each with the patch that removes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["GATES", "Gate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A gate, and the source text that is replaced to take it away.
+
+    Attributes:
+        file: Relative to `src/toolcrib`.
+        was: Must be in the file exactly once, or the patch is out of date.
+        tests: Where its test is looked for.
+    """
+
+    name: str
+    file: str
+    was: str
+    becomes: str
+    tests: tuple[str, ...] = ("tests/test_doors.py", "tests/invoke")
+
+
+GATES: tuple[Gate, ...] = (
+    # --- resolve and validate
+    Gate(
+        "available set of the run",
+        "invoke/_pipeline.py",
+        "return not entry.off if scope.available is None else entry.name in scope.available",
+        "return True",
+    ),
+    Gate(
+        "availability check",
+        "invoke/_gates.py",
+        "        if not answer:\n            refused = NotAvailable",
+        "        if False:\n            refused = NotAvailable",
+    ),
+    Gate(
+        "availability check that fails",
+        "invoke/_gates.py",
+        'return _hook_failed(prepared, "availability check", condition, error)',
+        "continue",
+    ),
+    Gate(
+        "validation of JSON",
+        "schema/_spec.py",
+        "            model = inputs.validate_json(raw)\n",
+        "            model = inputs.model.model_construct(**parsed(raw))\n",
+    ),
+    Gate(
+        "validation of values",
+        "schema/_spec.py",
+        "            model = inputs.validate_python(values)\n",
+        "            model = inputs.model.model_construct(**values)\n",
+    ),
+    Gate("unknown arguments", "schema/_model.py", 'ConfigDict(extra="forbid", ', 'ConfigDict(extra="ignore", '),
+    Gate(
+        "fixed arguments",
+        "schema/_spec.py",
+        "tuple(p for p in self._resolve() if p.injected is None and p.name not in self.fixed)",
+        "tuple(p for p in self._resolve() if p.injected is None)",
+    ),
+    Gate(
+        "injected parameters",
+        "schema/_spec.py",
+        "tuple(p for p in self._resolve() if p.injected is None and p.name not in self.fixed)",
+        "tuple(p for p in self._resolve() if p.name not in self.fixed)",
+    ),
+    # --- hooks
+    Gate(
+        "decision hooks",
+        "invoke/_gates.py",
+        "for hook in plan.decisions():",
+        "for hook in plan.decisions()[:0]:",
+    ),
+    Gate(
+        "rejection by a hook",
+        "invoke/_gates.py",
+        'return Rejected(plan.name, call.id, reason, "hook")',
+        "continue",
+    ),
+    Gate("question by a hook", "invoke/_gates.py", "prepared.asks = (*prepared.asks, reason)", "pass"),
+    Gate(
+        "decision hook that fails",
+        "invoke/_gates.py",
+        """        except Exception as error:  # a decision hook is the user's code; a gate that fails is shut
+            return _hook_failed(prepared, "decision hook", name, error)""",
+        """        except Exception:
+            continue""",
+    ),
+    Gate(
+        "validation after a decision",
+        "invoke/_gates.py",
+        "prepared.arguments, source = plan.reread(edited, call), edited",
+        "prepared.arguments, source = edited, edited",
+    ),
+    Gate("pre hooks", "invoke/_gates.py", "for step in prepared.plan.pre:", "for step in ():"),
+    Gate(
+        "pre hook that fails",
+        "invoke/_gates.py",
+        """        except Exception as error:  # middleware is the user's code; a gate that fails is shut
+            return _hook_failed(prepared, "pre hook", step.name, error)""",
+        """        except Exception:
+            continue""",
+    ),
+    Gate(
+        "validation after pre hooks",
+        "invoke/_gates.py",
+        "prepared.arguments = prepared.plan.reread(arguments, prepared.call)",
+        "prepared.arguments = arguments",
+    ),
+    Gate("post hooks", "invoke/_gates.py", "for step in prepared.plan.held:", "for step in ():"),
+    Gate(
+        "post hook for each value",
+        "invoke/_gates.py",
+        "for step in prepared.plan.each:",
+        "for step in ():",
+    ),
+    # --- approval
+    Gate(
+        "approval",
+        "invoke/_pipeline.py",
+        "if refused is None and (plan.approvals or prepared.asks or scope.deps is not None):",
+        "if False:",
+    ),
+    Gate("approval policy", "invoke/_approve.py", "for policy in plan.approvals:", "for policy in ():"),
+    Gate(
+        "approval policy that fails",
+        "invoke/_approve.py",
+        'return hook_failure(plan, prepared.call.id, "approval policy", policy, error)',
+        "continue",
+    ),
+    Gate("the context's list", "invoke/_approve.py", "if scope.asks_for(plan.name):", "if False:"),
+    Gate(
+        "approval on resuming",
+        "invoke/_pipeline.py",
+        "reasons = reasons if isinstance(reasons, Failed) or reasons else [suspended.request.reason]",
+        "return None",
+    ),
+    Gate(
+        "availability on resuming",
+        "invoke/_pipeline.py",
+        "refused: Outcome | None = None if _offered(plan.entry, scope) else self._not_offered(plan, call)",
+        "refused: Outcome | None = None",
+    ),
+    Gate("denial", "invoke/_approve.py", "if isinstance(answer, Denial):", "if False:"),
+    Gate("fit of a grant", "invoke/_approve.py", "why = misfit(answer, request)", 'why = ""'),
+    Gate("tool of a grant", "approvals/_store.py", "if grant.tool != request.tool:", "if False:"),
+    Gate("call of a grant", "approvals/_store.py", "grant.call_id != request.call_id", "False"),
+    Gate("digest of a grant", "approvals/_store.py", "grant.digest != request.digest", "False"),
+    Gate("expiry of a grant", "approvals/_store.py", "grant.expires_at <= (at or now())", "False"),
+    Gate(
+        "digest of the final arguments",
+        "invoke/_approve.py",
+        "digest=digest(plan.name, prepared.arguments)",
+        "digest=digest(plan.name, {})",
+    ),
+    Gate("secrets in the digest", "approvals/_digest.py", "case SecretStr() | SecretBytes() | Secret():", "case None:"),
+    Gate(
+        "single use of a grant",
+        "invoke/_approve.py",
+        "scope.used_grants.add(_mark(answer))",
+        "pass",
+    ),
+    Gate(
+        "single use of an answer in a store",
+        "approvals/_store.py",
+        "return self._answers.pop(request.call_id)",
+        "return answer",
+    ),
+    Gate(
+        "approver that fails",
+        "invoke/_approve.py",
+        'return hook_failure(prepared.plan, prepared.call.id, "approval", asked, error)',
+        "return request.grant()",
+    ),
+    Gate(
+        "approval that the tool asks for",
+        "invoke/_pipeline.py",
+        "        if not isinstance(error, ApprovalRequired):\n            return None",
+        "        if True:\n            return None",
+    ),
+    # --- execution
+    Gate("lock", "tools/_locks.py", "async with lock:", "if True:"),
+    Gate("cap", "tools/_locks.py", "await stack.enter_async_context(semaphore)", "pass"),
+    Gate("cap of the run", "invoke/_scope.py", "async with self._slots:", "if True:"),
+    Gate("deadline of a call", "tools/_deadline.py", "self._task.cancel()", "pass"),
+    Gate(
+        "deadline of a stream",
+        "tools/_body.py",
+        "            if timeout is None:\n                async for",
+        "            if True:\n                async for",
+    ),
+    Gate(
+        "deadline told from a TimeoutError",
+        "tools/_deadline.py",
+        "isinstance(error, asyncio.CancelledError)",
+        "True",
+    ),
+    Gate("limit in total", "invoke/_scope.py", "total >= limits.total", "False"),
+    Gate("limit of a tool", "invoke/_scope.py", "self.calls.get(tool, 0) >= most", "False"),
+    Gate("retries", "invoke/_scope.py", "return used <= most", "return True"),
+    # --- the record
+    Gate("record", "invoke/_trace.py", 'self._emit("ended", {"outcome": outcome}, record)', "pass"),
+    Gate(
+        "record of a cancelled call",
+        "invoke/_plan.py",
+        "self.trace.cancelled()",
+        "pass",
+    ),
+    Gate("who said yes", "invoke/_trace.py", "self.approval = answer", "pass"),
+    Gate(
+        "redaction of records",
+        "invoke/_approve.py",
+        "return prepared.plan.spec.dump(prepared.arguments, redact=True)",
+        "return prepared.plan.spec.dump(prepared.arguments, redact=False)",
+    ),
+    Gate(
+        "redaction of what came",
+        "invoke/_approve.py",
+        "return plan.spec.dump(plan.read(call), redact=True)",
+        "return plan.spec.dump(plan.read(call), redact=False)",
+    ),
+    Gate(
+        "redaction of what did not fit",
+        "invoke/_approve.py",
+        "None if prepared.plan.spec.has_secrets else lenient(prepared.call.arguments)",
+        "lenient(prepared.call.arguments)",
+    ),
+    Gate(
+        "redaction of override arguments",
+        "invoke/_approve.py",
+        'said.pop("override_args", None)',
+        "pass",
+    ),
+)

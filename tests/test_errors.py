@@ -1,0 +1,111 @@
+"""The error tree: codes, parents, messages, pickling."""
+
+import pickle
+from inspect import isclass
+
+import pytest
+
+from toolcrib import errors
+from toolcrib.errors import FieldProblem, ToolcribError, closest
+
+EXAMPLES = [
+    errors.ApprovalDenied("pay", "too much"),
+    errors.ApprovalError("pay", "it expired"),
+    errors.ApprovalRequired({"sum": 3}),
+    errors.CodeError("invalid syntax", 3),
+    errors.CompletionCheckReturnError("done", "str"),
+    errors.DuplicateNameError("pay", "a.pay", "b.pay", "Rename one."),
+    errors.FormatError("pay", "openai", "its name is too long"),
+    errors.HookError("pay", "pre hook", "check", "KeyError: 'x'"),
+    errors.InvalidArguments("pay", (FieldProblem("sum", "must be an integer"),)),
+    errors.LimitReached("pay", "in total", 3),
+    errors.LockHeldError("pay", "its lock"),
+    errors.MissingExtraError("search", "search"),
+    errors.MissingProvided("pay", "db", "Database"),
+    errors.ModelRetry("write the full name"),
+    errors.NotAvailable("pay", "it is night"),
+    errors.NotCallable("pay"),
+    errors.NotPortableError("the turn of `pay`", "the argument `db`", "Database"),
+    errors.ResultNotSerializable("pay", "Lock", "no JSON form"),
+    errors.RetriesExhausted("pay", 3, "sum: missing"),
+    errors.SafeExecutionError("it runs"),
+    errors.SandboxError("the worker died"),
+    errors.SandboxUnavailable("no kernel support"),
+    errors.SchemaError("pay", "db", "has a type that pydantic cannot describe"),
+    errors.TargetError("tools.py", "there is no such file"),
+    errors.ToolConstraintError("pay", "it is required and not available"),
+    errors.ToolTimeoutError("pay", 1.5),
+    errors.TurnTimeoutError("pay", 2.0),
+    errors.UnknownTool("pey", ("pay", "book")),
+    errors.UnregisteredAgentError("a"),
+    errors.UnregisteredHookError("h"),
+    errors.UnregisteredToolError("pey", ("pay",)),
+    errors.WrongRunMethodError("use yielding()"),
+]
+ABSTRACT = {errors.ToolcribError, errors.UnregisteredError}
+
+
+def test_every_error_has_an_example_here() -> None:
+    classes = {
+        item for name in errors.__all__ if isclass(item := getattr(errors, name)) and issubclass(item, ToolcribError)
+    }
+
+    assert classes - ABSTRACT <= {type(error) for error in EXAMPLES}
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
+def test_an_error_survives_pickling(error: ToolcribError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+
+    assert (type(again), str(again), again.args) == (type(error), str(error), error.args)
+    assert vars(again) == vars(error)
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
+def test_an_error_that_knows_its_tool_names_it(error: ToolcribError) -> None:
+    tool = getattr(error, "tool", None)
+
+    assert str(error)
+    assert tool is None or tool in str(error)
+
+
+def test_codes_tell_errors_apart() -> None:
+    codes = [type(error).code for error in EXAMPLES]
+
+    assert len(codes) == len(set(codes))
+
+
+@pytest.mark.parametrize(
+    ("name", "parents"),
+    [
+        ("InvalidArguments", (TypeError, ValueError)),
+        ("UnknownTool", (KeyError,)),
+        ("UnregisteredToolError", (KeyError,)),
+        ("ToolTimeoutError", (TimeoutError,)),
+        ("TurnTimeoutError", (TimeoutError,)),
+        ("DuplicateNameError", (ValueError,)),
+        ("ApprovalDenied", (PermissionError,)),
+        ("WrongRunMethodError", (TypeError,)),
+        ("MissingExtraError", (ImportError,)),
+    ],
+)
+def test_errors_are_caught_as_what_python_has_for_them(name: str, parents: tuple[type, ...]) -> None:
+    assert all(issubclass(getattr(errors, name), parent) for parent in parents)
+
+
+def test_a_timed_out_thread_is_said_to_go_on() -> None:
+    assert "was stopped" in str(errors.ToolTimeoutError("pay", 2))
+    assert "goes on" in str(errors.ToolTimeoutError("pay", 2, True))
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "said"),
+    [
+        ("serch", ["search", "pay"], "Did you mean `search`?"),
+        ("x", [], "There are none."),
+        ("zzz", ["b", "a"], "There are: `a`, `b`."),
+        ("zzz", [f"t{n:02}" for n in range(20)], "There are 20, among them `t00`"),
+    ],
+)
+def test_a_misspelt_name_is_helped(name: str, names: list[str], said: str) -> None:
+    assert closest(name, names).startswith(said)
