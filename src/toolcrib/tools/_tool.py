@@ -188,10 +188,10 @@ class Tool(Observed, Generic[P, R]):
             raise raised.error from None
 
     async def _stream(self, body: Body, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
-        values = body.iterate(self.bind(args, kwargs), ambient.get())
         try:
-            async for value in values:
-                yield value
+            async with body.stream(self.bind(args, kwargs), ambient.get()) as values:
+                async for value in values:
+                    yield value
         except HookRaised as raised:
             raise raised.error from None
         finally:

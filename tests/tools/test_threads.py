@@ -1,0 +1,189 @@
+"""Sync tools in worker threads."""
+
+import asyncio
+import contextvars
+import gc
+import threading
+from typing import Any
+from weakref import ref
+
+import pytest
+
+from toolcrib.calls import Completed, Failed, Outcome, ToolCall
+from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.tools import Tool, ez_tool
+
+
+async def outcome_of(made: Tool[..., Any], arguments: Any = "{}", scope: RunScope | None = None) -> Outcome:
+    return await Pipeline([made]).run(ToolCall(made.name, arguments), scope)
+
+
+async def test_a_sync_tool_leaves_the_loop_free() -> None:
+    gate = threading.Event()
+
+    @ez_tool
+    def wait() -> str:
+        assert gate.wait(10)
+        return threading.current_thread().name
+
+    task = asyncio.create_task(outcome_of(wait))
+    await asyncio.sleep(0)
+    gate.set()
+    outcome = await task
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value.startswith("toolcrib")
+
+
+async def test_a_quick_one_may_stay_on_the_loop() -> None:
+    @ez_tool(thread=False)
+    def where() -> str:
+        return threading.current_thread().name
+
+    outcome = await outcome_of(where)
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == threading.current_thread().name
+
+
+async def test_many_threads_run_at_a_time() -> None:
+    together = threading.Barrier(20, timeout=10)
+
+    @ez_tool
+    def meet() -> int:
+        return together.wait()
+
+    outcomes = await asyncio.gather(*(outcome_of(meet) for _ in range(20)))
+
+    assert sorted(o.value for o in outcomes if isinstance(o, Completed)) == list(range(20))
+
+
+async def test_a_sync_generator_streams_from_threads() -> None:
+    @ez_tool
+    def count(to: int) -> Any:
+        yield from range(to)
+
+    outcome = await outcome_of(count, {"to": 3})
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == [0, 1, 2]
+
+
+async def test_context_variables_reach_the_thread() -> None:
+    who: contextvars.ContextVar[str] = contextvars.ContextVar("who")
+
+    @ez_tool
+    def ask() -> str:
+        return who.get()
+
+    who.set("ann")
+    outcome = await outcome_of(ask)
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == "ann"
+
+
+async def test_a_thread_that_is_timed_out_is_said_to_go_on() -> None:
+    gate, ended = threading.Event(), threading.Event()
+
+    @ez_tool(timeout=0.02)
+    def hang() -> None:
+        gate.wait(10)
+        ended.set()
+
+    outcome = await outcome_of(hang)
+    gate.set()
+
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "tool_timeout"
+    assert "goes on" in outcome.message
+    assert await asyncio.to_thread(ended.wait, 10)
+
+
+async def test_a_generator_in_a_thread_that_is_timed_out_is_said_to_go_on() -> None:
+    gate = threading.Event()
+
+    @ez_tool(timeout=0.02)
+    def hang() -> Any:
+        yield 1
+        gate.wait(10)
+
+    outcome = await outcome_of(hang)
+    gate.set()
+
+    assert isinstance(outcome, Failed)
+    assert "goes on" in outcome.message
+
+
+@pytest.mark.parametrize("error", [StopIteration("x"), ValueError("x")])
+async def test_what_a_thread_raises_is_a_failure(error: Exception) -> None:
+    @ez_tool
+    def fail() -> None:
+        raise error
+
+    outcome = await outcome_of(fail)
+
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "tool_error"
+
+
+async def test_a_sync_function_may_hand_back_an_awaitable() -> None:
+    async def later() -> str:
+        return "later"
+
+    @ez_tool
+    def begin() -> Any:
+        return later()
+
+    outcome = await outcome_of(begin)
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == "later"
+
+
+async def test_cancelling_the_wait_leaves_the_thread_to_itself() -> None:
+    gate, ended = threading.Event(), threading.Event()
+
+    @ez_tool
+    def hang() -> None:
+        gate.wait(10)
+        ended.set()
+
+    task = asyncio.create_task(outcome_of(hang))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    gate.set()
+
+    assert await asyncio.to_thread(ended.wait, 10)
+
+
+def test_a_loop_that_is_closed_meanwhile_harms_nobody() -> None:
+    gate, ended = threading.Event(), threading.Event()
+
+    @ez_tool(timeout=0.02)
+    def hang() -> None:
+        gate.wait(10)
+        ended.set()
+
+    asyncio.run(outcome_of(hang))
+    gate.set()
+
+    assert ended.wait(10)
+
+
+async def test_an_idle_thread_keeps_nothing_of_the_last_call() -> None:
+    class Big: ...
+
+    held: list[ref[Big]] = []
+
+    @ez_tool
+    def make(n: int) -> None:
+        big = Big()
+        held.append(ref(big))
+
+    await outcome_of(make, {"n": 1})
+    gc.collect()
+
+    assert held[0]() is None
