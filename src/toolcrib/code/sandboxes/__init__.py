@@ -1,0 +1,52 @@
+"""Sandboxes: where a program runs, away from everything of the host's.
+
+One protocol, and an engine behind it for each way to isolate. Nothing here knows of tools: a `Host` answers the calls.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from toolcrib.code.sandboxes._default import default_sandbox
+from toolcrib.code.sandboxes._protocol import (
+    Host,
+    Program,
+    ProgramError,
+    Raised,
+    Reply,
+    Sandbox,
+    SandboxLimits,
+    SandboxResult,
+    Stop,
+    Value,
+)
+from toolcrib.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from toolcrib.code.sandboxes._monty import MontySandbox
+
+__all__ = [
+    "Host",
+    "MontySandbox",
+    "Program",
+    "ProgramError",
+    "Raised",
+    "Reply",
+    "Sandbox",
+    "SandboxLimits",
+    "SandboxResult",
+    "Stop",
+    "Value",
+    "default_sandbox",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load an engine, and its optional dependency with it, when it is first named."""
+    if name != "MontySandbox":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return importlib.import_module("toolcrib.code.sandboxes._monty").MontySandbox
+    except ImportError as error:
+        raise MissingExtraError("MontySandbox", "monty") from error

@@ -1,0 +1,106 @@
+"""The host's side of a program: calls and sleeps begun on the event loop, and their replies as they are ready."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from toolcrib.code.sandboxes._protocol import Host, ProgramError, Reply, Value
+
+__all__ = ["Call", "Ended", "HostCalls", "Pause", "Replies", "Request"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call of the program; `id` is the engine's own number for it."""
+
+    id: int
+    name: str
+    args: list[Any]
+    kwargs: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The program sleeps."""
+
+    id: int
+    seconds: float
+
+
+Request: TypeAlias = Call | Pause
+Replies: TypeAlias = list[tuple[int, Reply]]
+
+
+class Ended(Exception):
+    """The program has to end, for the reason in `error`; None when nobody is there to hear it."""
+
+    def __init__(self, error: ProgramError | None) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class HostCalls:
+    """What a program has asked of its host.
+
+    Args:
+        at_once: The most calls that run at a time; further ones wait.
+    """
+
+    def __init__(self, host: Host, at_once: int) -> None:
+        self._host = host
+        self._slots = asyncio.Semaphore(at_once)
+        self._tasks: dict[asyncio.Task[Reply], int] = {}
+
+    async def answer(self, requests: Sequence[Request]) -> Replies:
+        """Begin these requests, and return whatever replies are ready, at least one.
+
+        Raises:
+            Ended: A call was cancelled from inside, so that it has no reply.
+            Exception: What the host raised.
+        """
+        if len(requests) == 1 and not self._tasks:  # the usual case needs no task
+            try:
+                return [(requests[0].id, await self._reply(requests[0]))]
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                raise _cancelled() from None
+        for request in requests:
+            self._tasks[asyncio.create_task(self._in_turn(request))] = request.id
+        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        found = [(self._tasks.pop(task), task) for task in done]
+        if any(task.cancelled() for _, task in found):
+            raise _cancelled()
+        errors = [error for _, task in found if (error := task.exception()) is not None]
+        if errors:
+            raise errors[0]
+        return [(request, task.result()) for request, task in found]
+
+    async def _reply(self, request: Request) -> Reply:
+        if isinstance(request, Call):
+            return await self._host.call(request.name, request.args, request.kwargs)
+        await asyncio.sleep(request.seconds)
+        return Value(None)
+
+    async def _in_turn(self, request: Request) -> Reply:
+        async with self._slots:
+            return await self._reply(request)
+
+    async def close(self) -> None:
+        """Stop what still runs, and wait until it has stopped."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        for task in tasks:
+            if not task.cancelled():
+                task.exception()  # the program's own error is told already: this one is only marked as seen
+
+
+def _cancelled() -> Ended:
+    return Ended(ProgramError("stopped", "CancelledError", "a tool call was cancelled"))

@@ -1,0 +1,324 @@
+"""One program's way through a Monty session, as a generator: it yields what the program asks for, and is sent replies.
+
+Whoever runs it decides on which thread; nothing here waits for the host.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, TypeAlias, TypeVar
+
+from pydantic_monty import (
+    ExternalSettledResult,
+    FunctionSnapshot,
+    FutureSnapshot,
+    Monty,
+    MontyClassProxy,
+    MontyComplete,
+    MontyCrashedError,
+    MontyError,
+    MontySession,
+    NameLookupSnapshot,
+    SyncSnapshot,
+    __version__,
+)
+
+from toolcrib.code.sandboxes._calls import Call, Ended, Pause, Replies, Request
+from toolcrib.code.sandboxes._monty_errors import known_exception, program_error
+from toolcrib.code.sandboxes._monty_subset import Checked
+from toolcrib.code.sandboxes._output import Kept
+from toolcrib.code.sandboxes._protocol import (
+    Program,
+    ProgramError,
+    Raised,
+    Reply,
+    SandboxResult,
+    Stream,
+    Value,
+)
+from toolcrib.code.sandboxes._values import OversizedValue, exported, size_of
+from toolcrib.errors import SandboxError
+
+__all__ = ["ISOLATION", "Drive", "Steps"]
+
+T = TypeVar("T")
+
+ISOLATION = (
+    f"monty-{__version__}",
+    *("worker-process", "no-files", "no-network", "no-environment"),
+    *("limit:program_time", "limit:wall_time", "limit:sleep_time", "limit:memory", "limit:output", "limit:calls"),
+)
+_SUSPENSIONS_PER_CALL = 4  # a call may cost a name look-up, a future and a resolution besides
+_SUSPENSIONS = 100_000  # for sleeps and names
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # on Windows SIGTERM ends a process, too
+
+
+Steps: TypeAlias = Generator[list[Request], Replies, T]
+"""Yields requests to begin, and is sent at least one reply of those that are open."""
+
+
+class Drive:
+    """Takes one program to its end.
+
+    Args:
+        hear: Told what is printed, on the thread where the program's steps run.
+
+    Attributes:
+        ended: Why the program was ended from outside, once it was.
+    """
+
+    def __init__(self, program: Program, checked: Checked, hear: Callable[[str, Stream], None]) -> None:
+        self._program, self._checked, self._limits, self._hear = program, checked, program.limits, hear
+        self._offered = frozenset(program.tools)
+        self._encoded = checked.code.encode()
+        self._out, self._err = Kept(program.limits.output_kept), Kept(program.limits.output_kept)
+        self._sleep_left = program.limits.sleep_time
+        self._calls = 0
+        self._held: dict[int, Request] = {}  # answered with a future and not awaited yet: not begun, as in asyncio
+        self._open: set[int] = set()  # begun, without a reply
+        self._settled: dict[int, Reply] = {}  # replies that the program has not asked for yet
+        self._lines: dict[int, tuple[str, int]] = {}
+        self._lock = threading.Lock()
+        self._pid: int | None = None
+        self.computing = False
+        self.ended: Ended | None = None
+
+    # --- from any thread
+
+    def end(self, error: ProgramError | None) -> None:
+        """End the program, at once if it computes and at its next step if it waits; the first reason counts."""
+        with self._lock:
+            if self.ended is not None:
+                return
+            self.ended = Ended(error)
+            if self.computing and self._pid is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(self._pid, _KILL)
+
+    def result(self, value: Any = None, error: ProgramError | None = None) -> SandboxResult:
+        """Return how the program went, with what was printed so far."""
+        return SandboxResult(value, self._out.text(), self._err.text(), error, ISOLATION, self._calls)
+
+    # --- step by step
+
+    def steps(self, pool: Callable[[], Monty]) -> Steps[SandboxResult]:
+        """Run the program in a session of its own.
+
+        Raises:
+            SandboxError: There is no worker for it.
+        """
+        value: Any = None
+        error: ProgramError | None = None
+        try:
+            with self._session(pool()) as session:
+                value = self._export((yield from self._play(session)))
+        except Ended as ended:
+            error = ended.error
+        except OversizedValue as oversized:
+            error = ProgramError("exception", "ValueError", f"the program's last value cannot leave it: {oversized}")
+        except MontyCrashedError as crash:
+            error = self._crashed(crash)
+        except MontyError as failed:
+            error = program_error(failed, self._program)
+        if error is None:
+            self._say_unawaited()
+        return self.result(value, error)
+
+    @contextmanager
+    def _session(self, pool: Monty) -> Generator[MontySession, None, None]:
+        limits = self._limits
+        checkout = pool.checkout(
+            script_name=self._program.name,
+            limits={
+                "max_feed_duration_secs": limits.program_time,
+                "max_memory": limits.memory,
+                "max_suspensions": _SUSPENSIONS_PER_CALL * limits.calls + _SUSPENSIONS,
+                "max_total_sleep_secs": limits.sleep_time,
+            },
+            os_policy={"sleep": "call_host"},  # sleeps end with the run, and are charged here
+        )
+        try:
+            session = checkout.__enter__()
+        except TimeoutError:
+            raise SandboxError(
+                "every worker was busy, for as long as this program was to wait for one. Allow more, with "
+                "MontySandbox(workers=...), or run fewer programs at a time"
+            ) from None
+        self._pid = session.worker_pid
+        try:
+            yield session
+        finally:
+            with self._lock:
+                self._pid = None  # from here on the worker may be another program's
+            checkout.__exit__(None, None, None)
+
+    def _play(self, session: MontySession) -> Steps[Any]:
+        snapshot = self._compute(session.feed_start, self._checked.code, print_callback=self._print)
+        while not isinstance(snapshot, MontyComplete):
+            if isinstance(snapshot, FunctionSnapshot):
+                step = self._system if snapshot.is_os_function else self._function
+                snapshot = yield from step(snapshot)
+            elif isinstance(snapshot, FutureSnapshot):
+                snapshot = yield from self._futures(snapshot)
+            else:
+                snapshot = self._name(snapshot)
+        return snapshot.output
+
+    def _compute(self, step: Callable[..., SyncSnapshot], *args: Any, **kwargs: Any) -> SyncSnapshot:
+        """Let the program compute until it asks for something; only then is ending it worth a killed worker."""
+        self.computing = True
+        try:
+            if self.ended is not None:  # asked after `computing` is set: whoever ends the program sees one or the other
+                raise self.ended
+            return step(*args, **kwargs)
+        finally:
+            self.computing = False
+
+    def _print(self, stream: Stream, text: str) -> None:
+        (self._out if stream == "stdout" else self._err).add(text)
+        if self._out.size + self._err.size <= self._limits.output_killed_at:
+            self._hear(text, stream)
+            return
+        most = self._limits.output_killed_at
+        message = f"the program printed more than {most} characters. Print only what you need to see."
+        self.end(ProgramError("output", "OutputLimit", message))
+
+    # --- what it asks for
+
+    def _name(self, snapshot: NameLookupSnapshot) -> SyncSnapshot:
+        name = snapshot.variable_name
+        if name in self._offered:
+            return self._compute(snapshot.resume, value=_stand_in(name))
+        return self._compute(snapshot.resume)
+
+    def _function(self, snapshot: FunctionSnapshot) -> Steps[SyncSnapshot]:
+        name = snapshot.function_name
+        if name not in self._offered or snapshot.object_id is not None:
+            return self._compute(snapshot.resume, {"exc_type": "NameError", "message": f"name '{name}' is not defined"})
+        self._calls += 1
+        if self._calls > self._limits.calls:
+            raise Ended(self._too_many(name, snapshot))
+        try:
+            args = [self._export(value) for value in snapshot.args]
+            kwargs = {key: self._export(value) for key, value in snapshot.kwargs.items()}
+        except OversizedValue as error:
+            message = f"an argument of `{name}` cannot be passed to it: {error}"
+            return self._compute(snapshot.resume, {"exc_type": "ValueError", "message": message})
+        call = Call(snapshot.call_id, name, args, kwargs)
+        return (yield from self._ask(snapshot, call, name, awaited=self._is_awaited(snapshot)))
+
+    def _system(self, snapshot: FunctionSnapshot) -> Steps[SyncSnapshot]:
+        if snapshot.function_name not in ("time.sleep", "asyncio.sleep"):
+            return self._compute(snapshot.resume_not_handled)
+        seconds = float(snapshot.args[0])
+        self._sleep_left -= seconds
+        if not self._sleep_left >= 0:  # also for nan
+            message = (
+                f"the program wants to sleep {seconds:g} s more, and may sleep {self._limits.sleep_time:g} s in all"
+            )
+            raise Ended(ProgramError("time", "TimeoutError", message, self._line(snapshot)))
+        name = str(snapshot.function_name)
+        return (yield from self._ask(snapshot, Pause(snapshot.call_id, seconds), name, awaited=name == "asyncio.sleep"))
+
+    def _ask(self, snapshot: FunctionSnapshot, request: Request, name: str, *, awaited: bool) -> Steps[SyncSnapshot]:
+        if awaited:
+            self._held[request.id] = request
+            self._lines[request.id] = (name, self._line(snapshot))
+            return self._compute(snapshot.resume, {"future": ...})
+        if self._open:
+            yield from self._wait([request], {request.id})
+            reply = self._settled.pop(request.id)
+        else:  # nothing else runs: the one reply is this one's
+            [(_, reply)] = yield [request]
+        if isinstance(reply, Value) and size_of(reply.value) <= self._limits.reply_size:
+            return self._compute(snapshot.resume, {"return_value": reply.value})
+        refusal = yield from self._answer(reply, name, self._line(snapshot))
+        return self._compute(snapshot.resume, refusal)
+
+    def _futures(self, snapshot: FutureSnapshot) -> Steps[SyncSnapshot]:
+        pending = sorted(snapshot.pending_call_ids)  # in the order they were called
+        yield from self._wait([self._held.pop(call) for call in pending if call in self._held], set(pending))
+        answers: dict[int, ExternalSettledResult] = {}
+        for call in pending:
+            if call in self._settled:
+                name, line = self._lines.pop(call)
+                answers[call] = yield from self._answer(self._settled.pop(call), name, line)
+        return self._compute(snapshot.resume, answers)
+
+    def _wait(self, requests: list[Request], wanted: set[int]) -> Steps[None]:
+        """Begin requests, and wait until one of those wanted has its reply."""
+        self._open.update(request.id for request in requests)
+        while requests or not self._settled.keys() & wanted:
+            self._take((yield requests))
+            requests = []
+
+    def _take(self, replies: Replies) -> None:
+        self._settled.update(replies)
+        self._open.difference_update(call for call, _ in replies)
+
+    def _answer(self, reply: Reply, name: str, line: int) -> Steps[ExternalSettledResult]:
+        if isinstance(reply, Value):
+            size = size_of(reply.value)
+            if size <= self._limits.reply_size:
+                return {"return_value": reply.value}
+            most = self._limits.reply_size
+            reply = Raised(
+                "ValueError",
+                f"`{name}` returned about {size} characters, and {most} is the most a program can take in at once. "
+                "Ask it for less, or for one part at a time.",
+            )
+        if isinstance(reply, Raised):
+            return {"exc_type": known_exception(reply.type), "message": reply.message}  # pyright: ignore[reportReturnType] -- one of Monty's own names
+        while self._open:  # what was begun comes to its end; nothing more is begun
+            self._take((yield []))
+        raise Ended(ProgramError("stopped", "Stopped", reply.reason, line))
+
+    # --- what is said of it
+
+    def _export(self, value: Any) -> Any:
+        return exported(value, self._limits.value_size, _fields)
+
+    def _is_awaited(self, snapshot: FunctionSnapshot) -> bool:
+        if not self._checked.awaited:
+            return False
+        position = snapshot.position
+        return position.filename != "<string>" and (position.start, position.end) in self._checked.awaited
+
+    def _line(self, snapshot: FunctionSnapshot) -> int:
+        position = snapshot.position
+        return 0 if position.filename == "<string>" else self._encoded.count(b"\n", 0, position.start) + 1
+
+    def _too_many(self, name: str, snapshot: FunctionSnapshot) -> ProgramError:
+        message = (
+            f"`{name}` was not called: the program may make {self._limits.calls} calls, and they are used up. Fetch "
+            "more with each call, or work on fewer items."
+        )
+        return ProgramError("calls", "CallLimit", message, self._line(snapshot))
+
+    def _say_unawaited(self) -> None:
+        for call, request in self._held.items():
+            name, line = self._lines[call]
+            if isinstance(request, Call):
+                self._err.add(f"`{name}` (line {line}) was never awaited, so it did not run.\n")
+
+    def _crashed(self, crash: MontyCrashedError) -> ProgramError | None:
+        if self.ended is not None:
+            return self.ended.error
+        return ProgramError("sandbox", "SandboxError", f"the worker process died, and the program with it: {crash}")
+
+
+def _stand_in(name: str) -> Callable[[], None]:
+    """Return what Monty takes for the tool called `name` where it is used as a value."""
+
+    def tool() -> None: ...
+
+    tool.__name__ = name
+    return tool
+
+
+def _fields(value: Any) -> Mapping[Any, Any] | None:
+    return value.attributes if isinstance(value, MontyClassProxy) else None

@@ -1,0 +1,184 @@
+"""What a sandbox is given, what it asks for while a program runs, and what it gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Protocol, TypeAlias
+
+__all__ = [
+    "ErrorKind",
+    "Host",
+    "Program",
+    "ProgramError",
+    "Raised",
+    "Reply",
+    "Sandbox",
+    "SandboxLimits",
+    "SandboxResult",
+    "Stop",
+    "Stream",
+    "Value",
+]
+
+Stream: TypeAlias = Literal["stdout", "stderr"]
+ErrorKind: TypeAlias = Literal["syntax", "exception", "time", "memory", "output", "calls", "stopped", "sandbox"]
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxLimits:
+    """How much one program may use.
+
+    Attributes:
+        program_time: Seconds that the program's own code may compute; waiting for tools and sleeping does not count.
+        wall_time: Seconds from start to end, tools, people and sleep included; None for no such limit. A back stop.
+        sleep_time: Seconds it may sleep in all.
+        memory: Bytes its values may take.
+        output_kept: Characters of each stream that are kept, head and tail.
+        output_killed_at: Characters printed in all at which the program is ended.
+        calls: Tool calls it may make.
+        calls_in_flight: Tool calls that run at a time; further ones wait.
+        value_size: Characters, about, of one value that leaves the program: the arguments of a call, its result.
+        reply_size: Characters, about, of one tool result that goes into the program.
+        source_size: Characters of the program's text.
+    """
+
+    program_time: float = 10.0
+    wall_time: float | None = 600.0
+    sleep_time: float = 30.0
+    memory: int = 256 * 1024 * 1024
+    output_kept: int = 256_000
+    output_killed_at: int = 16_000_000
+    calls: int = 5_000
+    calls_in_flight: int = 100
+    value_size: int = 4_000_000
+    reply_size: int = 32_000_000
+    source_size: int = 200_000
+
+    def __post_init__(self) -> None:
+        for part in fields(self):
+            value: float | None = getattr(self, part.name)
+            may_be_zero = part.name in ("sleep_time", "calls")
+            if value is not None and (value < 0 or (value == 0 and not may_be_zero)):
+                raise ValueError(f"the limit {part.name} must be more than 0, and is {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Code to run, and what it may use.
+
+    Attributes:
+        tools: Names the program may call as functions, each a Python identifier; `parent__child` may also be written
+            `parent.child`.
+        name: How tracebacks call the program.
+        may_block: The event loop has nothing to do but this program, so that it may wait while the program computes;
+            saves two changes of thread for each call.
+    """
+
+    code: str
+    tools: tuple[str, ...] = ()
+    limits: SandboxLimits = field(default_factory=SandboxLimits)
+    name: str = "program.py"
+    may_block: bool = False
+
+
+# --- what the host answers a call with -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The call has a result, of JSON shapes."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The call raises in the program: `type` is the name of a builtin exception, which the program can catch."""
+
+    type: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The program ends here, and cannot catch it; calls already running are waited for, and none is begun."""
+
+    reason: str
+
+
+Reply: TypeAlias = Value | Raised | Stop
+
+
+class Host(Protocol):
+    """Whoever runs a program: answers its calls, and hears what it prints. Both are called on the event loop."""
+
+    async def call(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Reply:
+        """Answer a call with JSON shapes; what this raises ends the program and is raised by `Sandbox.run`."""
+        ...
+
+    def output(self, text: str, stream: Stream) -> None:
+        """Take what was printed, as it is printed."""
+        ...
+
+
+# --- what comes back -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramError:
+    """Why a program did not reach its end.
+
+    Attributes:
+        kind: `syntax`: it cannot run as it stands, nothing ran. `exception`: it raised. `time`, `memory`, `output`,
+            `calls`: a limit. `stopped`: the host's reply said so. `sandbox`: the sandbox itself failed.
+        type: The exception's class name.
+        message: What went wrong, for the model.
+        line: The program's line, from 1; 0 when unknown.
+        traceback: The program's own lines down to the error, as Python writes them.
+    """
+
+    kind: ErrorKind
+    type: str
+    message: str
+    line: int = 0
+    traceback: str = ""
+
+    def __str__(self) -> str:
+        where = f" (line {self.line})" if self.line else ""
+        return f"{self.type}{where}: {self.message}" if self.message else f"{self.type}{where}"
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxResult:
+    """How a program went.
+
+    Attributes:
+        value: The value of the program's last expression, as JSON shapes.
+        output: What it printed; the middle is cut when it was too much.
+        error_output: What it printed to stderr.
+        error: Why it did not reach its end; None when it did.
+        isolation: What kept it in, by name.
+        calls: How many tool calls it made.
+    """
+
+    value: Any = None
+    output: str = ""
+    error_output: str = ""
+    error: ProgramError | None = None
+    isolation: tuple[str, ...] = ()
+    calls: int = 0
+
+
+class Sandbox(Protocol):
+    """Runs one program away from everything of the host's but what its `Host` answers."""
+
+    async def run(self, program: Program, host: Host) -> SandboxResult:
+        """Run a program to its end.
+
+        Cancelling stops the program and the host's running calls. A program that fails is a result, too.
+
+        Raises:
+            SandboxError: No worker could be had; nothing ran.
+            Exception: What `host.call` raised.
+        """
+        ...

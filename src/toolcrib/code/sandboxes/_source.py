@@ -1,0 +1,90 @@
+"""A program's text: parsed without being run, its errors shown with line and caret, its spans counted in bytes."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import warnings
+from collections.abc import Iterable
+
+from toolcrib.errors import CodeError
+
+__all__ = ["Edit", "Source", "parse"]
+
+Edit = tuple[int, int, str]
+"""A span of bytes, and what to put in its place."""
+
+
+class Source:
+    """The text of a program with its syntax tree.
+
+    Attributes:
+        text: The code, with every line ended by a line feed.
+        tree: What it parses to.
+    """
+
+    __slots__ = ("_starts", "encoded", "text", "tree")
+
+    def __init__(self, text: str, tree: ast.Module) -> None:
+        self.text, self.tree = text, tree
+        self.encoded = text.encode()
+        self._starts = [0]
+        for line in self.encoded.split(b"\n"):
+            self._starts.append(self._starts[-1] + len(line) + 1)
+
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        """Return where a node begins and ends, in bytes."""
+        end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+        return self._starts[node.lineno - 1] + node.col_offset, self._starts[end_line - 1] + end_column
+
+    def edited(self, edits: Iterable[Edit]) -> Source:
+        """Return the source with spans replaced; none of them may overlap another."""
+        parts: list[bytes] = []
+        at = 0
+        for start, end, text in sorted(edits):
+            parts += [self.encoded[at:start], text.encode()]
+            at = end
+        made = b"".join([*parts, self.encoded[at:]]).decode()
+        return Source(made, ast.parse(made))
+
+
+def parse(code: str, most: int) -> Source:
+    """Return a program's source.
+
+    Raises:
+        CodeError: It is not Python, or longer than `most` characters.
+    """
+    if len(code) > most:
+        raise CodeError(f"the program is {len(code)} characters long, and may have {most}. Pass data through tools.")
+    text = code.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
+    try:
+        text.encode()
+        return Source(text, _tree(text))
+    except UnicodeEncodeError:
+        raise CodeError("the program has a lone surrogate, which no text may have") from None
+    except SyntaxError as error:
+        raise CodeError(_shown(error), error.lineno or 0, type(error).__name__) from None
+    except (ValueError, RecursionError, MemoryError) as error:  # null bytes; or nested deeper than the parser goes
+        problem = str(error) if isinstance(error, ValueError) else "it is nested too deep; use variables and loops"
+        raise CodeError(problem) from None
+
+
+def _tree(text: str) -> ast.Module:
+    if "\\" not in text:
+        return ast.parse(text)
+    with warnings.catch_warnings():  # a stray backslash in a string is no concern of the host's
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
+
+
+def _shown(error: SyntaxError) -> str:
+    """Return the message with the line and a caret below it."""
+    lines = [error.msg]
+    if error.text is not None:
+        line = error.text.rstrip("\n")
+        indent = len(line) - len(line.lstrip())
+        column = max((error.offset or 1) - 1 - indent, 0)
+        lines += [f"    {line.strip():.200}"] + ([f"    {' ' * column}^"] if column < 200 else [])
+    if error.msg.startswith("f-string") and sys.version_info < (3, 12):
+        lines.append("Inside the braces of an f-string, use other quotes than around it.")
+    return "\n".join(lines)
