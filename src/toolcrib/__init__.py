@@ -1,6 +1,6 @@
 """Toolcrib: define a tool once; every way of calling it goes over the same counter.
 
-Everything a user names is here. What belongs to one door (turns, code mode) is loaded when it is first used.
+Everything a user names is here, and loaded when it is first used: importing the package costs next to nothing.
 """
 
 from __future__ import annotations
@@ -8,52 +8,54 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.approvals import AgentContext, ApprovalStore, MemoryApprovalStore, allow, deny
-from toolcrib.calls import (
-    ApprovalRequest,
-    Ask,
-    CallEvent,
-    CallMetadata,
-    CallRecord,
-    Complete,
-    Completed,
-    Denial,
-    Failed,
-    Grant,
-    Outcome,
-    Reject,
-    Rejected,
-    RunNormally,
-    Suspended,
-    ToolCall,
-    Yielded,
-)
-from toolcrib.errors import ApprovalRequired, InvalidArguments, ModelRetry, ToolcribError
-from toolcrib.hooks import (
-    AgentHook,
-    ContextPoolHook,
-    ContextQueueHook,
-    GlobalHooks,
-    Hook,
-    HookRegistry,
-    HookSet,
-    ToolHook,
-    TurnHook,
-    hook,
-    per_value,
-)
-from toolcrib.invoke import CallLimits, JsonLinesSink, ListSink, LogSink, Pipeline, RunScope
-from toolcrib.registry import registry_scope
-from toolcrib.schema import Injectable, Injected, Redacted, RunContext
-from toolcrib.tools import BaseTool, Instruction, Tool, ToolRegistry, ToolType, ez_tool, tool, tool_input
-from toolcrib.toolsets import Toolset
-
 if TYPE_CHECKING:
+    from toolcrib.approvals import AgentContext, ApprovalStore, MemoryApprovalStore, SqliteApprovalStore, allow, deny
+    from toolcrib.calls import (
+        ApprovalRequest,
+        Ask,
+        CallEvent,
+        CallMetadata,
+        CallRecord,
+        Complete,
+        Completed,
+        Denial,
+        Failed,
+        Grant,
+        Outcome,
+        Reject,
+        Rejected,
+        RunNormally,
+        Suspended,
+        ToolCall,
+        Yielded,
+    )
     from toolcrib.code import ExecutionResult, Toolkit
+    from toolcrib.errors import ApprovalRequired, InvalidArguments, ModelRetry, ToolcribError
+    from toolcrib.hooks import (
+        AgentHook,
+        ContextPoolHook,
+        ContextQueueHook,
+        GlobalHooks,
+        Hook,
+        HookRegistry,
+        HookSet,
+        ToolHook,
+        TurnHook,
+        hook,
+        per_value,
+    )
+    from toolcrib.invoke import CallLimits, JsonLinesSink, ListSink, LogSink, Pipeline, RunScope
+    from toolcrib.registry import registry_scope
+    from toolcrib.schema import Injectable, Injected, Redacted, RunContext
+    from toolcrib.tools import BaseTool, Instruction, Tool, ToolRegistry, ToolType, ez_tool, tool, tool_input
+    from toolcrib.toolsets import ToolAvailability, ToolRequirement, Toolset, nested, off, use
+    from toolcrib.turns import Agent, AgentRegistry, ContextItem, ContextPool, ContextQueue, StopReason, Turn
 
 __all__ = [
+    "Agent",
     "AgentContext",
     "AgentHook",
+    "AgentRegistry",
     "ApprovalRequest",
     "ApprovalRequired",
     "ApprovalStore",
@@ -65,7 +67,10 @@ __all__ = [
     "CallRecord",
     "Complete",
     "Completed",
+    "ContextItem",
+    "ContextPool",
     "ContextPoolHook",
+    "ContextQueue",
     "ContextQueueHook",
     "Denial",
     "ExecutionResult",
@@ -92,33 +97,91 @@ __all__ = [
     "RunContext",
     "RunNormally",
     "RunScope",
+    "SqliteApprovalStore",
+    "StopReason",
     "Suspended",
     "Tool",
+    "ToolAvailability",
     "ToolCall",
     "ToolHook",
     "ToolRegistry",
+    "ToolRequirement",
     "ToolType",
     "ToolcribError",
     "Toolkit",
     "Toolset",
+    "Turn",
     "TurnHook",
     "Yielded",
     "allow",
     "deny",
     "ez_tool",
     "hook",
+    "nested",
+    "off",
     "per_value",
     "registry_scope",
     "tool",
     "tool_input",
+    "use",
 ]
 
-_LATER = {"ExecutionResult": "toolcrib.code", "Toolkit": "toolcrib.code"}
+_HOMES = {
+    "toolcrib.approvals": (
+        "AgentContext",
+        "ApprovalStore",
+        "MemoryApprovalStore",
+        "SqliteApprovalStore",
+        "allow",
+        "deny",
+    ),
+    "toolcrib.calls": (
+        "ApprovalRequest",
+        "Ask",
+        "CallEvent",
+        "CallMetadata",
+        "CallRecord",
+        "Complete",
+        "Completed",
+        "Denial",
+        "Failed",
+        "Grant",
+        "Outcome",
+        "Reject",
+        "Rejected",
+        "RunNormally",
+        "Suspended",
+        "ToolCall",
+        "Yielded",
+    ),
+    "toolcrib.code": ("ExecutionResult", "Toolkit"),
+    "toolcrib.errors": ("ApprovalRequired", "InvalidArguments", "ModelRetry", "ToolcribError"),
+    "toolcrib.hooks": (
+        "AgentHook",
+        "ContextPoolHook",
+        "ContextQueueHook",
+        "GlobalHooks",
+        "Hook",
+        "HookRegistry",
+        "HookSet",
+        "ToolHook",
+        "TurnHook",
+        "hook",
+        "per_value",
+    ),
+    "toolcrib.invoke": ("CallLimits", "JsonLinesSink", "ListSink", "LogSink", "Pipeline", "RunScope"),
+    "toolcrib.registry": ("registry_scope",),
+    "toolcrib.schema": ("Injectable", "Injected", "Redacted", "RunContext"),
+    "toolcrib.tools": ("BaseTool", "Instruction", "Tool", "ToolRegistry", "ToolType", "ez_tool", "tool", "tool_input"),
+    "toolcrib.toolsets": ("ToolAvailability", "ToolRequirement", "Toolset", "nested", "off", "use"),
+    "toolcrib.turns": ("Agent", "AgentRegistry", "ContextItem", "ContextPool", "ContextQueue", "StopReason", "Turn"),
+}
+_WHERE = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Load what belongs to one door when it is first asked for."""
-    module = _LATER.get(name)
+    """Load what is asked for."""
+    module = _WHERE.get(name)
     if module is None:
         raise AttributeError(f"module 'toolcrib' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(module), name)

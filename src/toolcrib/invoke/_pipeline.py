@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
-from contextlib import aclosing
 from copy import copy
 from functools import partial
 from typing import Any, cast
@@ -126,14 +125,14 @@ class Pipeline:
         with prepared:
             try:
                 while True:
-                    performed = Performed(prepared, kept := self._begin(prepared))
+                    self._begin(prepared)
+                    performed = Performed(prepared, kept := [])
                     try:
-                        async with (
-                            scope.slot(),
-                            aclosing(body.iterate(prepared.arguments, prepared.ctx, prepared.plan.timeout)) as values,
-                        ):
+                        watched = prepared.watched
+                        stream = body.stream(prepared.arguments, prepared.ctx, prepared.plan.timeout)
+                        async with scope.slot(), stream as values:
                             async for value in values:
-                                shown = await self._each(prepared, value) if prepared.watched else value
+                                shown = await self._each(prepared, value) if watched else value
                                 kept.append(shown)
                                 left = True  # unless the next value is asked for
                                 yield Yielded(shown)
@@ -158,10 +157,9 @@ class Pipeline:
         values = _several(outcome.value) if prepared.plan.streaming and isinstance(outcome, Completed) else []
         return [*map(Yielded, values), outcome]
 
-    def _begin(self, prepared: Prepared) -> list[Any]:
+    def _begin(self, prepared: Prepared) -> None:
         if prepared.trace is not None:
             prepared.trace.started(shown_arguments(prepared))
-        return []
 
     async def _each(self, prepared: Prepared, value: Any) -> Any:
         """Return one value of a stream after the hooks that see each, and tell those who follow the call."""
@@ -312,7 +310,8 @@ class Pipeline:
             What `finish` takes; or the outcome, when the tool itself asked for approval and did not get it.
         """
         plan = prepared.plan
-        self._begin(prepared)
+        if prepared.trace is not None:
+            self._begin(prepared)
         performed = Performed(prepared)
         with prepared:
             try:
@@ -325,7 +324,7 @@ class Pipeline:
                 return self._observer_failed(prepared, scope, raised)
             except Exception as error:  # the tool's own code: what it raised becomes the outcome
                 performed.error = error
-            if isinstance(performed.error, ApprovalRequired):
+            if performed.error is not None and isinstance(performed.error, ApprovalRequired):
                 late = await self._asked_late(performed, scope)
                 return await self.perform(prepared, scope) if late is None else late  # it did nothing before it asked
         return performed
@@ -349,7 +348,7 @@ class Pipeline:
             raise NotCallable(plan.name)
         if not plan.streaming:
             return await plan.body.call(arguments, ctx, plan.timeout)
-        async with aclosing(plan.body.iterate(arguments, ctx, plan.timeout)) as values:
+        async with plan.body.stream(arguments, ctx, plan.timeout) as values:
             return [await self._each(prepared, value) async for value in values]
 
     async def _asked_late(self, performed: Performed, scope: RunScope) -> Outcome | None:

@@ -7,7 +7,7 @@ is one for tools that return and one for tools that stream; both do the same thi
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from inspect import Parameter, isawaitable, signature
@@ -175,37 +175,27 @@ class Body:
 
     # --- a tool that streams
 
-    async def iterate(
+    def stream(
         self, arguments: Mapping[str, Any], ctx: RunContext[Any] | None = None, timeout: float | None = None
-    ) -> AsyncGenerator[Any, None]:
-        """Run the function once and yield its values as they come.
+    ) -> Stream:
+        """Return one execution of a streaming function, to be entered: `async with body.stream(...) as values`.
 
-        Leaving early closes the function's generator and tells `AFTER_INVOKE` the values so far. `timeout` covers the
-        whole stream.
+        Leaving it early closes the function's generator and tells `AFTER_INVOKE` the values so far. `timeout` covers
+        the whole stream.
         """
-        metadata = self._metadata
-        metadata.started = time.time()
-        try:
-            hooks = self.observers.table()
-            values = self.merge(arguments, ctx)
-            simple = not hooks and self._gate is None and timeout is None
-            steps = self._source(values) if simple else self._steps(values, timeout)
-            if not hooks:
-                try:
-                    async for value in steps:
-                        yield value
-                finally:
-                    await _close(steps)
-                return
-            await fire(hooks.get(ToolHook.BEFORE_INVOKE, ()), (), values, ctx)
-            watched = self._watched(steps, hooks, ctx)
-            try:
-                async for value in watched:
-                    yield value
-            finally:
-                await watched.aclose()
-        finally:
-            metadata.ended = time.time()
+        return Stream(partial(self._begin, arguments, ctx, timeout), self._metadata)
+
+    async def _begin(
+        self, arguments: Mapping[str, Any], ctx: RunContext[Any] | None, timeout: float | None
+    ) -> AsyncIterator[Any]:
+        hooks = self.observers.table()
+        values = self.merge(arguments, ctx)
+        if not hooks and self._gate is None and timeout is None:
+            return self._source(values)  # as it is: every generator around it costs as much as a value
+        if not hooks:
+            return self._steps(values, timeout)
+        await fire(hooks.get(ToolHook.BEFORE_INVOKE, ()), (), values, ctx)
+        return self._watched(self._steps(values, timeout), hooks, ctx)
 
     async def _watched(
         self, steps: AsyncIterator[Any], hooks: dict[Any, Any], ctx: RunContext[Any] | None
@@ -256,6 +246,32 @@ class Body:
         call = partial(self.fn, **values) if self._spec.plain else self._split(values)
         made = call()
         return _from_sync(made, self._threaded) if self._spec.is_sync_generator else made
+
+
+class Stream:
+    """One execution of a streaming tool; entered, it gives the values, and left, it stops the tool."""
+
+    __slots__ = ("_begin", "_metadata", "_values")
+
+    def __init__(self, begin: Callable[[], Awaitable[AsyncIterator[Any]]], metadata: ToolMetadata) -> None:
+        self._begin, self._metadata = begin, metadata
+        self._values: AsyncIterator[Any] | None = None
+
+    async def __aenter__(self) -> AsyncIterator[Any]:
+        self._metadata.started = time.time()
+        try:
+            self._values = await self._begin()
+        except BaseException:
+            self._metadata.ended = time.time()
+            raise
+        return self._values
+
+    async def __aexit__(self, *error: object) -> None:
+        try:
+            if self._values is not None:
+                await _close(self._values)
+        finally:
+            self._metadata.ended = time.time()
 
 
 async def _close(source: AsyncIterator[Any]) -> None:

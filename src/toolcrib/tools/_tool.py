@@ -185,7 +185,7 @@ class Tool(Observed, Generic[P, R]):
         try:
             return await body.call(self.bind(args, kwargs), ambient.get())
         except HookRaised as raised:
-            raise raised.error from None
+            raise raised.error from raised.error.__cause__  # the host sees it as it was raised
 
     async def _stream(self, body: Body, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
         try:
@@ -193,9 +193,7 @@ class Tool(Observed, Generic[P, R]):
                 async for value in values:
                     yield value
         except HookRaised as raised:
-            raise raised.error from None
-        finally:
-            await values.aclose()
+            raise raised.error from raised.error.__cause__  # the host sees it as it was raised
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return a host's arguments by name: extra ones dropped with a log line, fixed ones overridden with a warning.
