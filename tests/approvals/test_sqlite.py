@@ -1,0 +1,129 @@
+"""The store in a file outlives the process, serves several at once, and keeps what it holds to its owner."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import sqlite3
+import stat
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from datetime import date
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
+import pytest
+
+from toolcrib.approvals import SqliteApprovalStore
+from toolcrib.calls import ApprovalRequest, Grant
+from toolcrib.errors import ApprovalError
+
+REQUEST = ApprovalRequest("ask_1", "call_1", "refund", {"cents": 5}, "d5", principal="bob")
+
+_barrier: Barrier
+
+
+def _start(barrier: Barrier) -> None:
+    global _barrier
+    _barrier = barrier
+
+
+def _take_at_once(path: Path, number: int) -> str:
+    """Open the store and take the same grant as the other process, at the same moment."""
+    request = ApprovalRequest(f"ask_{number}", f"call_{number}", "refund", {"cents": 5}, "d5")
+    _barrier.wait(20)
+    store = SqliteApprovalStore(path)
+    try:
+        taken = asyncio.run(store.take(request))
+    except ApprovalError as error:
+        return error.problem
+    return "taken" if isinstance(taken, Grant) else "nothing"
+
+
+def _answer(path: Path) -> None:
+    asyncio.run(SqliteApprovalStore(path).answer(REQUEST.grant("ann", message="from elsewhere")))
+
+
+@pytest.fixture(scope="module")
+def two_processes() -> Iterator[ProcessPoolExecutor]:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, mp_context=context, initializer=_start, initargs=(context.Barrier(2),)) as pool:
+        yield pool
+
+
+async def test_another_object_reads_what_one_wrote(tmp_path: Path) -> None:
+    path = tmp_path / "approvals.db"
+    await SqliteApprovalStore(path).put(REQUEST)
+    await SqliteApprovalStore(path).answer(REQUEST.always("ann"))
+
+    taken = await SqliteApprovalStore(path).take(REQUEST)
+    entry = await SqliteApprovalStore(path).show("ask_1")
+
+    assert taken == entry.answer
+    assert entry.request == REQUEST
+    assert entry.used_at is not None
+
+
+def test_of_two_processes_one_gets_the_grant(tmp_path: Path, two_processes: ProcessPoolExecutor) -> None:
+    path = tmp_path / "approvals.db"
+
+    for number in range(10):
+        request = ApprovalRequest(f"ask_{number}", f"call_{number}", "refund", {"cents": 5}, "d5")
+        store = SqliteApprovalStore(path)
+        asyncio.run(store.put(request))
+        asyncio.run(store.answer(request.grant()))
+        found = [two_processes.submit(_take_at_once, path, number) for _ in range(2)]
+
+        assert sorted(one.result(20) for one in found) == ["it was used before; ask again", "taken"]
+
+
+def test_two_processes_may_make_the_file_at_once(tmp_path: Path, two_processes: ProcessPoolExecutor) -> None:
+    for number in range(5):
+        path = tmp_path / f"{number}.db"
+        found = [two_processes.submit(_take_at_once, path, number) for _ in range(2)]
+
+        assert [one.result(20) for one in found] == ["nothing", "nothing"]
+
+
+async def test_an_answer_from_another_process_ends_the_wait(tmp_path: Path, two_processes: ProcessPoolExecutor) -> None:
+    store = SqliteApprovalStore(tmp_path / "approvals.db")
+    await store.put(REQUEST)
+    two_processes.submit(_answer, store.path)
+
+    answer = await store.wait("ask_1", timeout=20)
+
+    assert answer is not None
+    assert answer.message == "from elsewhere"
+
+
+async def test_an_operation_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    store = SqliteApprovalStore(tmp_path / "approvals.db")
+    await store.put(REQUEST)
+
+    with pytest.raises(ApprovalError, match=r"cannot be kept in a file: .* date .*Give JSON values"):
+        await store.answer(REQUEST.grant(override_args={"day": date(2030, 1, 2)}))
+
+    assert (await store.show("ask_1")).state == "pending"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits")
+def test_only_its_owner_may_read_the_file(tmp_path: Path) -> None:
+    store = SqliteApprovalStore(tmp_path / "approvals.db")
+
+    assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
+
+
+def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "approvals.db"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+    with pytest.raises(ValueError, match=r"approvals\.db was written by a newer version of Toolcrib \(format 99\)"):
+        SqliteApprovalStore(path)
+
+
+def test_memory_is_the_other_store() -> None:
+    with pytest.raises(ValueError, match="MemoryApprovalStore keeps approvals in memory"):
+        SqliteApprovalStore(":memory:")

@@ -1,0 +1,314 @@
+"""What every approval store promises, in memory and in a file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
+from toolcrib.calls import ApprovalRequest, Grant
+from toolcrib.errors import ApprovalError
+
+Store = MemoryApprovalStore | SqliteApprovalStore
+PAST, SOON = timedelta(seconds=-1), timedelta(hours=1)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return MemoryApprovalStore() if request.param == "memory" else SqliteApprovalStore(tmp_path / "approvals.db")
+
+
+def asked(id: str = "ask_1", **fields: Any) -> ApprovalRequest:
+    values: dict[str, Any] = {"call_id": "call_1", "tool": "refund", "arguments": {"cents": 5}, "digest": "d5"}
+    return ApprovalRequest(id, **{**values, **fields})
+
+
+async def test_a_grant_is_taken_once(store: Store) -> None:
+    request = asked()
+    await store.put(request)
+    await store.answer(request.grant("ann", message="fine", override_args={"cents": 4}, user_input={"note": "x"}))
+
+    taken = await store.take(request)
+
+    assert isinstance(taken, Grant)
+    assert (taken.approver, taken.message, taken.override_args, taken.user_input) == (
+        "ann",
+        "fine",
+        {"cents": 4},
+        {"note": "x"},
+    )
+    with pytest.raises(ApprovalError, match="`refund` cannot be used: it was used before; ask again"):
+        await store.take(request)
+
+
+async def test_a_denial_is_taken_once(store: Store) -> None:
+    request = asked()
+    await store.put(request)
+    denial = request.deny("too much", approver="ann")
+    await store.answer(denial)
+
+    taken = await store.take(request)
+
+    assert taken == denial
+    with pytest.raises(ApprovalError, match="it was denied before"):
+        await store.take(request)
+
+
+async def test_nobody_answered_yet(store: Store) -> None:
+    request = asked()
+
+    before = await store.take(request)
+    await store.put(request)
+
+    assert before is None
+    assert await store.take(request) is None
+    assert [entry.request for entry in await store.list(pending=True)] == [request]
+
+
+async def test_putting_a_request_again_changes_nothing(store: Store) -> None:
+    request = asked()
+    await store.put(request)
+    await store.answer(request.grant())
+    await store.put(request)
+
+    assert (await store.show(request.id)).state == "answered"
+    assert len(await store.list()) == 1
+
+
+async def test_an_answer_serves_the_same_call_when_it_is_asked_again(store: Store) -> None:
+    await store.put(asked("ask_1"))
+    await store.put(asked("ask_2"))
+    grant = asked("ask_1").grant()
+    await store.answer(grant)
+
+    taken = await store.take(asked("ask_2"))
+
+    assert taken == grant
+    assert {entry.state for entry in await store.list()} == {"used"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"call_id": "call_2"}, {"tool": "pay"}, {"digest": "d6"}, {"principal": "bob"}],
+    ids=lambda fields: next(iter(fields)),
+)
+async def test_an_answer_serves_no_other_call(store: Store, other: dict[str, Any]) -> None:
+    await store.put(asked())
+    await store.answer(asked().grant())
+
+    taken = await store.take(asked("ask_2", **other))
+
+    assert taken is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (lambda: asked("ask_9").grant(), "there is no request ask_9"),
+        (lambda: asked("ask_9").deny(), "there is no request ask_9"),
+        (lambda: Grant("refund"), "it names no request"),
+        (lambda: asked().grant(digest="old"), r"the arguments changed after it was given; they are now cents=5\. Ask"),
+        (lambda: asked().grant(expires_at=datetime.now(UTC) + PAST), "it expired at .*; ask again"),
+        (lambda: asked(tool="pay").grant(), "it was given for `pay`"),
+        (lambda: asked(call_id="call_2").grant(), "it was given for the call call_2, and this is the call call_1"),
+        (lambda: asked().grant(principal="bob"), "on behalf of bob, and this is nobody"),
+    ],
+)
+async def test_an_answer_that_does_not_fit_is_an_error(store: Store, answer: Callable[[], Any], problem: str) -> None:
+    await store.put(asked())
+
+    with pytest.raises(ApprovalError, match=problem):
+        await store.answer(answer())
+
+    assert (await store.show("ask_1")).state == "pending"
+
+
+async def test_a_request_is_answered_once(store: Store) -> None:
+    await store.put(asked())
+    await store.answer(asked().deny(approver="ann"))
+
+    with pytest.raises(ApprovalError, match="the request ask_1 was answered before by ann"):
+        await store.answer(asked().grant("ben"))
+
+
+async def test_a_grant_that_expires_unused_leaves_the_request_to_be_asked_again(store: Store) -> None:
+    request = asked()
+    await store.put(request)
+    await store.answer(request.grant(expires_at=datetime.now(UTC) + timedelta(milliseconds=50)))
+    await asyncio.sleep(0.06)
+
+    taken = await store.take(request)
+    await store.put(request)
+    await store.answer(request.grant("ben"))
+
+    assert taken is None
+    assert await store.take(request) is not None
+
+
+async def test_a_grant_for_the_tool_stands(store: Store) -> None:
+    await store.put(asked())
+    grant = asked().always("ann", expires=SOON)
+    await store.answer(grant)
+
+    found = [await store.take(asked(f"ask_{n}", call_id=f"call_{n}", digest=f"d{n}")) for n in (1, 2, 3)]
+
+    assert found == [grant, grant, grant]
+    assert await store.take(asked("ask_4", tool="pay")) is None
+    assert await store.standing() == (grant,)
+
+
+async def test_a_grant_for_the_arguments_stands_for_these_arguments(store: Store) -> None:
+    grant = asked().always(scope="arguments")
+    await store.answer(Grant.from_dict({**grant.to_dict(), "request_id": None}))
+
+    same = await store.take(asked("ask_2", call_id="call_2"))
+    other = await store.take(asked("ask_3", call_id="call_3", digest="d6"))
+
+    assert same is not None
+    assert other is None
+
+
+@pytest.mark.parametrize(
+    ("given_to", "used_by", "serves"),
+    [
+        ("bob", "bob", True),
+        ("bob", "eve", False),
+        ("bob", None, False),
+        (None, "eve", False),
+        (None, None, True),
+        ("*", "eve", True),
+        ("*", None, True),
+    ],
+)
+async def test_a_standing_grant_serves_its_principal(
+    store: Store, given_to: str | None, used_by: str | None, serves: bool
+) -> None:
+    await store.answer(Grant("refund", scope="tool", principal=given_to))
+
+    taken = await store.take(asked(principal=used_by))
+
+    assert (taken is not None) == serves
+
+
+async def test_an_expired_or_revoked_standing_grant_serves_nobody(store: Store) -> None:
+    await store.answer(Grant("refund", scope="tool", expires_at=datetime.now(UTC) + PAST))
+    lasting = Grant("refund", scope="tool")
+    await store.answer(lasting)
+
+    revoked = await store.revoke(lasting)
+
+    assert revoked
+    assert not await store.revoke(lasting)
+    assert await store.take(asked()) is None
+
+
+async def test_one_request_sends_one_call_on_whatever_grant_stands(store: Store) -> None:
+    await store.put(asked())
+    await store.answer(Grant("refund", scope="tool"))
+
+    first = await store.take(asked())
+
+    assert first is not None
+    with pytest.raises(ApprovalError, match="used before"):
+        await store.take(asked())
+
+
+async def test_an_answer_that_came_with_the_call_is_kept_and_used_up(store: Store) -> None:
+    grant = asked().grant("ann")
+
+    await store.use(asked(), grant)
+
+    assert (await store.show("ask_1")).answer == grant
+    for again in (lambda: store.use(asked(), grant), lambda: store.use(asked("ask_2"), grant)):
+        with pytest.raises(ApprovalError, match="used before"):
+            await again()
+
+
+async def test_a_grant_without_a_request_is_used_once_too(store: Store) -> None:
+    grant = Grant("refund", call_id="call_1", digest="d5")
+    await store.use(asked("ask_1"), grant)
+
+    with pytest.raises(ApprovalError, match="used before"):
+        await store.use(asked("ask_2"), grant)
+
+
+async def test_what_was_answered_and_comes_with_the_call_is_one_answer(store: Store) -> None:
+    await store.put(asked())
+    grant = asked().grant("ann", override_args={"cents": 4, "to": ["a", "b"]})
+    await store.answer(grant)
+
+    await store.use(asked(), grant)
+
+    assert (await store.show("ask_1")).state == "used"
+
+
+async def test_another_answer_than_the_one_kept_is_an_error(store: Store) -> None:
+    await store.put(asked())
+    await store.answer(asked().deny(approver="ann"))
+
+    with pytest.raises(ApprovalError, match="answered before by ann"):
+        await store.use(asked(), asked().grant("ben"))
+
+
+async def test_a_standing_grant_that_came_with_a_call_stands_once(store: Store) -> None:
+    grant = asked().always("ann")
+
+    await store.use(asked(), grant)
+    await store.use(asked("ask_2", call_id="call_2"), grant)
+
+    assert await store.standing() == (grant,)
+    assert await store.take(asked("ask_3", call_id="call_3")) == grant
+
+
+async def test_of_many_takers_one_gets_the_grant(store: Store) -> None:
+    request = asked()
+    await store.put(request)
+    await store.answer(request.grant())
+
+    taken = await asyncio.gather(*(store.take(request) for _ in range(12)), return_exceptions=True)
+
+    assert sum(isinstance(one, Grant) for one in taken) == 1
+    assert sum(isinstance(one, ApprovalError) for one in taken) == 11
+
+
+async def test_waiting_for_an_answer(store: Store) -> None:
+    request = asked()
+    await store.put(request)
+    waiter = asyncio.create_task(store.wait(request.id, timeout=20))
+    await asyncio.sleep(0.01)
+    await store.answer(request.grant("ann"))
+
+    answer = await waiter
+
+    assert isinstance(answer, Grant)
+    assert (await store.show(request.id)).state == "answered"
+
+
+async def test_waiting_ends_without_an_answer(store: Store) -> None:
+    await store.put(asked())
+
+    assert await store.wait("ask_1", timeout=0.01) is None
+    for unknown in (store.wait("ask_9"), store.show("ask_9")):
+        with pytest.raises(ApprovalError, match="the approval cannot be used: there is no request ask_9"):
+            await unknown
+
+
+async def test_history_is_kept_in_order(store: Store) -> None:
+    for n in (1, 2, 3):
+        await store.put(asked(f"ask_{n}", call_id=f"call_{n}", metadata={"why": [n]}, principal="bob"))
+    await store.answer(asked("ask_2", call_id="call_2", principal="bob").deny("no"))
+
+    everything, pending = await store.list(), await store.list(pending=True)
+
+    assert [(e.request.id, e.state) for e in everything] == [
+        ("ask_1", "pending"),
+        ("ask_2", "answered"),
+        ("ask_3", "pending"),
+    ]
+    assert [e.request.id for e in pending] == ["ask_1", "ask_3"]
+    assert everything[2].request.metadata == {"why": [3]}
