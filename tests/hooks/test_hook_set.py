@@ -1,0 +1,137 @@
+"""HookSet: which hooks there are for a tool, in which order, and what is refused."""
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from toolcrib.calls import Ask, Reject
+from toolcrib.hooks import HookSet, target_name
+from toolcrib.tools import ez_tool, tool_input
+from toolcrib.toolsets import Toolset
+
+
+@ez_tool
+async def search(query: str) -> None: ...
+
+
+@ez_tool
+async def delete(path: str) -> None: ...
+
+
+async def refuse(call: Any, given: Any) -> Reject:
+    return Reject("no")
+
+
+async def ask(call: Any, given: Any) -> Ask:
+    return Ask("sure?")
+
+
+class Policy:
+    async def search_hook(self, call: Any, given: Any) -> Ask:
+        return Ask("search?")
+
+    async def delete_hook(self, call: Any, given: Any) -> Reject:
+        return Reject("no")
+
+    async def search_description_hook(self, definition: Any) -> str:
+        return "Search, but carefully."
+
+    async def helper(self) -> None: ...
+
+
+def test_hooks_are_asked_in_the_order_of_registration() -> None:
+    hooks = HookSet()
+
+    hooks.on("search")(refuse)
+    hooks.register(ask)
+    hooks.on("search")(ask)
+    hooks.on("delete")(refuse)
+
+    assert hooks.decisions_for("search") == [refuse, ask, ask]
+    assert hooks.decisions_for("delete") == [ask, refuse]
+
+
+def test_a_policy_object_has_its_hooks_by_name() -> None:
+    hooks, policy = HookSet(Toolset([search, delete])), Policy()
+
+    assert hooks.register(policy) is policy
+
+    assert hooks.decisions_for("search") == [policy.search_hook]
+    assert hooks.decisions_for("delete") == [policy.delete_hook]
+    assert hooks.description_for("search") == policy.search_description_hook
+
+
+def test_a_policy_for_an_unknown_tool_is_refused_with_the_right_names() -> None:
+    class Misspelt:
+        async def serch_hook(self, call: Any, given: Any) -> None: ...
+
+    with pytest.raises(ValueError, match=r"`serch_hook`.*`search`.*`delete_hook`, `search_hook`"):
+        HookSet([search, delete]).register(Misspelt())
+
+
+def test_a_policy_without_hooks_is_refused() -> None:
+    with pytest.raises(ValueError, match="_hook"):
+        HookSet().register(object())
+
+
+def test_a_hook_that_is_not_async_is_refused_and_not_passed_over() -> None:
+    class Forgetful:
+        async def search_hook(self, call: Any, given: Any) -> None: ...
+        def delete_hook(self, call: Any, given: Any) -> None: ...
+
+    with pytest.raises(TypeError, match="delete_hook"):
+        HookSet().register(Forgetful())
+    with pytest.raises(TypeError, match="async"):
+        HookSet().on("search")(lambda call, given: Reject("no"))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="async"):
+        HookSet().on("search").description(lambda definition: "x")  # type: ignore[arg-type]
+
+
+def test_a_hook_for_an_unknown_tool_is_refused() -> None:
+    with pytest.raises(ValueError, match="`serch`"):
+        HookSet([search]).on("serch")
+    late = HookSet()
+    late.on("serch")(refuse)
+    with pytest.raises(ValueError, match="`serch`"):
+        Toolset([search], hooks=late)
+    with pytest.raises(ValueError, match="`serch`"):
+        Toolset([search]).with_hooks(late)
+
+
+def test_copies_do_not_share() -> None:
+    hooks = HookSet()
+    hooks.on("search")(refuse)
+    other = HookSet()
+    other.on("search")(ask)
+    other.on("search").description(Policy().search_description_hook)
+
+    both = hooks.with_extended(other)
+    more = hooks.with_hooks(ask)
+
+    assert hooks.decisions_for("search") == [refuse]
+    assert both.decisions_for("search") == [refuse, ask]
+    assert both.description_for("search") is not None
+    assert more.decisions_for("search") == [refuse, ask]
+
+
+def test_extending_checks_the_names() -> None:
+    other = HookSet()
+    other.on("delete")(refuse)
+
+    with pytest.raises(ValueError, match="`delete`"):
+        HookSet([search]).extend(other)
+
+
+def test_a_tool_is_named_in_any_way() -> None:
+    @tool_input(name="read_file")
+    class ReadFile(BaseModel): ...
+
+    assert [target_name(t) for t in ("a", search, Toolset([search])["search"], ReadFile)] == [
+        "a",
+        "search",
+        "search",
+        "read_file",
+    ]
+    with pytest.raises(TypeError, match="does not stand for a tool"):
+        target_name(3)

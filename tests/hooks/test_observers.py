@@ -1,0 +1,175 @@
+"""Hooks by themselves: what is registered, and what each is told."""
+
+import asyncio
+from typing import Annotated, Any
+
+import pytest
+
+from toolcrib.errors import DuplicateNameError, MissingProvided, UnregisteredHookError
+from toolcrib.hooks import Hook, HookRaised, HookRegistry, Observers, ToolHook, TurnHook, fire, hook
+from toolcrib.schema import Injectable, Injected, RunContext
+
+
+class Queue(Injectable): ...
+
+
+def test_a_hook_is_registered_by_its_name() -> None:
+    @hook(ToolHook.AFTER_INVOKE, TurnHook.AFTER_RUN, tags={"io"})
+    async def note(result: Any) -> None: ...
+
+    assert HookRegistry.get("note") is note
+    assert (note.types, note.tags) == ({ToolHook.AFTER_INVOKE, TurnHook.AFTER_RUN}, frozenset({"io"}))
+
+
+def test_a_name_is_registered_once() -> None:
+    @hook(ToolHook.AFTER_INVOKE)
+    async def note() -> None: ...
+
+    with pytest.raises(DuplicateNameError):
+        hook(ToolHook.AFTER_INVOKE)(note.fn)
+    replaced = hook(ToolHook.ON_ERROR, replace=True)(note.fn)
+
+    assert HookRegistry.get("note") is replaced
+
+
+def test_an_unknown_hook_is_a_key_error() -> None:
+    with pytest.raises(UnregisteredHookError):
+        HookRegistry.get("nothing")
+
+
+def test_a_sync_function_is_no_hook() -> None:
+    def note() -> None: ...
+
+    with pytest.raises(TypeError, match="`note` must be an async function"):
+        hook(ToolHook.AFTER_INVOKE)(note)  # type: ignore[arg-type]
+
+
+def test_a_hook_is_for_some_moment() -> None:
+    with pytest.raises(TypeError, match="moment"):
+        hook()
+
+
+def test_a_fixed_argument_has_to_fit() -> None:
+    async def note(result: Any) -> None: ...
+
+    with pytest.raises(TypeError, match="`note` does not accept the fixed argument `where`"):
+        hook(ToolHook.AFTER_INVOKE, where="log")(note)
+
+
+async def test_a_hook_is_told_what_it_declares() -> None:
+    told: list[Any] = []
+
+    @hook(ToolHook.BEFORE_INVOKE, note="fixed")
+    async def note(a: int, note: str, b: int = 0) -> None:
+        told.append((a, note, b))
+
+    await note(1, b=2, c=3)  # type: ignore[call-arg]
+    await note(1, note="given")
+
+    assert told == [(1, "fixed", 2), (1, "given", 0)]
+
+
+async def test_an_object_with_a_call_is_a_hook() -> None:
+    told: list[Any] = []
+
+    class Note:
+        async def __call__(self, result: Any) -> None:
+            told.append(result)
+
+    await Hook(Note(), [ToolHook.AFTER_INVOKE])(1)
+
+    assert told == [1]
+
+
+async def test_a_hook_is_supplied_from_the_run() -> None:
+    told: list[Any] = []
+    queue = Queue()
+    ctx = RunContext("deps", "c1", "find", "run_1", provided={Queue: queue, "db": "the db"})
+
+    async def note(ctx: RunContext, queue: Queue, db: Annotated[str, Injected], result: Any) -> None:
+        told.append((ctx.deps, queue, db, result))
+
+    await Hook(note, [ToolHook.AFTER_INVOKE]).tell((5,), {}, ctx)
+
+    assert told == [("deps", queue, "the db", 5)]
+
+
+async def test_a_hook_that_nobody_supplies_says_what_it_lacks() -> None:
+    async def note(queue: Queue) -> None: ...
+
+    with pytest.raises(MissingProvided, match=r"`note` needs `queue` \(Queue\)"):
+        await Hook(note, [ToolHook.AFTER_INVOKE]).tell((), {})
+
+
+async def test_an_optional_one_gets_none() -> None:
+    told: list[Any] = []
+
+    async def note(queue: Queue | None, other: Queue | str = "default") -> None:  # type: ignore[assignment]
+        told.append((queue, other))
+
+    await Hook(note, [ToolHook.AFTER_INVOKE]).tell((), {})
+
+    assert told == [(None, "default")]
+
+
+async def test_firing_stops_at_what_is_raised_and_marks_it() -> None:
+    told: list[str] = []
+
+    async def first() -> None:
+        raise ValueError("first")
+
+    async def second() -> None:
+        told.append("second")
+
+    hooks = tuple(Hook(fn, [ToolHook.AFTER_INVOKE]) for fn in (first, second))
+
+    with pytest.raises(HookRaised) as raised:
+        await fire(hooks)
+
+    assert (raised.value.hook, str(raised.value.error), told) == ("first", "first", [])
+
+
+async def test_firing_lets_a_cancellation_pass() -> None:
+    async def wait() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await fire((Hook(wait, [ToolHook.AFTER_INVOKE]),))
+
+
+def test_observers_are_a_table_that_follows_the_registry() -> None:
+    async def own() -> None: ...
+
+    observers = Observers(frozenset({"io"}))
+    observers.add(ToolHook.AFTER_INVOKE, Hook(own, [ToolHook.AFTER_INVOKE]))
+
+    @hook(ToolHook.AFTER_INVOKE, tags={"io"})
+    async def fits() -> None: ...
+
+    @hook(ToolHook.AFTER_INVOKE, tags={"db"})
+    async def other() -> None: ...
+
+    names = [h.name for h in observers.table()[ToolHook.AFTER_INVOKE]]
+    HookRegistry.unregister("fits")
+
+    assert names == ["own", "fits"]
+    assert [h.name for h in observers.table()[ToolHook.AFTER_INVOKE]] == ["own"]
+
+
+def test_a_locked_hook_lets_go_of_closed_loops() -> None:
+    entered = 0
+
+    async def note() -> None:
+        nonlocal entered
+        await asyncio.sleep(0)
+        entered += 1
+
+    locked = Hook(note, [ToolHook.AFTER_INVOKE], lock=True)
+
+    async def crowd() -> None:
+        await asyncio.gather(locked(), locked())
+
+    for _ in range(3):
+        asyncio.run(crowd())
+
+    assert entered == 6
