@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, Secret, SecretBytes, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, RootModel, Secret, SecretBytes, SecretStr
 from typing_extensions import TypedDict
 
 from toolcrib.schema import Redacted, ToolSpec
@@ -112,6 +113,23 @@ def test_secrets_are_found_at_any_depth(annotation: Any, secret: bool) -> None:
     assert spec_of(tool).has_secrets is secret
 
 
+def test_secrets_are_found_in_fields_of_any_name() -> None:
+    class Odd(BaseModel):
+        default: Annotated[str, Redacted]
+        metadata: SecretStr
+        type: Annotated[str, Redacted]
+
+    def tool(config: Odd, serialization: set[str] = set()) -> None: ...  # noqa: B006
+
+    spec = spec_of(tool)
+    odd = {"default": "s1", "metadata": "s2", "type": "s3"}
+
+    shown = spec.dump(spec.validate_python({"config": odd, "serialization": ["b", "a"]}), redact=True)
+
+    assert shown["config"] == {"default": "[redacted]", "metadata": "**********", "type": "[redacted]"}
+    assert shown["serialization"] == ["a", "b"]
+
+
 def test_secrets_are_found_in_variadic_arguments() -> None:
     def tool(*codes: SecretStr, **keys: Annotated[str, Redacted]) -> None: ...
 
@@ -179,3 +197,48 @@ def test_numbers_that_json_does_not_have_survive() -> None:
 
     assert dumped == {"x": "Infinity", "y": ["-Infinity", 1.5]}
     assert spec.arguments(spec.validate_json(json.dumps(dumped))) == values
+
+
+class Tag(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+
+
+def test_sets_are_dumped_in_one_order_in_every_process() -> None:
+    def tool(words: set[str], tags: frozenset[Tag], deep: dict[str, list[set[int]]]) -> None: ...
+
+    spec = spec_of(tool)
+    values = {"words": {"b", "a", "c"}, "tags": {Tag(name="y"), Tag(name="x")}, "deep": {"k": [{8, 0, -1}]}}
+
+    for redact in (True, False):
+        assert spec.dump(values, redact) == {
+            "words": ["a", "b", "c"],
+            "tags": [{"name": "x"}, {"name": "y"}],
+            "deep": {"k": [[-1, 0, 8]]},
+        }
+
+
+def test_defaults_that_are_sets_are_shown_in_one_order() -> None:
+    def tool(words: frozenset[str] = frozenset({"b", "a"}), more: set[str] = set()) -> None: ...  # noqa: B006
+
+    spec = spec_of(tool)
+
+    assert spec.parameters["properties"]["words"]["default"] == ["a", "b"]
+    assert "words: frozenset[str] = frozenset({'a', 'b'}), more: set[str] = set()" in spec.signature
+
+
+def test_secrets_behind_aliases_and_in_sets_and_dataclasses_are_real_without_redaction() -> None:
+    class Key(BaseModel):
+        value: SecretStr = Field(alias="keyValue")
+
+    @dataclass
+    class Box:
+        inside: SecretStr
+
+    def tool(key: Key, boxes: list[Box], all: set[SecretStr], root: RootModel[list[SecretStr]]) -> None: ...
+
+    spec = spec_of(tool)
+    given = {"key": {"keyValue": "s1"}, "boxes": [{"inside": "s2"}], "all": ["s3", "s4"], "root": ["s5"]}
+
+    assert spec.dump(spec.validate_python(given), redact=False) == given

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import enum
+import inspect
 from collections.abc import AsyncIterator
 from datetime import date
 from typing import Annotated, Any, Literal, NotRequired
@@ -245,7 +246,7 @@ def test_any_description_makes_a_valid_docstring(text: str) -> None:
 
     spec = spec_of(tool, description=text)
 
-    assert run(spec)["tool"].__doc__.split("\n\n    Args")[0].rstrip().replace("\n    ", "\n") == text
+    assert inspect.cleandoc(run(spec)["tool"].__doc__) == inspect.cleandoc(text)
 
 
 def test_a_default_without_a_text_is_an_ellipsis() -> None:

@@ -13,7 +13,8 @@ from typing import Any, cast
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from toolcrib.schema._secrets import holds_secret
+from toolcrib.schema._json_values import settle
+from toolcrib.schema._traits import holds_secret
 
 __all__ = ["SchemaGenerator", "as_object", "part_at", "properties_of", "resolve_ref", "tidy", "type_words"]
 
@@ -42,6 +43,10 @@ class SchemaGenerator(GenerateJsonSchema):
         if self.mode == "serialization" and field["type"] != "typed-dict-field":
             return not field.get("serialization_exclude_if")
         return super().field_is_required(field, total)
+
+    def encode_default(self, dft: Any) -> Any:
+        """Return a default as JSON, sets in an order that is the same in every process."""
+        return settle(super().encode_default(dft), dft, unveil=False)
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         """Return the schema with its default, unless the default is secret."""

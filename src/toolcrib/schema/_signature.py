@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from enum import Enum
 from inspect import Parameter
 from types import EllipsisType, NoneType, UnionType
-from typing import Annotated, Any, ForwardRef, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ForwardRef, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
@@ -52,10 +52,17 @@ def value_text(value: Any) -> str:
     if isinstance(value, Enum):
         return f"{type(value).__name__}.{value.name}"
     try:
-        text = repr(value)
+        text = _set_text(cast("Set[Any]", value)) if isinstance(value, set | frozenset) else repr(value)
     except Exception:  # anybody's __repr__
         return "..."
     return "..." if len(text) > _LONGEST_DEFAULT or "\n" in text or " at 0x" in text else text
+
+
+def _set_text(values: Set[Any]) -> str:
+    inside = ", ".join(sorted(map(repr, values)))  # in the same order in every process
+    if isinstance(values, frozenset):
+        return f"frozenset({{{inside}}})" if values else "frozenset()"
+    return f"{{{inside}}}" if values else "set()"
 
 
 def has_default(parameter: Resolved) -> bool:

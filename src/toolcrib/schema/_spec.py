@@ -20,10 +20,10 @@ from toolcrib.schema._model import InputModel, input_of_function, input_of_model
 from toolcrib.schema._parameters import Resolved
 from toolcrib.schema._problems import Asked, let_through, parsed, problems_of
 from toolcrib.schema._returns import return_schema_of, type_title
-from toolcrib.schema._secrets import secret_fields
 from toolcrib.schema._signature import signature_text
 from toolcrib.schema._stub import StubSource, stub_text
 from toolcrib.schema._stub_types import StubTypes, camel
+from toolcrib.schema._traits import Traits, traits_of
 
 __all__ = ["ToolSpec"]
 
@@ -60,7 +60,7 @@ class ToolSpec:
         "_parameters",
         "_resolved",
         "_return_schema",
-        "_secrets",
+        "_traits",
         "_visible",
         "_watched",
         "fixed",
@@ -89,7 +89,7 @@ class ToolSpec:
         self._binder: Binder | None = None
         self._input: InputModel | None = None
         self._watched = False
-        self._secrets: frozenset[str] | None = None
+        self._traits: Traits | None = None
         self._parameters: dict[str, Any] | None = None
         self._return_schema: Any = _UNKNOWN
 
@@ -260,10 +260,11 @@ class ToolSpec:
 
     def _asked(self) -> Asked:
         hidden = self.fixed | self.injected.keys()
+        secrets = self._find_traits().secrets
         try:
-            return Asked(self.parameters, self._secret_names(), hidden)
+            return Asked(self.parameters, secrets, hidden)
         except SchemaError:  # it can be validated and not be described: say what can be said
-            return Asked({}, self._secret_names(), hidden)
+            return Asked({}, secrets, hidden)
 
     def arguments(self, model: BaseModel) -> dict[str, Any]:
         """Return the values of an input by parameter name, as Python objects."""
@@ -273,12 +274,12 @@ class ToolSpec:
     @property
     def has_secrets(self) -> bool:
         """Whether anything in the input is secret, at any depth."""
-        return bool(self._secret_names())
+        return bool((self._traits or self._find_traits()).secrets)
 
-    def _secret_names(self) -> frozenset[str]:
-        if self._secrets is None:
-            self._secrets = secret_fields(self.input_model)
-        return self._secrets
+    def _find_traits(self) -> Traits:
+        if self._traits is None:
+            self._traits = traits_of(self.input_model)
+        return self._traits
 
     def dump(self, values: BaseModel | Mapping[str, Any], redact: bool) -> dict[str, Any]:
         """Return arguments as JSON shapes.
@@ -287,7 +288,7 @@ class ToolSpec:
             redact: Hide what is secret, for a record, a log or a person. Without it the real values are shown, those
                 of SecretStr too: for a digest and for safe keeping, never for a log.
         """
-        return dump_values(self._input or self._input_model(), values, self._secret_names(), redact)
+        return dump_values(self._input or self._input_model(), values, self._traits or self._find_traits(), redact)
 
     # --- words and schemas -----------------------------------------------------------------------------------------
 
@@ -298,15 +299,15 @@ class ToolSpec:
             self._doc = docstring_of(self._given_model) if self._function is None else self._function.doc
         return self._doc
 
-    def _parsed_doc(self) -> ParsedDoc:
-        if self._doc_parts is None:
-            self._doc_parts = parse_doc(self.doc)
-        return self._doc_parts
-
     @property
     def returns_doc(self) -> str:
         """What the docstring says about the result, on one line."""
         return self._parsed_doc().returns
+
+    def _parsed_doc(self) -> ParsedDoc:
+        if self._doc_parts is None:
+            self._doc_parts = parse_doc(self.doc)
+        return self._doc_parts
 
     @property
     def description(self) -> str:
@@ -359,18 +360,17 @@ class ToolSpec:
     @property
     def signature(self) -> str:
         """The call as a model would write it: `get_weather(location: str, unit: str = 'celsius') -> dict`."""
-        function = self._function
-        returns = self._result()
-        if function is not None and (self._given_return is None or isinstance(self._given_return, Mapping)):
-            returns = function.shown_return()
-        untyped: frozenset[str] = frozenset() if function is None else function.untyped()
+        returns, untyped, given = self._result(), frozenset[str](), self._given_return
+        if self._function is not None:
+            untyped = self._function.untyped()
+            returns = self._function.shown_return() if given is None or isinstance(given, Mapping) else given
         return signature_text(self.name, self._shown(), self._secret_arguments(), untyped, returns)
 
     def _secret_arguments(self) -> frozenset[str]:
         """Return the parameters with something secret in them; all of them when the types cannot be described."""
         try:
             renamed = self._input_model().renamed
-            return frozenset(renamed.get(name, name) for name in self._secret_names())
+            return frozenset(renamed.get(name, name) for name in self._find_traits().secrets)
         except SchemaError:
             return frozenset(parameter.name for parameter in self._shown())
 
@@ -383,17 +383,8 @@ class ToolSpec:
             docs: With its description, and those of its arguments.
             types: Collects the TypedDicts that the stub names; share one between the stubs that are shown together.
         """
-        return stub_text(self._stub_source(name), StubTypes() if types is None else types, docs, is_async)
-
-    def stub_types(self, docs: bool = True) -> list[str]:
-        """Return the definitions that the stub names, each before the first that uses it."""
-        types = StubTypes()
-        self.stub(docs=docs, types=types)
-        return types.render(docs=docs)
-
-    def _stub_source(self, name: str | None) -> StubSource:
         returns = self.return_schema
-        return StubSource(
+        source = StubSource(
             name=name or self.name,
             parameters=self._shown(),
             keys=self._input_model().shown_names(),
@@ -405,3 +396,10 @@ class ToolSpec:
             description=self.description,
             returns_doc=self.returns_doc,
         )
+        return stub_text(source, StubTypes() if types is None else types, docs, is_async)
+
+    def stub_types(self, docs: bool = True) -> list[str]:
+        """Return the definitions that the stub names, each before the first that uses it."""
+        types = StubTypes()
+        self.stub(docs=docs, types=types)
+        return types.render(docs=docs)
