@@ -22,13 +22,13 @@ def bare() -> Sample:
     return async_sample("us", batch, COUNT, COUNT - 1)
 
 
-def toolcrib_pipeline() -> Sample:
+def _toolcrib(**options: Any) -> Sample:
     from toolcrib.calls import ToolCall, Yielded
     from toolcrib.invoke import Pipeline, RunScope
     from toolcrib.tools import tool
     from toolcrib.toolsets import Toolset
 
-    pipeline = Pipeline(Toolset([tool()(count_up)]))
+    pipeline = Pipeline(Toolset([tool(**options)(count_up)]))
     raw = f'{{"upto": {COUNT}}}'
 
     async def batch() -> Any:
@@ -38,6 +38,14 @@ def toolcrib_pipeline() -> Sample:
         return last
 
     return async_sample("us", batch, COUNT, COUNT - 1)
+
+
+def toolcrib_pipeline() -> Sample:
+    return _toolcrib()
+
+
+def toolcrib_deadline() -> Sample:
+    return _toolcrib(timeout=60)
 
 
 def toolcrib_direct() -> Sample:
@@ -86,6 +94,7 @@ MEASURE = Measure(
     contenders=(
         Contender("async for", bare),
         Contender("toolcrib pipeline.stream", toolcrib_pipeline),
+        Contender("toolcrib pipeline.stream, deadline", toolcrib_deadline),
         Contender("toolcrib tool", toolcrib_direct),
         Contender("pygents tool", pygents_tool),
         Contender("pygents Turn", pygents_turn),
@@ -94,7 +103,10 @@ MEASURE = Measure(
     often=3,
     targets=(
         Target("us", "toolcrib pipeline.stream", "pygents Turn", 1 / 8),
+        Target("us", "toolcrib pipeline.stream, deadline", "pygents Turn", 1 / 8),
         Target("us", "toolcrib tool", "pygents tool", 1 / 8),
     ),
-    notes=("the pipeline's counterpart is the turn (both hold a deadline); a direct call's is a direct call.",),
+    notes=(
+        "the pipeline's counterpart is pygents' turn, which always has a deadline; a direct call's is a direct call.",
+    ),
 )
