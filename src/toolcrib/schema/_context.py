@@ -24,6 +24,8 @@ class RunContext(Generic[D]):
         approved: Whether somebody approved this call; `approver` says who.
         idempotency_key: Stays the same when the call is executed again; the call's id unless the door knows better.
         provided: What the run supplies for `Injectable` and `Injected` parameters, by type or by parameter name.
+        revealed: The tools that were found in this run, in the order they were; a name put in may be called from then
+            on, although it is not offered by default.
     """
 
     deps: D
@@ -36,6 +38,7 @@ class RunContext(Generic[D]):
     approver: str | None = None
     idempotency_key: str = ""
     provided: Mapping[type | str, Any] = field(default_factory=dict[type | str, Any])
+    revealed: dict[str, None] = field(default_factory=dict[str, None])
 
     def __post_init__(self) -> None:
         if not self.idempotency_key:

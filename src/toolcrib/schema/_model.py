@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from inspect import Parameter
+from threading import RLock
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -19,6 +20,7 @@ from toolcrib.schema._parameters import EMPTY, Annotations, Resolved
 
 __all__ = ["InputModel", "input_of_function", "input_of_model", "input_schema", "no_read_only_warning", "one_sentence"]
 
+_WARNINGS = RLock()  # the filters are the process's; two threads must not put back each other's
 _TAKEN = frozenset(dir(BaseModel)) | frozenset(dir(type(BaseModel)))
 
 
@@ -183,7 +185,7 @@ def _base(module: str, config: ConfigDict, extra: Any) -> type[BaseModel]:
 @contextmanager
 def no_read_only_warning() -> Generator[None]:
     """Keep pydantic from warning, in each user's log, that it does not enforce `ReadOnly` keys of a TypedDict."""
-    with warnings.catch_warnings():
+    with _WARNINGS, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*`ReadOnly` qualifier", category=UserWarning)
         yield
 
