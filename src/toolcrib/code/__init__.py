@@ -2,3 +2,10 @@
 
 Toolkit renders the prompts and takes each call of a program to the pipeline; `sandboxes` runs the program.
 """
+
+from toolcrib.code._extract import extract_code
+from toolcrib.code._result import ExecutionResult
+from toolcrib.code._toolkit import Toolkit
+from toolcrib.code.sandboxes import Sandbox, SandboxLimits
+
+__all__ = ["ExecutionResult", "Sandbox", "SandboxLimits", "Toolkit", "extract_code"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.code.sandboxes._default import default_sandbox
 from toolcrib.code.sandboxes._protocol import (
+    Described,
     Host,
     Program,
     ProgramError,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from toolcrib.code.sandboxes._monty import MontySandbox
 
 __all__ = [
+    "Described",
     "Host",
     "MontySandbox",
     "Program",

@@ -21,7 +21,7 @@ from pydantic_monty import Monty
 
 from toolcrib.code.sandboxes._calls import Ended, HostCalls, Replies, Request
 from toolcrib.code.sandboxes._monty_drive import ISOLATION, Drive, Steps
-from toolcrib.code.sandboxes._monty_subset import Checked, check
+from toolcrib.code.sandboxes._monty_subset import NOTES, Checked, check
 from toolcrib.code.sandboxes._protocol import Host, Program, ProgramError, SandboxResult, Stream
 from toolcrib.code.sandboxes._threads import Worker, Workers
 from toolcrib.errors import CodeError, SandboxError
@@ -76,6 +76,11 @@ class MontySandbox:
                 self._running.discard(run)
             if thread is not None:
                 self._threads.give_back(thread)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a model should know before it writes for Monty."""
+        return NOTES
 
     def close(self) -> None:
         """End what runs, and the workers with it; the sandbox cannot be used again."""

@@ -15,7 +15,7 @@ from toolcrib.code.sandboxes._protocol import Program
 from toolcrib.code.sandboxes._source import Edit, Source, parse
 from toolcrib.errors import CodeError
 
-__all__ = ["MODULES", "Checked", "check"]
+__all__ = ["MODULES", "NOTES", "Checked", "check"]
 
 MODULES = frozenset(
     {
@@ -34,6 +34,10 @@ MODULES = frozenset(
         *("functools", "hashlib", "itertools", "json", "math", "os", "os.path", "pathlib", "posixpath", "random", "re"),
         *("sys", "time", "tomllib", "typing", "unicodedata"),
     }
+)
+NOTES = (
+    "This is a small Python: no `yield`, no `del`, no class that inherits, no `async with`.",
+    f"These modules can be imported: {', '.join(sorted(MODULES))}.",
 )
 _ASYNCIO = frozenset({"gather", "run", "sleep", "TimeoutError"})
 _CATCHING = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})

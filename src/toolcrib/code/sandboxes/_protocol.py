@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 __all__ = [
+    "Described",
     "ErrorKind",
     "Host",
     "Program",
@@ -181,4 +182,14 @@ class Sandbox(Protocol):
             SandboxError: No worker could be had; nothing ran.
             Exception: What `host.call` raised.
         """
+        ...
+
+
+@runtime_checkable
+class Described(Protocol):
+    """A sandbox whose Python is not all of Python."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a model should know before it writes for it, a sentence each."""
         ...

@@ -1,0 +1,69 @@
+"""The Python in a model's reply."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+__all__ = ["extract_code"]
+
+_PYTHON = frozenset({"python", "py", "python3", "py3"})
+_OPEN = re.compile(r"(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<label>[\w+#.-]*)[^`]*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    label: str
+    code: str
+
+
+def extract_code(text: str) -> str | None:
+    """Return the Python of a reply in Markdown: all its Python blocks, one after the other; None when there is none.
+
+    A block without a language counts where no block is marked as Python. A block that was not closed, because the reply
+    was cut, goes to the end. A fence inside a string of the program does not close its block.
+    """
+    blocks = list(_blocks(text.splitlines()))
+    marked = [block.code for block in blocks if block.label in _PYTHON]
+    chosen = marked or [block.code for block in blocks if not block.label]
+    code = "\n\n".join(part for part in chosen if part.strip())
+    return code or None
+
+
+def _blocks(lines: list[str]) -> Iterator[_Block]:
+    at = 0
+    while at < len(lines):
+        opening = _OPEN.fullmatch(lines[at])
+        at += 1
+        if opening is None:
+            continue
+        label = opening["label"].lower()
+        ends = [i for i in range(at, len(lines)) if _closes(lines[i], opening["fence"])] or [len(lines)]
+        end = ends[0]
+        if label in _PYTHON or not label:
+            end = next((i for i in ends if _is_python(lines[at:i])), end)
+        yield _Block(label, _code(lines[at:end]))
+        at = end + 1
+
+
+def _closes(line: str, fence: str) -> bool:
+    stripped = line.strip()
+    return len(stripped) >= len(fence) and set(stripped) == {fence[0]}
+
+
+def _code(lines: list[str]) -> str:
+    return textwrap.dedent("\n".join(lines)).strip("\n")
+
+
+def _is_python(lines: list[str]) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(_code(lines))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True

@@ -1,0 +1,123 @@
+"""Takes each call of a program to the pipeline, and keeps what became of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from toolcrib.calls import ApprovalRequest, Completed, Failed, Outcome, Suspended, ToolCall, cut, new_call_id
+from toolcrib.code._arguments import ArgumentNames
+from toolcrib.code._replies import reply_to
+from toolcrib.code.sandboxes import Raised, Reply, Value
+from toolcrib.errors import InvalidArguments, SchemaError
+from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.schema import ToolSpec
+
+__all__ = ["ProgramHost", "ProgramTool"]
+
+_KEPT = 100_000  # characters of one result in `tool_calls`
+
+
+class ProgramTool:
+    """One tool as programs call it."""
+
+    __slots__ = ("_names", "name", "spec")
+
+    def __init__(self, name: str, spec: ToolSpec) -> None:
+        self.name, self.spec = name, spec
+        self._names: ArgumentNames | None = None
+
+    def bind(self, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments by name; raises InvalidArguments when they cannot be named."""
+        if not args:
+            return kwargs
+        if self._names is None:
+            try:
+                self._names = ArgumentNames(self.name, self.spec)
+            except SchemaError:  # the pipeline says so, with the parameter's name
+                return kwargs
+        return self._names.bind(args, kwargs)
+
+    def shown(self, arguments: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the arguments for a log: without secrets, None when they might hold one."""
+        try:
+            if not self.spec.has_secrets:
+                return arguments
+            return self.spec.dump(self.spec.validate_python(arguments), redact=True)
+        except (InvalidArguments, SchemaError):
+            return None
+
+
+class ProgramHost:
+    """The host of one program.
+
+    Attributes:
+        calls: The program's calls so far, as `ExecutionResult.tool_calls` has them.
+        suspended: What waits for a person.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        scope: RunScope,
+        tools: Mapping[str, ProgramTool],
+        on_output: Callable[[str, str], None] | None = None,
+    ) -> None:
+        self._pipeline, self._scope, self._tools, self._on_output = pipeline, scope, tools, on_output
+        self.calls: list[dict[str, Any]] = []
+        self.suspended: list[ApprovalRequest] = []
+
+    async def call(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Reply:
+        """Make one call of the program."""
+        tool = self._tools[name]
+        call_id = new_call_id()
+        entry: dict[str, Any] = {"id": call_id, "name": tool.name, "arguments": None, "outcome": "cancelled"}
+        self.calls.append(entry)
+        began = time.perf_counter()
+        try:
+            try:
+                arguments = tool.bind(args, kwargs)
+            except InvalidArguments as error:
+                arguments = {}
+                outcome: Outcome = _unnamed(tool.name, call_id, error)
+            else:
+                entry["arguments"] = tool.shown(arguments)
+                outcome = await self._pipeline.run(ToolCall(tool.name, arguments, call_id), self._scope)
+        finally:
+            entry["duration_ms"] = (time.perf_counter() - began) * 1000
+        reply = reply_to(outcome, arguments, tool.spec)
+        self._note(entry, outcome, reply)
+        return reply
+
+    def _note(self, entry: dict[str, Any], outcome: Outcome, reply: Reply) -> None:
+        entry["outcome"] = outcome.kind
+        if isinstance(reply, Value):
+            entry["result"] = _kept(reply.value)
+        elif isinstance(outcome, Suspended):
+            entry["error"] = outcome.text()
+            self.suspended.append(outcome.request)
+        elif isinstance(outcome, Completed):  # with a result that cannot be told
+            entry["outcome"], entry["error"] = "failed", reply.message if isinstance(reply, Raised) else ""
+        else:
+            entry["error"] = outcome.text()
+
+    def output(self, text: str, stream: str) -> None:
+        """Tell whoever watches what is printed."""
+        if self._on_output is not None:
+            self._on_output(text, stream)
+
+
+def _unnamed(tool: str, call_id: str, error: InvalidArguments) -> Failed:
+    return Failed(tool, call_id, error.code, str(error), "InvalidArguments", error.problems, exception=error)
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, str):
+        return cut(value, _KEPT)
+    if not isinstance(value, list | dict):
+        return value
+    kept: Any = cast("Any", value)
+    text = json.dumps(kept, ensure_ascii=False)
+    return kept if len(text) <= _KEPT else cut(text, _KEPT)

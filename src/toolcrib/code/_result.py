@@ -1,0 +1,55 @@
+"""ExecutionResult: how a program went, for the host and for the model that wrote it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolcrib.calls import ApprovalRequest, CallRecord
+
+__all__ = ["ExecutionResult"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionResult:
+    """How a program went.
+
+    Attributes:
+        output: What it printed.
+        error_output: What it printed to stderr; and the traceback, when it failed.
+        return_value: The value of its last expression, as JSON shapes.
+        tool_calls: Its calls in the order they were made, each a dict: `id`, `name`, `arguments` (secrets hidden),
+            `outcome` (`completed`, `rejected`, `failed`, `suspended` or `cancelled`), `result` or `error`, and
+            `duration_ms`.
+        success: Whether it reached its end.
+        error: Why it did not, in a sentence with the line; None when it did.
+        isolation: What kept it in, by name.
+        suspended: The calls that wait for a person; the program ended at them, and they have not run.
+        records: The calls' records, when the toolkit or the run has sinks that they were made for.
+    """
+
+    output: str = ""
+    error_output: str = ""
+    return_value: Any = None
+    tool_calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    success: bool = True
+    error: str | None = None
+    isolation: tuple[str, ...] = ()
+    suspended: tuple[ApprovalRequest, ...] = ()
+    records: tuple[CallRecord, ...] = ()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the program ended at a call that waits for a person."""
+        return bool(self.suspended)
+
+    def text(self) -> str:
+        """Return what a model is shown: what was printed, the last value when nothing was, and what went wrong."""
+        parts = [self.output.rstrip("\n")] if self.output.strip() else []
+        if not parts and self.return_value is not None:
+            parts.append(f"{self.return_value}")
+        if self.error_output.strip():
+            parts.append(self.error_output.rstrip("\n"))
+        if self.error and self.error.partition(": ")[2] not in self.error_output:
+            parts.append(self.error)
+        return "\n".join(parts) or "The program ran and printed nothing."

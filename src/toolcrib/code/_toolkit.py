@@ -1,0 +1,213 @@
+"""Toolkit: tools as functions of model-written programs, the prompt that asks for them, the sandbox that runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from toolcrib.approvals import Approver
+from toolcrib.code._extract import extract_code
+from toolcrib.code._host import ProgramHost, ProgramTool
+from toolcrib.code._names import program_names
+from toolcrib.code._prompts import Listing, render_prompt, render_tool_prompt
+from toolcrib.code._result import ExecutionResult
+from toolcrib.code.sandboxes import Described, Program, Sandbox, SandboxLimits, SandboxResult, default_sandbox
+from toolcrib.errors import SandboxUnavailable, UnknownTool
+from toolcrib.hooks import HookSet
+from toolcrib.invoke import ListSink, Pipeline, RunScope, Sink, run_sync
+from toolcrib.tools import Tool
+from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
+
+__all__ = ["Toolkit"]
+
+OnOutput = Callable[[str, str], None]
+
+
+class Toolkit:
+    """Runs Python that a model wrote, with tools as its functions; each call goes over the counter like any other.
+
+    Args:
+        tools: A toolset, or a sequence of what one is made of.
+        sandbox: Where programs run; the process's own when None, which keeps its workers warm.
+        preamble: The first words of `prompt()`, in place of the usual ones.
+        postamble: The last words of `prompt()`, in place of the usual ones.
+        assist_tool_chaining: Tell the model the shape of each tool's result.
+        limits: What one program may use.
+        hooks: Decision hooks that are asked before the toolset's own.
+        approver: Somebody who is asked while the program waits; without one it ends at a call that needs approval.
+        deps: What the tools get as `ctx.deps`.
+        sinks: Where the events of calls go.
+
+    Raises:
+        DuplicateNameError: Two tools would have one name in a program.
+        ValueError: The toolset has to be opened first.
+    """
+
+    def __init__(
+        self,
+        tools: ToolsetLike,
+        *,
+        sandbox: Sandbox | None = None,
+        preamble: str | None = None,
+        postamble: str | None = None,
+        assist_tool_chaining: bool = False,
+        limits: SandboxLimits | None = None,
+        hooks: HookSet | None = None,
+        approver: Approver | None = None,
+        deps: Any = None,
+        sinks: Iterable[Sink] = (),
+    ) -> None:
+        self._toolset = Toolset.of(tools)
+        if not self._toolset.is_open:
+            raise ValueError("open the toolset first: `async with tools.open() as bound: Toolkit(bound)`")
+        self._sandbox, self._limits = sandbox, limits or SandboxLimits()
+        self._preamble, self._postamble, self._chaining = preamble, postamble, assist_tool_chaining
+        self._approver, self._deps, self._sinks = approver, deps, tuple(sinks)
+        if hooks is not None:
+            self._toolset = self._toolset.with_hooks(hooks)
+        self._pipeline = Pipeline(self._toolset, sinks=self._sinks)
+        self._names = program_names(self._toolset.names())
+        self._programs = {n: ProgramTool(t, self._toolset[t].tool.spec) for n, t in self._names.items()}
+
+    # --- running
+
+    def execute(self, code: str) -> ExecutionResult:
+        """Run a program from plain code, and return how it went.
+
+        Raises:
+            RuntimeError: An event loop is running here: use `await toolkit.execute_async(code)`.
+            SandboxError: There is no sandbox for it; see `execute_async`.
+        """
+        return run_sync(self._run(code, None, None, may_block=True), "write `await toolkit.execute_async(code)`")
+
+    async def execute_async(
+        self, code: str, scope: RunScope | None = None, *, on_output: OnOutput | None = None
+    ) -> ExecutionResult:
+        """Run a program, and return how it went; a program that fails is a result, too.
+
+        Cancelling stops the program and the calls that are running for it.
+
+        Args:
+            scope: The run that its calls belong to; one of its own when None.
+            on_output: Told what is printed, and to which stream, while the program runs.
+
+        Raises:
+            SandboxError: No worker could be had; nothing ran.
+            SandboxUnavailable: There is no sandbox here; the message says what to install.
+            Exception: What an observer raised, as everywhere.
+        """
+        return await self._run(code, scope, on_output, may_block=False)
+
+    async def _run(
+        self, code: str, scope: RunScope | None, on_output: OnOutput | None, *, may_block: bool
+    ) -> ExecutionResult:
+        if scope is None:
+            scope = RunScope(deps=self._deps, approver=self._approver, door="code")
+        offered = self._offered(scope)
+        watch = ListSink() if self._sinks or scope.sinks else None
+        if watch is not None:
+            scope = replace(scope, sinks=(*scope.sinks, watch))
+        host = ProgramHost(self._pipeline, scope, self._programs, on_output)
+        program = Program(code, tuple(offered), self._limits, may_block=may_block)
+        ended = await self._used_sandbox().run(program, host)
+        return _result(ended, host, watch)
+
+    def _offered(self, scope: RunScope | None = None) -> dict[str, str]:
+        """Return the tools that programs are offered, by the name they use."""
+        allowed = None if scope is None else scope.available
+        if allowed is None:
+            allowed = self._toolset.offered()
+        return {name: tool for name, tool in self._names.items() if tool in allowed}
+
+    def _used_sandbox(self) -> Sandbox:
+        if self._sandbox is None:
+            self._sandbox = default_sandbox()
+        return self._sandbox
+
+    # --- telling a model
+
+    def prompt(self) -> str:
+        """Return a system prompt for a model that answers with a program; see `extract_code` for its answer."""
+        notes: tuple[str, ...] = ()
+        with suppress(SandboxUnavailable):
+            sandbox = self._used_sandbox()
+            notes = sandbox.notes if isinstance(sandbox, Described) else ()
+        tools = {name: self._toolset[tool] for name, tool in self._offered().items()}
+        return render_prompt(Listing(tools, self._chaining), self._preamble, self._postamble, notes)
+
+    def tool_prompt(self) -> str:
+        """Return a short text for a system prompt where programs go through one tool: one call for the whole job."""
+        return render_tool_prompt(list(self._offered()))
+
+    @staticmethod
+    def extract_code(text: str) -> str | None:
+        """Return the Python in a model's reply, None when there is none."""
+        return extract_code(text)
+
+    # --- the tools
+
+    @property
+    def tools(self) -> list[Tool[..., Any]]:
+        """The tools, in order."""
+        return self._toolset.tools()
+
+    def get_tool(self, name: str) -> Tool[..., Any]:
+        """Return a tool by its own name or the one that programs use; raises UnknownTool."""
+        try:
+            return self._toolset[self._names.get(name, name)].tool
+        except UnknownTool:
+            raise UnknownTool(name, tuple(self._names)) from None
+
+    def filter(
+        self,
+        names: Iterable[str] | None = None,
+        *,
+        tags: Iterable[str] | None = None,
+        where: Callable[[ToolEntry], bool] | None = None,
+    ) -> Toolkit:
+        """Return a toolkit with some of the tools, and everything else as it is here.
+
+        Args:
+            names: The tools' own names; UnknownTool for one that is not here.
+            tags: Tools that have one of these.
+            where: Tools for which this is true.
+        """
+        chosen = set(self._toolset.names() if names is None else (self._toolset[name].name for name in names))
+        wanted = None if tags is None else frozenset(tags)
+        kept = [
+            entry.name
+            for entry in self._toolset
+            if entry.name in chosen and (wanted is None or entry.tool.tags & wanted) and (where is None or where(entry))
+        ]
+        return Toolkit(
+            self._toolset.subset(kept),
+            sandbox=self._sandbox,
+            preamble=self._preamble,
+            postamble=self._postamble,
+            assist_tool_chaining=self._chaining,
+            limits=self._limits,
+            approver=self._approver,
+            deps=self._deps,
+            sinks=self._sinks,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Toolkit of {len(self._names)} tools>"
+
+
+def _result(ended: SandboxResult, host: ProgramHost, watch: ListSink | None) -> ExecutionResult:
+    error = ended.error
+    said = [ended.error_output, "" if error is None else error.traceback]
+    return ExecutionResult(
+        output=ended.output,
+        error_output="\n".join(text.rstrip("\n") for text in said if text),
+        return_value=ended.value,
+        tool_calls=host.calls,
+        success=error is None,
+        error=None if error is None else str(error),
+        isolation=ended.isolation,
+        suspended=tuple(host.suspended),
+        records=() if watch is None else tuple(watch.records),
+    )
