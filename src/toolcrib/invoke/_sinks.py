@@ -77,7 +77,8 @@ class JsonLinesSink:
     def __init__(self, path: str | Path, *, events: bool = False) -> None:
         self._events = events
         self._lock = threading.Lock()  # programs and agents may run in several threads
-        self._file: IO[str] = Path(path).open("a", encoding="utf-8")  # noqa: SIM115 -- closed by close()
+        # half a surrogate pair, which is no UTF-8, becomes the escape that JSON has for it; close() closes the file
+        self._file: IO[str] = Path(path).open("a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
 
     def emit(self, event: CallEvent) -> None:
         """Write the event's record, or the event itself."""
