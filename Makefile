@@ -55,7 +55,7 @@ docs: $(VENV)/.dev ## run the examples of README, docs and docstrings, and check
 	$(BIN)/pytest -q tests/docs
 
 bfcl: $(VENV)/.dev ## replay the 200 multi-turn conversations of the Berkeley function-calling leaderboard
-	$(BIN)/python benchmarks/bfcl/run.py
+	$(BIN)/python -m benchmarks.bfcl.run
 
 coverage: $(VENV)/.dev ## run the tests and report the branches that none of them takes
 	$(BIN)/pytest -q --cov --cov-report=term $(PYTEST)

@@ -15,13 +15,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.bfcl._as_calls import run_as_calls
+from benchmarks.bfcl._as_programs import run_as_programs
 from benchmarks.bfcl._compare import Difference, differences
 from benchmarks.bfcl._corrections import CORRECTIONS
 from benchmarks.bfcl._data import FILES, Conversation, DataMissing, load_conversations
 from benchmarks.bfcl._runs import run_directly
 
 TITLE = "Replay the benchmark's multi-turn conversations over the counter, and compare with plain Python."
-MODES = {"json": run_as_calls}
+MODES = {"json": run_as_calls, "code": run_as_programs}
 SHOWN = 20  # how many differences are printed
 
 

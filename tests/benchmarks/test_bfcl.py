@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.bfcl._as_programs import program
 from benchmarks.bfcl._calls import parse_call
 from benchmarks.bfcl._compare import Difference, differences
 from benchmarks.bfcl._data import FILES, Conversation, DataMissing, build_apis, load_conversations
@@ -203,19 +204,40 @@ async def test_conversations_go_as_in_plain_python(chosen: list[Conversation], m
     assert report.calls > 100
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("mode", "error"), [("json", "InvalidArguments"), ("code", "ValueError")])
 async def test_a_call_that_does_not_fit_its_declaration_is_refused(
-    conversations: list[Conversation], mode: str
+    conversations: list[Conversation], mode: str, error: str
 ) -> None:
     report = await replay(FILES[0], mode, [conversations[173]], as_published=True)
 
     call, state = report.differences
     assert call.place == "turn 4, close_ticket(ticket_id='ticket_001')"
-    assert call.run.startswith("raised InvalidArguments: `close_ticket` cannot take these arguments: ticket_id: ")
+    assert call.run.startswith(f"raised {error}: `close_ticket` cannot take these arguments: ticket_id: ")
     assert (state.place, state.directly, state.run) == (
         "end state of TicketAPI['ticket_queue'][0]['status']",
         "'Closed'",
         "'Open'",
+    )
+
+
+def test_a_program_makes_the_calls_as_they_are_written() -> None:
+    lines = program((parse_call("cd('docs')"), parse_call("ls(a=True)"))).splitlines()
+
+    assert [line.strip() for line in lines if "'returned'" in line] == [
+        "answers.append(['returned', cd('docs')])",
+        "answers.append(['returned', ls(a=True)])",
+    ]
+    assert lines[-1] == "answers"
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_an_exception_of_a_method_is_an_answer_in_every_mode(mode: str) -> None:
+    calls = "compute_exchange_rate('USD', 'ATS', 1.0)", "travel_get_login_status()"
+    conversation = Conversation("unknown_rate", ("TravelAPI",), {}, (tuple(map(parse_call, calls)),))
+
+    assert (await replay(FILES[0], mode, [conversation])).differences == ()
+    assert run_directly(conversation).answers[0][0] == Raised(
+        "ValueError", "No available exchange rate for the given currencies."
     )
 
 
@@ -227,7 +249,7 @@ def test_the_command_prints_a_score_for_each_mode(capsys: pytest.CaptureFixture[
 
     lines = capsys.readouterr().out.splitlines()
     assert status == 0
-    assert [line.split()[:3] for line in lines[: len(MODES)]] == [[FILES[0], mode, "2/2"] for mode in MODES]
+    assert [line.split()[:3] for line in lines[:2]] == [[FILES[0], "json", "2/2"], [FILES[0], "code", "2/2"]]
 
 
 def test_the_command_fails_and_says_what_differs(capsys: pytest.CaptureFixture[str]) -> None:
