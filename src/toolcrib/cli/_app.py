@@ -10,8 +10,11 @@ import typer
 
 from toolcrib.cli._approve import Answers, tool_name
 from toolcrib.cli._call import make_call, show_outcome
+from toolcrib.cli._exec import run_program, show_program
 from toolcrib.cli._run import RunOptions, Status, one_sentence, open_run, tools_of
 from toolcrib.cli._show import console, print_json, say, tools_json, tools_table
+from toolcrib.cli._terminal import Terminal
+from toolcrib.cli._watch import Watcher
 from toolcrib.formats import FORMATS, FormatName, definition, definitions
 
 __all__ = ["app"]
@@ -103,6 +106,34 @@ def call(
         with open_run(options) as run:
             outcome = run.wait(make_call(run, tool_name(run.toolset, tool), raw, timeout))
             status = show_outcome(run, outcome)
+    raise typer.Exit(status)
+
+
+@app.command("exec")
+def execute(
+    target: TargetArgument,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="The program, or - to read it from stdin.", show_default=False)
+    ],
+    approve: ApproveOption = None,
+    deny: DenyOption = None,
+    yes: YesOption = False,
+    suspend: SuspendOption = False,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Stop the program after this long.")
+    ] = None,
+    as_json: JsonOption = False,
+    record: RecordOption = None,
+) -> None:
+    """Run a Python program that calls the tools of TARGET, in a sandbox, and show its output and its calls."""
+    options = RunOptions(target, _answers(approve, deny, yes, suspend), timeout, as_json, record)
+    terminal = Terminal()
+    watcher = Watcher(terminal.console, live=not as_json)
+    with one_sentence():
+        code = _read(file)
+        with open_run(options, terminal, watcher) as run:
+            result = run.wait(run_program(run, code, watcher, timeout))
+            status = show_program(run, result)
     raise typer.Exit(status)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, ToolCall, Yielded, jsonable
 from toolcrib.cli._run import CliRun, Status
-from toolcrib.cli._show import outcome_json, print_json, say, write
+from toolcrib.cli._show import outcome_json, print_json, result_text, say, write
 from toolcrib.errors import ResultNotSerializable
 from toolcrib.invoke import Pipeline
 
@@ -41,7 +41,7 @@ def show_outcome(run: CliRun, outcome: Outcome) -> Status:
         streamed = outcome.source == "tool" and run.toolset[outcome.tool].tool.is_streaming
         if not streamed:
             try:
-                write(_whole(outcome.shown()))
+                write(result_text(outcome.shown()))
             except ResultNotSerializable as error:
                 say(str(error))
                 return Status.FAILED
@@ -63,7 +63,3 @@ def _status(outcome: Outcome) -> Status:
 def _line(value: Any, tool: str) -> str:
     made = jsonable(value, tool)
     return (made if isinstance(made, str) else json.dumps(made, ensure_ascii=False)) + "\n"
-
-
-def _whole(value: Any) -> str:
-    return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)) + "\n"

@@ -18,7 +18,7 @@ from toolcrib.cli._show import say
 from toolcrib.cli._target import load
 from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import ToolcribError
-from toolcrib.invoke import JsonLinesSink, ListSink, RunScope, Sink, run_sync
+from toolcrib.invoke import JsonLinesSink, RunScope, Sink, run_sync
 from toolcrib.toolsets import Toolset
 
 __all__ = ["CliRun", "RunOptions", "Status", "one_sentence", "open_run", "tools_of"]
@@ -54,14 +54,12 @@ class CliRun:
     Attributes:
         json: Whether stdout is for one JSON document and nothing else.
         terminal: Where a person watches and answers.
-        calls: Everything that happened.
     """
 
     toolset: Toolset
     scope: RunScope
     json: bool
     terminal: Terminal
-    calls: ListSink
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` to its end; with `json`, what it prints goes to stderr."""
@@ -88,17 +86,17 @@ def tools_of(target: str) -> Toolset:
 
 
 @contextmanager
-def open_run(options: RunOptions, watcher: Sink | None = None) -> Generator[CliRun]:
+def open_run(options: RunOptions, terminal: Terminal | None = None, watcher: Sink | None = None) -> Generator[CliRun]:
     """Load the target and open a run of its tools; the record file is closed at the end."""
     toolset = tools_of(options.target)
     answers = options.answers.named(toolset)
-    terminal, calls = Terminal(), ListSink()
+    terminal = terminal or Terminal()
     with _recorder(options.record) as recorder:
-        sinks = tuple(sink for sink in (calls, recorder, watcher) if sink is not None)
+        sinks = tuple(sink for sink in (recorder, watcher) if sink is not None)
         asker = terminal if Terminal.present() else None
         approver = approver_of(answers, toolset, asker)
         scope = RunScope(approver=approver, sinks=sinks, door="cli", hook_errors="fail")
-        yield CliRun(toolset, scope, options.json, terminal, calls)
+        yield CliRun(toolset, scope, options.json, terminal)
 
 
 @contextmanager

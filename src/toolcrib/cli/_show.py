@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import typer
@@ -12,13 +12,25 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolcrib.calls import CallRecord, Outcome, Suspended, cut
+from toolcrib.calls import Outcome, Suspended
 from toolcrib.cli._terminal import visible
 from toolcrib.toolsets import Toolset
 
-__all__ = ["arguments_text", "calls_table", "outcome_json", "print_json", "say", "tools_json", "tools_table", "write"]
+__all__ = [
+    "arguments_text",
+    "calls_table",
+    "console",
+    "outcome_json",
+    "print_json",
+    "result_text",
+    "say",
+    "tools_json",
+    "tools_table",
+    "write",
+]
 
-_WIDE = 200  # characters of one cell
+_WIDE = 120  # characters of one cell
+_LONG = 100  # characters of a result on one line
 _STYLES = {"completed": "green", "failed": "red", "rejected": "yellow", "suspended": "yellow", "cancelled": "red"}
 
 
@@ -88,37 +100,44 @@ def arguments_text(arguments: Any) -> str:
     return ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in named.items())
 
 
-def calls_table(records: Iterable[CallRecord]) -> Table:
-    """Return the calls of a run, in the order they ended."""
+def calls_table(calls: Sequence[Mapping[str, Any]]) -> Table:
+    """Return a program's calls in the order they were made: `ExecutionResult.tool_calls`, each with its `approval`."""
+    asked = any("approval" in call for call in calls)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("tool")
-    table.add_column("arguments", overflow="fold")
-    table.add_column("outcome", overflow="fold")
+    for column in ("tool", "arguments", "outcome", *(["answered by"] if asked else [])):
+        table.add_column(column, overflow="fold")
     table.add_column("ms", justify="right")
-    for record in records:
-        kind = str(record.outcome["kind"])
-        arguments = arguments_text(record.arguments if record.arguments is not None else record.requested)
-        outcome = Text(_brief(_told(record)), style=_STYLES[kind])
-        table.add_row(Text(visible(record.tool)), Text(_brief(arguments)), outcome, f"{record.duration_ms:.1f}")
+    for call in calls:
+        kind = str(call["outcome"])
+        outcome = Text(_brief(_told(call)), style=_STYLES[kind])
+        if kind == "completed":
+            outcome.no_wrap, outcome.overflow = True, "ellipsis"
+        took = f"{call['duration_ms']:.1f}" if "duration_ms" in call else ""
+        arguments = Text(_brief(arguments_text(call["arguments"])))
+        answered = [visible(call["approval"]["approver"]) if "approval" in call else ""] if asked else []
+        table.add_row(Text(visible(call["name"])), arguments, outcome, *answered, took)
     return table
 
 
-def _told(record: CallRecord) -> str:
-    outcome = record.outcome
-    match outcome["kind"]:
-        case "completed":
-            value = outcome["value"]
-            return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        case "failed":
-            return f"failed: {outcome['message']}"
-        case "rejected":
-            return f"rejected: {outcome['reason']}"
-        case kind:
-            return str(kind)
+def _told(call: Mapping[str, Any]) -> str:
+    kind = str(call["outcome"])
+    if kind == "completed" and "result" in call:
+        result = call["result"]
+        return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+    return str(call.get("error", kind))
 
 
 def _brief(text: str) -> str:
-    return visible(" ".join(cut(text, _WIDE).split()))
+    line = visible(" ".join(text[: 2 * _WIDE].split()))
+    return line if len(line) <= _WIDE else line[: _WIDE - 1] + "…"
+
+
+def result_text(value: Any) -> str:
+    """Return a result for a person: a text as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value + "\n"
+    line = json.dumps(value, ensure_ascii=False)
+    return (line if len(line) <= _LONG else json.dumps(value, ensure_ascii=False, indent=2)) + "\n"
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:

@@ -43,8 +43,10 @@ class Watcher:
         elif event.kind == "ended":
             self._running.pop(event.call_id, None)
 
-    def output(self, text: str) -> None:
-        """Show what the program printed."""
+    def output(self, text: str, stream: str = "stdout") -> None:
+        """Show what the program printed; what went to stderr is shown at the end, with the traceback."""
+        if stream != "stdout":
+            return
         if self._live is None or not sys.stdout.isatty():
             write(text)
             return

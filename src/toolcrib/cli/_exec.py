@@ -1,0 +1,81 @@
+"""`toolcrib exec`: a program that calls the tools, run in a sandbox."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolcrib.cli._run import CliRun, Status
+from toolcrib.cli._show import calls_table, print_json, result_text, say, write
+from toolcrib.cli._terminal import Terminal
+from toolcrib.cli._watch import Watcher
+from toolcrib.code import ExecutionResult, SandboxLimits, Toolkit
+
+_TRACEBACK = "Traceback (most recent call last):"  # it ends with the error
+
+__all__ = ["run_program", "show_program"]
+
+
+async def run_program(run: CliRun, code: str, watcher: Watcher, timeout: float | None = None) -> ExecutionResult:
+    """Run a program with the tools of the run, and show what it does meanwhile.
+
+    Without a timeout of its own it has the usual one; none where a person is asked, who may take their time.
+    """
+    if timeout is not None:
+        limits = SandboxLimits(program_time=timeout, wall_time=timeout)
+    else:
+        limits = SandboxLimits(wall_time=None) if Terminal.present() else SandboxLimits()
+    toolkit = Toolkit(run.toolset, limits=limits)
+    run.terminal.making_room = watcher.making_room
+    with watcher.shown():
+        return await toolkit.execute_async(code, run.scope, on_output=None if run.json else watcher.output)
+
+
+def show_program(run: CliRun, result: ExecutionResult) -> Status:
+    """Write how a program went: its value to stdout, everything else to stderr; return the exit status."""
+    if run.json:
+        print_json(_document(result))
+        return _status(result)
+    if result.output and not result.output.endswith("\n"):
+        write("\n")
+    if result.return_value is not None:
+        write(result_text(result.return_value))
+    if result.tool_calls:
+        run.terminal.console.print()
+        run.terminal.console.print(calls_table(_calls(result)))
+    if result.suspended:
+        for request in result.suspended:
+            say(f"\n{request.text()}")
+        waiting = ", ".join(f"`{request.tool}`" for request in result.suspended)
+        say(f"the program stopped: {waiting} waits for approval and has not run")
+    elif result.error_output:
+        say("\n" + result.error_output.rstrip("\n"))
+    if result.error and not result.suspended and _TRACEBACK not in result.error_output:
+        say("\n" + result.error)
+    return _status(result)
+
+
+def _status(result: ExecutionResult) -> Status:
+    if result.suspended:
+        return Status.SUSPENDED
+    return Status.DONE if result.success else Status.FAILED
+
+
+def _calls(result: ExecutionResult) -> list[dict[str, Any]]:
+    """Return the calls, each with who said yes or no to it, where somebody was asked."""
+    approvals = {record.call_id: record.approval for record in result.records if record.approval is not None}
+    return [
+        call | ({"approval": approvals[call["id"]]} if call["id"] in approvals else {}) for call in result.tool_calls
+    ]
+
+
+def _document(result: ExecutionResult) -> dict[str, Any]:
+    return {
+        "success": result.success,
+        "output": result.output,
+        "error_output": result.error_output,
+        "return_value": result.return_value,
+        "error": result.error,
+        "tool_calls": _calls(result),
+        "suspended": [request.to_dict() for request in result.suspended],
+        "isolation": list(result.isolation),
+    }
