@@ -189,6 +189,7 @@ class Pipeline:
             refused: Outcome | None = None
             if plan.off or scope.available is not None or scope.limits is not None:
                 refused = self._refusal(plan, call, scope)
+                prepared.revealed = plan.name in scope.revealed
             if refused is None and (plan.wants_ctx or scope.deps is not None or scope.provide):
                 prepared.enter(scope)
                 refused = await available(prepared) if plan.availability else None
@@ -279,6 +280,8 @@ class Pipeline:
         plan, call = prepared.plan, prepared.call
         if prepared.trace is not None:
             prepared.trace.received(shown_request(prepared))
+        if prepared.revealed:
+            scope.revealed[plan.name] = None  # it was found in the run that asked, which this one goes on with
         refused: Outcome | None = None if _offered(plan.entry, scope) else self._not_offered(plan, call)
         if refused is None and plan.availability:
             refused = await available(prepared)
@@ -299,6 +302,7 @@ class Pipeline:
         prepared.enter(scope, dict(data["metadata"]))
         prepared.notes = tuple(DecisionNote(**note) for note in data["decisions"])
         prepared.asks, prepared.ask_metadata = tuple(data["asks"]), dict(data["ask_metadata"])
+        prepared.revealed = data.get("revealed", False)
         return prepared
 
     # --- perform: step 6
@@ -439,4 +443,6 @@ def _several(value: Any) -> list[Any]:
 
 
 def _offered(entry: ToolEntry, scope: RunScope) -> bool:
+    if entry.name in scope.revealed:
+        return True
     return not entry.off if scope.available is None else entry.name in scope.available

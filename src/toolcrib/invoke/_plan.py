@@ -143,6 +143,7 @@ class Prepared:
         ask_metadata: What they should see besides the arguments.
         approved: Whether somebody said yes to it.
         request: What was asked when it was suspended; None for a call that was not.
+        revealed: Whether the tool could be called because it was found in the run.
     """
 
     ctx: RunContext[Any] | None = None
@@ -151,6 +152,7 @@ class Prepared:
     ask_metadata: Mapping[str, Any] = MappingProxyType({})
     approved: bool = False
     request: ApprovalRequest | None = None
+    revealed: bool = False
 
     def __init__(self, call: ToolCall, plan: Plan, trace: Trace | None = None) -> None:
         self.call = call
@@ -178,8 +180,9 @@ class Prepared:
 
     def enter(self, scope: RunScope, metadata: dict[str, Any] | None = None) -> None:
         """Make the context that hooks and tool are given."""
+        call_id, tool = self.call.id, self.plan.name
         self.ctx = RunContext(
-            scope.deps, self.call.id, self.plan.name, scope.id, metadata or {}, provided=scope.provide
+            scope.deps, call_id, tool, scope.id, metadata or {}, provided=scope.provide, revealed=scope.revealed
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -193,6 +196,7 @@ class Prepared:
             "decisions": [note.to_dict() for note in self.notes],
             "asks": list(self.asks),
             "ask_metadata": lenient(dict(self.ask_metadata)),
+            "revealed": self.revealed,
         }
 
 

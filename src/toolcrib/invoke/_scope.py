@@ -68,6 +68,7 @@ class RunScope:
         hook_errors: What an observer's exception does: `raise` it to the host, or `fail` the call, for a door that
             answers over a protocol.
         available: The names that may be called; None for all that are not off.
+        revealed: The names that were found in the run and may be called as well, in the order they were found.
         must_call: Tools that have to complete before the run is finished.
     """
 
@@ -87,7 +88,10 @@ class RunScope:
     calls: dict[str, int] = field(default_factory=_nothing)
     completed: set[str] = field(default_factory=_nobody)
     used_grants: set[str] = field(default_factory=_nobody)
-    _slots: asyncio.Semaphore | None = None
+    revealed: dict[str, None] = field(default_factory=_nothing)
+    _slots: list[asyncio.Semaphore] = field(
+        default_factory=list[asyncio.Semaphore]
+    )  # a list, so that copies of the run share the one
 
     def admit(self, tool: str) -> LimitReached | None:
         """Count one call of `tool`; return the limit that forbids it, if one does."""
@@ -118,9 +122,9 @@ class RunScope:
         if most is None:
             yield
             return
-        if self._slots is None:
-            self._slots = asyncio.Semaphore(most)
-        async with self._slots:
+        if not self._slots:
+            self._slots.append(asyncio.Semaphore(most))
+        async with self._slots[0]:
             yield
 
     def finish(self) -> tuple[str, ...]:

@@ -187,20 +187,28 @@ class Toolset:
 
     @either
     def definitions(
-        self, available: ToolAvailability | None = None, *, describe: Mapping[Any, str] | None = None
+        self,
+        available: ToolAvailability | None = None,
+        *,
+        describe: Mapping[Any, str] | None = None,
+        revealed: Iterable[str] = (),
     ) -> list[Definition]:
         """Return what a model is told of the tools that are offered, in order.
 
         Args:
             available: Which tools; the default ones when None.
             describe: Descriptions in place of the tools' own, by selector or name; the last one for a tool wins.
+            revealed: The names that were found in the run (`RunScope.revealed`). They come last and in the order they
+                were found, so that what was sent before stays the beginning of what is sent now.
         """
         offered = self.offered(available)
         texts = {name: text for key, text in (describe or {}).items() for name in names_of([key])}
         unknown = next((name for name in texts if name not in self._entries), None)
         if unknown is not None:
             raise UnknownTool(unknown, tuple(self._entries))
-        return [define(entry, texts.get(entry.name)) for entry in self if entry.name in offered]
+        found = [name for name in revealed if name in self and name not in offered]
+        names = [*(entry.name for entry in self if entry.name in offered), *found]
+        return [define(self[name], texts.get(name)) for name in names]
 
     @either
     def offered(self, available: ToolAvailability | None = None) -> frozenset[str]:
@@ -294,6 +302,11 @@ class Toolset:
             wanted |= {e.name for e in self if e.tool.source is not None and e.tool.source.auto_inherit}
         kept = self._view(lambda entries: (e for e in entries if e.name in wanted))
         return kept if inherit_hooks else kept._view(lambda entries: (replace(e, pre=(), post=()) for e in entries))
+
+    def hiding(self, names: Iterable[Selectable]) -> Toolset:
+        """Return the toolset with these tools left out of what is offered by default."""
+        hidden = {self[name].name for name in names_of(names)}
+        return self._view(lambda entries: (replace(e, off=True) if e.name in hidden else e for e in entries))
 
     def filtered(self, condition: EntryFilter) -> Toolset:
         """Return the toolset whose tools are available only while `condition(ctx, entry)` says so; sync or async."""

@@ -1,0 +1,165 @@
+"""Tool search for toolsets that are too big to be offered whole: the extra `search`.
+
+`searchable` keeps some tools in the offer and hides the others behind a `search_tools` tool. What it finds may be
+called from then on, in that run alone. The only module that imports bm25s.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import threading
+from asyncio import to_thread
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, TypedDict, cast, get_args
+
+from pydantic import Field
+from pydantic.fields import FieldInfo
+
+from toolcrib.errors import MissingExtraError
+from toolcrib.schema import RunContext
+from toolcrib.tools import BaseTool
+from toolcrib.toolsets._entry import ToolEntry
+from toolcrib.toolsets._members import is_available
+from toolcrib.toolsets._select import Selectable, names_of
+from toolcrib.toolsets._toolset import Toolset, ToolsetLike
+
+try:
+    import bm25s  # pyright: ignore[reportMissingTypeStubs] -- it has none
+except ModuleNotFoundError as error:
+    raise MissingExtraError("tool search", "search") from error
+
+__all__ = ["FoundTool", "SearchTools", "searchable"]
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")  # HTTPServer_v2 -> HTTP Server v 2
+_COMMON = frozenset(
+    re.findall("[a-z]+", "a an and are as at be by for from in is it its of on or that the this to with")
+)
+
+
+class FoundTool(TypedDict):
+    """A tool that a search found: what it is called by, and what it is for."""
+
+    name: str
+    description: str
+
+
+def searchable(tools: ToolsetLike, *, keep: Iterable[Selectable] = ()) -> Toolset:
+    """Return the toolset with only the kept tools on offer, and a `search_tools` tool that reveals the others.
+
+    A hidden tool cannot be called before it was found in the same run, and keeps all its gates. Tools that are off are
+    neither offered nor found. Put a prefix on before or after; other renaming goes before, because results show the
+    names that tools have here.
+
+    Args:
+        tools: The toolset, which is not changed.
+        keep: Names or selectors of tools that are always offered; UnknownTool for one that is not a member.
+
+    Raises:
+        ValueError: The toolset has sources that were not asked for their tools yet.
+    """
+    toolset = Toolset.of(tools)
+    if not toolset.is_open:
+        raise ValueError("its tools are not known yet: `async with toolset.open(ctx) as bound`, and search `bound`")
+    kept = {toolset[name].name for name in names_of(keep)}
+    rest = [entry for entry in toolset if entry.name not in kept]
+    search = SearchTools(entry for entry in rest if not entry.off)
+    names = [entry.name for entry in rest]
+    return Toolset([toolset.subset(kept), search, toolset.subset(names).hiding(names)], toolset_id=toolset.toolset_id)
+
+
+class SearchTools(BaseTool):
+    """Find tools for a task. Tools that are found can be called from the next step on."""
+
+    def __init__(self, entries: Iterable[ToolEntry]) -> None:
+        self._entries = tuple(entries)
+        self._index: Any = None  # of bm25s, which has no types
+        self._building = threading.Lock()
+
+    async def call(
+        self,
+        ctx: RunContext[Any],
+        query: Annotated[str, Field(description="What the tool should do, in a few words.")],
+        limit: Annotated[int, Field(description="The most tools to find.", ge=1, le=20)] = 5,
+    ) -> list[FoundTool]:
+        index = self._index or await to_thread(self._build)  # a big set takes a second, once
+        prefix = ctx.tool_name.removesuffix(self.name)  # of a view that was put around all of it
+        found: list[FoundTool] = []
+        for entry in self._ranked(index, query):
+            if len(found) == limit:
+                break
+            if await is_available(entry, ctx):
+                name = prefix + entry.name
+                ctx.revealed[name] = None
+                found.append(FoundTool(name=name, description=entry.description))
+        return found
+
+    def _ranked(self, index: Any, query: str) -> Iterator[ToolEntry]:
+        """Yield the tools that have a word of the query, the best first, equals in their own order."""
+        words = list(words_of(query))
+        if not words:
+            return
+        scores = index.get_scores(words)
+        for number in (-scores).argsort(kind="stable"):
+            if scores[number] <= 0:
+                return
+            yield self._entries[number]
+
+    def _build(self) -> Any:
+        with self._building:
+            if self._index is None:
+                index: Any = bm25s.BM25()
+                corpus = [list(_words_about(entry)) or [""] for entry in self._entries]
+                index.index(corpus or [[""]], show_progress=False)
+                self._index = index
+            return self._index
+
+
+def words_of(text: str) -> Iterator[str]:
+    """Yield the words of a text or a name in lower case and without a plural s; the commonest are left out."""
+    for word in _WORD.findall(text):
+        lower = word.lower()
+        if lower in _COMMON:
+            continue
+        plural = len(lower) > 3 and lower.endswith("s") and not lower.endswith("ss")
+        yield lower[:-1] if plural else lower
+
+
+def _words_about(entry: ToolEntry) -> Iterator[str]:
+    """Yield what a tool can be found by; its name counts twice."""
+    yield from words_of(entry.name)
+    yield from words_of(entry.name)
+    yield from words_of(entry.description)
+    for text in _parameter_texts(entry):
+        yield from words_of(text)
+
+
+def _parameter_texts(entry: ToolEntry) -> Iterator[str]:
+    """Yield names, types and descriptions of the parameters.
+
+    Read from the signature and the docstring, where that says it all: making ten thousand schemas takes half a minute.
+    """
+    spec = entry.tool.spec
+    signature = None if spec.fn is None else inspect.signature(spec.fn)
+    if signature is None or any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
+        yield from _schema_texts(entry.parameters)
+        return
+    yield spec.doc.removeprefix(entry.description)
+    for name, parameter in signature.parameters.items():
+        annotation: Any = parameter.annotation
+        if name not in spec.fixed:
+            yield name
+            yield annotation if isinstance(annotation, str) else ""  # not evaluated yet: its words say enough
+            yield from (part.description or "" for part in get_args(annotation) if isinstance(part, FieldInfo))
+
+
+def _schema_texts(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the property names and descriptions of a JSON schema, at any depth."""
+    for key, value in schema.items():
+        if key == "description":
+            yield str(value)
+        elif isinstance(value, Mapping):
+            inner = cast("Mapping[str, Any]", value)
+            if key in ("properties", "$defs"):
+                yield from inner
+            yield from _schema_texts(inner)

@@ -1,0 +1,247 @@
+"""Tools behind a search: hidden until they are found, in the run that found them, and appended to the offer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from toolcrib.calls import Completed, Failed, Suspended, ToolCall, outcome_from_dict
+from toolcrib.errors import DuplicateNameError, UnknownTool
+from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.schema import RunContext
+from toolcrib.tools import ez_tool, tool_input
+from toolcrib.toolsets import Toolset
+from toolcrib.toolsets.search import searchable, words_of
+
+
+@ez_tool
+def send_email(recipient: str, body: str) -> str:
+    """Send a message to somebody."""
+    return f"sent to {recipient}"
+
+
+@ez_tool
+def getWeatherForecast(city: str) -> str:
+    """Say what tomorrow is like.
+
+    Args:
+        city: Where, by postal code or name.
+    """
+    return f"rain in {city}"
+
+
+@ez_tool(requires_approval=True)
+def delete_file(path: Annotated[str, Field(description="Absolute location on the disk.")]) -> str:
+    """Remove it for good."""
+    return f"{path} is gone"
+
+
+@ez_tool(default=False)
+def format_disk() -> str:
+    """Erase a whole disk."""
+    return "done"
+
+
+@tool_input(name="book_flight")
+class BookFlight(BaseModel):
+    """Reserve a seat."""
+
+    origin: str = Field(description="The airport to leave from.")
+
+
+@ez_tool
+def now() -> str:
+    """Say what time it is."""
+    return "noon"
+
+
+def crib() -> Toolset:
+    return searchable([now, send_email, getWeatherForecast, delete_file, format_disk, BookFlight], keep=["now"])
+
+
+async def search(pipeline: Pipeline, scope: RunScope, query: str, **arguments: Any) -> list[str]:
+    outcome = await pipeline.run(ToolCall("search_tools", {"query": query, **arguments}), scope)
+    assert isinstance(outcome, Completed)
+    return [found["name"] for found in outcome.value]
+
+
+def test_only_kept_tools_and_the_search_are_offered() -> None:
+    assert [d.name for d in crib().definitions()] == ["now", "search_tools"]
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("email somebody", "send_email"),
+        ("weather", "getWeatherForecast"),
+        ("postal codes", "getWeatherForecast"),
+        ("recipient", "send_email"),
+        ("absolute location", "delete_file"),
+        ("DELETE files", "delete_file"),
+        ("airport", "book_flight"),
+        ("origin", "book_flight"),
+    ],
+)
+async def test_a_tool_is_found_by_its_name_its_description_and_its_parameters(query: str, first: str) -> None:
+    found = await search(Pipeline(crib()), RunScope(), query)
+
+    assert found[0] == first
+
+
+@pytest.mark.parametrize("query", ["quantum chromodynamics", "to the", "", "?!", "erase", "noon"])
+async def test_nothing_is_found_by_other_words(query: str) -> None:
+    scope = RunScope()
+
+    found = await search(Pipeline(crib()), scope, query)
+
+    assert found == []
+    assert scope.revealed == {}
+
+
+async def test_results_say_what_a_tool_is_for() -> None:
+    outcome = await Pipeline(crib()).run(ToolCall("search_tools", '{"query": "email"}'))
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == [{"name": "send_email", "description": "Send a message to somebody."}]
+
+
+async def test_a_hidden_tool_cannot_be_called_before_it_was_found() -> None:
+    pipeline, scope = Pipeline(crib()), RunScope()
+    call = ToolCall("send_email", {"recipient": "ann", "body": "x"})
+
+    before = await pipeline.run(call, scope)
+    await search(pipeline, scope, "email")
+    after = await pipeline.run(call, scope)
+
+    assert isinstance(before, Failed)
+    assert before.code == "not_available"
+    assert isinstance(after, Completed)
+
+
+async def test_what_one_run_found_stays_hidden_from_another() -> None:
+    pipeline, one = Pipeline(crib()), RunScope()
+    await search(pipeline, one, "email")
+
+    elsewhere = await pipeline.run(ToolCall("send_email", {"recipient": "ann", "body": "x"}), RunScope())
+
+    assert isinstance(elsewhere, Failed)
+
+
+async def test_found_tools_are_appended_to_the_offer() -> None:
+    pipeline, scope = Pipeline(crib()), RunScope()
+    offers = [pipeline.toolset.definitions()]
+
+    for query in ("file", "weather", "email", "weather"):
+        await search(pipeline, scope, query, limit=1)
+        offers.append(pipeline.toolset.definitions(revealed=scope.revealed))
+
+    assert [d.name for d in offers[-1]] == ["now", "search_tools", "delete_file", "getWeatherForecast", "send_email"]
+    for earlier, later in pairwise(offers):
+        assert later[: len(earlier)] == earlier
+
+
+async def test_a_run_that_names_what_is_available_may_call_what_it_found() -> None:
+    pipeline, scope = Pipeline(crib()), RunScope(available=frozenset({"now", "search_tools"}))
+
+    await search(pipeline, scope, "weather")
+    outcome = await pipeline.run(ToolCall("getWeatherForecast", {"city": "Oslo"}), scope)
+
+    assert isinstance(outcome, Completed)
+
+
+async def test_a_found_tool_keeps_its_gates() -> None:
+    pipeline, scope = Pipeline(crib()), RunScope()
+    await search(pipeline, scope, "delete")
+
+    outcome = await pipeline.run(ToolCall("delete_file", {"path": "/x"}), scope)
+
+    assert isinstance(outcome, Suspended)
+
+
+@pytest.mark.parametrize("copied", [lambda s: s, lambda s: outcome_from_dict(s.to_dict())], ids=["itself", "json"])
+async def test_a_found_tool_that_waited_for_approval_runs_in_another_scope(
+    copied: Callable[[Suspended], Suspended],
+) -> None:
+    pipeline, scope = Pipeline(crib()), RunScope()
+    await search(pipeline, scope, "delete")
+    waiting = await pipeline.run(ToolCall("delete_file", {"path": "/x"}), scope)
+    assert isinstance(waiting, Suspended)
+
+    outcome = await pipeline.run(copied(waiting), RunScope(), grant=waiting.request.grant())
+
+    assert isinstance(outcome, Completed)
+
+
+async def test_a_tool_that_is_not_available_is_not_found() -> None:
+    def by_deps(ctx: RunContext[Any], entry: Any) -> bool:
+        return entry.name != "send_email" or ctx.deps == "postman"
+
+    pipeline = Pipeline(searchable(Toolset([send_email, now]).filtered(by_deps)))
+
+    assert await search(pipeline, RunScope(), "email") == []
+    assert await search(pipeline, RunScope(deps="postman"), "email") == ["send_email"]
+
+
+async def test_a_prefix_around_it_is_in_the_results() -> None:
+    pipeline, scope = Pipeline(crib().prefixed("my_")), RunScope()
+    outcome = await pipeline.run(ToolCall("my_search_tools", {"query": "weather"}), scope)
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value[0]["name"] == "my_getWeatherForecast"
+    called = await pipeline.run(ToolCall("my_getWeatherForecast", {"city": "Oslo"}), scope)
+    assert isinstance(called, Completed)
+
+
+async def test_the_limit_is_kept() -> None:
+    many = [ez_tool(name=f"convert_{n}")(lambda text: text) for n in range(30)]
+    pipeline = Pipeline(searchable(many))
+
+    assert await search(pipeline, RunScope(), "convert") == [f"convert_{n}" for n in range(5)]
+    assert len(await search(pipeline, RunScope(), "convert", limit=20)) == 20
+    too_many = await pipeline.run(ToolCall("search_tools", {"query": "convert", "limit": 21}))
+    assert isinstance(too_many, Failed)
+
+
+async def test_a_set_with_nothing_hidden_finds_nothing() -> None:
+    assert await search(Pipeline(searchable([now], keep=["now"])), RunScope(), "time") == []
+
+
+def test_mistakes_are_named() -> None:
+    @ez_tool
+    def search_tools() -> str:
+        return ""
+
+    with pytest.raises(UnknownTool, match="`naw`"):
+        searchable([now], keep=["naw"])
+    with pytest.raises(DuplicateNameError, match="search_tools"):
+        searchable([search_tools])
+
+
+def test_tools_that_are_not_known_yet_cannot_be_searched() -> None:
+    class Source:
+        def open_source(self, ctx: RunContext[Any]) -> Any:
+            raise NotImplementedError
+
+    with pytest.raises(ValueError, match=r"its tools are not known yet: `async with toolset.open"):
+        searchable([Source()])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("get_weather2", ["get", "weather", "2"]),
+        ("getHTTPResponse", ["get", "http", "response"]),
+        ("HTTPServer", ["http", "server"]),
+        ("XMLHttpRequest", ["xml", "http", "request"]),
+        ("send the emails to a class", ["send", "email", "class"]),
+        ("Über straße naïve", ["über", "straße", "naïve"]),
+        ("gmail.users-messages", ["gmail", "user", "message"]),
+        ("", []),
+    ],
+)
+def test_names_and_texts_come_apart_into_words(text: str, words: list[str]) -> None:
+    assert list(words_of(text)) == words
