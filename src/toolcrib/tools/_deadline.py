@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from math import inf
 from types import TracebackType
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 __all__ = ["Deadline"]
 
@@ -39,6 +39,14 @@ class _Watch:
 
 
 _watches: WeakKeyDictionary[asyncio.AbstractEventLoop, _Watch] = WeakKeyDictionary()
+_latest: tuple[Callable[[], asyncio.AbstractEventLoop | None], _Watch] = (lambda: None, _Watch())
+
+
+def _watch_of(loop: asyncio.AbstractEventLoop) -> _Watch:
+    global _latest
+    watch = _watches.setdefault(loop, _Watch())
+    _latest = (ref(loop), watch)  # of several loops in several threads each finds its own above
+    return watch
 
 
 class Deadline:
@@ -60,9 +68,9 @@ class Deadline:
         self._expired = False
         self._cancelling = 0
         self._loop = loop = asyncio.get_running_loop()
-        watch = _watches.get(loop)
-        if watch is None:
-            watch = _watches[loop] = _Watch()
+        latest, watch = _latest
+        if latest() is not loop:
+            watch = _watch_of(loop)
         self._watch = watch
         self.ends = ends = loop.time() + seconds
         watch.open.add(self)
@@ -87,7 +95,9 @@ class Deadline:
         """Say that a step is over, and others than the body run until the next one begins."""
         self._task = None
 
-    __enter__ = begin
+    def __enter__(self) -> Deadline:
+        self.begin()
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

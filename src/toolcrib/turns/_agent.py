@@ -1,0 +1,339 @@
+"""Agent: a queue of turns, run in order or several at a time, with what it remembers between them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Self
+
+from toolcrib.approvals import Approver
+from toolcrib.calls import ApprovalRequest
+from toolcrib.errors import SafeExecutionError, UnknownTool, UnregisteredAgentError
+from toolcrib.hooks import AgentHook, HookMethod, HookType, Observed, Observers, TurnHook
+from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.registry import Registry
+from toolcrib.schema import RunContext
+from toolcrib.tools import Tool, ToolRegistry
+from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
+from toolcrib.turns._arguments import words
+from toolcrib.turns._context import ContextPool, ContextQueue
+from toolcrib.turns._door import Door, names_in, tell
+from toolcrib.turns._locked import Locked, locked
+from toolcrib.turns._run import Results, Run
+from toolcrib.turns._turn import Turn
+from toolcrib.turns._work import Work
+
+__all__ = ["Agent", "AgentRegistry"]
+
+
+class Agent(Observed):
+    """A queue of turns, the tools they may use, and what they remember.
+
+    A returned or yielded `Turn` joins the queue, a `ContextItem` goes to the context, and anything else to whoever
+    iterates over `run()`. Tools and hooks with a `ContextQueue` or `ContextPool` parameter are given this agent's.
+
+    Args:
+        name: What it is registered by.
+        tools: A toolset, a toolset class, or a sequence of tools; a tool brings its subtools.
+        context_pool: Items by id; an empty pool when None.
+        context_queue: The latest items; an empty queue without a limit when None.
+        tags: Words by which global hooks choose.
+        approver: Is asked when a turn needs approval, while the turn's clock stands; without one the turn is kept
+            until `approve` or `deny`, and the agent goes on.
+
+    Raises:
+        DuplicateNameError: An agent of that name is registered. A ValueError.
+    """
+
+    before_turn = HookMethod(AgentHook.BEFORE_TURN)
+    after_turn = HookMethod(AgentHook.AFTER_TURN)
+    on_turn_value = HookMethod(AgentHook.ON_TURN_VALUE)
+    before_put = HookMethod(AgentHook.BEFORE_PUT)
+    after_put = HookMethod(AgentHook.AFTER_PUT)
+    on_pause = HookMethod(AgentHook.ON_PAUSE)
+    on_resume = HookMethod(AgentHook.ON_RESUME)
+    before_run = HookMethod(TurnHook.BEFORE_RUN)
+    after_run = HookMethod(TurnHook.AFTER_RUN)
+    on_timeout = HookMethod(TurnHook.ON_TIMEOUT)
+    on_error = HookMethod(TurnHook.ON_ERROR)
+    on_complete = HookMethod(TurnHook.ON_COMPLETE)
+
+    description: Locked[str] = locked("description", "What it is for.")
+    context_pool: Locked[ContextPool] = locked("context_pool", "What it remembers by id.")
+    context_queue: Locked[ContextQueue] = locked("context_queue", "What it remembers of late.")
+    approver: Locked[Approver | None] = locked("approver", "Who is asked when a turn needs approval.")
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        tools: ToolsetLike,
+        context_pool: ContextPool | None = None,
+        context_queue: ContextQueue | None = None,
+        tags: Iterable[str] | None = None,
+        approver: Approver | None = None,
+    ) -> None:
+        self._name, self._description, self._approver = name, description, approver
+        self._pipeline = Pipeline(tools)
+        self._names = names_in(self._pipeline.toolset)
+        self._context_pool = ContextPool() if context_pool is None else context_pool
+        self._context_queue = ContextQueue() if context_queue is None else context_queue
+        self._observers = Observers(words(tags))
+        self._work = Work()
+        self._is_paused = self._is_running = False
+        AgentRegistry.register(name, self)
+
+    # --- what it is
+
+    @property
+    def name(self) -> str:
+        """What it is registered by."""
+        return self._name
+
+    @property
+    def tags(self) -> frozenset[str]:
+        """The words by which global hooks choose."""
+        return self._observers.tags
+
+    @property
+    def toolset(self) -> Toolset:
+        """The tools that its turns may use, with their gates."""
+        return self._pipeline.toolset
+
+    @property
+    def tools(self) -> list[Tool[..., Any]]:
+        """The tools that its turns may use."""
+        return self.toolset.tools()
+
+    @property
+    def observers(self) -> Observers:
+        """The table of its observers, those of its turns among them."""
+        return self._observers
+
+    @property
+    def turns(self) -> list[Turn[Any]]:
+        """The turns that wait to be run, in order."""
+        return list(self._work.waiting)
+
+    @property
+    def running_turns(self) -> list[Turn[Any]]:
+        """The turns that run now."""
+        return list(self._work.running)
+
+    @property
+    def requests(self) -> list[ApprovalRequest]:
+        """What people have to answer before turns that wait for approval can go on."""
+        return [outcome.request for _, outcome in self._work.held.values()]
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it starts no turn until `resume`."""
+        return self._is_paused
+
+    @property
+    def is_running(self) -> bool:
+        """Whether somebody iterates over `run()`."""
+        return self._is_running
+
+    def busy(self) -> str:
+        """Return what it is doing that forbids changes."""
+        return "is running" if self._is_running else "is paused" if self._is_paused else ""
+
+    # --- giving it work
+
+    async def put(self, turn: Turn[Any]) -> None:
+        """Let a turn wait behind the others; it may be put at any time, also while the agent runs.
+
+        Raises:
+            UnknownTool: The turn's tool is not one of the agent's.
+        """
+        if turn.tool not in self._names and turn.tool.name not in self.toolset:
+            raise UnknownTool(turn.tool_name, tuple(self.toolset.names()))
+        if not self._observers.table():
+            self._work.add(turn)
+            return
+        await self._tell(AgentHook.BEFORE_PUT, turn)
+        self._work.add(turn)
+        await self._tell(AgentHook.AFTER_PUT, turn)
+
+    async def send(self, agent_name: str, turn: Turn[Any]) -> None:
+        """Put a turn on another agent; raises UnregisteredAgentError when there is none of that name."""
+        await AgentRegistry.get(agent_name).put(turn)
+
+    async def pause(self) -> None:
+        """Start no further turn until `resume`; those that run go on to their end."""
+        if not self._is_paused:
+            self._is_paused = True
+            await self._tell(AgentHook.ON_PAUSE)
+
+    async def resume(self) -> None:
+        """Start turns again."""
+        if self._is_paused:
+            self._is_paused = False
+            self._work.wake()
+            await self._tell(AgentHook.ON_RESUME)
+
+    def approve(self, request: ApprovalRequest | str, approver: str = "host", **options: Any) -> None:
+        """Say yes to a request, or to the one with that id: its turn is the next to be run.
+
+        Args:
+            approver: Who says yes, for the record.
+            options: Other fields of the `Grant`, such as `override_args` or `user_input`.
+
+        Raises:
+            ApprovalError: No turn waits for it.
+        """
+        asked = self._work.request(request)
+        self._work.answer(asked, asked.grant(approver, **options))
+
+    def deny(self, request: ApprovalRequest | str, message: str = "", approver: str = "host") -> None:
+        """Say no to a request, or to the one with that id: its turn ends as an ERROR, and its tool never runs.
+
+        Raises:
+            ApprovalError: No turn waits for it.
+        """
+        asked = self._work.request(request)
+        self._work.answer(asked, asked.deny(message, approver))
+
+    # --- running
+
+    def run(self, *, wait: bool = False, max_concurrency: int = 1, scope: RunScope | None = None) -> Results:
+        """Run the turns, and yield `(turn, value)` as values come, until the queue is empty or a check says it is done.
+
+        What a turn raises ends the run; the turns behind it stay in the queue, and so do those that it interrupts.
+        Leaving early stops what runs. A turn that was refused gives no value, and the agent goes on.
+
+        Args:
+            wait: On an empty queue wait for further turns, until a completion check returns True.
+            max_concurrency: The most turns that run at a time; with 1 they run strictly in order.
+            scope: The run to be part of, with its deps, limits, sinks and principal; a plain one when None.
+
+        Raises:
+            SafeExecutionError: The agent runs already.
+            CompletionCheckReturnError: A completion check returned something other than a bool.
+        """
+        if max_concurrency < 1:
+            raise ValueError(f"max_concurrency must be at least 1, and is {max_concurrency}")
+        run = Run(self, self._work, RunScope() if scope is None else scope, wait=wait)
+        return run.in_order() if max_concurrency == 1 else run.at_once(max_concurrency)
+
+    @contextmanager
+    def occupied(self, scope: RunScope) -> Generator[Door]:
+        """Be running for the body, which gets the door that turns go through; for runs."""
+        if self._is_running:
+            raise SafeExecutionError(f"{self!r} is running already; one caller at a time takes its values")
+        provided = {**scope.provide, **self._provided()}
+        approver = self._approver if scope.approver is None else scope.approver
+        opened = replace(scope, provide=provided, approver=approver, door="agent")
+        ctx = RunContext[Any](scope.deps, "", "", scope.id, provided=provided)
+        self._is_running = True
+        try:
+            yield Door(self._pipeline, opened, self._names, ctx=ctx, parent=self._observers)
+        finally:
+            self._is_running = False
+
+    def branch(self, name: str, description: str | None = None) -> Agent:
+        """Return an agent of another name with the same tools, hooks and tags, and copies of context and waiting turns.
+
+        From then on the two go their own ways.
+        """
+        made = type(self)(
+            name,
+            self._description if description is None else description,
+            self.toolset,
+            self._context_pool.branch(),
+            self._context_queue.branch(),
+            self.tags,
+            self._approver,
+        )
+        made._observers.adopt(self._observers)
+        made._work.waiting.extend(turn.copy() for turn in self._work.waiting)
+        return made
+
+    # --- writing it down
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the agent as JSON shapes, at any moment: turns that are running come first in its queue.
+
+        The real arguments are in it, so it is for safe keeping. Hooks, the approver and the gates of a toolset are left
+        out.
+
+        Raises:
+            NotPortableError: A value does not go to JSON and back; it is named.
+        """
+        work, toolset = self._work, self.toolset
+        children = {child for tool in toolset.tools() for child in tool.subtools}
+        return {
+            "name": self._name,
+            "description": self._description,
+            "tool_names": [tool.__name__ for tool in toolset.tools() if tool not in children],
+            "queue": [turn.to_dict() for turn in work.unfinished()],
+            "tags": sorted(self.tags),
+            "is_paused": self._is_paused,
+            "held": [{"turn": turn.to_dict(), "outcome": outcome.to_dict()} for turn, outcome in work.held.values()],
+            "answers": {turn.id: answer.to_dict() for turn, answer in work.answers.items()},
+            "context_queue": self._context_queue.to_dict(),
+            "context_pool": self._context_pool.to_dict(),
+            "guarded": any(_has_more_gates(entry) for entry in toolset),
+        }
+
+    @classmethod
+    def from_dict(
+        cls, data: Mapping[str, Any], *, tools: ToolsetLike | None = None, approver: Approver | None = None
+    ) -> Self:
+        """Return the agent that `to_dict` described, registered in place of one of its name.
+
+        Args:
+            tools: Its toolset; without it the tools are looked up in the registry by name.
+            approver: Who is asked when a turn needs approval.
+
+        Raises:
+            UnregisteredToolError: A tool is not registered.
+            ValueError: Its toolset had gates of its own, and `tools` is not given.
+        """
+        if tools is None and data.get("guarded"):
+            raise ValueError(
+                f"the agent `{data['name']}` had a toolset with hooks, approvals or other gates, which are not written "
+                "down; give it again: Agent.from_dict(data, tools=...)"
+            )
+        toolset = Toolset.of([ToolRegistry.get(name) for name in data["tool_names"]] if tools is None else tools)
+        if data["name"] in AgentRegistry:
+            AgentRegistry.unregister(data["name"])
+        pool, queue = data.get("context_pool"), data.get("context_queue")
+        made = cls(
+            data["name"],
+            data["description"],
+            toolset,
+            ContextPool.from_dict(pool) if pool else None,
+            ContextQueue.from_dict(queue) if queue else None,
+            data.get("tags"),
+            approver,
+        )
+        made._work.restore(data, toolset.tools())
+        made._is_paused = data.get("is_paused", False)
+        return made
+
+    # --- inside
+
+    def _provided(self) -> dict[Any, Any]:
+        queue, pool = self._context_queue, self._context_pool
+        return {type(queue): queue, type(pool): pool, ContextQueue: queue, ContextPool: pool}
+
+    async def _tell(self, event: HookType, *about: Any) -> None:
+        table = self._observers.table()
+        if table:
+            ctx = RunContext[Any](None, "", "", self._name, provided=self._provided())
+            await tell(table, event, self, *about, ctx=ctx)
+
+    def __repr__(self) -> str:
+        return f"<Agent {self._name} with {len(self._work.waiting)} turns waiting>"
+
+
+def _has_more_gates(entry: ToolEntry) -> bool:
+    """Return whether a toolset adds to what the tool itself says."""
+    alone = Toolset([entry.tool])
+    return entry.name not in alone or alone[entry.name] != entry
+
+
+AgentRegistry: Registry[Agent] = Registry(UnregisteredAgentError)

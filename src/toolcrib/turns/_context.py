@@ -1,0 +1,307 @@
+"""What an agent remembers between turns: a queue of the latest items, and a pool of items by id."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Self
+
+from typing_extensions import TypeVar
+
+from toolcrib.errors import closest
+from toolcrib.hooks import (
+    ContextPoolHook,
+    ContextQueueHook,
+    HookMethod,
+    HookRaised,
+    HookType,
+    Observed,
+    Observers,
+    fire,
+)
+from toolcrib.schema import Injectable
+from toolcrib.turns._portable import pack
+
+__all__ = ["ContextItem", "ContextPool", "ContextQueue"]
+
+T = TypeVar("T", default=Any)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextItem(Generic[T]):
+    """Something worth remembering.
+
+    Attributes:
+        content: The thing itself; JSON values, if it is to be written down.
+        description: What it is, in a line; the pool's catalogue shows it.
+        id: Names it in the pool; an item without one is for the queue.
+    """
+
+    content: T
+    description: str | None = None
+    id: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the item as JSON shapes; raises NotPortableError for content without a JSON form."""
+        owner = f"the context item `{self.id}`" if self.id else "a context item"
+        return {"content": pack(owner, "its content", self.content), "description": self.description, "id": self.id}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return the item that `to_dict` described; its content is JSON values."""
+        return cls(data["content"], data.get("description"), data.get("id"))
+
+
+class _Store(Injectable, Observed):
+    """What queue and pool have in common: a limit, tags, and observers."""
+
+    __slots__ = ("_limit", "_observers")
+
+    def __init__(self, limit: int | None, tags: Iterable[str] | None) -> None:
+        if limit is not None and limit < 1:
+            raise ValueError(f"a {type(self).__name__} must have room for at least 1 item, and the limit is {limit}")
+        if isinstance(tags, str):
+            raise TypeError(f"tags must be a list of words, not the text {tags!r}; write tags=[{tags!r}]")
+        self._limit = limit
+        self._observers = Observers(frozenset(tags or ()))
+
+    @property
+    def limit(self) -> int | None:
+        """The most items it holds; None for any number."""
+        return self._limit
+
+    @property
+    def tags(self) -> frozenset[str]:
+        """The words by which global hooks choose."""
+        return self._observers.tags
+
+    @property
+    def observers(self) -> Observers:
+        """The table of its observers."""
+        return self._observers
+
+    async def _tell(self, event: HookType, *about: Any) -> None:
+        hooks = self._observers.table().get(event)
+        if hooks is None:
+            return
+        try:
+            await fire(hooks, (self, *about))
+        except HookRaised as raised:
+            raise raised.error from None
+
+    def _described(self, items: Iterable[ContextItem[Any]]) -> dict[str, Any]:
+        return {
+            "limit": self._limit,
+            "tags": sorted(self.tags),
+            "items": [item.to_dict() for item in items],
+        }
+
+
+class ContextQueue(_Store):
+    """The latest items, in order; the oldest leaves when there are more than `limit`.
+
+    A tool or hook with a parameter of this type is given the running agent's.
+    """
+
+    __slots__ = ("_items",)
+
+    before_append = HookMethod(ContextQueueHook.BEFORE_APPEND)
+    after_append = HookMethod(ContextQueueHook.AFTER_APPEND)
+    before_clear = HookMethod(ContextQueueHook.BEFORE_CLEAR)
+    after_clear = HookMethod(ContextQueueHook.AFTER_CLEAR)
+    on_evict = HookMethod(ContextQueueHook.ON_EVICT)
+
+    def __init__(self, limit: int | None = None, tags: Iterable[str] | None = None) -> None:
+        super().__init__(limit, tags)
+        self._items: deque[ContextItem[Any]] = deque()
+
+    @property
+    def items(self) -> list[ContextItem[Any]]:
+        """The items, oldest first."""
+        return list(self._items)
+
+    async def append(self, *items: ContextItem[Any]) -> None:
+        """Add items at the end, in order.
+
+        Raises:
+            TypeError: One is not a `ContextItem`; nothing was added.
+        """
+        for item in items:
+            _require_item(item)
+        await self._tell(ContextQueueHook.BEFORE_APPEND, items)
+        self._items.extend(items)
+        evicted: list[ContextItem[Any]] = []
+        while self._limit is not None and len(self._items) > self._limit:
+            evicted.append(self._items.popleft())
+        for item in evicted:
+            await self._tell(ContextQueueHook.ON_EVICT, item)
+        await self._tell(ContextQueueHook.AFTER_APPEND, items)
+
+    async def clear(self) -> None:
+        """Remove every item."""
+        await self._tell(ContextQueueHook.BEFORE_CLEAR, self.items)
+        self._items.clear()
+        await self._tell(ContextQueueHook.AFTER_CLEAR)
+
+    def history(self, last: int | None = None) -> str:
+        """Return the contents as text for a prompt, an item to a line, or only those of the `last` items."""
+        items = self.items if last is None else self.items[max(0, len(self._items) - last) :]
+        return "\n".join(_line(item) for item in items)
+
+    def branch(self, limit: int | None = None) -> ContextQueue:
+        """Return a queue with the same items, hooks and tags, which goes its own way from now on.
+
+        Args:
+            limit: The branch's own limit; this queue's when None.
+        """
+        made = ContextQueue(self._limit if limit is None else limit, self.tags)
+        made._observers.adopt(self._observers)
+        made._items.extend(self.items if made._limit is None else self.items[-made._limit :])
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return limit, tags and items as JSON shapes; hooks are left out."""
+        return self._described(self._items)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ContextQueue:
+        """Return the queue that `to_dict` described."""
+        made = cls(data.get("limit"), data.get("tags"))
+        made._items.extend(ContextItem.from_dict(item) for item in data["items"])
+        return made
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[ContextItem[Any]]:
+        return iter(self.items)
+
+    def __bool__(self) -> bool:
+        return True  # an empty queue is still a queue: `queue or other` must not drop it
+
+    def __repr__(self) -> str:
+        return f"<ContextQueue of {len(self)} items>"
+
+
+class ContextPool(_Store):
+    """Items by id, to be looked up; the one longest untouched by `add` leaves when there are more than `limit`.
+
+    A tool or hook with a parameter of this type is given the running agent's.
+    """
+
+    __slots__ = ("_items",)
+
+    before_add = HookMethod(ContextPoolHook.BEFORE_ADD)
+    after_add = HookMethod(ContextPoolHook.AFTER_ADD)
+    before_remove = HookMethod(ContextPoolHook.BEFORE_REMOVE)
+    after_remove = HookMethod(ContextPoolHook.AFTER_REMOVE)
+    before_clear = HookMethod(ContextPoolHook.BEFORE_CLEAR)
+    after_clear = HookMethod(ContextPoolHook.AFTER_CLEAR)
+    on_evict = HookMethod(ContextPoolHook.ON_EVICT)
+
+    def __init__(self, limit: int | None = None, tags: Iterable[str] | None = None) -> None:
+        super().__init__(limit, tags)
+        self._items: OrderedDict[str, ContextItem[Any]] = OrderedDict()
+
+    @property
+    def items(self) -> list[ContextItem[Any]]:
+        """The items, oldest first."""
+        return list(self._items.values())
+
+    async def add(self, item: ContextItem[Any]) -> None:
+        """Keep an item under its id, in place of one with the same id.
+
+        Raises:
+            ValueError: It has no id or no description.
+        """
+        key = _key(item)
+        await self._tell(ContextPoolHook.BEFORE_ADD, item)
+        self._items[key] = item
+        self._items.move_to_end(key)
+        evicted: list[ContextItem[Any]] = []
+        while self._limit is not None and len(self._items) > self._limit:
+            evicted.append(self._items.popitem(last=False)[1])
+        for old in evicted:
+            await self._tell(ContextPoolHook.ON_EVICT, old)
+        await self._tell(ContextPoolHook.AFTER_ADD, item)
+
+    def get(self, id: str) -> ContextItem[Any]:
+        """Return the item with this id; a KeyError names the ids that there are."""
+        try:
+            return self._items[id]
+        except KeyError:
+            raise KeyError(f"the pool has no item `{id}`. {closest(id, self._items)}") from None
+
+    async def remove(self, id: str) -> None:
+        """Forget the item with this id; KeyError when there is none."""
+        item = self.get(id)
+        await self._tell(ContextPoolHook.BEFORE_REMOVE, item)
+        self._items.pop(id, None)
+        await self._tell(ContextPoolHook.AFTER_REMOVE, item)
+
+    async def clear(self) -> None:
+        """Forget every item."""
+        await self._tell(ContextPoolHook.BEFORE_CLEAR, self.items)
+        self._items.clear()
+        await self._tell(ContextPoolHook.AFTER_CLEAR)
+
+    def catalogue(self) -> str:
+        """Return ids and descriptions for a prompt, an item to a line: `- [id] description`."""
+        return "\n".join(f"- [{item.id}] {item.description}" for item in self._items.values())
+
+    def branch(self, limit: int | None = None) -> ContextPool:
+        """Return a pool with the same items, hooks and tags, which goes its own way from now on.
+
+        Args:
+            limit: The branch's own limit; this pool's when None.
+        """
+        made = ContextPool(self._limit if limit is None else limit, self.tags)
+        made._observers.adopt(self._observers)
+        kept = self.items if made._limit is None else self.items[-made._limit :]
+        made._items.update((_key(item), item) for item in kept)
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return limit, tags and items as JSON shapes; hooks are left out."""
+        return self._described(self._items.values())
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ContextPool:
+        """Return the pool that `to_dict` described."""
+        made = cls(data.get("limit"), data.get("tags"))
+        items = [ContextItem.from_dict(item) for item in data["items"]]
+        made._items.update((_key(item), item) for item in items)
+        return made
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._items
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[ContextItem[Any]]:
+        return iter(self.items)
+
+    def __bool__(self) -> bool:
+        return True  # an empty pool is still a pool: `pool or other` must not drop it
+
+    def __repr__(self) -> str:
+        return f"<ContextPool of {len(self)} items>"
+
+
+def _line(item: ContextItem[Any]) -> str:
+    return item.content if isinstance(item.content, str) else repr(item.content)
+
+
+def _require_item(item: object) -> None:
+    if not isinstance(item, ContextItem):
+        raise TypeError(f"a context holds ContextItem objects, not {type(item).__name__}; write ContextItem(...)")
+
+
+def _key(item: ContextItem[Any]) -> str:
+    _require_item(item)
+    if not item.id or not item.description:
+        lacking = "an id" if not item.id else "a description"
+        raise ValueError(f"an item of a pool needs {lacking}: ContextItem(content, description=..., id=...)")
+    return item.id

@@ -1,0 +1,139 @@
+"""Door: how turns get to the counter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Protocol, TypeAlias
+
+from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.hooks import Hook, HookRaised, HookType, Observers, ambient, fire
+from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.schema import RunContext
+from toolcrib.tools import Deadline, Tool
+from toolcrib.toolsets import Toolset
+
+__all__ = ["Door", "Table", "lone_door", "names_in", "tell"]
+
+Table: TypeAlias = Mapping[HookType, tuple[Hook[Any], ...]]
+
+
+class Watched(Protocol):
+    """A turn, as far as its hooks are concerned."""
+
+    @property
+    def tags(self) -> frozenset[str]: ...
+    @property
+    def own_observers(self) -> Observers | None: ...
+
+
+class Door:
+    """The pipeline and the run that turns are part of, with what their hooks are told.
+
+    Args:
+        pipeline: Runs the tools.
+        scope: The run; its approver is asked with the turn's clock stopped.
+        names: What the pipeline calls a tool; its own name where it is not in here.
+        ctx: What hooks are supplied from; the surrounding run's when None.
+        parent: Whose turn hooks reach each turn, besides its own and the global ones.
+
+    Attributes:
+        clocks: The deadlines of the turns that run, by call id, where somebody may be asked.
+    """
+
+    __slots__ = ("_approver", "_merged", "_parent", "clocks", "ctx", "names", "pipeline", "scope")
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        scope: RunScope,
+        names: Mapping[Tool[..., Any], str] | None = None,
+        *,
+        ctx: RunContext[Any] | None = None,
+        parent: Observers | None = None,
+    ) -> None:
+        self.pipeline, self.names, self.ctx, self._parent = pipeline, names or {}, ctx, parent
+        self._approver = scope.approver
+        self.scope = scope if scope.approver is None else replace(scope, approver=self._ask)
+        self.clocks: dict[str, Deadline] | None = None if scope.approver is None else {}
+        self._merged: dict[frozenset[str], tuple[object, Observers]] = {}
+
+    def table(self, turn: Watched) -> Table:
+        """Return the hooks of a turn by moment: its own, its agent's, the global ones; each function once."""
+        parent, own = self._parent, turn.own_observers
+        if parent is None or not parent.entries:
+            return (_without_hooks(turn.tags) if own is None else own).table()
+        if own is not None:
+            return _merge(turn.tags, own, parent).table()
+        kept = self._merged.get(turn.tags)
+        if kept is None or kept[0] is not parent.entries:
+            kept = self._merged[turn.tags] = (parent.entries, _merge(turn.tags, parent))
+        return kept[1].table()
+
+    async def _ask(self, request: ApprovalRequest) -> Grant | Denial | None:
+        approver = self._approver
+        if approver is None:
+            return None
+        clock = self.clocks.get(request.call_id) if self.clocks is not None else None
+        if clock is None:
+            return await approver(request)
+        with clock.stopped():
+            return await approver(request)
+
+
+@lru_cache(maxsize=1024)
+def _without_hooks(tags: frozenset[str]) -> Observers:
+    """Return the table of a turn that has no hooks of its own: one for all of them with these tags."""
+    return Observers(tags)
+
+
+def _merge(tags: frozenset[str], *several: Observers) -> Observers:
+    made = Observers(tags)
+    for observers in several:
+        made.adopt(observers)
+    return made
+
+
+@lru_cache(maxsize=256)
+def _counter(tool: Tool[..., Any]) -> tuple[Pipeline, Door]:
+    pipeline = Pipeline([tool])
+    return pipeline, Door(pipeline, RunScope(id="turns", door="turn"))
+
+
+def names_in(toolset: Toolset) -> dict[Tool[..., Any], str]:
+    """Return what a toolset calls its tools."""
+    names: dict[Tool[..., Any], str] = {}
+    for name, entry in toolset.entries.items():
+        names.setdefault(entry.tool, name)
+    return names
+
+
+def lone_door(tool: Tool[..., Any], scope: RunScope | None = None, pipeline: Pipeline | None = None) -> Door:
+    """Return the door of a turn that no agent runs.
+
+    Args:
+        scope: The run to be part of; without one, that of the tool which runs this code, or a plain one.
+        pipeline: Runs the tool with the gates of its toolset; without one, only the tool's own gates count.
+    """
+    if pipeline is not None:
+        return Door(pipeline, replace(scope or RunScope(), door="turn"), names_in(pipeline.toolset))
+    pipeline, plain = _counter(tool)
+    if scope is not None:
+        return Door(pipeline, replace(scope, door="turn"))
+    around = ambient.get()
+    if around is None:
+        return plain
+    inner = RunScope(deps=around.deps, provide=around.provided, door="turn")
+    return Door(pipeline, inner, ctx=around)
+
+
+async def tell(table: Table, event: HookType, *about: Any, ctx: RunContext[Any] | None = None) -> None:
+    """Tell the hooks of one moment; what one of them raises comes out as it is."""
+    hooks = table.get(event)
+    if hooks is None:
+        return
+    try:
+        await fire(hooks, about, ctx=ctx)
+    except HookRaised as raised:
+        raise raised.error from None

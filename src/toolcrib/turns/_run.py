@@ -1,0 +1,269 @@
+"""One run of an agent: its turns in order, or several at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from toolcrib.calls import Completed, Failed, Outcome, Suspended, Yielded
+from toolcrib.errors import CompletionCheckReturnError
+from toolcrib.hooks import AgentHook, ambient
+from toolcrib.invoke import RunScope
+from toolcrib.tools import ToolType
+from toolcrib.turns._clock import Clock
+from toolcrib.turns._context import ContextItem
+from toolcrib.turns._door import Door, Table, tell
+from toolcrib.turns._outcomes import error_of
+from toolcrib.turns._turn import Turn
+from toolcrib.turns._work import END, Work
+
+if TYPE_CHECKING:
+    from toolcrib.turns._agent import Agent
+
+__all__ = ["Results", "Run"]
+
+Results: TypeAlias = AsyncGenerator[tuple[Turn[Any], Any], None]
+_ROUTED: tuple[type[Any], ...] = (Turn, ContextItem)
+_NOBODY: Table = {}
+NOTHING: Any = object()  # a turn has no value for the caller
+
+
+class Run:
+    """A run: takes turns from the agent's work, routes what they give, and yields the rest.
+
+    Attributes:
+        finished: Whether a completion check said so.
+    """
+
+    def __init__(self, agent: Agent, work: Work, scope: RunScope, *, wait: bool) -> None:
+        self._agent, self._work, self._scope, self._wait = agent, work, scope, wait
+        self.finished = False
+        self._most = 1
+        self._workers: set[asyncio.Task[None]] = set()
+        self._error: Exception | None = None
+        self._full: deque[asyncio.Future[None]] = deque()
+
+    # --- in order
+
+    async def in_order(self) -> Results:
+        """Run one turn after the other."""
+        work, turn = self._work, None
+        with self._agent.occupied(self._scope) as door:
+            try:
+                while True:
+                    while work.undelivered:  # left over by a run that was left early
+                        turn, value = self._next_value()
+                        if value is not END:
+                            yield turn, value
+                    turn = work.take() if self._open() else None
+                    if turn is None:
+                        if not await self._more():
+                            return
+                    elif turn.tool.is_streaming:
+                        async with self._streaming(turn, door) as (items, clock, table):
+                            async for item in items:  # no generator in between: each costs as much as a value
+                                values = turn.values_in(item)
+                                if table or (values and isinstance(values[0], _ROUTED)):
+                                    values = await self._kept(turn, values, table, door)
+                                for value in values:
+                                    clock.rest()
+                                    yield turn, value
+                                    clock.begin()
+                        work.done(turn)
+                    else:
+                        value = await self._returned(turn, door)
+                        work.done(turn)
+                        if value is not NOTHING:
+                            yield turn, value
+            except GeneratorExit:
+                if turn is not None:  # the caller has seen something of it, and wants no more
+                    work.done(turn)
+                raise
+            finally:
+                work.settle()
+
+    def _open(self) -> bool:
+        return not (self.finished or self._error is not None or self._agent.is_paused)
+
+    async def _more(self) -> bool:
+        """Wait until there may be something to do; False when there will not."""
+        paused = self._agent.is_paused
+        if self.finished or not (paused or self._wait or self._work.waiting):
+            return False
+        if paused or not self._work.waiting:
+            await self._work.changed()
+        return True
+
+    def _next_value(self) -> tuple[Turn[Any], Any]:
+        item = turn, value = self._work.undelivered.popleft()
+        if value is END:
+            self._work.done(turn)
+        else:
+            self._work.delivered(turn)
+        return item
+
+    # --- several at a time
+
+    async def at_once(self, most: int) -> Results:
+        """Run up to `most` turns at a time, and yield values as they come."""
+        work, left = self._work, False
+        self._most = most
+        with self._agent.occupied(self._scope) as door:
+            try:
+                while True:
+                    self._hire(door)
+                    if work.undelivered:
+                        turn, value = self._next_value()
+                        if self._full:
+                            _release(self._full.popleft())
+                        if value is not END:
+                            yield turn, value
+                    elif self._error is not None:
+                        raise self._error
+                    elif self._workers:
+                        await work.changed()
+                    elif not await self._more():
+                        return
+            except GeneratorExit:
+                left = True
+                raise
+            finally:
+                await self._dismiss()
+                work.settle(left=left)
+
+    def _hire(self, door: Door) -> None:
+        if not self._work.waiting or not self._open():
+            return
+        for _ in range(min(self._most - len(self._workers), len(self._work.waiting))):
+            self._workers.add(asyncio.create_task(self._labour(door), name=f"{self._agent.name}: turns"))
+
+    async def _dismiss(self) -> None:
+        workers = list(self._workers)
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+
+    async def _labour(self, door: Door) -> None:
+        """Run turns as long as there are any, for `at_once`."""
+        work = self._work
+        try:
+            while self._open() and (turn := work.take()) is not None:
+                if turn.tool.is_streaming:
+                    await self._pour(turn, door)
+                elif (value := await self._returned(turn, door)) is NOTHING:
+                    work.done(turn)
+                else:
+                    await self._offer(turn, value)
+        except Exception as error:  # the turn's own, for whoever iterates over the run
+            self._error = self._error or error
+        finally:
+            task = asyncio.current_task()
+            if task is not None:
+                self._workers.discard(task)
+            work.wake()
+
+    async def _pour(self, turn: Turn[Any], door: Door) -> None:
+        async with self._streaming(turn, door) as (items, clock, table):
+            async for item in items:
+                for value in await self._kept(turn, turn.values_in(item), table, door):
+                    clock.rest()
+                    await self._offer(turn, value)
+                    clock.begin()
+        await self._offer(turn, END)
+
+    async def _offer(self, turn: Turn[Any], value: Any) -> None:
+        """Leave a value for the caller; wait first, while there are many that it has not taken."""
+        undelivered = self._work.undelivered
+        while len(undelivered) >= self._most:
+            room = asyncio.get_running_loop().create_future()
+            self._full.append(room)
+            await room
+        undelivered.append((turn, value))
+        self._work.wake()
+
+    # --- one turn
+
+    @asynccontextmanager
+    async def _streaming(
+        self, turn: Turn[Any], door: Door
+    ) -> AsyncGenerator[tuple[AsyncIterator[Yielded | Outcome], Clock, Table]]:
+        """Run a turn whose tool streams, while the body takes what comes."""
+        table = await self._told_before(turn, door)
+        try:
+            async with turn.streaming(door, self._work.answers.get(turn)) as (items, clock):
+                yield items, clock, table
+            self._ended(turn, turn.outcome)
+        except Exception:  # it ended with an error: it is not to be run again, and whoever runs the agent is told
+            self._work.ended(turn)
+            raise
+        await tell(table, AgentHook.AFTER_TURN, self._agent, turn, ctx=door.ctx)
+
+    async def _returned(self, turn: Turn[Any], door: Door) -> Any:
+        """Run a turn whose tool returns, and give the value that is for the caller, or `NOTHING`."""
+        table = await self._told_before(turn, door) if self._agent.observers.table() else _NOBODY
+        value = NOTHING
+        try:
+            outcome = await turn.perform(door, self._work.answers.get(turn))
+            if isinstance(outcome, Completed):
+                value = outcome.value
+                if turn.tool.options.type is ToolType.COMPLETION_CHECK:
+                    self._check(turn, value)
+                if (table or isinstance(value, _ROUTED)) and not await self._kept(turn, (value,), table, door):
+                    value = NOTHING
+            self._ended(turn, outcome)
+        except Exception:  # as above
+            self._work.ended(turn)
+            raise
+        if table:
+            await tell(table, AgentHook.AFTER_TURN, self._agent, turn, ctx=door.ctx)
+        return value
+
+    async def _told_before(self, turn: Turn[Any], door: Door) -> Table:
+        table = self._agent.observers.table()
+        await tell(table, AgentHook.BEFORE_TURN, self._agent, turn, ctx=door.ctx)
+        return table
+
+    def _check(self, turn: Turn[Any], value: Any) -> None:
+        if not isinstance(value, bool):
+            raise CompletionCheckReturnError(turn.tool_name, type(value).__name__)
+        self.finished = self.finished or value
+
+    def _ended(self, turn: Turn[Any], outcome: Outcome | None) -> None:
+        self._work.ended(turn)
+        if isinstance(outcome, Suspended):
+            self._work.hold(turn, outcome)
+        elif isinstance(outcome, Failed):
+            raise error_of(outcome)
+
+    async def _kept(self, turn: Turn[Any], values: Sequence[Any], table: Table, door: Door) -> list[Any]:
+        """Bring what is for the agent where it belongs, and return what is for the caller."""
+        kept: list[Any] = []
+        for value in values:
+            if isinstance(value, _ROUTED):
+                await self._route(value, door)
+            else:
+                await tell(table, AgentHook.ON_TURN_VALUE, self._agent, turn, value, ctx=door.ctx)
+                kept.append(value)
+        return kept
+
+    async def _route(self, value: Turn[Any] | ContextItem[Any], door: Door) -> None:
+        agent = self._agent
+        if isinstance(value, Turn):
+            await agent.put(value)
+            return
+        token = ambient.set(door.ctx)  # so that the hooks of queue and pool are supplied like any other
+        try:
+            if value.id is None:
+                await agent.context_queue.append(value)
+            else:
+                await agent.context_pool.add(value)
+        finally:
+            ambient.reset(token)
+
+
+def _release(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,433 @@
+"""Turn: a tool with its arguments, to be run once by whoever has it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any, Generic, cast, overload
+from uuid import UUID
+
+from typing_extensions import TypeVar
+
+from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Outcome, Suspended, ToolCall, Yielded
+from toolcrib.errors import SafeExecutionError, TurnTimeoutError, WrongRunMethodError
+from toolcrib.hooks import HookMethod, Observed, Observers, TurnHook
+from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.tools import Deadline, Tool, ToolRegistry
+from toolcrib.turns._arguments import checked_tool, evaluated, named_arguments, seconds_of, words
+from toolcrib.turns._clock import UNBOUNDED, Clock
+from toolcrib.turns._door import Door, Table, lone_door, tell
+from toolcrib.turns._ids import new_turn_id
+from toolcrib.turns._locked import Locked, locked
+from toolcrib.turns._outcomes import StopReason, error_of, reason_of
+from toolcrib.turns._portable import pack, pack_arguments, unpack_arguments
+
+__all__ = ["Turn"]
+
+T = TypeVar("T", default=Any)
+
+
+class Turn(Observed, Generic[T]):
+    """A tool with its arguments, as the host made them: what should happen, once somebody runs it.
+
+    The arguments are Python objects and pass as they are: extra ones are ignored with a log line, missing ones are a
+    TypeError when the turn runs. One that is a callable without parameters is called then, and its result passed.
+
+    Args:
+        tool: The tool, or the name it is registered by.
+        timeout: Seconds for the whole run, waits for locks included and the time of an approver not; None for any.
+        args: Arguments by position; they are kept by name, in `kwargs`.
+        kwargs: Arguments by name.
+        tags: Words by which global hooks choose.
+        metadata: A dict of your own; it may be changed at any time.
+
+    Attributes:
+        output: What the last run returned, or the list of values it has yielded.
+        stop_reason: How the last run ended; None before that.
+        outcome: The outcome of the last run as a value; None when it did not come to one.
+
+    Raises:
+        UnregisteredToolError: No tool is registered by that name.
+    """
+
+    __slots__ = (
+        "_is_running",
+        "_kwargs",
+        "_metadata",
+        "_observers",
+        "_tags",
+        "_timeout",
+        "_tool",
+        "_uuid",
+        "ended",
+        "outcome",
+        "output",
+        "started",
+        "stop_reason",
+    )
+
+    before_run = HookMethod(TurnHook.BEFORE_RUN)
+    after_run = HookMethod(TurnHook.AFTER_RUN)
+    on_timeout = HookMethod(TurnHook.ON_TIMEOUT)
+    on_error = HookMethod(TurnHook.ON_ERROR)
+    on_complete = HookMethod(TurnHook.ON_COMPLETE)
+
+    tool: Locked[Tool[..., Any]] = locked("tool", "What it runs.")
+    timeout: Locked[float | None] = locked("timeout", "Seconds for the whole run; None for any number.")
+    kwargs: Locked[dict[str, Any]] = locked("kwargs", "The arguments, by name.")
+
+    @overload
+    def __init__(
+        self,
+        tool: Tool[..., Coroutine[Any, Any, T]],
+        timeout: float | None = 60,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        tags: Iterable[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        tool: Tool[..., AsyncIterable[T]],
+        timeout: float | None = 60,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        tags: Iterable[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Turn[Any],
+        tool: str | Tool[..., Any],
+        timeout: float | None = 60,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        tags: Iterable[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None: ...
+    def __init__(
+        self,
+        tool: str | Tool[..., Any],
+        timeout: float | None = 60,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        tags: Iterable[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        self._tool = tool = ToolRegistry.get(tool) if isinstance(tool, str) else checked_tool(tool)
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"the timeout of a turn must be more than 0 seconds, and is {timeout}")
+        self._timeout = timeout
+        self._kwargs = named_arguments(tool, args, kwargs or {}) if args else dict(kwargs) if kwargs else {}
+        self._tags = words(tags)
+        self._metadata = metadata
+        self._is_running = False
+        self._uuid: str | None = None  # made when somebody wants it: most turns only wait
+        self._observers: Observers | None = None
+        self.started: float | None = None  # seconds since the epoch: a float costs less than a datetime
+        self.ended: float | None = None
+        self.output: Any = None
+        self.stop_reason: StopReason | None = None
+        self.outcome: Outcome | None = None
+
+    # --- what it is
+
+    @property
+    def id(self) -> str:
+        """The text of `uuid`; the call that the turn makes has this id, and so have its approvals and records."""
+        if self._uuid is None:
+            self._uuid = new_turn_id()
+        return self._uuid
+
+    @property
+    def uuid(self) -> UUID:
+        """Names the turn, also after it was written down and restored."""
+        return UUID(self.id)
+
+    @property
+    def tool_name(self) -> str:
+        """The name that the tool is registered by."""
+        return self._tool.__name__
+
+    @property
+    def tags(self) -> frozenset[str]:
+        """The words by which global hooks choose."""
+        return self._tags
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """A dict of the host's own; it may be changed at any time."""
+        if self._metadata is None:
+            self._metadata = {}
+        return self._metadata
+
+    @metadata.setter
+    def metadata(self, value: dict[str, Any]) -> None:
+        self._metadata = value
+
+    @property
+    def start_time(self) -> datetime | None:
+        """When the last run began, in UTC."""
+        return None if self.started is None else datetime.fromtimestamp(self.started, UTC)
+
+    @property
+    def end_time(self) -> datetime | None:
+        """When the last run ended, in UTC; None while it runs."""
+        return None if self.ended is None else datetime.fromtimestamp(self.ended, UTC)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it runs now."""
+        return self._is_running
+
+    @property
+    def request(self) -> ApprovalRequest | None:
+        """What a person is asked, when the turn waits for approval."""
+        return self.outcome.request if isinstance(self.outcome, Suspended) else None
+
+    @property
+    def observers(self) -> Observers:
+        """The table of its own observers."""
+        if self._observers is None:
+            self._observers = Observers(self.tags)
+        return self._observers
+
+    @property
+    def own_observers(self) -> Observers | None:
+        """The same, and None when nothing is attached."""
+        return self._observers
+
+    def busy(self) -> str:
+        """Return what it is doing that forbids changes."""
+        return "is running" if self._is_running else ""
+
+    # --- running it
+
+    async def returning(
+        self,
+        *,
+        scope: RunScope | None = None,
+        grant: Grant | Denial | None = None,
+        pipeline: Pipeline | None = None,
+    ) -> T:
+        """Run the turn and return what its tool returns.
+
+        Args:
+            scope: The run it is part of, with its deps, approver, limits; a plain one when None.
+            grant: The answer to `turn.request`, when the turn waits for approval; the call is taken up where it was.
+            pipeline: Adds the gates of a toolset; without one, only those of the tool itself count.
+
+        Raises:
+            WrongRunMethodError: The tool streams; use `yielding()`.
+            SafeExecutionError: The turn runs already.
+            TurnTimeoutError: It did not finish in its time.
+            ApprovalRequired: A person has to be asked first; `turn.request` is the question.
+            ApprovalDenied: A person or a rule said no.
+            Exception: What the tool raised.
+        """
+        if self._tool.is_streaming:
+            raise WrongRunMethodError(f"the tool `{self.tool_name}` yields values; run its turn with yielding()")
+        outcome = await self.perform(lone_door(self._tool, scope, pipeline), grant)
+        if isinstance(outcome, Completed):
+            return outcome.value
+        raise error_of(outcome)
+
+    async def yielding(
+        self,
+        *,
+        scope: RunScope | None = None,
+        grant: Grant | Denial | None = None,
+        pipeline: Pipeline | None = None,
+    ) -> AsyncGenerator[T, None]:
+        """Run the turn and yield the values of its tool as they come; arguments and errors are those of `returning`.
+
+        Leaving early stops the tool, and the turn is `CANCELLED`.
+        """
+        if not self._tool.is_streaming:
+            raise WrongRunMethodError(f"the tool `{self.tool_name}` returns one value; run its turn with returning()")
+        async with self.streaming(lone_door(self._tool, scope, pipeline), grant) as (items, clock):
+            async for item in items:
+                for value in self.values_in(item):
+                    clock.rest()
+                    yield value
+                    clock.begin()
+        if self.outcome is not None and not isinstance(self.outcome, Completed):
+            raise error_of(self.outcome)
+
+    async def perform(self, door: Door, grant: Grant | Denial | None = None) -> Outcome:
+        """Run the turn over `door` and return its outcome; for agents, which answer more than exceptions can say.
+
+        Raises:
+            TurnTimeoutError: It did not finish in its time.
+            Exception: What a hook raised.
+        """
+        table, clock = self._begin(door)
+        waiting, self.outcome = self.outcome, None
+        error: Exception | None = None
+        try:
+            if table:
+                await tell(table, TurnHook.BEFORE_RUN, self, ctx=door.ctx)
+            call = self._call(door, waiting, grant) or await self._evaluated_call(door)
+            if clock is None:
+                outcome = await door.pipeline.run(call, door.scope, grant=grant)
+            else:
+                with clock:
+                    outcome = await door.pipeline.run(call, door.scope, grant=grant)
+            self.outcome = outcome
+            if isinstance(outcome, Completed):
+                self.output = outcome.value
+            return outcome
+        except Exception as raised:
+            error = raised
+            raise
+        finally:
+            self._stop(door, clock, error)
+            if table:
+                await self._tell_end(door, table, error)
+
+    @asynccontextmanager
+    async def streaming(
+        self, door: Door, grant: Grant | Denial | None = None
+    ) -> AsyncGenerator[tuple[AsyncIterator[Yielded | Outcome], Clock]]:
+        """Run the turn over `door` while the body takes what comes, and the outcome last.
+
+        Gives the items, for `values_in`, and the turn's clock: whoever gives a value away says `rest()` before and
+        `begin()` after, so that the time until the next one is asked for is nobody's step.
+        """
+        table, clock = self._begin(door)
+        waiting, self.outcome = self.outcome, None
+        error: Exception | None = None
+        self.output = []
+        try:
+            if table:
+                await tell(table, TurnHook.BEFORE_RUN, self, ctx=door.ctx)
+            call = self._call(door, waiting, grant) or await self._evaluated_call(door)
+            async with aclosing(door.pipeline.stream(call, door.scope, grant=grant)) as items:
+                with clock or UNBOUNDED as running:
+                    yield items, running
+        except Exception as raised:
+            error = raised
+            raise
+        finally:
+            self._stop(door, clock, error)
+            if table:
+                await self._tell_end(door, table, error)
+
+    def values_in(self, item: Yielded | Outcome) -> Sequence[T]:
+        """Return the values that an item of a stream brings: one, or those that a decision hook gave in their place."""
+        if type(item) is Yielded:
+            self.output.append(item.value)
+            return (item.value,)
+        self.outcome = outcome = cast("Outcome", item)
+        if self.output or not isinstance(outcome, Completed) or outcome.source == "tool":
+            return ()
+        value: Any = outcome.value
+        self.output = [*cast("list[Any]", value)] if isinstance(value, list) else [value]
+        return self.output
+
+    # --- inside
+
+    def _begin(self, door: Door) -> tuple[Table, Deadline | None]:
+        if self._is_running:
+            raise SafeExecutionError(f"{self!r} is running already; make another turn to run the tool again")
+        table = door.table(self)
+        seconds = self._timeout
+        clock = None if seconds is None else Deadline(seconds, TurnTimeoutError, self._tool.__name__, seconds)
+        if clock is not None and door.clocks is not None:
+            door.clocks[self.id] = clock
+        self._is_running = True
+        self.started = time.time()
+        self.ended = self.output = self.stop_reason = None
+        return table, clock
+
+    def _call(self, door: Door, waiting: Outcome | None, grant: Grant | Denial | None) -> ToolCall | Suspended | None:
+        """Return what to hand over: the call, the one that waits for `grant`, or None when an argument may be asked."""
+        if grant is not None and isinstance(waiting, Suspended):
+            return waiting
+        kwargs, tool = self._kwargs, self._tool
+        for value in kwargs.values():
+            if callable(value):
+                return None
+        return ToolCall(door.names.get(tool) or tool.spec.name, kwargs, self._uuid or self.id, "host")
+
+    async def _evaluated_call(self, door: Door) -> ToolCall:
+        kwargs = {key: await evaluated(value) for key, value in self._kwargs.items()}
+        return ToolCall(door.names.get(self._tool) or self._tool.name, kwargs, self.id, "host")
+
+    def _stop(self, door: Door, clock: Deadline | None, error: Exception | None) -> None:
+        if clock is not None:
+            clock.close()
+            if door.clocks is not None:
+                door.clocks.pop(self.id, None)
+        self.ended = time.time()
+        self._is_running = False
+        self.stop_reason = reason_of(self.outcome, error)
+
+    async def _tell_end(self, door: Door, table: Table, error: Exception | None) -> None:
+        ctx, reason, outcome = door.ctx, self.stop_reason, self.outcome
+        if reason is StopReason.COMPLETED:
+            await tell(table, TurnHook.AFTER_RUN, self, ctx=ctx)
+        elif reason is StopReason.TIMEOUT:
+            await tell(table, TurnHook.ON_TIMEOUT, self, ctx=ctx)
+        elif reason is StopReason.ERROR and (error is not None or outcome is not None):
+            what = error if error is not None else error_of(cast("Outcome", outcome))
+            await tell(table, TurnHook.ON_ERROR, self, what, ctx=ctx)
+        await tell(table, TurnHook.ON_COMPLETE, self, reason, ctx=ctx)
+
+    # --- writing it down
+
+    def copy(self) -> Turn[T]:
+        """Return a turn of its own with the same tool, arguments, tags, metadata and hooks, not run yet."""
+        made: Turn[Any] = Turn(self._tool, self._timeout, None, self._kwargs, self.tags, dict(self._metadata or {}))
+        if self._observers is not None:
+            made.observers.adopt(self._observers)
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the turn as JSON shapes, the real arguments included: for safe keeping. Hooks are left out.
+
+        Raises:
+            NotPortableError: A value does not go to JSON and back; it is named.
+        """
+        owner = f"the turn of `{self.tool_name}`"
+        kwargs, typed = pack_arguments(owner, self._tool.spec, self._kwargs)
+        start, end = self.start_time, self.end_time
+        data: dict[str, Any] = {
+            "uuid": self.id,
+            "tool_name": self.tool_name,
+            "kwargs": kwargs,
+            "metadata": {key: pack(owner, f"metadata[{key!r}]", value) for key, value in self.metadata.items()},
+            "timeout": self._timeout,
+            "start_time": start and start.isoformat(),
+            "end_time": end and end.isoformat(),
+            "stop_reason": self.stop_reason and self.stop_reason.value,
+            "output": None if self._is_running else pack(owner, "the output", self.output),
+            "tags": sorted(self.tags),
+        }
+        return {**data, "typed": typed} if typed else data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], tools: Iterable[Tool[..., Any]] = ()) -> Turn[Any]:
+        """Return the turn that `to_dict` described, with its id; its output is JSON values.
+
+        Args:
+            tools: Where its tool is looked for before the registry.
+
+        Raises:
+            UnregisteredToolError: There is no tool of that name.
+        """
+        name = data["tool_name"]
+        tool = next((t for t in tools if t.__name__ == name), None) or ToolRegistry.get(name)
+        kwargs = unpack_arguments(tool.spec, data["kwargs"], data.get("typed", []))
+        made: Turn[Any] = cls(tool, data["timeout"], None, kwargs, data.get("tags"), dict(data["metadata"]))
+        made._uuid, made.output = str(UUID(data["uuid"])), data["output"]
+        made.started, made.ended = seconds_of(data["start_time"]), seconds_of(data["end_time"])
+        made.stop_reason = data["stop_reason"] and StopReason(data["stop_reason"])
+        return made
+
+    def __repr__(self) -> str:
+        state = "running" if self._is_running else self.stop_reason.value if self.stop_reason else "not run"
+        return f"<Turn of {self.tool_name}, {state}>"
