@@ -7,7 +7,7 @@ BENCH_VENV ?= .bench-venv
 LOCK_VENV ?= .lock-venv
 
 # What `make demo` runs.
-DEMO ?= $(BIN)/toolcrib exec examples/shop/tools.py examples/shop/program.py
+DEMO ?= $(BIN)/toolcrib exec examples/shop/tools.py examples/shop/program.py --approve refund
 # More arguments for pytest: `make test PYTEST="-x tests/invoke"`.
 PYTEST ?=
 

@@ -78,3 +78,27 @@ def test_a_tool_says_what_is_wrong(shop: Shop, tool: str, arguments: dict[str, o
 
     assert made.exit_code in (1, 2)
     assert said in made.stderr
+
+
+PROGRAM = str(SHOP / "program.py")
+
+
+def test_the_program_settles_every_late_order(shop: Shop) -> None:
+    made = shop("exec", PROGRAM, "--approve", "refund", "--json")
+
+    result = json.loads(made.stdout)
+    assert made.exit_code == 0
+    assert result["return_value"] == [
+        {"order": 1002, "replaced": ["Mug, hand-thrown"], "refunded": 84.5},
+        {"order": 1004, "replaced": [], "refunded": 48.0},
+        {"order": 1005, "replaced": ["Coffee grinder"], "refunded": 0.0},
+    ]
+    assert [call["arguments"]["amount"] for call in result["tool_calls"] if "approval" in call] == [84.5]
+
+
+def test_without_an_approval_the_program_goes_on(shop: Shop) -> None:
+    made = shop("exec", PROGRAM)
+
+    assert made.exit_code == 0
+    assert "not refunded: `refund` needs approval, and there is no terminal" in made.stdout
+    assert "48.00 paid back" in made.stdout
