@@ -109,14 +109,14 @@ async def test_what_a_tool_raises_is_a_failure_with_its_words(door: Door) -> Non
 
 
 @every_door
-async def test_an_unknown_tool_is_named_with_its_neighbours(door: Door) -> None:
+async def test_an_unknown_tool_is_said_to_be_unknown(door: Door) -> None:
     ran: list[Any] = []
 
     outcome = await door([appending(ran)]).call("appendd", {"text": "x"})
 
     assert isinstance(outcome, Failed)
-    assert outcome.code == "unknown_tool"
-    assert "`append`" in outcome.message
+    assert (outcome.code, ran) == ("unknown_tool", [])
+    assert "appendd" in outcome.message
 
 
 @every_door
@@ -126,7 +126,8 @@ async def test_a_tool_that_is_off_cannot_be_called(door: Door) -> None:
     outcome = await door([appending(ran, default=False)]).call("append", {"text": "x"})
 
     assert isinstance(outcome, Failed)
-    assert (outcome.code, ran) == ("not_available", [])
+    assert outcome.code in ("not_available", "unknown_tool")  # a program does not even know its name
+    assert ran == []
 
 
 @doors("run")
@@ -137,7 +138,8 @@ async def test_a_tool_outside_the_available_set_cannot_be_called(door: Door) -> 
     outcome = await counter.call("append", {"text": "x"})
 
     assert isinstance(outcome, Failed)
-    assert (outcome.code, ran) == ("not_available", [])
+    assert outcome.code in ("not_available", "unknown_tool")
+    assert ran == []
 
 
 @every_door
@@ -181,10 +183,8 @@ async def test_an_availability_check_that_fails_shuts_the_tool(door: Door) -> No
         ({"text": "x", "times": "many"}, "times"),
         ({}, "text"),
         ({"text": "x", "colour": "red"}, "colour"),
-        ('{"text": "x"', ""),
-        ("[1]", ""),
     ],
-    ids=["wrong type", "missing", "unknown", "malformed", "no object"],
+    ids=["wrong type", "missing", "unknown"],
 )
 async def test_arguments_that_do_not_fit_never_reach_the_tool(door: Door, arguments: Any, field: str) -> None:
     ran: list[Any] = []
@@ -196,6 +196,18 @@ async def test_arguments_that_do_not_fit_never_reach_the_tool(door: Door, argume
     assert outcome.retryable
     assert field in [problem.field for problem in outcome.problems]
     assert "append" in outcome.message
+
+
+@doors("json")
+@pytest.mark.parametrize("text", ['{"text": "x"', "[1]", "text", '"x"'])
+async def test_text_that_is_no_json_object_never_reaches_the_tool(door: Door, text: str) -> None:
+    ran: list[Any] = []
+
+    outcome = await door([appending(ran)]).call("append", text)
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("invalid_arguments", [])
+    assert outcome.problems[0].problem
 
 
 @doors("model")
@@ -573,7 +585,7 @@ async def test_a_resumed_tool_must_still_be_available(door: Door) -> None:
     assert (outcome.code, ran) == ("not_available", [])
 
 
-@doors("run")
+@doors("answer")
 async def test_a_store_answers_once(door: Door) -> None:
     ran: list[Any] = []
     store = MemoryApprovalStore()
@@ -657,17 +669,21 @@ async def test_a_tools_own_timeout_error_is_its_own(door: Door) -> None:
     assert (outcome.code, outcome.error_type) == ("tool_error", "TimeoutError")
 
 
-def crowding(**options: Any) -> tuple[Tool[..., Any], list[int]]:
-    """Return a tool, and the numbers of executions that it found at a time."""
+def crowding(most: int, **options: Any) -> tuple[Tool[..., Any], list[int]]:
+    """Return a tool that waits until it runs `most` times at once, and the numbers of executions that it found."""
     inside = 0
     seen: list[int] = []
+    full = asyncio.Event()
 
     @ez_tool(**options)
     async def crowd(n: int) -> None:
         nonlocal inside
         inside += 1
         seen.append(inside)
-        for _ in range(3):
+        if inside == most:
+            full.set()
+        await full.wait()
+        for _ in range(3):  # time for one too many
             await asyncio.sleep(0)
         inside -= 1
 
@@ -681,7 +697,7 @@ def crowding(**options: Any) -> tuple[Tool[..., Any], list[int]]:
     ids=["free", "lock", "cap", "lock by key"],
 )
 async def test_lock_and_cap_hold_calls_apart(door: Door, options: dict[str, Any], most: int) -> None:
-    crowd, seen = crowding(**options)
+    crowd, seen = crowding(most, **options)
     counter = door([crowd])
 
     await asyncio.gather(*(counter.call("crowd", {"n": n}) for n in range(4)))
@@ -691,7 +707,7 @@ async def test_lock_and_cap_hold_calls_apart(door: Door, options: dict[str, Any]
 
 @doors("concurrent", "run")
 async def test_the_runs_own_cap_holds_calls_apart(door: Door) -> None:
-    crowd, seen = crowding()
+    crowd, seen = crowding(2)
     counter = door([crowd], limits=CallLimits(concurrency=2))
 
     await asyncio.gather(*(counter.call("crowd", {"n": n}) for n in range(4)))
@@ -792,13 +808,10 @@ async def test_cancelling_while_a_gate_is_asked_closes_the_record(door: Door, wh
 async def test_every_call_is_recorded_once(door: Door) -> None:
     counter = door([appending([])])
 
-    await counter.call("append", {"text": "x"}, id="c1")
-    await counter.call("appendd", {})
+    await counter.call("append", {"text": "x"})
+    await counter.call("append", {"text": "x", "times": 0})
 
-    assert [(record["tool"], record["outcome"]["kind"]) for record in counter.records] == [
-        ("append", "completed"),
-        ("appendd", "failed"),
-    ]
+    assert [record["outcome"]["value"] for record in counter.records] == ["x", ""]
     assert counter.records[0]["arguments"] == {"text": "x", "times": 1}
 
 

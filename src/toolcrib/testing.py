@@ -11,7 +11,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import aclosing, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +26,7 @@ from toolcrib.calls import (
     CallEvent,
     CallRecord,
     Denial,
+    Failed,
     Grant,
     Outcome,
     Suspended,
@@ -34,11 +35,13 @@ from toolcrib.calls import (
     outcome_from_dict,
 )
 from toolcrib.cli import app
+from toolcrib.code import Toolkit
+from toolcrib.code.sandboxes import Host, Program, ProgramError, Raised, Reply, SandboxResult, Stop, Value
 from toolcrib.hooks import HookSet
 from toolcrib.invoke import ListSink, Performed, Pipeline, Prepared, RunScope, Sink
 from toolcrib.toolsets import Toolset, ToolsetLike
 
-__all__ = ["DOORS", "Ability", "Counter", "Door", "RecordingSink", "Visit", "doors", "every_door"]
+__all__ = ["DOORS", "Ability", "Counter", "Door", "FakeSandbox", "RecordingSink", "Visit", "doors", "every_door"]
 
 
 class RecordingSink(ListSink):
@@ -60,12 +63,55 @@ class RecordingSink(ListSink):
         return self.records[0]
 
 
+class FakeSandbox:
+    """A sandbox that runs no code: it makes the calls it was told to make, for each program that it is given.
+
+    Args:
+        calls: What the program calls, one after the other: a tool's name and its arguments.
+        value: The value of the program's last expression; what the last call gave, when None.
+        output: What the program prints before it calls anything.
+
+    Attributes:
+        programs: What it was given to run.
+        replies: What each call was answered.
+    """
+
+    def __init__(self, *calls: tuple[str, Mapping[str, Any]], value: Any = None, output: str = "") -> None:
+        self._calls, self._value, self._output = calls, value, output
+        self.programs: list[Program] = []
+        self.replies: list[Reply] = []
+
+    async def run(self, program: Program, host: Host) -> SandboxResult:
+        """Make the calls; a call that raises or stops the program ends it, as it would in a real one."""
+        self.programs.append(program)
+        if self._output:
+            host.output(self._output, "stdout")
+        value, error, made = self._value, None, 0
+        for name, arguments in self._calls:
+            reply = await host.call(name, [], dict(arguments))
+            self.replies.append(reply)
+            made += 1
+            if not isinstance(reply, Value):
+                error = _ended_by(reply)
+                break
+            value = reply.value if self._value is None else self._value
+        value = None if error is not None else value
+        return SandboxResult(value, self._output, "", error, ("none: it runs no code",), made)
+
+
+def _ended_by(reply: Raised | Stop) -> ProgramError:
+    if isinstance(reply, Stop):
+        return ProgramError("stopped", "Stopped", reply.reason)
+    return ProgramError("exception", reply.type, reply.message)
+
+
 # --- doors -----------------------------------------------------------------------------------------------------------
 
-Ability: TypeAlias = Literal["model", "run", "answer", "concurrent", "cancel"]
+Ability: TypeAlias = Literal["model", "json", "run", "answer", "concurrent", "cancel"]
 """What not every door can do.
 
-`model`: its arguments are a model's, so that they are validated and unknown ones refused. `run`: several calls belong
+`model`: its arguments are a model's, so that they are validated and unknown ones refused. `json`: they come as JSON
+text, which may be malformed. `run`: several calls belong
 to one run, whose limits, dependencies and approver the test chooses. `answer`: a suspended call is taken up with a
 grant or a denial. `concurrent`: calls run at a time in one event loop. `cancel`: a call can be cancelled.
 """
@@ -163,7 +209,7 @@ class RunDoor(Door):
     """The pipeline itself."""
 
     title = "run"
-    abilities = frozenset({"model", "run", "answer", "concurrent", "cancel"})
+    abilities = frozenset({"model", "json", "run", "answer", "concurrent", "cancel"})
 
     async def carry(self, visit: Visit) -> Outcome:
         return await visit.pipeline.run(visit.call, visit.scope, grant=visit.answer)
@@ -202,7 +248,7 @@ class CommandLineDoor(Door):
     """`toolcrib call`, in this process."""
 
     title = "command line"
-    abilities = frozenset({"model"})
+    abilities = frozenset({"model", "json"})
 
     async def carry(self, visit: Visit) -> Outcome:
         answers: dict[object, list[str]] = {None: ["--suspend"], allow: ["--yes"], deny: ["--deny", visit.new.name]}
@@ -236,7 +282,24 @@ class CommandLineDoor(Door):
         return outcome_from_dict(json.loads(said))
 
 
-DOORS: list[Door] = [RunDoor(), StepsDoor(), StreamDoor(), CommandLineDoor()]
+class CodeDoor(Door):
+    """A program of one line, which calls the tool."""
+
+    title = "code"
+    abilities = frozenset({"model", "run", "concurrent", "cancel"})
+
+    async def carry(self, visit: Visit) -> Outcome:
+        call, watch = visit.new, RecordingSink()
+        given: Any = call.arguments if isinstance(call.arguments, Mapping) else json.loads(call.arguments)
+        scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
+        result = await Toolkit(visit.toolset).execute_async(f"{call.name}(**{dict(given)!r})", scope)
+        if watch.records:
+            return outcome_from_dict(watch.record.outcome)
+        # Python itself said no: a tool that is not offered is a name that does not exist
+        return Failed(call.name, call.id, "unknown_tool", result.error or "", "NameError")
+
+
+DOORS: list[Door] = [RunDoor(), StepsDoor(), StreamDoor(), CommandLineDoor(), CodeDoor()]
 """Every way of calling a tool; put your own here to have it tested by the same tests."""
 
 

@@ -186,7 +186,7 @@ GATES: tuple[Gate, ...] = (
     # --- execution
     Gate("lock", "tools/_locks.py", "async with lock:", "if True:"),
     Gate("cap", "tools/_locks.py", "await stack.enter_async_context(semaphore)", "pass"),
-    Gate("cap of the run", "invoke/_scope.py", "async with self._slots:", "if True:"),
+    Gate("cap of the run", "invoke/_scope.py", "async with self._slots[0]:", "if True:"),
     Gate("deadline of a call", "tools/_deadline.py", "self._task.cancel()", "pass"),
     Gate(
         "deadline of a stream",

@@ -89,9 +89,7 @@ class RunScope:
     completed: set[str] = field(default_factory=_nobody)
     used_grants: set[str] = field(default_factory=_nobody)
     revealed: dict[str, None] = field(default_factory=_nothing)
-    _slots: list[asyncio.Semaphore] = field(
-        default_factory=list[asyncio.Semaphore]
-    )  # a list, so that copies of the run share the one
+    _slots: list[asyncio.Semaphore] = field(default_factory=list[asyncio.Semaphore])  # copies of the run share it
 
     def admit(self, tool: str) -> LimitReached | None:
         """Count one call of `tool`; return the limit that forbids it, if one does."""
