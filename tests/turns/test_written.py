@@ -1,0 +1,217 @@
+"""An agent written down and restored: nothing that was put is lost."""
+
+import asyncio
+import json
+from contextlib import aclosing, suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolcrib.errors import NotPortableError, UnregisteredToolError
+from toolcrib.hooks import AgentHook, HookSet, ToolHook, TurnHook, hook
+from toolcrib.registry import registry_scope
+from toolcrib.tools import Tool, ToolRegistry, ez_tool, tool
+from toolcrib.toolsets import Toolset
+from toolcrib.turns import Agent, AgentRegistry, ContextItem, Turn
+
+
+def make_double() -> Tool[..., Any]:
+    @tool()
+    async def double(number: int) -> int:
+        return number * 2
+
+    return double
+
+
+def numbers(agent: Agent) -> list[int]:
+    return [turn.kwargs["number"] for turn in agent.turns]
+
+
+def through_json(agent: Agent, **options: Any) -> Agent:
+    return Agent.from_dict(json.loads(json.dumps(agent.to_dict())), **options)
+
+
+async def values_of(agent: Agent) -> list[Any]:
+    return [value async for _, value in agent.run()]
+
+
+async def test_an_agent_comes_back_with_its_queue_and_context() -> None:
+    agent = Agent("sums", "Doubles", [make_double()], tags=["math"])
+    await agent.put(Turn("double", args=[1], metadata={"page": 1}))
+    await agent.context_queue.append(ContextItem("known"))
+    await agent.context_pool.add(ContextItem([1], "a table", "t1"))
+    data = agent.to_dict()
+
+    back = through_json(agent)
+
+    assert {"name", "description", "tool_names", "queue"} <= data.keys()
+    assert (data["tool_names"], back.to_dict()) == (["double"], data)
+    assert AgentRegistry.get("sums") is back
+    assert (back.turns[0].uuid, await values_of(back)) == (agent.turns[0].uuid, [2])
+
+
+async def test_a_paused_agent_comes_back_paused() -> None:
+    agent = Agent("sums", "", [make_double()])
+    await agent.put(Turn("double", args=[1]))
+    await agent.pause()
+
+    back = through_json(agent)
+    task = asyncio.create_task(values_of(back))
+    await asyncio.sleep(0.005)
+
+    assert (back.is_paused, task.done()) == (True, False)
+    await back.resume()
+    assert await task == [2]
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [AgentHook.BEFORE_TURN, TurnHook.BEFORE_RUN, ToolHook.BEFORE_INVOKE, ToolHook.AFTER_INVOKE, TurnHook.ON_COMPLETE],
+)
+@pytest.mark.parametrize("most", [1, 2])
+async def test_written_from_a_hook_the_interrupted_turn_is_first(moment: Any, most: int) -> None:
+    agent = Agent("sums", "", [make_double()])
+    for number in range(3):
+        await agent.put(Turn("double", args=[number]))
+    written: list[Any] = []
+
+    @hook(moment)
+    async def note() -> None:
+        written.append(agent.to_dict())
+
+    async for _ in agent.run(max_concurrency=most):
+        pass
+
+    assert [turn["kwargs"]["number"] for turn in written[0]["queue"]] == [0, 1, 2]
+    assert written[-1]["queue"][-1]["kwargs"] == {"number": 2}
+
+
+async def test_a_delivered_turn_is_not_written_down() -> None:
+    agent = Agent("sums", "", [make_double()])
+    for number in range(3):
+        await agent.put(Turn("double", args=[number]))
+
+    left = [len(agent.to_dict()["queue"]) async for _ in agent.run()]
+
+    assert left == [2, 1, 0]
+
+
+async def test_a_turn_that_waits_for_a_person_comes_back_waiting() -> None:
+    ran: list[int] = []
+
+    @tool(requires_approval=True)
+    async def pay(amount: int) -> str:
+        ran.append(amount)
+        return "paid"
+
+    agent = Agent("till", "", [pay])
+    await agent.put(Turn(pay, args=[5]))
+    await values_of(agent)
+    back = through_json(agent)
+    assert back.requests == agent.requests
+    back.approve(back.requests[0], "Ada")
+    again = through_json(back)
+
+    assert (await values_of(again), ran) == (["paid"], [5])
+
+
+async def test_the_gates_of_a_toolset_are_not_lost_by_restoring() -> None:
+    double, hooks = make_double(), HookSet()
+
+    @hooks.on("double")
+    async def guard(call: Any, given: Any) -> Any:
+        raise AssertionError("asked")
+
+    crib = Toolset([double], hooks=hooks)
+    agent = Agent("sums", "", crib)
+    await agent.put(Turn(double, args=[1]))
+
+    with pytest.raises(ValueError, match="give it again"):
+        through_json(agent)
+    back = through_json(agent, tools=crib)
+
+    assert back.toolset is crib
+
+
+async def test_tools_that_are_not_registered_are_given_again() -> None:
+    @ez_tool
+    def add(number: int) -> int:
+        return number + 1
+
+    agent = Agent("sums", "", [add])
+    await agent.put(Turn(add, args=[1]))
+
+    with pytest.raises(UnregisteredToolError):
+        through_json(agent)
+    assert await values_of(through_json(agent, tools=[add])) == [2]
+
+
+async def test_what_does_not_go_to_json_is_named() -> None:
+    agent = Agent("sums", "", [make_double()])
+    await agent.put(Turn("double", args=[object()]))
+
+    with pytest.raises(NotPortableError, match=r"the turn of `double`.*the argument `number`"):
+        agent.to_dict()
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.integers(0, 99)),
+        st.tuples(st.sampled_from(["pause", "resume", "restore", "fail"]), st.just(0)),
+        st.tuples(st.sampled_from(["take", "take at once"]), st.integers(0, 3)),
+    ),
+    max_size=25,
+)
+
+
+@given(steps=steps)
+async def test_whatever_happens_every_turn_is_run(steps: list[tuple[str, int]]) -> None:
+    with registry_scope():
+        ToolRegistry.clear()
+        double, given, seen = make_double(), [], []
+        failing = False
+
+        @double.before_invoke
+        async def stumble() -> None:
+            nonlocal failing
+            if failing:
+                failing = False
+                raise asyncio.CancelledError  # as when the process is told to stop
+
+        agent = Agent("sums", "", [double])
+        for step, number in steps:
+            match step:
+                case "put":
+                    given.append(number)
+                    await agent.put(Turn(double, args=[number]))
+                case "pause":
+                    await agent.pause()
+                case "resume":
+                    await agent.resume()
+                case "restore":
+                    agent = through_json(agent)
+                case "fail":
+                    failing = bool(given)
+                case _:
+                    seen += await taken(agent, number, 3 if step == "take at once" else 1)
+        failing = False
+        await agent.resume()
+        seen += await values_of(agent)
+
+    assert sorted(seen) == sorted(number * 2 for number in given)
+
+
+async def taken(agent: Agent, count: int, most: int) -> list[Any]:
+    """Take so many values, and leave; nothing comes from a paused agent."""
+    seen: list[Any] = []
+    if agent.is_paused or not count:
+        return seen
+    with suppress(asyncio.CancelledError):
+        async with aclosing(agent.run(max_concurrency=most)) as results:
+            async for _, value in results:
+                seen.append(value)
+                if len(seen) == count:
+                    break
+    return seen
