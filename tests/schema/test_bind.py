@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import inspect
 from typing import Annotated, Any
 
 import pytest
@@ -16,10 +15,12 @@ def spec_of(fn: Any, **options: Any) -> ToolSpec:
     return ToolSpec.from_function(fn, name="tool", **options)
 
 
-def simple(city: str, unit: str = "c", *, day: int = 1) -> None: ...
+def simple(city: str, unit: str = "c", *, day: int = 1) -> dict[str, Any]:
+    return locals()
 
 
-def mixed(first: int, /, second: int = 2, *rest: int, third: int, **others: int) -> None: ...
+def mixed(first: int, /, second: int = 2, *rest: int, third: int, **others: int) -> dict[str, Any]:
+    return locals()
 
 
 def with_context(ctx: RunContext, city: str, unit: str = "c") -> None: ...
@@ -156,19 +157,13 @@ VALUES = st.integers(0, 3)
 )
 def test_binding_agrees_with_python_where_python_binds(args: list[int], kwargs: dict[str, int], fn: Any) -> None:
     try:
-        expected = inspect.signature(fn).bind(*args, **kwargs)
+        expected = fn(*args, **kwargs)
     except TypeError:
         return
-
     clash = "first" in kwargs and fn is mixed  # it would go into **others under the name of another parameter
 
     bound, dropped = spec_of(fn).bind_host(args, kwargs)
     positional, keywords = spec_of(fn).split(bound)
 
     assert dropped == (("first",) if clash else ())
-    if clash:
-        return
-    again = inspect.signature(fn).bind(*positional, **keywords)
-    again.apply_defaults()
-    expected.apply_defaults()
-    assert again == expected
+    assert clash or fn(*positional, **keywords) == expected

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Required, TypeVar, Unpack
 
 import pytest
 from pydantic import BaseModel
+from typing_extensions import TypedDict
 
 from toolcrib.errors import SchemaError
 from toolcrib.schema import Injectable, Injected, RunContext, ToolSpec
@@ -199,3 +201,57 @@ def test_a_thousand_tools_cost_no_schema(monkeypatch: pytest.MonkeyPatch) -> Non
 
     assert all(spec._resolved is None and spec._input is None for spec in specs)  # pyright: ignore[reportPrivateUsage]
     assert not hasattr(specs[0], "__dict__")
+
+
+class Options(TypedDict, total=False):
+    limit: Required[int]
+    city: str
+
+
+def test_unpacked_keywords_may_be_required() -> None:
+    def search(**options: Unpack[Options]) -> None: ...
+
+    spec = spec_of(search)
+
+    assert spec.parameters["required"] == ["limit"]
+    assert spec.bind_host((), {"limit": 1, "other": 2}) == ({"limit": 1}, ("other",))
+    with pytest.raises(TypeError, match="limit: missing"):
+        spec.bind_host((), {"city": "Oslo"})
+
+
+def test_a_class_is_called_like_a_function() -> None:
+    class Point:
+        def __init__(self, x: int, y: int = 0) -> None:
+            self.x, self.y = x, y
+
+    spec = spec_of(Point)
+
+    assert spec.is_sync
+    assert spec.arguments(spec.validate_json('{"x": 1}')) == {"x": 1, "y": 0}
+
+
+@pytest.mark.parametrize("annotation", ["list['Nowhere']", "sys.Nowhere", "int +", "1 / 0"])
+def test_an_annotation_that_fails_is_an_error_that_names_the_parameter(annotation: Any) -> None:
+    def broken(x: Any) -> None: ...
+
+    broken.__annotations__["x"] = annotation
+
+    with pytest.raises(SchemaError, match=r"parameter `x` (has an annotation|is annotated)"):
+        _ = spec_of(broken).parameters
+
+
+def test_names_of_a_generic_function_are_known() -> None:
+    space: dict[str, Any] = {"Sequence": Sequence, "TypeVar": TypeVar}
+    exec("T = TypeVar('T')\ndef first(items: 'Sequence[T]') -> 'T': ...", space)
+
+    assert spec_of(space["first"]).parameters["properties"]["items"] == {"type": "array", "items": {}}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="type parameters are new in 3.12")
+def test_type_parameters_are_known_to_string_annotations() -> None:
+    space: dict[str, Any] = {}
+    exec("def first[T: int](items: 'list[T]') -> 'T': ...", space)
+
+    spec = spec_of(space["first"])
+
+    assert spec.parameters["properties"]["items"] == {"type": "array", "items": {"type": "integer"}}

@@ -255,3 +255,23 @@ def test_the_error_pickles_and_is_a_type_and_a_value_error() -> None:
     assert again.problems == caught.value.problems
     assert isinstance(again, TypeError)
     assert isinstance(again, ValueError)
+
+
+def test_keys_of_a_dict_and_items_of_a_set_are_named() -> None:
+    def tool(counts: dict[int, int], days: set[int]) -> None: ...
+
+    spec = ToolSpec.from_function(tool, name="tool")
+
+    assert problems(spec, '{"counts": {"x": 1}, "days": ["a"]}') == {
+        "counts.x": 'must be an integer; got "x"',
+        "days[0]": 'must be an integer; got "a"',
+    }
+
+
+def test_unions_inside_unions_are_one_problem() -> None:
+    def tool(x: list[int | str] | dict[str, int | bool]) -> None: ...
+
+    spec = ToolSpec.from_function(tool, name="tool")
+
+    assert problems(spec, '{"x": 1.5}') == {"x": "must be an array or an object; got 1.5"}
+    assert problems(spec, '{"x": [null]}') == {"x[0]": "must be an integer or a string; got null"}

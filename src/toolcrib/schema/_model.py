@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from toolcrib.errors import SchemaError
 from toolcrib.schema._json_schema import SchemaGenerator, as_object, tidy
 from toolcrib.schema._parameters import EMPTY, Annotations, Resolved
+from toolcrib.schema._typed_dicts import modern
 
 __all__ = ["InputModel", "input_of_function", "input_of_model", "input_schema", "no_read_only_warning", "one_sentence"]
 
@@ -152,9 +153,9 @@ def _create(
     for parameter in parameters:
         if parameter.kind == Parameter.VAR_KEYWORD:
             config["extra"] = "allow"
-            extra = parameter.annotation
+            extra = modern(parameter.annotation)
             continue
-        annotation = parameter.annotation
+        annotation = modern(parameter.annotation)
         if parameter.kind == Parameter.VAR_POSITIONAL:
             annotation = tuple[annotation, ...]
         own_alias = bool(aliases_of(_field_info(parameter)))

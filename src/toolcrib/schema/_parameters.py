@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import typing
 from collections.abc import Sequence
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Annotated, Any, ForwardRef, NamedTuple, NotRequired, Optional, Required, Union, get_args, get_origin
 
-from typing_extensions import ReadOnly, Unpack, get_type_hints
+import typing_extensions
+from typing_extensions import ReadOnly, get_type_hints
 
 from toolcrib.schema._context import RunContext
 from toolcrib.schema._markers import Injectable, Injected, InjectedParameter
@@ -25,6 +27,7 @@ __all__ = [
 ]
 
 EMPTY = inspect.Parameter.empty
+_UNPACK = (typing.Unpack, typing_extensions.Unpack)  # two objects in Python 3.11
 
 
 class Annotations(NamedTuple):
@@ -168,7 +171,7 @@ def resolve(parameters: Sequence[inspect.Parameter], names: Annotations, context
     for index, parameter in enumerate(parameters):
         name, default, kind = parameter.name, parameter.default, int(parameter.kind)
         annotation, problem = evaluate(parameter.annotation, names)
-        if get_origin(annotation) is Unpack and kind == inspect.Parameter.VAR_KEYWORD:
+        if get_origin(annotation) in _UNPACK and kind == inspect.Parameter.VAR_KEYWORD:
             resolved.extend(unpacked(get_args(annotation)[0], names))
             continue
         if context_first and index == 0:
@@ -189,7 +192,9 @@ def unpacked(keys: Any, names: Annotations) -> list[Resolved]:
     optional: frozenset[str] = keys.__optional_keys__
     found: list[Resolved] = []
     for name, hint in hints.items():
-        while get_origin(hint) in (Required, NotRequired, ReadOnly):
+        omitted = name in optional
+        while (qualifier := get_origin(hint)) in (Required, NotRequired, ReadOnly):
+            omitted = qualifier is NotRequired or (omitted and qualifier is not Required)
             hint = get_args(hint)[0]
-        found.append(Resolved(name, hint, EMPTY, inspect.Parameter.KEYWORD_ONLY, omitted=name in optional))
+        found.append(Resolved(name, hint, EMPTY, inspect.Parameter.KEYWORD_ONLY, omitted=omitted))
     return found

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from toolcrib.errors import SchemaError
 from toolcrib.schema._json_schema import SchemaGenerator, tidy
 from toolcrib.schema._model import no_read_only_warning, one_sentence
+from toolcrib.schema._typed_dicts import modern
 
 __all__ = ["awaited_type", "return_schema_of", "type_title", "yielded_type"]
 
@@ -58,7 +59,7 @@ def return_schema_of(tool: str, annotation: Any, given: Any) -> dict[str, Any] |
         if wanted in _SILENT:
             return None
         with no_read_only_warning():
-            schema = TypeAdapter(wanted).json_schema(mode="serialization", schema_generator=SchemaGenerator)
+            schema = TypeAdapter(modern(wanted)).json_schema(mode="serialization", schema_generator=SchemaGenerator)
     except Exception as error:  # whatever the author's types raise; a result needs no schema to be a result
         if given is None:
             return None

@@ -1,0 +1,82 @@
+"""`typing.TypedDict` on Python 3.11, where pydantic takes only that of typing_extensions."""
+
+from __future__ import annotations
+
+import sys
+import types
+import typing
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, NotRequired, Required, get_args, get_origin
+
+import typing_extensions
+from typing_extensions import get_type_hints
+
+__all__ = ["modern"]
+
+_made: dict[Any, Any] = {}  # by the author's class: one model for it, wherever it is used
+_WRAPPERS = (
+    Required,
+    NotRequired,
+    typing_extensions.Required,
+    typing_extensions.NotRequired,
+    typing_extensions.ReadOnly,
+)
+
+
+def modern(annotation: Any) -> Any:
+    """Return a type with each `typing.TypedDict` in it replaced by its equal from typing_extensions.
+
+    On Python 3.12 and newer that is the type itself. A TypedDict that contains itself is cut off there: the inner one
+    is any object.
+    """
+    if sys.version_info >= (3, 12):
+        return annotation
+    if isinstance(annotation, type) and typing.is_typeddict(annotation):
+        return _equal(annotation)
+    arguments = get_args(annotation)
+    if not arguments or get_origin(annotation) is typing.Literal:
+        return annotation
+    if get_origin(annotation) is Annotated:
+        inner = modern(arguments[0])
+        return annotation if inner is arguments[0] else Annotated[inner, *arguments[1:]]
+    changed = tuple(modern(argument) for argument in arguments)
+    if all(new is old for new, old in zip(changed, arguments, strict=True)):
+        return annotation
+    return _rebuilt(annotation, changed)
+
+
+def _rebuilt(annotation: Any, arguments: tuple[Any, ...]) -> Any:
+    if isinstance(annotation, types.UnionType):
+        return reduce(or_, arguments)
+    if isinstance(annotation, types.GenericAlias):
+        return types.GenericAlias(annotation.__origin__, arguments)
+    return annotation.copy_with(arguments) if hasattr(annotation, "copy_with") else annotation
+
+
+def _equal(cls: Any) -> Any:
+    if type(cls).__module__ != "typing":
+        return cls
+    if cls in _made:
+        return _made[cls]
+    _made[cls] = dict[str, Any]  # what it finds if it contains itself
+    try:
+        required: frozenset[str] = cls.__required_keys__
+        hints = get_type_hints(cls, include_extras=True)
+        fields = {
+            name: Required[modern(_bare(hint))] if name in required else NotRequired[modern(_bare(hint))]
+            for name, hint in hints.items()
+        }
+    except BaseException:
+        del _made[cls]
+        raise
+    made: Any = typing_extensions.TypedDict(cls.__name__, fields)  # pyright: ignore[reportGeneralTypeIssues] -- of an existing class
+    made.__module__, made.__qualname__, made.__doc__ = cls.__module__, cls.__qualname__, cls.__doc__
+    if hasattr(cls, "__pydantic_config__"):
+        made.__pydantic_config__ = cls.__pydantic_config__
+    _made[cls] = made
+    return made
+
+
+def _bare(hint: Any) -> Any:
+    return _bare(get_args(hint)[0]) if get_origin(hint) in _WRAPPERS else hint
