@@ -6,6 +6,8 @@ import ast
 import sys
 import warnings
 from collections.abc import Iterable
+from functools import cached_property
+from itertools import accumulate
 
 from toolcrib.errors import CodeError
 
@@ -23,14 +25,17 @@ class Source:
         tree: What it parses to.
     """
 
-    __slots__ = ("_starts", "encoded", "text", "tree")
-
     def __init__(self, text: str, tree: ast.Module) -> None:
         self.text, self.tree = text, tree
-        self.encoded = text.encode()
-        self._starts = [0]
-        for line in self.encoded.split(b"\n"):
-            self._starts.append(self._starts[-1] + len(line) + 1)
+
+    @cached_property
+    def encoded(self) -> bytes:
+        """The text in UTF-8, in whose bytes spans are counted."""
+        return self.text.encode()
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *accumulate(len(line) + 1 for line in self.encoded.split(b"\n"))]
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         """Return where a node begins and ends, in bytes."""
