@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 import types
 import typing
-from functools import reduce
-from operator import or_
 from typing import Annotated, Any, NotRequired, Required, get_args, get_origin
 
 import typing_extensions
@@ -15,13 +13,10 @@ from typing_extensions import get_type_hints
 __all__ = ["modern"]
 
 _made: dict[Any, Any] = {}  # by the author's class: one model for it, wherever it is used
-_WRAPPERS = (
-    Required,
-    NotRequired,
-    typing_extensions.Required,
-    typing_extensions.NotRequired,
-    typing_extensions.ReadOnly,
-)
+_typed_dict: Any = typing_extensions.TypedDict  # as a function: it is told the fields of an existing class
+_REQUIRED: tuple[Any, ...] = (Required, typing_extensions.Required)
+_NOT_REQUIRED: tuple[Any, ...] = (NotRequired, typing_extensions.NotRequired)
+_WRAPPERS = (*_REQUIRED, *_NOT_REQUIRED, typing_extensions.ReadOnly)
 
 
 def modern(annotation: Any) -> Any:
@@ -48,9 +43,10 @@ def modern(annotation: Any) -> Any:
 
 def _rebuilt(annotation: Any, arguments: tuple[Any, ...]) -> Any:
     if isinstance(annotation, types.UnionType):
-        return reduce(or_, arguments)
+        return typing.Union[arguments]  # noqa: UP007 -- of a tuple, which `|` does not take
     if isinstance(annotation, types.GenericAlias):
-        return types.GenericAlias(annotation.__origin__, arguments)
+        origin: Any = annotation.__origin__
+        return types.GenericAlias(origin, arguments)
     return annotation.copy_with(arguments) if hasattr(annotation, "copy_with") else annotation
 
 
@@ -61,16 +57,12 @@ def _equal(cls: Any) -> Any:
         return _made[cls]
     _made[cls] = dict[str, Any]  # what it finds if it contains itself
     try:
-        required: frozenset[str] = cls.__required_keys__
         hints = get_type_hints(cls, include_extras=True)
-        fields = {
-            name: Required[modern(_bare(hint))] if name in required else NotRequired[modern(_bare(hint))]
-            for name, hint in hints.items()
-        }
+        fields = {name: _wrapped(hint, name in cls.__required_keys__) for name, hint in hints.items()}
     except BaseException:
         del _made[cls]
         raise
-    made: Any = typing_extensions.TypedDict(cls.__name__, fields)  # pyright: ignore[reportGeneralTypeIssues] -- of an existing class
+    made = _typed_dict(cls.__name__, fields)
     made.__module__, made.__qualname__, made.__doc__ = cls.__module__, cls.__qualname__, cls.__doc__
     if hasattr(cls, "__pydantic_config__"):
         made.__pydantic_config__ = cls.__pydantic_config__
@@ -78,5 +70,12 @@ def _equal(cls: Any) -> Any:
     return made
 
 
-def _bare(hint: Any) -> Any:
-    return _bare(get_args(hint)[0]) if get_origin(hint) in _WRAPPERS else hint
+def _wrapped(hint: Any, required: bool) -> Any:
+    """Return a key's type, marked as required or not; what its own text says counts more than what the class knows."""
+    while get_origin(hint) in _WRAPPERS:
+        if get_origin(hint) in _REQUIRED:
+            required = True
+        elif get_origin(hint) in _NOT_REQUIRED:
+            required = False
+        hint = get_args(hint)[0]
+    return Required[modern(hint)] if required else NotRequired[modern(hint)]
