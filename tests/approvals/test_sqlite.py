@@ -97,6 +97,15 @@ async def test_an_answer_from_another_process_ends_the_wait(tmp_path: Path, two_
     assert answer.message == "from elsewhere"
 
 
+async def test_arguments_keep_their_order(tmp_path: Path) -> None:
+    store = SqliteApprovalStore(tmp_path / "approvals.db")
+    await store.put(ApprovalRequest("ask_1", "call_1", "ship", {"to": "Oslo", "at": "noon"}, "d"))
+
+    (entry,) = await store.list(pending=True)
+
+    assert entry.request.text() == 'ship needs approval\n  to = "Oslo"\n  at = "noon"'
+
+
 async def test_an_operation_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     store = SqliteApprovalStore(tmp_path / "approvals.db")
     await store.put(REQUEST)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Annotated, Any
@@ -245,3 +247,12 @@ def test_tools_that_are_not_known_yet_cannot_be_searched() -> None:
 )
 def test_names_and_texts_come_apart_into_words(text: str, words: list[str]) -> None:
     assert list(words_of(text)) == words
+
+
+def test_without_bm25s_the_error_names_the_extra() -> None:
+    code = "import sys; sys.modules['bm25s'] = None; import toolcrib.toolsets.search"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+
+    assert "MissingExtraError: tool search needs an optional dependency" in done.stderr
+    assert "pip install 'toolcrib[search]'" in done.stderr

@@ -228,6 +228,6 @@ def _answer_of(text: str) -> Grant | Denial:
 
 def _text_of(value: ApprovalRequest | Grant | Denial) -> str:
     try:
-        return json.dumps(value.to_dict(), sort_keys=True)
+        return json.dumps(value.to_dict())
     except (TypeError, ValueError) as error:
         raise ApprovalError(value.tool, f"it cannot be kept in a file: {error}. Give JSON values") from error
