@@ -18,6 +18,7 @@ from toolcrib.calls import (
     RunNormally,
     Suspended,
     ToolCall,
+    outcome_from_dict,
 )
 from toolcrib.errors import ApprovalRequired
 from toolcrib.hooks import HookSet
@@ -220,6 +221,34 @@ async def test_a_grant_may_come_with_a_new_call() -> None:
 
     assert isinstance(outcome, Completed)
     assert isinstance(changed, Failed)
+
+
+async def test_a_grant_that_names_no_request_is_used_once_in_a_run() -> None:
+    pipeline, scope = Pipeline([pay]), RunScope()
+    waiting = await suspended(pipeline)
+    call = ToolCall("pay", {"cents": 5}, waiting.call_id)
+    grant = Grant("pay", call_id=call.id, digest=waiting.request.digest)
+
+    first = await pipeline.run(call, scope, grant=grant)
+    second = await pipeline.run(call, scope, grant=grant)
+
+    assert isinstance(first, Completed)
+    assert isinstance(second, Failed)
+    assert second.code == "approval_error"
+
+
+async def test_a_grant_is_used_once_whatever_the_run() -> None:
+    pipeline = Pipeline([pay])
+    waiting = await suspended(pipeline)
+    restored = outcome_from_dict(json.loads(json.dumps(waiting.to_dict())))
+    assert isinstance(restored, Suspended)
+
+    first = await pipeline.run(waiting, RunScope(), grant=waiting.request.grant())
+    second = await pipeline.run(restored, RunScope(), grant=waiting.request.grant())
+
+    assert isinstance(first, Completed)
+    assert isinstance(second, Failed)
+    assert second.code == "approval_error"
 
 
 async def test_arguments_of_the_persons_own_take_the_models_place() -> None:

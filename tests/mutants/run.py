@@ -1,4 +1,4 @@
-"""Remove each gate of the pipeline in turn, in a copy of the source, and show the tests that notice.
+"""Remove each gate of the pipeline in turn, in a copy of the checkout, and show the tests that notice.
 
 Run by `make mutants`. Exits with 1 when a gate can be removed without a test failing, or a patch no longer applies.
 """
@@ -47,42 +47,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names: list[str] = parser.parse_args(arguments).names
     chosen = [gate for gate in GATES if not names or any(name in gate.name for name in names)]
     with TemporaryDirectory(prefix="toolcrib-mutants-") as folder:
-        if not (said := untouched(Path(folder))).passed:
+        checkout = copied(Path(folder))
+        every = dict.fromkeys(path for gate in GATES for path in gate.tests)
+        if not (said := tested(checkout, tuple(every))).passed:
             print(f"the tests fail without any mutant:\n{said.output}")
             return 1
-        verdicts = [shown(judge(gate, Path(folder))) for gate in chosen]
+        verdicts = [shown(judge(gate, checkout)) for gate in chosen]
     survivors = [verdict for verdict in verdicts if not verdict.died]
     print(f"\n{len(verdicts) - len(survivors)} of {len(verdicts)} gates are held by a test")
     return 1 if survivors else 0
 
 
-def judge(gate: Gate, folder: Path) -> Verdict:
-    """Remove one gate and run the tests that should notice."""
+def copied(folder: Path) -> Path:
+    """Copy what the tests need, so that nothing but the mutant differs from one run to the next."""
+    for name in ("src", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    return folder
+
+
+def judge(gate: Gate, checkout: Path) -> Verdict:
+    """Remove one gate, run the tests that should notice, and put it back."""
     begun = time.perf_counter()
-    source = ROOT / "src/toolcrib" / gate.file
+    source = checkout / "src/toolcrib" / gate.file
     text = source.read_text("utf-8") if source.is_file() else ""
     if (found := text.count(gate.was)) != 1:
         return Verdict(gate, (), 0.0, f"the patch does not apply: its text is in {gate.file} {found} times")
-    package = fresh_copy(folder)
-    (package / gate.file).write_text(text.replace(gate.was, gate.becomes), "utf-8")
-    said = tested(package.parent, gate.tests)
+    source.write_text(text.replace(gate.was, gate.becomes), "utf-8")
+    try:
+        said = tested(checkout, gate.tests)
+    finally:
+        source.write_text(text, "utf-8")
     killers = tuple(_FAILED.findall(said.output))
     problem = "" if killers or said.passed else said.output.strip().splitlines()[-1]
     return Verdict(gate, killers, time.perf_counter() - begun, problem)
-
-
-def untouched(folder: Path) -> Said:
-    """Run the tests against a copy that nothing was removed from."""
-    every = dict.fromkeys(path for gate in GATES for path in gate.tests)
-    return tested(fresh_copy(folder).parent, tuple(every))
-
-
-def fresh_copy(folder: Path) -> Path:
-    """Return a copy of the package as it is in the working tree."""
-    package = folder / "src/toolcrib"
-    shutil.rmtree(package, ignore_errors=True)
-    shutil.copytree(ROOT / "src/toolcrib", package, ignore=shutil.ignore_patterns("__pycache__"))
-    return package
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +91,12 @@ class Said:
     output: str
 
 
-def tested(source: Path, tests: tuple[str, ...]) -> Said:
-    """Run tests against the package in `source`, up to the first that fails."""
-    environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
+def tested(checkout: Path, tests: tuple[str, ...]) -> Said:
+    """Run tests of a checkout against its own source, up to the first that fails."""
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", "--timeout=10", *tests]
     try:
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=_LONGEST)
+        done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=_LONGEST)
     except subprocess.TimeoutExpired:
         return Said(False, f"no end within {_LONGEST} s")
     # a test that hangs takes the process with it, and says so on stderr

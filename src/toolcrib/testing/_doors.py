@@ -1,7 +1,4 @@
-"""Public fakes, and every way of calling a tool as one parametrised test.
-
-`Door` is a way of calling; `every_door` runs a test over all of them. The one module that imports pytest.
-"""
+"""Every way of calling a tool, behind one shape, so that one test holds for all of them."""
 
 from __future__ import annotations
 
@@ -24,7 +21,6 @@ import pytest
 from toolcrib.approvals import allow, deny
 from toolcrib.calls import (
     CallEvent,
-    CallRecord,
     Denial,
     Failed,
     Grant,
@@ -36,84 +32,25 @@ from toolcrib.calls import (
 )
 from toolcrib.cli import app
 from toolcrib.code import Toolkit
-from toolcrib.code.sandboxes import Host, Program, ProgramError, Raised, Reply, SandboxResult, Stop, Value
+from toolcrib.errors import UnknownTool
 from toolcrib.hooks import HookSet
-from toolcrib.invoke import ListSink, Performed, Pipeline, Prepared, RunScope, Sink
+from toolcrib.invoke import Performed, Pipeline, Prepared, RunScope, Sink
+from toolcrib.testing._fakes import RecordingSink
 from toolcrib.toolsets import Toolset, ToolsetLike
+from toolcrib.turns import Agent, Turn
 
-__all__ = ["DOORS", "Ability", "Counter", "Door", "FakeSandbox", "RecordingSink", "Visit", "doors", "every_door"]
+__all__ = ["DOORS", "Ability", "Counter", "Door", "Visit", "doors", "every_door"]
 
-
-class RecordingSink(ListSink):
-    """A sink that keeps everything, and is asked about it in a test."""
-
-    def kinds(self, call_id: str | None = None) -> list[str]:
-        """Return what happened, in order: to one call, or to all of them."""
-        return [event.kind for event in self.events if call_id in (None, event.call_id)]
-
-    def told(self, kind: str) -> list[CallEvent]:
-        """Return the events of one kind, in order."""
-        return [event for event in self.events if event.kind == kind]
-
-    @property
-    def record(self) -> CallRecord:
-        """The record of the one call that ended; raises ValueError when there are none or several."""
-        if len(self.records) != 1:
-            raise ValueError(f"{len(self.records)} calls ended, not one")
-        return self.records[0]
-
-
-class FakeSandbox:
-    """A sandbox that runs no code: it makes the calls it was told to make, for each program that it is given.
-
-    Args:
-        calls: What the program calls, one after the other: a tool's name and its arguments.
-        value: The value of the program's last expression; what the last call gave, when None.
-        output: What the program prints before it calls anything.
-
-    Attributes:
-        programs: What it was given to run.
-        replies: What each call was answered.
-    """
-
-    def __init__(self, *calls: tuple[str, Mapping[str, Any]], value: Any = None, output: str = "") -> None:
-        self._calls, self._value, self._output = calls, value, output
-        self.programs: list[Program] = []
-        self.replies: list[Reply] = []
-
-    async def run(self, program: Program, host: Host) -> SandboxResult:
-        """Make the calls; a call that raises or stops the program ends it, as it would in a real one."""
-        self.programs.append(program)
-        if self._output:
-            host.output(self._output, "stdout")
-        value, error, made = self._value, None, 0
-        for name, arguments in self._calls:
-            reply = await host.call(name, [], dict(arguments))
-            self.replies.append(reply)
-            made += 1
-            if not isinstance(reply, Value):
-                error = _ended_by(reply)
-                break
-            value = reply.value if self._value is None else self._value
-        value = None if error is not None else value
-        return SandboxResult(value, self._output, "", error, ("none: it runs no code",), made)
-
-
-def _ended_by(reply: Raised | Stop) -> ProgramError:
-    if isinstance(reply, Stop):
-        return ProgramError("stopped", "Stopped", reply.reason)
-    return ProgramError("exception", reply.type, reply.message)
-
-
-# --- doors -----------------------------------------------------------------------------------------------------------
-
-Ability: TypeAlias = Literal["model", "json", "run", "answer", "concurrent", "cancel"]
+Ability: TypeAlias = Literal["model", "json", "run", "id", "answer", "concurrent", "cancel"]
 """What not every door can do.
 
-`model`: its arguments are a model's, so that they are validated and unknown ones refused. `json`: they come as JSON
-text, which may be malformed. `run`: several calls belong
-to one run, whose limits, dependencies and approver the test chooses. `answer`: a suspended call is taken up with a
-grant or a denial. `concurrent`: calls run at a time in one event loop. `cancel`: a call can be cancelled.
+- `model`: its arguments are a model's, so that they are validated and unknown ones refused.
+- `json`: they come as JSON text, which may be malformed.
+- `run`: several calls belong to one run, whose limits, dependencies and approver the test chooses.
+- `id`: the call has the id that the test gave it.
+- `answer`: a suspended call is taken up with a grant or a denial.
+- `concurrent`: calls run at a time in one event loop.
+- `cancel`: a call can be cancelled.
 """
 
 
@@ -144,6 +81,22 @@ class Visit:
             raise TypeError("this door cannot take up a suspended call; ask for the ability `answer`")
         return self.call
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments as values; of a suspended call those that a person is shown."""
+        if isinstance(self.call, Suspended):
+            return dict(self.call.request.arguments)
+        raw = self.call.arguments
+        return dict(raw) if isinstance(raw, Mapping) else json.loads(raw)
+
+    def turn(self) -> Turn[Any]:
+        """Return the call as a turn; raises UnknownTool."""
+        name = self.call.tool if isinstance(self.call, Suspended) else self.call.name
+        turn = Turn(self.toolset[name].tool, kwargs=self.arguments)
+        if isinstance(self.call, Suspended):
+            turn.outcome = self.call
+        return turn
+
 
 class Door(ABC):
     """A way of calling a tool, of which a test wants to know that no gate is missing.
@@ -152,7 +105,7 @@ class Door(ABC):
     `DOORS`.
     """
 
-    title: ClassVar[str]
+    title: str
     abilities: ClassVar[frozenset[Ability]] = frozenset()
 
     def __call__(self, tools: ToolsetLike, *, hooks: HookSet | None = None, **scope: Any) -> Counter:
@@ -209,7 +162,7 @@ class RunDoor(Door):
     """The pipeline itself."""
 
     title = "run"
-    abilities = frozenset({"model", "json", "run", "answer", "concurrent", "cancel"})
+    abilities = frozenset({"model", "json", "run", "id", "answer", "concurrent", "cancel"})
 
     async def carry(self, visit: Visit) -> Outcome:
         return await visit.pipeline.run(visit.call, visit.scope, grant=visit.answer)
@@ -290,16 +243,87 @@ class CodeDoor(Door):
 
     async def carry(self, visit: Visit) -> Outcome:
         call, watch = visit.new, RecordingSink()
-        given: Any = call.arguments if isinstance(call.arguments, Mapping) else json.loads(call.arguments)
         scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
-        result = await Toolkit(visit.toolset).execute_async(f"{call.name}(**{dict(given)!r})", scope)
+        result = await Toolkit(visit.toolset).execute_async(f"{call.name}(**{visit.arguments!r})", scope)
         if watch.records:
             return outcome_from_dict(watch.record.outcome)
         # Python itself said no: a tool that is not offered is a name that does not exist
         return Failed(call.name, call.id, "unknown_tool", result.error or "", "NameError")
 
 
-DOORS: list[Door] = [RunDoor(), StepsDoor(), StreamDoor(), CommandLineDoor(), CodeDoor()]
+class TurnDoor(Door):
+    """A turn that its host runs."""
+
+    title = "turn"
+    abilities = frozenset({"run", "answer", "concurrent", "cancel"})
+
+    async def carry(self, visit: Visit) -> Outcome:
+        try:
+            turn = visit.turn()
+        except UnknownTool as error:
+            return _unknown(visit, error)
+        options: dict[str, Any] = {"scope": visit.scope, "grant": visit.answer, "pipeline": visit.pipeline}
+        try:
+            if turn.tool.is_streaming:
+                async for _ in turn.yielding(**options):
+                    pass
+            else:
+                await turn.returning(**options)
+        except Exception:
+            if turn.outcome is None:  # a hook's error, which is not said by an outcome
+                raise
+        return _outcome_of(turn)
+
+
+class AgentDoor(Door):
+    """A turn that an agent runs.
+
+    Args:
+        most: How many turns the agent runs at a time.
+    """
+
+    abilities = frozenset({"run", "concurrent", "cancel"})
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.title = "agent" if most == 1 else "concurrent agent"
+
+    async def carry(self, visit: Visit) -> Outcome:
+        agent = Agent(f"visit_{uuid4().hex}", "Makes one call.", visit.toolset)
+        try:
+            turn = visit.turn()
+            await agent.put(turn)
+        except UnknownTool as error:
+            return _unknown(visit, error)
+        try:
+            async for _ in agent.run(scope=visit.scope, max_concurrency=self._most):
+                pass
+        except Exception:
+            if turn.outcome is None:
+                raise
+        return _outcome_of(turn)
+
+
+def _outcome_of(turn: Turn[Any]) -> Outcome:
+    if turn.outcome is None:
+        raise AssertionError(f"the turn of `{turn.tool_name}` came to no outcome")
+    return turn.outcome
+
+
+def _unknown(visit: Visit, error: UnknownTool) -> Failed:
+    return Failed(error.tool, visit.new.id, error.code, str(error), "UnknownTool", exception=error)
+
+
+DOORS: list[Door] = [
+    RunDoor(),
+    StepsDoor(),
+    StreamDoor(),
+    CommandLineDoor(),
+    CodeDoor(),
+    TurnDoor(),
+    AgentDoor(1),
+    AgentDoor(3),
+]
 """Every way of calling a tool; put your own here to have it tested by the same tests."""
 
 

@@ -1,0 +1,76 @@
+"""Fakes of what a test has to stand in for: a sink that remembers, a sandbox that runs no code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from toolcrib.calls import (
+    CallEvent,
+    CallRecord,
+)
+from toolcrib.code.sandboxes import Host, Program, ProgramError, Raised, Reply, SandboxResult, Stop, Value
+from toolcrib.invoke import ListSink
+
+__all__ = ["FakeSandbox", "RecordingSink"]
+
+
+class RecordingSink(ListSink):
+    """A sink that keeps everything, and is asked about it in a test."""
+
+    def kinds(self, call_id: str | None = None) -> list[str]:
+        """Return what happened, in order: to one call, or to all of them."""
+        return [event.kind for event in self.events if call_id in (None, event.call_id)]
+
+    def told(self, kind: str) -> list[CallEvent]:
+        """Return the events of one kind, in order."""
+        return [event for event in self.events if event.kind == kind]
+
+    @property
+    def record(self) -> CallRecord:
+        """The record of the one call that ended; raises ValueError when there are none or several."""
+        if len(self.records) != 1:
+            raise ValueError(f"{len(self.records)} calls ended, not one")
+        return self.records[0]
+
+
+class FakeSandbox:
+    """A sandbox that runs no code: it makes the calls it was told to make, for each program that it is given.
+
+    Args:
+        calls: What the program calls, one after the other: a tool's name and its arguments.
+        value: The value of the program's last expression; what the last call gave, when None.
+        output: What the program prints before it calls anything.
+
+    Attributes:
+        programs: What it was given to run.
+        replies: What each call was answered.
+    """
+
+    def __init__(self, *calls: tuple[str, Mapping[str, Any]], value: Any = None, output: str = "") -> None:
+        self._calls, self._value, self._output = calls, value, output
+        self.programs: list[Program] = []
+        self.replies: list[Reply] = []
+
+    async def run(self, program: Program, host: Host) -> SandboxResult:
+        """Make the calls; a call that raises or stops the program ends it, as it would in a real one."""
+        self.programs.append(program)
+        if self._output:
+            host.output(self._output, "stdout")
+        value, error, made = self._value, None, 0
+        for name, arguments in self._calls:
+            reply = await host.call(name, [], dict(arguments))
+            self.replies.append(reply)
+            made += 1
+            if not isinstance(reply, Value):
+                error = _ended_by(reply)
+                break
+            value = reply.value if self._value is None else self._value
+        value = None if error is not None else value
+        return SandboxResult(value, self._output, "", error, ("none: it runs no code",), made)
+
+
+def _ended_by(reply: Raised | Stop) -> ProgramError:
+    if isinstance(reply, Stop):
+        return ProgramError("stopped", "Stopped", reply.reason)
+    return ProgramError("exception", reply.type, reply.message)
