@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from copy import copy
 from functools import partial
-from typing import Any, cast
+from typing import Any, cast, overload
 
 from toolcrib.calls import (
     Completed,
@@ -103,23 +103,47 @@ class Pipeline:
         performed = await self.perform(prepared, scope)
         return await self.finish(performed, scope) if isinstance(performed, Performed) else performed
 
-    async def stream(
+    @overload
+    def stream(
         self, call: ToolCall | Suspended, scope: RunScope | None = None, *, grant: Grant | Denial | None = None
-    ) -> AsyncGenerator[Yielded | Outcome, None]:
+    ) -> AsyncGenerator[Yielded | Outcome, None]: ...
+    @overload
+    def stream(
+        self,
+        call: ToolCall | Suspended,
+        scope: RunScope | None = None,
+        *,
+        grant: Grant | Denial | None = None,
+        ended: Callable[[Outcome], None],
+    ) -> AsyncGenerator[Any, None]: ...
+    async def stream(
+        self,
+        call: ToolCall | Suspended,
+        scope: RunScope | None = None,
+        *,
+        grant: Grant | Denial | None = None,
+        ended: Callable[[Outcome], None] | None = None,
+    ) -> AsyncGenerator[Any, None]:
         """Yield each value of a streaming tool as it comes, as `Yielded`, and at the end the outcome.
 
         Where post hooks need the whole result, the values come after them. Closing the iterator early stops the tool.
+
+        Args:
+            call: As for `run`, like `scope` and `grant`.
+            ended: Is given the outcome; the values then come as they are, which is quicker, and also those that a
+                decision hook gave in the tool's place.
         """
         if scope is None:
             scope = RunScope()
         prepared = await self.prepare(call, scope, grant)
-        if not isinstance(prepared, Prepared):
-            yield prepared
-            return
-        body = prepared.plan.live
-        if body is None:
-            for item in await self._at_once(prepared, scope):
-                yield item
+        if not isinstance(prepared, Prepared) or (body := prepared.plan.live) is None:
+            outcome, values = await self._at_once(prepared, scope, plain=ended is not None)
+            for value in values:
+                yield value if ended is not None else Yielded(value)
+            if ended is None:
+                yield outcome
+            else:
+                ended(outcome)
             return
         left = False
         with prepared:
@@ -135,7 +159,7 @@ class Pipeline:
                                 shown = await self._each(prepared, value) if watched else value
                                 kept.append(shown)
                                 left = True  # unless the next value is asked for
-                                yield Yielded(shown)
+                                yield Yielded(shown) if ended is None else shown
                                 left = False
                     except HookRaised:
                         raise
@@ -147,15 +171,20 @@ class Pipeline:
                 outcome = await self.finish(performed, scope) if outcome is None else outcome
             except HookRaised as raised:
                 outcome = self._observer_failed(prepared, scope, raised)
-            if not left:  # else nobody takes it
+            if ended is not None:
+                ended(outcome)
+            elif not left:  # else nobody takes it
                 yield outcome
 
-    async def _at_once(self, prepared: Prepared, scope: RunScope) -> list[Yielded | Outcome]:
-        """Return the values and the outcome of a call whose values cannot be given before the end."""
+    async def _at_once(
+        self, prepared: Prepared | Outcome, scope: RunScope, *, plain: bool
+    ) -> tuple[Outcome, list[Any]]:
+        """Return the outcome and the values of a call whose values cannot be given before the end, or that ended."""
+        if not isinstance(prepared, Prepared):
+            return prepared, _several(prepared.value) if plain and isinstance(prepared, Completed) else []
         made = await self.perform(prepared, scope)
         outcome = await self.finish(made, scope) if isinstance(made, Performed) else made
-        values = _several(outcome.value) if prepared.plan.streaming and isinstance(outcome, Completed) else []
-        return [*map(Yielded, values), outcome]
+        return outcome, _several(outcome.value) if prepared.plan.streaming and isinstance(outcome, Completed) else []
 
     def _begin(self, prepared: Prepared) -> None:
         if prepared.trace is not None:

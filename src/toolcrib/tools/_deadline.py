@@ -81,6 +81,7 @@ class Deadline:
         """Stop the step that runs now, or else the next one."""
         self._expired = True
         if self._task is not None:
+            self._cancelling = self._task.cancelling()
             self._task.cancel()
 
     def begin(self) -> None:
@@ -88,7 +89,6 @@ class Deadline:
         task = asyncio.current_task()
         if self._expired or task is None:
             raise self._error(*self._fields) if self._expired else RuntimeError("a deadline needs a running task")
-        self._cancelling = task.cancelling()
         self._task = task
 
     def rest(self) -> None:
