@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from toolcrib.calls import Completed, Failed, Outcome, Suspended, Yielded
+from toolcrib.calls import Completed, Failed, Outcome, Suspended
 from toolcrib.errors import CompletionCheckReturnError
 from toolcrib.hooks import AgentHook, ambient
 from toolcrib.invoke import RunScope
@@ -63,12 +63,11 @@ class Run:
                         if not await self._more():
                             return
                     elif turn.tool.is_streaming:
-                        async with self._streaming(turn, door) as (items, clock, table):
-                            async for item in items:  # no generator in between: each costs as much as a value
-                                values = turn.values_in(item)
-                                if table or (values and isinstance(values[0], _ROUTED)):
-                                    values = await self._kept(turn, values, table, door)
-                                for value in values:
+                        async with self._streaming(turn, door) as (values, clock, table):
+                            keep = turn.output.append
+                            async for value in values:  # no generator in between: each costs as much as a value
+                                keep(value)
+                                if not (table or isinstance(value, _ROUTED)) or await self._passes(turn, value, door):
                                     clock.rest()
                                     yield turn, value
                                     clock.begin()
@@ -166,9 +165,10 @@ class Run:
             work.wake()
 
     async def _pour(self, turn: Turn[Any], door: Door) -> None:
-        async with self._streaming(turn, door) as (items, clock, table):
-            async for item in items:
-                for value in await self._kept(turn, turn.values_in(item), table, door):
+        async with self._streaming(turn, door) as (values, clock, _):
+            async for value in values:
+                turn.output.append(value)
+                if await self._passes(turn, value, door):
                     clock.rest()
                     await self._offer(turn, value)
                     clock.begin()
@@ -187,14 +187,12 @@ class Run:
     # --- one turn
 
     @asynccontextmanager
-    async def _streaming(
-        self, turn: Turn[Any], door: Door
-    ) -> AsyncGenerator[tuple[AsyncIterator[Yielded | Outcome], Clock, Table]]:
+    async def _streaming(self, turn: Turn[Any], door: Door) -> AsyncGenerator[tuple[AsyncIterator[Any], Clock, Table]]:
         """Run a turn whose tool streams, while the body takes what comes."""
         table = await self._told_before(turn, door)
         try:
-            async with turn.streaming(door, self._work.answers.get(turn)) as (items, clock):
-                yield items, clock, table
+            async with turn.streaming(door, self._work.answers.get(turn)) as (values, clock):
+                yield values, clock, table
             self._ended(turn, turn.outcome)
         except Exception:  # it ended with an error: it is not to be run again, and whoever runs the agent is told
             self._work.ended(turn)
@@ -211,7 +209,7 @@ class Run:
                 value = outcome.value
                 if turn.tool.options.type is ToolType.COMPLETION_CHECK:
                     self._check(turn, value)
-                if (table or isinstance(value, _ROUTED)) and not await self._kept(turn, (value,), table, door):
+                if (table or isinstance(value, _ROUTED)) and not await self._passes(turn, value, door):
                     value = NOTHING
             self._ended(turn, outcome)
         except Exception:  # as above
@@ -238,16 +236,13 @@ class Run:
         elif isinstance(outcome, Failed):
             raise error_of(outcome)
 
-    async def _kept(self, turn: Turn[Any], values: Sequence[Any], table: Table, door: Door) -> list[Any]:
-        """Bring what is for the agent where it belongs, and return what is for the caller."""
-        kept: list[Any] = []
-        for value in values:
-            if isinstance(value, _ROUTED):
-                await self._route(value, door)
-            else:
-                await tell(table, AgentHook.ON_TURN_VALUE, self._agent, turn, value, ctx=door.ctx)
-                kept.append(value)
-        return kept
+    async def _passes(self, turn: Turn[Any], value: Any, door: Door) -> bool:
+        """Return whether a value is for the caller; what is for the agent is brought where it belongs."""
+        if isinstance(value, _ROUTED):
+            await self._route(value, door)
+            return False
+        await tell(self._agent.observers.table(), AgentHook.ON_TURN_VALUE, self._agent, turn, value, ctx=door.ctx)
+        return True
 
     async def _route(self, value: Turn[Any] | ContextItem[Any], door: Door) -> None:
         agent = self._agent

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from typing_extensions import TypeVar
 
-from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Outcome, Suspended, ToolCall, Yielded
+from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Outcome, Suspended, ToolCall
 from toolcrib.errors import SafeExecutionError, TurnTimeoutError, WrongRunMethodError
 from toolcrib.hooks import HookMethod, Observed, Observers, TurnHook
 from toolcrib.invoke import Pipeline, RunScope
@@ -248,12 +248,12 @@ class Turn(Observed, Generic[T]):
         """
         if not self._tool.is_streaming:
             raise WrongRunMethodError(f"the tool `{self.tool_name}` returns one value; run its turn with returning()")
-        async with self.streaming(lone_door(self._tool, scope, pipeline), grant) as (items, clock):
-            async for item in items:
-                for value in self.values_in(item):
-                    clock.rest()
-                    yield value
-                    clock.begin()
+        async with self.streaming(lone_door(self._tool, scope, pipeline), grant) as (values, clock):
+            async for value in values:
+                self.output.append(value)
+                clock.rest()
+                yield value
+                clock.begin()
         if self.outcome is not None and not isinstance(self.outcome, Completed):
             raise error_of(self.outcome)
 
@@ -291,11 +291,11 @@ class Turn(Observed, Generic[T]):
     @asynccontextmanager
     async def streaming(
         self, door: Door, grant: Grant | Denial | None = None
-    ) -> AsyncGenerator[tuple[AsyncIterator[Yielded | Outcome], Clock]]:
-        """Run the turn over `door` while the body takes what comes, and the outcome last.
+    ) -> AsyncGenerator[tuple[AsyncIterator[T], Clock]]:
+        """Run the turn over `door` while the body takes the values, which it adds to `output`.
 
-        Gives the items, for `values_in`, and the turn's clock: whoever gives a value away says `rest()` before and
-        `begin()` after, so that the time until the next one is asked for is nobody's step.
+        Gives the values and the turn's clock: whoever gives a value away says `rest()` before and `begin()` after, so
+        that nothing of the taker's is stopped when the time is over. The outcome is in `outcome` in the end.
         """
         table, clock = self._begin(door)
         waiting, self.outcome = self.outcome, None
@@ -305,9 +305,9 @@ class Turn(Observed, Generic[T]):
             if table:
                 await tell(table, TurnHook.BEFORE_RUN, self, ctx=door.ctx)
             call = self._call(door, waiting, grant) or await self._evaluated_call(door)
-            async with aclosing(door.pipeline.stream(call, door.scope, grant=grant)) as items:
+            async with aclosing(door.pipeline.stream(call, door.scope, grant=grant, ended=self._conclude)) as values:
                 with clock or UNBOUNDED as running:
-                    yield items, running
+                    yield values, running
         except Exception as raised:
             error = raised
             raise
@@ -315,18 +315,6 @@ class Turn(Observed, Generic[T]):
             self._stop(door, clock, error)
             if table:
                 await self._tell_end(door, table, error)
-
-    def values_in(self, item: Yielded | Outcome) -> Sequence[T]:
-        """Return the values that an item of a stream brings: one, or those that a decision hook gave in their place."""
-        if type(item) is Yielded:
-            self.output.append(item.value)
-            return (item.value,)
-        self.outcome = outcome = cast("Outcome", item)
-        if self.output or not isinstance(outcome, Completed) or outcome.source == "tool":
-            return ()
-        value: Any = outcome.value
-        self.output = [*cast("list[Any]", value)] if isinstance(value, list) else [value]
-        return self.output
 
     # --- inside
 
@@ -356,6 +344,9 @@ class Turn(Observed, Generic[T]):
     async def _evaluated_call(self, door: Door) -> ToolCall:
         kwargs = {key: await evaluated(value) for key, value in self._kwargs.items()}
         return ToolCall(door.names.get(self._tool) or self._tool.name, kwargs, self.id, "host")
+
+    def _conclude(self, outcome: Outcome) -> None:
+        self.outcome = outcome
 
     def _stop(self, door: Door, clock: Deadline | None, error: Exception | None) -> None:
         if clock is not None:
