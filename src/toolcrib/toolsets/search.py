@@ -51,6 +51,26 @@ def searchable(tools: ToolsetLike, *, keep: Iterable[Selectable] = ()) -> Toolse
     neither offered nor found. Put a prefix on before or after; other renaming goes before, because results show the
     names that tools have here.
 
+    ```python
+    from toolcrib import Pipeline, RunScope, ToolCall, tool
+    from toolcrib.toolsets.search import searchable
+
+    @tool()
+    async def send_email(recipient: str, body: str) -> str:
+        '''Send a message to somebody.'''
+        return f"sent to {recipient}"
+
+    counter, run = Pipeline(searchable([send_email])), RunScope()
+    print([d.name for d in counter.toolset.definitions()])
+    await counter.run(ToolCall("search_tools", {"query": "write an email"}), run)
+    print([d.name for d in counter.toolset.definitions(revealed=run.revealed)])
+    ```
+
+    ```output
+    ['search_tools']
+    ['search_tools', 'send_email']
+    ```
+
     Args:
         tools: The toolset, which is not changed.
         keep: Names or selectors of tools that are always offered; UnknownTool for one that is not a member.
