@@ -34,7 +34,8 @@ def dump_values(
             return _dump_misfits(inputs, values, traits, redact)
     else:
         model = _unvalidated(inputs, values)
-        extra = {name: jsonable(value) for name, value in values.items() if not inputs.takes(name)}
+        if not values.keys() <= inputs.names:
+            extra = {name: jsonable(value) for name, value in values.items() if not inputs.takes(name)}
     try:
         return {**_dump_model(inputs, model, traits, redact), **extra}
     except (PydanticSerializationError, ValueError, TypeError, RecursionError):
@@ -56,7 +57,7 @@ def _unvalidated(inputs: InputModel, values: Mapping[str, Any]) -> BaseModel:
 
 
 def _dump_model(inputs: InputModel, model: BaseModel, traits: Traits, redact: bool) -> dict[str, Any]:
-    unset = set(inputs.omitted - model.model_fields_set)
+    unset = set(inputs.omitted - model.model_fields_set) if inputs.omitted else None
     shown = model.__pydantic_serializer__.to_python(
         model,
         mode="json",
