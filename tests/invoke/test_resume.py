@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Annotated, Any
 from uuid import UUID
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
@@ -18,6 +18,7 @@ from toolcrib.calls import (
     Completed,
     Denial,
     Failed,
+    Outcome,
     Suspended,
     ToolCall,
     outcome_from_dict,
@@ -74,6 +75,7 @@ def as_json(value: Any) -> Any:
     return value.total_seconds() if isinstance(value, timedelta) else str(value)
 
 
+@settings(max_examples=40)
 @given(
     st.fixed_dictionaries(
         {
@@ -96,21 +98,21 @@ def as_json(value: Any) -> Any:
     )
 )
 def test_a_call_is_resumed_from_json_with_the_arguments_that_were_approved(arguments: dict[str, Any]) -> None:
-    pipeline = Pipeline([everything])
-    raw = json.dumps(
-        arguments, default=lambda value: value.total_seconds() if isinstance(value, timedelta) else str(value)
-    )
-    direct = run_sync(pipeline.run(ToolCall("everything", raw), RunScope(approver=allow)))
-    waiting = run_sync(pipeline.run(ToolCall("everything", raw)))
-    assert isinstance(waiting, Suspended)
-    restored = outcome_from_dict(json.loads(json.dumps(waiting.to_dict())))
-    assert isinstance(restored, Suspended)
-
-    outcome = run_sync(Pipeline([everything]).run(restored, grant=waiting.request.grant()))
+    direct, resumed = run_sync(both_ways(json.dumps(arguments, default=as_json)))
 
     assert isinstance(direct, Completed)
-    assert isinstance(outcome, Completed), outcome
-    assert outcome.value == direct.value
+    assert isinstance(resumed, Completed), resumed
+    assert resumed.value == direct.value
+
+
+async def both_ways(raw: str) -> tuple[Outcome, Outcome]:
+    """Return what a call comes to when it is approved at once, and when it is written down in between."""
+    pipeline = Pipeline([everything])
+    direct = await pipeline.run(ToolCall("everything", raw), RunScope(approver=allow))
+    waiting = await suspended(pipeline, raw, "everything")
+    restored = outcome_from_dict(json.loads(json.dumps(waiting.to_dict())))
+    assert isinstance(restored, Suspended)
+    return direct, await Pipeline([everything]).run(restored, grant=waiting.request.grant())
 
 
 async def test_a_call_is_resumed_from_a_pickle() -> None:

@@ -94,7 +94,7 @@ class Said:
 def tested(checkout: Path, tests: tuple[str, ...]) -> Said:
     """Run tests of a checkout against its own source, up to the first that fails."""
     environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", "--timeout=10", *tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", "--timeout=20", *tests]
     try:
         done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=_LONGEST)
     except subprocess.TimeoutExpired:
