@@ -86,6 +86,10 @@ class Toolset:
         toolset_id: str | None = None,
         skip_unavailable: bool = True,
     ) -> None:
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"the timeout of a toolset must be more than 0 seconds, and is {timeout}")
+        if max_retries < 0:
+            raise ValueError(f"the max_retries of a toolset must be at least 0, and is {max_retries}")
         self.toolset_id = toolset_id
         self._sources: tuple[tuple[ToolSource, tuple[_Step, ...]], ...] = ()
         self._entries: dict[str, ToolEntry] = {}
@@ -94,6 +98,8 @@ class Toolset:
             self._admit(member.item, off=member.off)
         for item in tools:
             self._admit(item)
+        if timeout is not None:  # also for the members of other toolsets, unless these say otherwise
+            self._apply(lambda entries: (e.with_timeout(e.timeout or timeout) for e in entries))
         pre, post, wide = pre_hooks or {}, post_hooks or {}, global_hooks or GlobalHooks()
         unknown = next((name for name in [*pre, *post] if name not in self._entries), None)
         if unknown is not None and not self._sources:

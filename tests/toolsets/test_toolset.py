@@ -1,0 +1,167 @@
+"""Toolset: members, hooks, what is offered, objects as tools."""
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from toolcrib.calls import Completed, Failed, ToolCall
+from toolcrib.errors import DuplicateNameError, UnknownTool
+from toolcrib.hooks import GlobalHooks
+from toolcrib.invoke import Pipeline
+from toolcrib.schema import RunContext
+from toolcrib.tools import BaseTool, Tool, ez_tool, tool, tool_input
+from toolcrib.toolsets import Toolset
+
+
+def named(name: str, **options: Any) -> Tool[..., Any]:
+    @ez_tool(name=name, **options)
+    async def run(text: str = "") -> str:
+        return text
+
+    return run
+
+
+class Search(BaseTool):
+    """Search."""
+
+    async def call(self, ctx: RunContext, query: str) -> str:
+        return query
+
+
+@tool_input(name="read_file")
+class ReadFile(BaseModel):
+    path: str
+
+
+def plain(text: str) -> str:
+    """Return the text."""
+    return text
+
+
+def test_whatever_is_a_tool_is_a_member() -> None:
+    tools = Toolset([named("a"), plain, Search, ReadFile])
+
+    assert tools.names() == ["a", "plain", "search", "read_file"]
+    assert len(tools) == 4
+    assert "plain" in tools
+    assert [entry.name for entry in tools] == tools.names()
+    assert [made.name for made in tools.tools()] == tools.names()
+
+
+def test_a_tool_brings_its_subtools() -> None:
+    @tool()
+    async def users() -> None: ...
+
+    @users.subtool()
+    async def create() -> None: ...
+
+    assert Toolset([users]).names() == ["users", "users__create"]
+    assert Toolset([users, create]).names() == ["users", "users__create"]
+
+
+def test_two_tools_with_one_name_are_an_error_that_names_both() -> None:
+    with pytest.raises(DuplicateNameError, match=r"`plain`.*named.*plain"):
+        Toolset([named("plain"), plain])
+
+
+def test_what_is_no_tool_is_refused() -> None:
+    with pytest.raises(TypeError, match="is not a tool"):
+        Toolset([3])
+
+
+def test_an_unknown_tool_is_a_key_error_that_helps() -> None:
+    with pytest.raises(UnknownTool, match="`plain`"):
+        Toolset([plain])["plian"]
+
+
+@pytest.mark.parametrize("slot", ["pre_hooks", "post_hooks"])
+def test_a_hook_for_no_member_is_refused(slot: str) -> None:
+    with pytest.raises(ValueError, match="`plian`"):
+        Toolset([plain], **{slot: {"plian": lambda *args: None}})
+
+
+@pytest.mark.parametrize("options", [{"timeout": 0}, {"timeout": -1}, {"max_retries": -1}])
+def test_an_option_that_does_not_fit_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        Toolset([plain], **options)
+
+
+def test_what_is_off_is_not_offered() -> None:
+    tools = Toolset([named("a"), named("b", default=False)])
+
+    assert tools.offered() == {"a"}
+    assert tools["b"].off
+
+
+def test_a_toolsets_timeout_is_for_members_without_one() -> None:
+    inner = Toolset([named("a"), named("b", timeout=1)])
+    middle = Toolset([inner, named("c")], timeout=3)
+
+    entries = Toolset([middle], timeout=9).entries
+
+    assert [entries[name].timeout for name in "abc"] == [3, 1, 3]
+
+
+def test_retries_are_the_tools_own_or_the_toolsets() -> None:
+    entries = Toolset([named("a"), named("b", max_retries=0)], max_retries=5).entries
+
+    assert [entries[name].max_retries for name in "ab"] == [5, 0]
+
+
+async def test_middleware_of_nested_toolsets_stands_around_that_of_the_inner_ones() -> None:
+    seen: list[str] = []
+
+    def around(name: str) -> GlobalHooks:
+        def pre(ctx: Any, tool_name: str, args: Any, metadata: Any) -> Any:
+            seen.append(f"{name} pre")
+            return args
+
+        def post(ctx: Any, tool_name: str, result: Any, metadata: Any) -> Any:
+            seen.append(f"{name} post")
+            return result
+
+        return GlobalHooks(pre=pre, post=post)
+
+    inner = Toolset([named("a")], global_hooks=around("inner"))
+
+    await Pipeline(Toolset([inner], global_hooks=around("outer"))).run(ToolCall("a"))
+
+    assert seen == ["outer pre", "inner pre", "inner post", "outer post"]
+
+
+class Files:
+    """Files in memory."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    def write(self, path: str, text: str) -> int:
+        """Write a file.
+
+        Args:
+            path: Where.
+        """
+        self.texts[path] = text
+        return len(text)
+
+    async def read(self, path: str) -> str:
+        """Read a file."""
+        return self.texts[path]
+
+
+async def test_an_object_is_a_toolset_of_its_methods() -> None:
+    files = Files()
+    tools = Toolset.from_object(files, prefix="fs_", thread=False)
+
+    written = await Pipeline(tools).run(ToolCall("fs_write", {"path": "a", "text": "hi"}))
+    read = await Pipeline(tools).run(ToolCall("fs_read", {"path": "a"}))
+    missing = await Pipeline(tools).run(ToolCall("fs_read", {"path": "b"}))
+
+    assert tools.names() == ["fs_write", "fs_read"]
+    assert tools["fs_write"].parameters["properties"]["path"]["description"] == "Where."
+    assert isinstance(written, Completed)
+    assert isinstance(read, Completed)
+    assert (written.value, read.value) == (2, "hi")
+    assert isinstance(missing, Failed)
+    assert missing.error_type == "KeyError"
