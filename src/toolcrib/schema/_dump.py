@@ -45,9 +45,11 @@ def dump_values(
 def _unvalidated(inputs: InputModel, values: Mapping[str, Any]) -> BaseModel:
     """Return an input that holds `values` as they are, to be read by its serialiser and nothing else."""
     named = inputs.fields(values)
-    declared = inputs.model.model_fields
-    inside = {name: value for name, value in named.items() if name in declared}
-    extra = {name: value for name, value in named.items() if name not in declared} if inputs.open else None
+    inside = named
+    extra: dict[str, Any] | None = {} if inputs.open else None
+    if not named.keys() <= inputs.declared:
+        inside = {name: value for name, value in named.items() if name in inputs.declared}
+        extra = {name: value for name, value in named.items() if name not in inside} if inputs.open else None
     model = inputs.model.__new__(inputs.model)  # not model_construct, which runs the author's model_post_init
     object.__setattr__(model, "__dict__", inside)
     object.__setattr__(model, "__pydantic_fields_set__", set(inside))

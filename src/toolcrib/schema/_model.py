@@ -41,11 +41,23 @@ class InputModel:
         open: It takes arguments that it does not declare.
         lenient: Its author left it to pydantic to ignore unknown keys; a caller is told about them all the same.
         plain: The instance's `__dict__` is the arguments as they are.
+        declared: The names of its fields.
         names: Every name that an argument may go by, aliases included.
         validate_json: The validator's own bound method, fetched once.
     """
 
-    __slots__ = ("lenient", "model", "names", "omitted", "open", "plain", "renamed", "validate_json", "validate_python")
+    __slots__ = (
+        "declared",
+        "lenient",
+        "model",
+        "names",
+        "omitted",
+        "open",
+        "plain",
+        "renamed",
+        "validate_json",
+        "validate_python",
+    )
 
     def __init__(
         self, model: type[BaseModel], renamed: Mapping[str, str], omitted: frozenset[str], lenient: bool
@@ -54,7 +66,8 @@ class InputModel:
         self.open = model.model_config.get("extra") == "allow"
         self.plain = not (renamed or omitted or self.open)
         aliases = {alias for info in model.model_fields.values() for alias in aliases_of(info)}
-        self.names = frozenset(aliases.union(model.model_fields))
+        self.declared = frozenset(model.model_fields)
+        self.names = self.declared | aliases
         validator = model.__pydantic_validator__
         self.validate_json: Callable[..., BaseModel] = validator.validate_json
         self.validate_python: Callable[..., BaseModel] = validator.validate_python
