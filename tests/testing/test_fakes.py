@@ -1,0 +1,100 @@
+"""The public fakes do what they stand in for."""
+
+from typing import Any
+
+import pytest
+
+from toolcrib.calls import Completed, Outcome, ToolCall
+from toolcrib.code import Toolkit
+from toolcrib.code.sandboxes import Raised, Stop, Value
+from toolcrib.invoke import Pipeline
+from toolcrib.testing import DOORS, Door, FakeSandbox, RecordingSink, Visit, doors, every_door
+from toolcrib.tools import ez_tool
+
+
+@ez_tool
+async def add(a: int, b: int = 1) -> int:
+    return a + b
+
+
+@ez_tool(requires_approval=True)
+async def pay(cents: int) -> None: ...
+
+
+async def test_a_fake_sandbox_makes_the_calls_it_was_told_to() -> None:
+    sandbox = FakeSandbox(("add", {"a": 1}), ("add", {"a": 5, "b": 5}), output="hello")
+
+    result = await Toolkit([add], sandbox=sandbox).execute_async("whatever")
+
+    assert (result.success, result.return_value, result.output) == (True, 10, "hello")
+    assert [call["result"] for call in result.tool_calls] == [2, 10]
+    assert [program.code for program in sandbox.programs] == ["whatever"]
+    assert sandbox.replies == [Value(2), Value(10)]
+
+
+async def test_a_fake_program_may_have_a_value_of_its_own() -> None:
+    result = await Toolkit([add], sandbox=FakeSandbox(("add", {"a": 1}), value="done")).execute_async("")
+
+    assert result.return_value == "done"
+
+
+async def test_a_fake_program_ends_at_what_is_raised() -> None:
+    sandbox = FakeSandbox(("add", {"a": "one"}), ("add", {"a": 1}))
+
+    result = await Toolkit([add], sandbox=sandbox).execute_async("")
+
+    assert not result.success
+    assert "must be an integer" in (result.error or "")
+    assert [type(reply) for reply in sandbox.replies] == [Raised]
+
+
+async def test_a_fake_program_ends_at_a_call_that_waits() -> None:
+    sandbox = FakeSandbox(("pay", {"cents": 5}), ("add", {"a": 1}))
+
+    result = await Toolkit([add, pay], sandbox=sandbox).execute_async("")
+
+    assert result.is_paused
+    assert [type(reply) for reply in sandbox.replies] == [Stop]
+
+
+async def test_a_recording_sink_is_asked_in_a_test() -> None:
+    sink = RecordingSink()
+    pipeline = Pipeline([add], sinks=[sink])
+
+    await pipeline.run(ToolCall("add", {"a": 1}, "c1"))
+    told = sink.kinds("c1"), sink.record.tool
+    await pipeline.run(ToolCall("add", {"a": 1}, "c2"))
+
+    assert told == (["received", "started", "ended"], "add")
+    assert [event.call_id for event in sink.told("started")] == ["c1", "c2"]
+    with pytest.raises(ValueError, match="2 calls ended, not one"):
+        _ = sink.record
+
+
+class Backdoor(Door):
+    title = "backdoor"
+
+    async def carry(self, visit: Visit) -> Outcome:
+        tool: Any = visit.toolset[visit.new.name].tool
+        return Completed(visit.new.name, visit.new.id, await tool(**visit.arguments))
+
+
+async def test_a_door_of_ones_own_is_one_method() -> None:
+    outcome = await Backdoor()([add]).call("add", {"a": 1})
+
+    assert outcome.text() == "2"
+    assert repr(Backdoor()) == "backdoor"
+
+
+def test_doors_are_chosen_by_what_they_can_do() -> None:
+    every, able = every_door.args[1], doors("model", "json").args[1]
+
+    assert every == DOORS
+    assert 0 < len(able) < len(every)
+    assert all(door.abilities >= {"model", "json"} for door in able)
+    assert len({door.title for door in DOORS}) == len(DOORS)
+
+
+async def test_a_counter_takes_up_only_what_waits() -> None:
+    with pytest.raises(TypeError, match="not suspended"):
+        await DOORS[0]([add]).answer(Completed("add", "c1", 1), None)
