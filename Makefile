@@ -26,13 +26,16 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check lint bench mutants docs bfcl coverage fmt api lock clean
+.PHONY: help demo demo-agent test check lint bench mutants docs bfcl coverage fmt api lock clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## run the example: a toolset, and a program that calls it as a model would
 	$(DEMO)
+
+demo-agent: $(VENV)/.demo ## run the other example: an agent that researches, with a live view of its turns
+	$(BIN)/python examples/research/assistant.py
 
 test: $(VENV)/.dev ## run the tests and every example in README, docs and docstrings
 	$(BIN)/pytest -q $(PYTEST)
