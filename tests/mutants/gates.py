@@ -136,14 +136,14 @@ GATES: tuple[Gate, ...] = (
     Gate("the context's list", "invoke/_approve.py", "if scope.asks_for(plan.name):", "if False:"),
     Gate(
         "approval on resuming",
-        "invoke/_pipeline.py",
+        "invoke/_resume.py",
         "reasons = reasons if isinstance(reasons, Failed) or reasons else [suspended.request.reason]",
         "return None",
     ),
     Gate(
         "availability on resuming",
-        "invoke/_pipeline.py",
-        "refused: Outcome | None = None if _offered(plan.entry, scope) else self._not_offered(plan, call)",
+        "invoke/_resume.py",
+        "refused: Outcome | None = None if offered(plan.entry, scope) else not_offered(plan.name, call.id)",
         "refused: Outcome | None = None",
     ),
     Gate(

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from toolcrib.calls import Failed
-from toolcrib.errors import HookError, InvalidArguments, ModelRetry, RetriesExhausted, ToolcribError
+from toolcrib.calls import Failed, ToolCall
+from toolcrib.errors import (
+    HookError,
+    InvalidArguments,
+    ModelRetry,
+    NotAvailable,
+    RetriesExhausted,
+    ToolcribError,
+    UnknownTool,
+)
 from toolcrib.invoke._plan import Plan
 from toolcrib.invoke._scope import RunScope
+from toolcrib.toolsets import ToolEntry, Toolset
 
-__all__ = ["described", "failure", "hook_failure", "tool_failure"]
+__all__ = ["described", "failure", "hook_failure", "not_offered", "offered", "tool_failure", "unknown"]
 
 
 def failure(plan: Plan, call_id: str, scope: RunScope, error: Exception) -> Failed:
@@ -59,3 +68,26 @@ def message_of(error: Exception) -> str:
     except Exception as broken:  # the exception is anybody's class, and so is its __str__
         return f"{type(error).__name__}, whose message cannot be shown ({type(broken).__name__})"
     return text or type(error).__name__
+
+
+# --- step 1
+
+
+def offered(entry: ToolEntry, scope: RunScope) -> bool:
+    """Return whether a tool may be called in a run."""
+    if entry.name in scope.revealed:
+        return True
+    return not entry.off if scope.available is None else entry.name in scope.available
+
+
+def not_offered(name: str, call_id: str) -> Failed:
+    """Return the outcome for a tool that exists, and was not offered."""
+    error = NotAvailable(name, "it was not offered in this run")
+    return Failed(name, call_id, error.code, str(error), "NotAvailable", exception=error)
+
+
+def unknown(toolset: Toolset, call: ToolCall, scope: RunScope) -> Failed:
+    """Return the outcome for a tool that does not exist; it names those that were offered, and no others."""
+    known = tuple(name for name, entry in toolset.entries.items() if offered(entry, scope))
+    error = UnknownTool(call.name, known)
+    return Failed(call.name, call.id, error.code, str(error), "UnknownTool", exception=error)

@@ -7,14 +7,12 @@ and `stream` are made of them, and nothing else does the work of one.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
-from copy import copy
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, cast, overload
 
 from toolcrib.calls import (
     Completed,
-    DecisionNote,
     Denial,
     Failed,
     Grant,
@@ -29,21 +27,21 @@ from toolcrib.errors import (
     ApprovalRequired,
     HookError,
     InvalidArguments,
-    NotAvailable,
     NotCallable,
     SchemaError,
-    UnknownTool,
 )
 from toolcrib.hooks import HookRaised, HookSet
-from toolcrib.invoke._approve import ask, reasons_for, shown_arguments, shown_request
-from toolcrib.invoke._failures import described, failure, hook_failure, tool_failure
+from toolcrib.invoke._answers import answered, approve
+from toolcrib.invoke._approve import shown_arguments, shown_request
+from toolcrib.invoke._failures import described, failure, not_offered, offered, tool_failure, unknown
 from toolcrib.invoke._gates import apply_post, apply_post_value, available, decide_and_edit
 from toolcrib.invoke._plan import Executor, Performed, Plan, Prepared, RunnableTool
+from toolcrib.invoke._resume import approve_again, restored
 from toolcrib.invoke._scope import RunScope
 from toolcrib.invoke._sinks import LogSink, Sink, calls_log
 from toolcrib.invoke._trace import Trace
 from toolcrib.schema import RunContext
-from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
+from toolcrib.toolsets import Toolset, ToolsetLike
 
 __all__ = ["Pipeline"]
 
@@ -212,7 +210,7 @@ class Pipeline:
         plan = self._plans.get(call.name) or self._plan(call.name)
         trace = self._trace(call, scope)
         if plan is None:
-            return self._close(trace, self._unknown(call, scope))
+            return self._close(trace, unknown(self.toolset, call, scope))
         prepared = Prepared(call, plan, trace)
         with prepared:
             refused: Outcome | None = None
@@ -227,7 +225,7 @@ class Pipeline:
             if refused is None and plan.guarded:
                 refused = await decide_and_edit(prepared, scope)
             if refused is None and (plan.approvals or prepared.asks or scope.deps is not None):
-                refused = await self._approve(prepared, scope, grant)
+                refused = await approve(prepared, scope, grant)
             return prepared if refused is None else self._close(trace, refused)
 
     def _read(self, prepared: Prepared, scope: RunScope) -> Failed | None:
@@ -240,99 +238,23 @@ class Pipeline:
             prepared.trace.received(shown_request(prepared))
         return refused
 
-    async def _approve(self, prepared: Prepared, scope: RunScope, given: Grant | Denial | None) -> Outcome | None:
-        reasons = await reasons_for(prepared, scope)
-        if isinstance(reasons, Failed):
-            return reasons
-        return await self._answered(prepared, scope, reasons, given) if reasons else None
-
-    async def _answered(
-        self, prepared: Prepared, scope: RunScope, reasons: list[str], given: Grant | Denial | None
-    ) -> Outcome | None:
-        answer = await ask(prepared, scope, reasons, given)
-        if not isinstance(answer, Grant):
-            return answer
-        if answer.override_args is not None:
-            refused = await self._override(prepared, scope, answer.override_args)
-            if refused is not None:
-                return refused
-        return await self._welcome(prepared, answer)
-
-    async def _override(self, prepared: Prepared, scope: RunScope, arguments: Mapping[str, Any]) -> Outcome | None:
-        """Take the arguments a person gave through steps 2 to 4: guards see them, and approval is not asked again."""
-        plan, call = prepared.plan, prepared.call
-        replaced = ToolCall(call.name, dict(arguments), call.id, call.origin)
-        prepared.call, prepared.asks, prepared.notes = replaced, (), ()
-        try:
-            prepared.arguments = plan.read(replaced)
-        except (InvalidArguments, SchemaError) as error:
-            return failure(plan, call.id, scope, error)
-        return await decide_and_edit(prepared, scope) if plan.guarded else None
-
-    async def _welcome(self, prepared: Prepared, grant: Grant) -> Outcome | None:
-        prepared.approved = True
-        ctx, source = prepared.ctx, prepared.plan.tool.source
-        if ctx is None:
-            return None
-        ctx.approved, ctx.approver, ctx.user_input = True, grant.approver, grant.user_input
-        if source is None or grant.user_input is None:
-            return None
-        try:
-            made = source.process_user_input(ctx, grant.user_input)
-            ctx.user_input = await made if isinstance(made, Awaitable) else made
-        except Exception as error:  # the tool's own code, before it runs: the call fails and nothing was done
-            return hook_failure(prepared.plan, prepared.call.id, "method", "process_user_input", error)
-        return None
-
     async def _resume(self, suspended: Suspended, scope: RunScope, given: Grant | Denial | None) -> Prepared | Outcome:
         """Take up a suspended call: availability and step 5 again, nothing else."""
         state = suspended.prepared
         plan, call = self._plan(suspended.tool), ToolCall(suspended.tool, {}, suspended.call_id)
         trace = self._trace(call, scope)
         if plan is None or state is None:
-            return self._close(trace, self._unknown(call, scope))
+            return self._close(trace, unknown(self.toolset, call, scope))
         try:
-            # a copy, because the same call may be resumed twice at once, and only one of them goes on
-            prepared = copy(state) if isinstance(state, Prepared) else self._restored(plan, state, scope)
+            prepared = restored(plan, state, scope)
         except (InvalidArguments, SchemaError) as error:  # the tool has changed since
             changed = ApprovalError(plan.name, f"the tool has changed since it was asked ({error})")
             return self._close(trace, failure(plan, call.id, scope, changed))
         prepared.plan, prepared.trace, prepared.request = plan, trace, suspended.request
         prepared.enter(scope, dict(prepared.metadata))
         with prepared:
-            refused = await self._approved(prepared, suspended, scope, given)
+            refused = await approve_again(prepared, suspended, scope, given)
             return prepared if refused is None else self._close(trace, refused)
-
-    async def _approved(
-        self, prepared: Prepared, suspended: Suspended, scope: RunScope, given: Grant | Denial | None
-    ) -> Outcome | None:
-        plan, call = prepared.plan, prepared.call
-        if prepared.trace is not None:
-            prepared.trace.received(shown_request(prepared))
-        if prepared.revealed:
-            scope.revealed[plan.name] = None  # it was found in the run that asked, which this one goes on with
-        refused: Outcome | None = None if _offered(plan.entry, scope) else self._not_offered(plan, call)
-        if refused is None and plan.availability:
-            refused = await available(prepared)
-        if refused is None and given is not None and given.call_id not in (None, call.id):
-            error = ApprovalError(plan.name, f"it answers the call {given.call_id}, and this is {call.id}")
-            refused = Failed(plan.name, call.id, error.code, str(error), "ApprovalError", exception=error)
-        if refused is None:
-            reasons = await reasons_for(prepared, scope)
-            reasons = reasons if isinstance(reasons, Failed) or reasons else [suspended.request.reason]
-            refused = reasons if isinstance(reasons, Failed) else await self._answered(prepared, scope, reasons, given)
-        return refused
-
-    def _restored(self, plan: Plan, state: Any, scope: RunScope) -> Prepared:
-        data: Mapping[str, Any] = cast("Mapping[str, Any]", state) if isinstance(state, Mapping) else state.to_dict()
-        call = ToolCall(data["name"], data["arguments"], data["id"], data["origin"])
-        prepared = Prepared(call, plan)
-        prepared.arguments = plan.read(ToolCall(call.name, data["arguments"], call.id))
-        prepared.enter(scope, dict(data["metadata"]))
-        prepared.notes = tuple(DecisionNote(**note) for note in data["decisions"])
-        prepared.asks, prepared.ask_metadata = tuple(data["asks"]), dict(data["ask_metadata"])
-        prepared.revealed = data.get("revealed", False)
-        return prepared
 
     # --- perform: step 6
 
@@ -396,7 +318,7 @@ class Pipeline:
             return self._close(prepared.trace, failure(prepared.plan, prepared.call.id, scope, again))
         prepared.asks = (*prepared.asks, "the tool asks for it")
         prepared.ask_metadata = {**prepared.ask_metadata, **error.metadata}
-        refused = await self._answered(prepared, scope, list(prepared.asks), None)
+        refused = await answered(prepared, scope, list(prepared.asks), None)
         return None if refused is None else self._close(prepared.trace, refused)
 
     # --- finish: steps 7 and 8
@@ -439,22 +361,13 @@ class Pipeline:
             trace.ended(outcome)
         return outcome
 
-    def _unknown(self, call: ToolCall, scope: RunScope) -> Failed:
-        offered = tuple(name for name, entry in self.toolset.entries.items() if _offered(entry, scope))
-        error = UnknownTool(call.name, offered)
-        return Failed(call.name, call.id, error.code, str(error), "UnknownTool", exception=error)
-
     def _refusal(self, plan: Plan, call: ToolCall, scope: RunScope) -> Outcome | None:
-        if not _offered(plan.entry, scope):
-            return self._not_offered(plan, call)
+        if not offered(plan.entry, scope):
+            return not_offered(plan.name, call.id)
         if scope.limits is None:
             return None
         spent = scope.admit(plan.name)
         return None if spent is None else Rejected(plan.name, call.id, str(spent), "limit")
-
-    def _not_offered(self, plan: Plan, call: ToolCall) -> Failed:
-        error = NotAvailable(plan.name, "it was not offered in this run")
-        return Failed(plan.name, call.id, error.code, str(error), "NotAvailable", exception=error)
 
     def _observer_failed(self, prepared: Prepared, scope: RunScope, raised: HookRaised) -> Failed:
         name, call_id = prepared.plan.name, prepared.call.id
@@ -469,9 +382,3 @@ class Pipeline:
 def _several(value: Any) -> list[Any]:
     """Return a stream's values after post hooks, which may have made one value of them."""
     return cast("list[Any]", value) if isinstance(value, list) else [value]
-
-
-def _offered(entry: ToolEntry, scope: RunScope) -> bool:
-    if entry.name in scope.revealed:
-        return True
-    return not entry.off if scope.available is None else entry.name in scope.available

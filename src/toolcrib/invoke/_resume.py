@@ -1,0 +1,59 @@
+"""Taking up a suspended call: its state restored, availability and approval asked again, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from typing import Any, cast
+
+from toolcrib.calls import DecisionNote, Denial, Failed, Grant, Outcome, Suspended, ToolCall
+from toolcrib.errors import ApprovalError
+from toolcrib.invoke._answers import answered
+from toolcrib.invoke._approve import reasons_for, shown_request
+from toolcrib.invoke._failures import not_offered, offered
+from toolcrib.invoke._gates import available
+from toolcrib.invoke._plan import Plan, Prepared
+from toolcrib.invoke._scope import RunScope
+
+__all__ = ["approve_again", "restored"]
+
+
+async def approve_again(
+    prepared: Prepared, suspended: Suspended, scope: RunScope, given: Grant | Denial | None
+) -> Outcome | None:
+    """Ask availability and step 5 once more for a call that was suspended; None when it may go on."""
+    plan, call = prepared.plan, prepared.call
+    if prepared.trace is not None:
+        prepared.trace.received(shown_request(prepared))
+    if prepared.revealed:
+        scope.revealed[plan.name] = None  # it was found in the run that asked, which this one goes on with
+    refused: Outcome | None = None if offered(plan.entry, scope) else not_offered(plan.name, call.id)
+    if refused is None and plan.availability:
+        refused = await available(prepared)
+    if refused is None and given is not None and given.call_id not in (None, call.id):
+        error = ApprovalError(plan.name, f"it answers the call {given.call_id}, and this is {call.id}")
+        refused = Failed(plan.name, call.id, error.code, str(error), "ApprovalError", exception=error)
+    if refused is None:
+        reasons = await reasons_for(prepared, scope)
+        reasons = reasons if isinstance(reasons, Failed) or reasons else [suspended.request.reason]
+        refused = reasons if isinstance(reasons, Failed) else await answered(prepared, scope, reasons, given)
+    return refused
+
+
+def restored(plan: Plan, state: Any, scope: RunScope) -> Prepared:
+    """Return the call that a suspended one's state describes: the state itself, or its JSON.
+
+    Raises:
+        InvalidArguments: The tool has changed since, and does not take the arguments any more.
+    """
+    if isinstance(state, Prepared):
+        return copy(state)  # the same call may be resumed twice at once, and only one of them goes on
+    data: Mapping[str, Any] = cast("Mapping[str, Any]", state) if isinstance(state, Mapping) else state.to_dict()
+    call = ToolCall(data["name"], data["arguments"], data["id"], data["origin"])
+    prepared = Prepared(call, plan)
+    prepared.arguments = plan.read(ToolCall(call.name, data["arguments"], call.id))
+    prepared.enter(scope, dict(data["metadata"]))
+    prepared.notes = tuple(DecisionNote(**note) for note in data["decisions"])
+    prepared.asks, prepared.ask_metadata = tuple(data["asks"]), dict(data["ask_metadata"])
+    prepared.revealed = data.get("revealed", False)
+    return prepared
