@@ -28,7 +28,7 @@ GATES: tuple[Gate, ...] = (
     # --- resolve and validate
     Gate(
         "available set of the run",
-        "invoke/_pipeline.py",
+        "invoke/_failures.py",
         "return not entry.off if scope.available is None else entry.name in scope.available",
         "return True",
     ),
