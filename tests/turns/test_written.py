@@ -6,7 +6,7 @@ from contextlib import aclosing, suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolcrib.errors import NotPortableError, UnregisteredToolError
@@ -167,6 +167,7 @@ steps = st.lists(
 
 
 @given(steps=steps)
+@example(steps=[*[("put", 0)] * 4, ("take at once", 1)])  # the fourth value was made, and nobody had room for it
 async def test_whatever_happens_every_turn_is_run(steps: list[tuple[str, int]]) -> None:
     with registry_scope():
         ToolRegistry.clear()

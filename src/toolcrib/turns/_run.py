@@ -175,14 +175,14 @@ class Run:
         await self._offer(turn, END)
 
     async def _offer(self, turn: Turn[Any], value: Any) -> None:
-        """Leave a value for the caller; wait first, while there are many that it has not taken."""
+        """Leave a value for the caller, and wait while there are many that it has not taken."""
         undelivered = self._work.undelivered
-        while len(undelivered) >= self._most:
+        undelivered.append((turn, value))
+        self._work.wake()
+        while len(undelivered) > self._most:  # only now: who is stopped while it waits has nothing in its hands
             room = asyncio.get_running_loop().create_future()
             self._full.append(room)
             await room
-        undelivered.append((turn, value))
-        self._work.wake()
 
     # --- one turn
 
