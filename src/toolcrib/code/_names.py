@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import keyword
-import re
 from collections.abc import Iterable
 
 from toolcrib.errors import DuplicateNameError
@@ -25,8 +24,8 @@ def program_names(tools: Iterable[str]) -> dict[str, str]:
     """
     names: dict[str, str] = {}
     for tool in tools:
-        name = re.sub(r"\W", "_", tool)
-        if name[:1].isdigit() or not name:
+        name = "".join(letter if f"_{letter}".isidentifier() else "_" for letter in tool)
+        if not name.isidentifier():  # it begins with a digit, or is empty
             name = f"_{name}"
         if name in _RESERVED:
             name += "_"

@@ -13,8 +13,8 @@ from toolcrib.toolsets import ToolEntry
 __all__ = ["DEFAULT_POSTAMBLE", "DEFAULT_PREAMBLE", "Listing", "render_prompt", "render_tool_prompt"]
 
 DEFAULT_PREAMBLE = (
-    "You can solve this task by writing Python. The functions below are at hand as if they were imported; no other "
-    "files, network or packages are."
+    "You can solve this task by writing Python. The functions below are at hand as if they were imported. Nothing else "
+    "is: no files, no network, no other packages."
 )
 DEFAULT_POSTAMBLE = (
     "Answer with one Python block, from ```python to ```. It is run once, and you are then shown what it printed, so "
@@ -27,6 +27,7 @@ _RULES = (
     "Results are plain Python values: text, numbers, lists, dicts.",
     "A call that fails raises an exception with the reason, which you can catch.",
 )
+_DOTTED = "`parent__child(...)` may also be written `parent.child(...)`."
 _TOOL_RULES = (
     "Write one program for the whole job and send it in a single call, instead of one call for each step.",
     "The program sees only what its own code computes: print what you want to read afterwards.",
@@ -61,7 +62,8 @@ class Listing:
 
 def render_prompt(listing: Listing, preamble: str | None, postamble: str | None, notes: Iterable[str]) -> str:
     """Return the system prompt for a model that answers with a program."""
-    rules = "\n".join(f"- {rule}" for rule in (*_RULES, *notes))
+    dotted = (_DOTTED,) if any("__" in name for name in listing.tools) else ()
+    rules = "\n".join(f"- {rule}" for rule in (*_RULES, *dotted, *notes))
     parts = [
         DEFAULT_PREAMBLE if preamble is None else preamble,
         f"```python\n{listing.render()}\n```" if listing.tools else "There are no functions.",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from toolcrib.code.sandboxes._protocol import Host, ProgramError, Reply, Value
+from toolcrib.code.sandboxes._protocol import Host, ProgramError, Reply, Stop, Value
 
 __all__ = ["Call", "Ended", "HostCalls", "Pause", "Replies", "Request"]
 
@@ -53,6 +53,7 @@ class HostCalls:
         self._host = host
         self._slots = asyncio.Semaphore(at_once)
         self._tasks: dict[asyncio.Task[Reply], int] = {}
+        self._stopped: Stop | None = None  # what waits for its turn then does not begin
 
     async def answer(self, requests: Sequence[Request]) -> Replies:
         """Begin these requests, and return whatever replies are ready, at least one.
@@ -87,8 +88,14 @@ class HostCalls:
         return Value(None)
 
     async def _in_turn(self, request: Request) -> Reply:
+        waits = self._slots.locked()
         async with self._slots:
-            return await self._reply(request)
+            if waits and self._stopped is not None:  # it was to begin after what stopped the program
+                return self._stopped
+            reply = await self._reply(request)
+            if isinstance(reply, Stop):
+                self._stopped = reply
+            return reply
 
     async def close(self) -> None:
         """Stop what still runs, and wait until it has stopped."""

@@ -303,7 +303,7 @@ class Drive:
         for call, request in self._held.items():
             name, line = self._lines[call]
             if isinstance(request, Call):
-                self._err.add(f"`{name}` (line {line}) was never awaited, so it did not run.\n")
+                self._err.add(f"`{name}` (line {line}): never awaited, so it did not run\n")
 
     def _crashed(self, crash: MontyCrashedError) -> ProgramError | None:
         if self.ended is not None:

@@ -1,0 +1,40 @@
+"""One sandbox for all tests, so that its workers are started once; and a host that answers by a table."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from tests.code.hosts import Run, TableHost
+from toolcrib.code.sandboxes import MontySandbox, Program, SandboxLimits, SandboxResult
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Iterator[MontySandbox]:
+    with MontySandbox(workers=8) as made:
+        yield made
+
+
+@pytest.fixture(params=[False, True], ids=["thread", "inline"])
+def run(request: pytest.FixtureRequest, sandbox: MontySandbox) -> Run:
+    """Run code against a host, on either way between the loop and the program."""
+
+    async def run(code: str, host: TableHost | None = None, **limits: float | None) -> SandboxResult:
+        host = host or TableHost()
+        program = Program(code, tuple(host.table), SandboxLimits(**limits), may_block=request.param)  # type: ignore[arg-type]
+        return await sandbox.run(program, host)
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def no_task_is_left() -> Iterator[None]:
+    """Fail a test that leaves a task of its own running."""
+    yield
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    assert asyncio.all_tasks(loop) == set()

@@ -1,0 +1,63 @@
+"""A host for programs in tests: a table of functions, and a list of what they were asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from toolcrib.code.sandboxes import Raised, Reply, SandboxResult, Stop, Value
+
+Answer = Callable[..., Any]
+
+
+class Run(Protocol):
+    """Runs code in a sandbox, with limits by name."""
+
+    def __call__(
+        self, code: str, host: TableHost | None = None, **limits: float | None
+    ) -> Awaitable[SandboxResult]: ...
+
+
+def add(*numbers: int, more: int = 0) -> int:
+    return sum(numbers) + more
+
+
+def fail(kind: str, message: str) -> Reply:
+    return Raised(kind, message)
+
+
+def stop(reason: str = "it waits for a person") -> Reply:
+    return Stop(reason)
+
+
+async def slow(seconds: float, value: Any = None) -> Any:
+    await asyncio.sleep(seconds)
+    return value
+
+
+class TableHost:
+    """Answers calls with functions by name: `add`, `fail`, `stop` and `slow` unless others are given."""
+
+    def __init__(self, **table: Answer) -> None:
+        self.table: dict[str, Answer] = table or {"add": add, "fail": fail, "stop": stop, "slow": slow}
+        self.calls: list[tuple[str, list[Any], dict[str, Any]]] = []
+        self.printed: list[tuple[str, str]] = []
+        self.cancelled: list[str] = []
+
+    async def call(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Reply:
+        self.calls.append((name, args, kwargs))
+        try:
+            made = self.table[name](*args, **kwargs)
+            made = await made if isinstance(made, Awaitable) else made
+        except asyncio.CancelledError:
+            self.cancelled.append(name)
+            raise
+        return made if isinstance(made, Value | Raised | Stop) else Value(made)
+
+    def output(self, text: str, stream: str) -> None:
+        self.printed.append((stream, text))
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _, _ in self.calls]

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.code.hosts import TableHost
+from toolcrib.code.sandboxes import Stop, Value
+from toolcrib.code.sandboxes._calls import Call, Ended, HostCalls, Pause
+
+
+def call(number: int, name: str, *args: Any) -> Call:
+    return Call(number, name, list(args), {})
+
+
+async def test_one_call_has_one_reply() -> None:
+    calls = HostCalls(TableHost(), 10)
+
+    assert await calls.answer([call(3, "add", 1, 2)]) == [(3, Value(3))]
+
+
+async def test_replies_come_as_they_are_ready() -> None:
+    calls = HostCalls(TableHost(), 10)
+
+    first = await calls.answer([call(1, "slow", 0.05, "late"), call(2, "add", 1), Pause(3, 0)])
+    rest: list[Any] = []
+    while len(first) + len(rest) < 3:
+        rest += await calls.answer([])
+
+    assert {number for number, _ in first} <= {2, 3}
+    assert rest[-1] == (1, Value("late"))
+
+
+async def test_no_more_calls_run_at_a_time_than_are_allowed() -> None:
+    running = most = 0
+
+    async def one() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.001)
+        running -= 1
+
+    calls, replies = HostCalls(TableHost(one=one), 2), 0
+    replies += len(await calls.answer([call(n, "one") for n in range(7)]))
+    while replies < 7:
+        replies += len(await calls.answer([]))
+
+    assert most == 2
+
+
+async def test_calls_that_wait_for_their_turn_do_not_begin_after_a_stop() -> None:
+    async def stop() -> Stop:
+        await asyncio.sleep(0.01)
+        return Stop("wait")
+
+    host = TableHost(stop=stop, add=lambda: 1)
+    calls = HostCalls(host, 1)
+
+    replies = await calls.answer([call(1, "stop"), call(2, "add")])
+    while len(replies) < 2:
+        replies += await calls.answer([])
+
+    assert host.names == ["stop"]
+    assert all(isinstance(reply, Stop) for _, reply in replies)
+
+
+async def test_what_the_host_raises_is_raised() -> None:
+    def broken() -> None:
+        raise ZeroDivisionError("a bug")
+
+    calls = HostCalls(TableHost(broken=broken, add=lambda: 1), 10)
+
+    with pytest.raises(ZeroDivisionError):
+        await calls.answer([call(1, "broken"), call(2, "add")])
+    with pytest.raises(ZeroDivisionError):
+        await calls.answer([call(1, "broken")])
+    await calls.close()
+
+
+@pytest.mark.parametrize("more", [[], [call(2, "slow", 60)]], ids=["alone", "with another"])
+async def test_a_call_that_cancels_itself_ends_the_program_and_not_the_run(more: list[Call]) -> None:
+    async def gone() -> None:
+        raise asyncio.CancelledError
+
+    calls = HostCalls(TableHost(gone=gone, slow=asyncio.sleep), 10)
+
+    with pytest.raises(Ended) as ended:
+        await calls.answer([call(1, "gone"), *more])
+    assert ended.value.error is not None
+    assert ended.value.error.message == "a tool call was cancelled"
+    await calls.close()
+
+
+async def test_closing_stops_what_runs() -> None:
+    host = TableHost()
+    calls = HostCalls(host, 10)
+    waiting = asyncio.create_task(calls.answer([call(1, "slow", 60), call(2, "slow", 60)]))
+    await asyncio.sleep(0.01)
+
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await calls.close()
+
+    assert host.cancelled == ["slow", "slow"]

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolcrib.code import Toolkit, extract_code
+
+
+@pytest.mark.parametrize("label", ["python", "py", "Python", "python3", " python", "python title=x.py", ""])
+def test_a_fenced_block_is_the_code(label: str) -> None:
+    assert extract_code(f"Here you are:\n\n```{label}\nprint(1)\n```\nDone.") == "print(1)"
+
+
+def test_all_python_blocks_count_and_others_do_not() -> None:
+    reply = "```py\na = 1\n```\nwhich gives\n```\n1\n```\nthen\n```json\n{}\n```\n~~~python\nprint(a)\n~~~"
+
+    assert extract_code(reply) == "a = 1\n\nprint(a)"
+
+
+def test_a_block_without_a_language_counts_where_none_is_python() -> None:
+    assert extract_code("```bash\nls\n```\n```\nprint(1)\n```") == "print(1)"
+
+
+def test_a_fence_in_a_string_does_not_close_the_block() -> None:
+    code = 'text = """\n```\nquoted\n```\n"""\nprint(text)'
+
+    assert extract_code(f"```python\n{code}\n```\nand so on") == code
+
+
+def test_a_longer_fence_holds_a_shorter_one() -> None:
+    assert extract_code("````python\nx = '''\n```\n'''\n````") == "x = '''\n```\n'''"
+
+
+def test_a_block_that_was_cut_goes_to_the_end() -> None:
+    assert extract_code("```python\nprint(1)\nprint(2") == "print(1)\nprint(2"
+
+
+def test_an_indented_block_loses_its_indent() -> None:
+    assert extract_code("1. do this\n\n   ```python\n   if x:\n       y()\n   ```") == "if x:\n    y()"
+
+
+@pytest.mark.parametrize("reply", ["", "No code is needed.", "```json\n{}\n```", "```python\n```", "`print(1)` inline"])
+def test_a_reply_without_code_gives_none(reply: str) -> None:
+    assert extract_code(reply) is None
+
+
+@given(st.text())
+def test_any_reply_is_read(reply: str) -> None:
+    code = extract_code(reply)
+
+    assert code is None or code.strip()
+
+
+def test_a_toolkit_does_the_same() -> None:
+    assert Toolkit([]).extract_code("```python\n1\n```") == "1"

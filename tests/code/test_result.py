@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from toolcrib.code import ExecutionResult
+
+
+def test_a_model_is_shown_what_was_printed() -> None:
+    assert ExecutionResult(output="one\ntwo\n", return_value=3).text() == "one\ntwo"
+
+
+def test_a_model_is_shown_the_last_value_when_nothing_was_printed() -> None:
+    assert ExecutionResult(return_value={"a": 1}).text() == "{'a': 1}"
+
+
+def test_a_model_is_told_when_there_is_nothing_to_show() -> None:
+    assert ExecutionResult().text() == "The program ran and printed nothing."
+
+
+def test_an_error_is_told_once() -> None:
+    failed = ExecutionResult(
+        output="begun\n", error_output="Traceback ...\nValueError: no", success=False, error="ValueError (line 1): no"
+    )
+    refused = ExecutionResult(success=False, error="SyntaxError (line 1): invalid syntax")
+
+    assert failed.text() == "begun\nTraceback ...\nValueError: no"
+    assert refused.text() == "SyntaxError (line 1): invalid syntax"
