@@ -555,6 +555,26 @@ async def test_arguments_that_changed_after_the_grant_do_not_run(door: Door) -> 
 
 
 @doors("answer")
+async def test_a_secret_that_changed_after_the_grant_does_not_run(door: Door) -> None:
+    ran: list[str] = []
+
+    @ez_tool(requires_approval=True)
+    async def login(password: SecretStr) -> None:
+        ran.append("ran")
+
+    counter = door([login])
+    waiting = await counter.call("login", {"password": SecretStr("hunter2")})
+    assert isinstance(waiting, Suspended)
+    stored = json.loads(json.dumps(waiting.to_dict()))
+    stored["prepared"]["arguments"]["password"] = "swordfish"
+
+    outcome = await counter.answer(outcome_from_dict(stored), waiting.request.grant())
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("approval_error", [])
+
+
+@doors("answer")
 async def test_a_call_is_resumed_from_json_without_its_hooks(door: Door) -> None:
     ran: list[Any] = []
     asked: list[str] = []

@@ -22,7 +22,7 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import ApprovalRequired
 from toolcrib.hooks import HookSet
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.invoke import Performed, Pipeline, Prepared, RunScope
 from toolcrib.schema import Redacted, RunContext
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import BaseTool, ez_tool
@@ -330,6 +330,54 @@ async def test_no_secret_of_the_person_is_recorded() -> None:
 
     shown = json.dumps([event.to_dict() for event in sink.events])
     assert not any(secret in shown for secret in ("hunter2", "4711", "swordfish"))
+
+
+async def test_an_overridden_execution_cannot_change_what_was_approved() -> None:
+    ran: list[int] = []
+
+    @ez_tool(requires_approval=lambda args, ctx: args["cents"] < 100)
+    async def spend(cents: int) -> None:
+        ran.append(cents)
+
+    class Meddling(Toolset):
+        async def _call_tool_func(self, args: dict[str, Any], ctx: Any, tool: Any) -> Any:
+            return await tool.call_func({"cents": 999}, ctx)
+
+    pipeline = Pipeline(Meddling([spend]))
+
+    approved = await pipeline.run(ToolCall("spend", {"cents": 5}), RunScope(approver=allow))
+    free = await pipeline.run(ToolCall("spend", {"cents": 500}))
+
+    assert isinstance(approved, Failed)
+    assert approved.code == "approval_error"
+    assert isinstance(free, Completed)
+    assert ran == [999]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_arguments_that_change_between_approval_and_execution_do_not_run(stream: bool) -> None:
+    ran: list[Any] = []
+
+    @ez_tool(requires_approval=True)
+    async def spend(cents: list[int]) -> None:
+        ran.append(cents)
+
+    @ez_tool(name="spend", requires_approval=True)
+    async def spend_slowly(cents: list[int]) -> Any:
+        ran.append(cents)
+        yield 1
+
+    pipeline, scope = Pipeline([spend_slowly if stream else spend]), RunScope(approver=allow)
+    prepared = await pipeline.prepare(ToolCall("spend", {"cents": [5]}), scope)
+    assert isinstance(prepared, Prepared)
+    prepared.arguments["cents"].append(999)
+
+    performed = await pipeline.perform(prepared, scope)
+
+    assert isinstance(performed, Performed)
+    outcome = await pipeline.finish(performed, scope)
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("approval_error", [])
 
 
 # --- standing grants and stores

@@ -63,6 +63,15 @@ async def test_what_a_tool_raises_becomes_a_failure(error: Exception, code: str,
     assert said in outcome.message
 
 
+@pytest.mark.parametrize(("most", "length"), [(90, 200), (None, 100_100)])
+async def test_a_very_long_message_is_cut_like_a_result(most: int | None, length: int) -> None:
+    outcome = await run(raising(ValueError("x" * 1_000_000)), max_result=most)
+
+    assert isinstance(outcome, Failed)
+    assert len(outcome.text()) < length
+    assert "characters cut" in outcome.message
+
+
 async def test_the_live_exception_is_kept_for_the_host() -> None:
     error = ValueError("wrong")
 

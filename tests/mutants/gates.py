@@ -141,6 +141,12 @@ GATES: tuple[Gate, ...] = (
         "return None",
     ),
     Gate(
+        "approved arguments at the execution",
+        "invoke/_plan.py",
+        "if self.approved is not None and digest(self.plan.name, arguments) != self.approved:",
+        "if False:",
+    ),
+    Gate(
         "availability on resuming",
         "invoke/_resume.py",
         "refused: Outcome | None = None if offered(plan.entry, scope) else not_offered(plan.name, call.id)",

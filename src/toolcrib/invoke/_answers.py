@@ -51,7 +51,7 @@ async def _override(prepared: Prepared, scope: RunScope, arguments: Mapping[str,
 
 
 async def _welcome(prepared: Prepared, grant: Grant) -> Outcome | None:
-    prepared.approved = True
+    prepared.approve()
     ctx, source = prepared.ctx, prepared.plan.tool.source
     if ctx is None:
         return None

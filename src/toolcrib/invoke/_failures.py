@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from toolcrib.calls import Failed, ToolCall
+from dataclasses import replace
+
+from toolcrib.calls import Failed, ToolCall, cut
 from toolcrib.errors import (
     HookError,
     InvalidArguments,
@@ -17,6 +19,8 @@ from toolcrib.invoke._scope import RunScope
 from toolcrib.toolsets import ToolEntry, Toolset
 
 __all__ = ["described", "failure", "hook_failure", "not_offered", "offered", "tool_failure", "unknown"]
+
+_MOST = 100_000  # characters of a message, where the tool does not say
 
 
 def failure(plan: Plan, call_id: str, scope: RunScope, error: Exception) -> Failed:
@@ -39,13 +43,16 @@ def failure(plan: Plan, call_id: str, scope: RunScope, error: Exception) -> Fail
 
 
 def tool_failure(plan: Plan, call_id: str, scope: RunScope, error: Exception) -> Failed:
-    """Return the outcome for what the tool raised, or a post hook passed on.
+    """Return the outcome for what the tool raised, or a post hook passed on; its message is cut like a result.
 
     Arguments that did not fit are another tool's, which this one called: it ran, so the model is not told to try again.
     """
     if isinstance(error, InvalidArguments):
-        return Failed(plan.name, call_id, "tool_error", message_of(error), type(error).__name__, exception=error)
-    return failure(plan, call_id, scope, error)
+        failed = Failed(plan.name, call_id, "tool_error", message_of(error), type(error).__name__, exception=error)
+    else:
+        failed = failure(plan, call_id, scope, error)
+    most = _MOST if plan.max_result is None else plan.max_result
+    return failed if len(failed.message) <= most else replace(failed, message=cut(failed.message, most))
 
 
 def hook_failure(plan: Plan, call_id: str, kind: str, hook: object, error: Exception) -> Failed:

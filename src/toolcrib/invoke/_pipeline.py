@@ -150,6 +150,7 @@ class Pipeline:
                     self._begin(prepared)
                     performed = Performed(prepared, kept := [])
                     try:
+                        prepared.require_approved(prepared.arguments)
                         watched = prepared.watched
                         stream = body.stream(prepared.arguments, prepared.ctx, prepared.plan.timeout)
                         async with scope.slot(), stream as values:
@@ -270,6 +271,8 @@ class Pipeline:
         performed = Performed(prepared)
         with prepared:
             try:
+                if prepared.approved is not None:
+                    prepared.require_approved(prepared.arguments)
                 if plan.direct and plan.body is not None and (scope.limits is None or scope.limits.concurrency is None):
                     performed.value = await plan.body.call(prepared.arguments, prepared.ctx, plan.timeout)
                 else:
@@ -301,6 +304,7 @@ class Pipeline:
         plan = prepared.plan
         if plan.body is None:
             raise NotCallable(plan.name)
+        prepared.require_approved(arguments)  # a `_call_tool_func` may have edited them
         if not plan.streaming:
             return await plan.body.call(arguments, ctx, plan.timeout)
         async with plan.body.stream(arguments, ctx, plan.timeout) as values:
@@ -311,7 +315,7 @@ class Pipeline:
         error, prepared = performed.error, performed.prepared
         if not isinstance(error, ApprovalRequired):
             return None
-        if prepared.approved:
+        if prepared.approved is not None:
             again = ApprovalError(
                 prepared.plan.name, "it asked for approval again after it was approved; check `ctx.approved` first"
             )

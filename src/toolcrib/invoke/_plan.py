@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
+from toolcrib.approvals import digest
 from toolcrib.calls import ApprovalRequest, DecisionNote, RawArguments, ToolCall, lenient
-from toolcrib.errors import SchemaError
+from toolcrib.errors import ApprovalError, SchemaError
 from toolcrib.hooks import DecisionHook, HookSet
 from toolcrib.invoke._scope import RunScope
 from toolcrib.invoke._trace import Trace
@@ -141,7 +142,7 @@ class Prepared:
         notes: What the decision hooks said.
         asks: Why a person has to be asked.
         ask_metadata: What they should see besides the arguments.
-        approved: Whether somebody said yes to it.
+        approved: The digest of the arguments that somebody said yes to; None when nobody had to.
         request: What was asked when it was suspended; None for a call that was not.
         revealed: Whether the tool could be called because it was found in the run.
     """
@@ -150,7 +151,7 @@ class Prepared:
     notes: tuple[DecisionNote, ...] = ()
     asks: tuple[str, ...] = ()
     ask_metadata: Mapping[str, Any] = MappingProxyType({})
-    approved: bool = False
+    approved: str | None = None
     request: ApprovalRequest | None = None
     revealed: bool = False
 
@@ -167,6 +168,15 @@ class Prepared:
         """Close the record as cancelled, when the body is left by an exception."""
         if kind is not None and self.trace is not None:
             self.trace.cancelled()  # does nothing when the record was made
+
+    def approve(self) -> None:
+        """Note that somebody said yes to the arguments as they are now."""
+        self.approved = digest(self.plan.name, self.arguments)
+
+    def require_approved(self, arguments: Mapping[str, Any]) -> None:
+        """Raise ApprovalError when these are not the arguments that somebody said yes to."""
+        if self.approved is not None and digest(self.plan.name, arguments) != self.approved:
+            raise ApprovalError(self.plan.name, "the arguments changed after it was given, before the tool ran")
 
     @property
     def watched(self) -> bool:
