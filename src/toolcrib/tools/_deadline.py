@@ -96,7 +96,10 @@ class Deadline:
         self._task = None
 
     def __enter__(self) -> Deadline:
-        self.begin()
+        if self._expired or (task := asyncio.current_task()) is None:
+            self.begin()  # which says what is wrong
+        else:
+            self._task = task
         return self
 
     def __exit__(

@@ -42,6 +42,7 @@ class Tool(Observed, Generic[P, R]):
     Attributes:
         fn: The function; None for a declared input.
         spec: Everything known of its signature and docstring.
+        is_streaming: Whether it yields values instead of returning one.
         options: How it is run and offered.
         metadata: Name, description, schemas and the times of the last run.
         subtools: The tools attached with `subtool()`.
@@ -54,6 +55,7 @@ class Tool(Observed, Generic[P, R]):
         "bare",
         "fixed",
         "fn",
+        "is_streaming",
         "metadata",
         "options",
         "origin",
@@ -80,6 +82,7 @@ class Tool(Observed, Generic[P, R]):
         self.spec, self.options = spec, options or ToolOptions()
         self.__name__ = key or spec.name
         self.fn: Callable[..., Any] | None = spec.fn
+        self.is_streaming = spec.is_generator or spec.is_sync_generator
         self.fixed, self.bare, self.source = dict(fixed or {}), bare, source
         self.metadata = ToolMetadata(spec, self.__name__.rpartition(".")[2])
         self.subtools: list[Tool[..., Any]] = []
@@ -130,11 +133,6 @@ class Tool(Observed, Generic[P, R]):
     def tags(self) -> frozenset[str]:
         """The words by which global hooks choose."""
         return self.options.tags
-
-    @property
-    def is_streaming(self) -> bool:
-        """Whether it yields values instead of returning one."""
-        return self.spec.is_generator or self.spec.is_sync_generator
 
     @property
     def body(self) -> Body:

@@ -63,7 +63,9 @@ class Door:
         """Return the hooks of a turn by moment: its own, its agent's, the global ones; each function once."""
         parent, own = self._parent, turn.own_observers
         if parent is None or not parent.entries:
-            return (_without_hooks(turn.tags) if own is None else own).table()
+            if own is None:
+                own = _without_hooks(turn.tags) if turn.tags else _UNTAGGED
+            return own.table()
         if own is not None:
             return _merge(turn.tags, own, parent).table()
         kept = self._merged.get(turn.tags)
@@ -80,6 +82,9 @@ class Door:
             return await approver(request)
         with clock.stopped():
             return await approver(request)
+
+
+_UNTAGGED = Observers()
 
 
 @lru_cache(maxsize=1024)

@@ -355,7 +355,9 @@ class Turn(Observed, Generic[T]):
                 door.clocks.pop(self.id, None)
         self.ended = time.time()
         self._is_running = False
-        self.stop_reason = reason_of(self.outcome, error)
+        outcome = self.outcome
+        done = error is None and type(outcome) is Completed
+        self.stop_reason = StopReason.COMPLETED if done else reason_of(outcome, error)
 
     async def _tell_end(self, door: Door, table: Table, error: Exception | None) -> None:
         ctx, reason, outcome = door.ctx, self.stop_reason, self.outcome
