@@ -27,7 +27,6 @@ __all__ = ["Results", "Run"]
 
 Results: TypeAlias = AsyncGenerator[tuple[Turn[Any], Any], None]
 _ROUTED: tuple[type[Any], ...] = (Turn, ContextItem)
-_NOBODY: Table = {}
 NOTHING: Any = object()  # a turn has no value for the caller
 
 
@@ -201,11 +200,13 @@ class Run:
 
     async def _returned(self, turn: Turn[Any], door: Door) -> Any:
         """Run a turn whose tool returns, and give the value that is for the caller, or `NOTHING`."""
-        table = await self._told_before(turn, door) if self._agent.observers.table() else _NOBODY
+        table, answers = self._agent.observers.table(), self._work.answers
+        if table:
+            await self._told_before(turn, door)
         value = NOTHING
         try:
-            outcome = await turn.perform(door, self._work.answers.get(turn))
-            if isinstance(outcome, Completed):
+            outcome = await turn.perform(door, answers.get(turn) if answers else None)
+            if type(outcome) is Completed:
                 value = outcome.value
                 if turn.tool.options.type is ToolType.COMPLETION_CHECK:
                     self._check(turn, value)
@@ -231,6 +232,8 @@ class Run:
 
     def _ended(self, turn: Turn[Any], outcome: Outcome | None) -> None:
         self._work.ended(turn)
+        if type(outcome) is Completed:
+            return
         if isinstance(outcome, Suspended):
             self._work.hold(turn, outcome)
         elif isinstance(outcome, Failed):

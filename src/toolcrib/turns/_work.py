@@ -74,7 +74,8 @@ class Work:
     def ended(self, turn: Turn[Any]) -> None:
         """Note that the turn ran to an end: it is not to be run again, whatever happens now."""
         self.running[turn] = Progress.ENDED
-        self.answers.pop(turn, None)
+        if self.answers:
+            self.answers.pop(turn, None)
 
     def done(self, turn: Turn[Any]) -> None:
         """Forget a turn that ended and whose values are delivered."""
