@@ -11,7 +11,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-RUN = [sys.executable, "-c", "from toolcrib.cli import main; main()"]
+# What runs in the background of a shell has Ctrl-C switched off, and so has what it starts: it is switched on again.
+START = """
+import signal
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+from toolcrib.cli import main
+
+main()
+"""
+RUN = [sys.executable, "-c", START]
 
 
 class Screen:

@@ -89,7 +89,7 @@ def test_ctrl_c_ends_it_with_130(tools: str, args: list[str]) -> None:
         screen.interrupt()
 
         assert screen.end() == 130
-        assert screen.text.endswith("interrupted\n")
+        assert "interrupted" in screen.text
         assert "Traceback" not in screen.text
 
 

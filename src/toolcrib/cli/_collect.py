@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from types import ModuleType
 from typing import Any, cast
 
@@ -42,7 +43,7 @@ def _made(target: str, value: object) -> Toolset:
         return Toolset([value])
     if isinstance(value, type):
         raise TargetError(target, f"{_title(value)} is a class; name an object of it, whose methods become tools")
-    if callable(value) and hasattr(value, "__code__"):
+    if inspect.isroutine(value):
         return Toolset([value])
     if type(value).__module__ == "builtins":
         raise TargetError(target, f"it names {_title(value)}; name a toolset, a list of tools, a tool or an object")

@@ -17,7 +17,7 @@ from toolcrib.cli._collect import toolset_of
 from toolcrib.cli._show import say
 from toolcrib.cli._target import load
 from toolcrib.cli._terminal import Terminal
-from toolcrib.errors import ToolcribError
+from toolcrib.errors import SandboxError, ToolcribError
 from toolcrib.invoke import JsonLinesSink, RunScope, Sink, run_sync
 from toolcrib.toolsets import Toolset
 
@@ -69,9 +69,12 @@ class CliRun:
 
 @contextmanager
 def one_sentence() -> Generator[None]:
-    """End the command with one sentence and status 2 where it cannot be carried out, with 130 on Ctrl-C."""
+    """End the command with one sentence: with status 2 where it cannot be carried out, 130 on Ctrl-C."""
     try:
         yield
+    except SandboxError as error:
+        say(str(error))
+        raise typer.Exit(Status.FAILED) from None
     except ToolcribError as error:
         say(str(error))
         raise typer.Exit(Status.MISUSED) from None

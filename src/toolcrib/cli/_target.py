@@ -109,11 +109,8 @@ def _attribute(target: str, module: ModuleType, path: str) -> object:
 
 def _is_ours(owner: object, name: str) -> bool:
     """Return whether a name in the user's module is only an import of this package."""
-    return (
-        str(getattr(vars(owner).get(name), "__module__", "")).startswith("toolcrib.")
-        if hasattr(owner, "__dict__")
-        else False
-    )
+    value = vars(owner).get(name) if isinstance(owner, ModuleType) else None
+    return str(getattr(value, "__module__", "")).startswith("toolcrib.")
 
 
 # --- saying what went wrong
