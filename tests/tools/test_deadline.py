@@ -1,0 +1,72 @@
+"""Deadlines: many of them behind one timer, and a clock that can be stopped."""
+
+import asyncio
+
+import pytest
+
+from toolcrib.tools import Deadline
+
+
+class Late(Exception):
+    pass
+
+
+async def late(seconds: float, work: float) -> str:
+    deadline = Deadline(seconds, Late, f"after {seconds}")
+    try:
+        with deadline:
+            await asyncio.sleep(work)
+        return "in time"
+    except Late as error:
+        return str(error)
+    finally:
+        deadline.close()
+
+
+async def test_of_many_each_passes_at_its_own_time() -> None:
+    said = await asyncio.gather(late(60, 0.03), late(0.02, 5), late(0.01, 5), late(0.04, 0), late(0.03, 5))
+
+    assert said == ["in time", "after 0.02", "after 0.01", "in time", "after 0.03"]
+
+
+async def test_later_ones_are_kept_when_an_early_one_was_met() -> None:
+    assert await late(0.005, 0) == "in time"
+
+    assert await late(0.02, 5) == "after 0.02"
+
+
+def test_each_event_loop_has_its_own() -> None:
+    assert [asyncio.run(late(0.005, 5)) for _ in range(2)] == ["after 0.005", "after 0.005"]
+
+
+async def test_the_clock_stands_while_it_is_stopped() -> None:
+    deadline = Deadline(0.03, Late)
+
+    with deadline:
+        with deadline.stopped():
+            await asyncio.sleep(0.06)
+        await asyncio.sleep(0)
+    with pytest.raises(Late), deadline:
+        await asyncio.sleep(5)
+
+
+async def test_nothing_is_stopped_between_steps_and_the_next_one_fails() -> None:
+    deadline = Deadline(0.005, Late)
+
+    with pytest.raises(Late), deadline:
+        deadline.rest()
+        await asyncio.sleep(0.02)
+        deadline.begin()
+
+
+async def test_the_bodys_own_cancellation_stays_one() -> None:
+    async def body() -> None:
+        with Deadline(60, Late):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(body())
+    await asyncio.sleep(0)
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
