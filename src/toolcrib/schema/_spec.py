@@ -15,6 +15,7 @@ from toolcrib.schema._bind import Binder
 from toolcrib.schema._docstring import ParsedDoc, docstring_of, first_paragraph, parse_doc
 from toolcrib.schema._dump import dump_values
 from toolcrib.schema._function import Function
+from toolcrib.schema._given import Check, model_of_schema, parameters_of_schema
 from toolcrib.schema._markers import InjectedParameter
 from toolcrib.schema._model import InputModel, input_of_function, input_of_model, input_schema
 from toolcrib.schema._parameters import Resolved
@@ -130,6 +131,28 @@ class ToolSpec:
         """Return the spec of an input that has no function; `output` is the type or schema of what answers it."""
         spec = cls(name, None, model)
         spec._description, spec._given_return = description, output
+        return spec
+
+    @classmethod
+    def from_schema(
+        cls,
+        fn: Callable[..., Any],
+        parameters: Mapping[str, Any],
+        *,
+        name: str,
+        description: str = "",
+        returns: Mapping[str, Any] | None = None,
+        check: Check | None = None,
+    ) -> ToolSpec:
+        """Return the spec of an async function that takes by keyword what a JSON schema describes.
+
+        Args:
+            returns: The JSON schema of what comes back.
+            check: Says what fits besides the names of the arguments, which are checked in any case.
+        """
+        spec = cls(name, None, model_of_schema(name, parameters, check))
+        spec.fn, spec.is_coroutine = fn, True
+        spec._description, spec._given_return, spec._resolved = description, returns, parameters_of_schema(parameters)
         return spec
 
     def __repr__(self) -> str:

@@ -247,10 +247,15 @@ class Toolset:
     # --- opening
 
     @asynccontextmanager
-    async def open(self, ctx: RunContext[Any] | None = None) -> AsyncGenerator[Toolset]:
+    async def open(
+        self, ctx: RunContext[Any] | None = None, *, hide_unavailable: bool = True
+    ) -> AsyncGenerator[Toolset]:
         """Give the toolset as it is for one run: sources asked for their tools, unavailable tools left out.
 
         Availability is asked again when a call arrives.
+
+        Args:
+            hide_unavailable: False keeps tools that are not available now, for a door that asks at each step.
         """
         context: RunContext[Any] = RunContext(None, "", "", "") if ctx is None else ctx
         async with AsyncExitStack() as stack:
@@ -260,7 +265,8 @@ class Toolset:
                 for step in steps:
                     entries = step(entries)
                 bound._extend(entries)
-            hidden = [e.name for e in bound if e.skip_unavailable and not await is_available(e, context)]
+            asked = [entry for entry in bound if hide_unavailable and entry.skip_unavailable]
+            hidden = [entry.name for entry in asked if not await is_available(entry, context)]
             for name in hidden:
                 del bound._entries[name]
             yield bound
