@@ -3,7 +3,8 @@
 `Door` is a way of calling; `every_door` runs a test over all of them. The one package that imports pytest.
 """
 
-from toolcrib.testing._doors import DOORS, Ability, Counter, Door, Visit, doors, every_door
+from toolcrib.testing._doors import Ability, Counter, Door, Visit
+from toolcrib.testing._every import DOORS, doors, every_door
 from toolcrib.testing._fakes import FakeSandbox, RecordingSink
 
 __all__ = ["DOORS", "Ability", "Counter", "Door", "FakeSandbox", "RecordingSink", "Visit", "doors", "every_door"]

@@ -39,7 +39,19 @@ from toolcrib.testing._fakes import RecordingSink
 from toolcrib.toolsets import Toolset, ToolsetLike
 from toolcrib.turns import Agent, Turn
 
-__all__ = ["DOORS", "Ability", "Counter", "Door", "Visit", "doors", "every_door"]
+__all__ = [
+    "Ability",
+    "AgentDoor",
+    "CodeDoor",
+    "CommandLineDoor",
+    "Counter",
+    "Door",
+    "RunDoor",
+    "StepsDoor",
+    "StreamDoor",
+    "TurnDoor",
+    "Visit",
+]
 
 Ability: TypeAlias = Literal["model", "json", "run", "id", "answer", "concurrent", "cancel"]
 """What not every door can do.
@@ -312,26 +324,3 @@ def _outcome_of(turn: Turn[Any]) -> Outcome:
 
 def _unknown(visit: Visit, error: UnknownTool) -> Failed:
     return Failed(error.tool, visit.new.id, error.code, str(error), "UnknownTool", exception=error)
-
-
-DOORS: list[Door] = [
-    RunDoor(),
-    StepsDoor(),
-    StreamDoor(),
-    CommandLineDoor(),
-    CodeDoor(),
-    TurnDoor(),
-    AgentDoor(1),
-    AgentDoor(3),
-]
-"""Every way of calling a tool; put your own here to have it tested by the same tests."""
-
-
-def doors(*abilities: Ability) -> pytest.MarkDecorator:
-    """Run a test, which takes `door`, over every door that has these abilities."""
-    able = [door for door in DOORS if door.abilities.issuperset(abilities)]
-    return pytest.mark.parametrize("door", able, ids=repr)
-
-
-every_door = doors()
-"""Run a test, which takes `door`, over every door."""

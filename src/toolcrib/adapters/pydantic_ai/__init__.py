@@ -1,0 +1,35 @@
+"""Pydantic AI: a toolset inside one of its agents, and its toolsets inside one of ours. The extra `models`.
+
+What is here translates: their calls to ours, our outcomes to theirs, approval both ways. It has no gate and no retry.
+"""
+
+from __future__ import annotations
+
+from toolcrib.errors import MissingExtraError
+
+try:
+    import pydantic_ai as _pydantic_ai
+except ModuleNotFoundError as error:
+    if error.name != "pydantic_ai":
+        raise
+    raise MissingExtraError("Pydantic AI", "models") from error
+
+from toolcrib.adapters.pydantic_ai._agent import create_agent, stream_agent
+from toolcrib.adapters.pydantic_ai._answers import answers, approval_requests
+from toolcrib.adapters.pydantic_ai._outcomes import ToolYielded
+from toolcrib.adapters.pydantic_ai._source import PydanticToolset, from_toolset
+from toolcrib.adapters.pydantic_ai._toolset import CribToolset, as_toolset
+
+__all__ = [
+    "CribToolset",
+    "PydanticToolset",
+    "ToolYielded",
+    "answers",
+    "approval_requests",
+    "as_toolset",
+    "create_agent",
+    "from_toolset",
+    "stream_agent",
+]
+
+del _pydantic_ai

@@ -1,0 +1,176 @@
+"""A toolset of Pydantic AI as a member of one of ours: each of its tools becomes a Tool, with our gates around it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from typing import Any, cast
+
+import pydantic_ai
+from pydantic_ai.exceptions import ApprovalRequired as TheirApprovalRequired
+from pydantic_ai.exceptions import CallDeferred
+from pydantic_ai.exceptions import ModelRetry as TheirModelRetry
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturn
+from pydantic_ai.models import Model, infer_model
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.tools import ToolDenied
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+from pydantic_ai.usage import RunUsage
+from pydantic_core import to_json
+
+from toolcrib.adapters.pydantic_ai._waiting import KEY, Waiting
+from toolcrib.errors import ApprovalDenied, ApprovalRequired, ModelRetry, ToolcribError
+from toolcrib.hooks import ambient
+from toolcrib.schema import RunContext, ToolSpec
+from toolcrib.tools import BaseTool, Tool, ToolOptions
+from toolcrib.toolsets import Toolset
+
+__all__ = ["PydanticToolset", "from_toolset"]
+
+_STATE = "toolcrib_pydantic_ai"
+"""Where in a call's own metadata is kept what the other side needs when the call is resumed."""
+
+
+def from_toolset(
+    toolset: AbstractToolset[Any], *, model: Model | str | None = None, usage: RunUsage | None = None
+) -> PydanticToolset:
+    """Return a member for `Toolset([...])` that lists the toolset's tools when the run opens.
+
+    Inside an agent of Pydantic AI its tools see the agent's run. Elsewhere they see one made of our `deps`, and of:
+
+    Args:
+        model: What they find as `ctx.model`; without one, a model that answers no request.
+        usage: What they find as `ctx.usage`, and may count in.
+    """
+    return PydanticToolset(toolset, model, usage)
+
+
+class PydanticToolset:
+    """A source of tools: a toolset of Pydantic AI. Made by `from_toolset`."""
+
+    def __init__(self, toolset: AbstractToolset[Any], model: Model | str | None, usage: RunUsage | None) -> None:
+        self._toolset = toolset
+        self._model = infer_model(model) if isinstance(model, str) else model or FunctionModel(_no_model)
+        self._usage = RunUsage() if usage is None else usage
+
+    def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Toolset]:
+        """Enter the toolset, and give its tools while it is entered."""
+        return self._opened(ctx)
+
+    @asynccontextmanager
+    async def _opened(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
+        theirs = self.context(ctx)
+        async with await self._toolset.for_run(theirs) as entered:
+            ready = await entered.for_run_step(theirs)
+            tools = await ready.get_tools(theirs)
+            # what is executed elsewhere has nothing that the pipeline could run
+            yield Toolset([_Member(self, ready, t).tool() for t in tools.values() if t.tool_def.kind != "external"])
+
+    def context(self, ctx: RunContext[Any]) -> pydantic_ai.RunContext[Any]:
+        """Return their context for ours."""
+        provided = cast("Mapping[Any, Any]", ctx.provided).get(pydantic_ai.RunContext)
+        if isinstance(provided, pydantic_ai.RunContext):
+            return cast("pydantic_ai.RunContext[Any]", provided)
+        return pydantic_ai.RunContext(deps=ctx.deps, model=self._model, usage=self._usage, run_id=ctx.scope_id or None)
+
+
+class _Member(BaseTool):
+    """One of their tools."""
+
+    def __init__(self, source: PydanticToolset, toolset: AbstractToolset[Any], member: ToolsetTool[Any]) -> None:
+        self._source, self._toolset, self._member = source, toolset, member
+
+    def tool(self) -> Tool[..., Any]:
+        """Return it as one of ours."""
+        definition = self._member.tool_def
+        spec = ToolSpec.from_schema(
+            self._call,
+            definition.parameters_json_schema,
+            name=definition.name,
+            description=definition.description or "",
+            returns=definition.return_schema,
+            check=self._read,
+        )
+        asks = definition.kind == "unapproved"  # of these the caller has to ask; the toolset itself does not
+        return Tool(spec, ToolOptions(max_retries=self._member.max_retries, requires_approval=asks), source=self)
+
+    def _read(self, arguments: Mapping[str, Any]) -> Any:
+        """Return the arguments as their validator makes them; raises what it raises."""
+        return self._member.args_validator.validate_json(to_json(dict(arguments), fallback=repr))
+
+    async def _call(self, **arguments: Any) -> Any:
+        ctx = ambient.get()
+        if ctx is None:
+            raise ToolcribError(f"`{self._member.tool_def.name}` is called outside a run")
+        theirs = self._context(ctx, arguments)
+        member = self._member
+        try:
+            values = self._read(arguments)
+            if member.args_validator_func is not None:
+                checked = member.args_validator_func(theirs, **values)
+                if hasattr(checked, "__await__"):
+                    await checked
+            result = await self._toolset.call_tool(member.tool_def.name, values, theirs, member)
+        except TheirModelRetry as error:
+            raise ModelRetry(error.message) from error
+        except TheirApprovalRequired as error:
+            raise _asked(ctx, arguments, error.metadata or {}) from error
+        except CallDeferred as error:
+            raise ToolcribError(f"`{member.tool_def.name}` has to be executed elsewhere") from error
+        if isinstance(result, ToolDenied):
+            raise ApprovalDenied(member.tool_def.name, result.message)
+        return _value_of(result)
+
+    def _context(self, ctx: RunContext[Any], arguments: Mapping[str, Any]) -> pydantic_ai.RunContext[Any]:
+        """Return their context for one call, with the answer to what the call was suspended for."""
+        name = self._member.tool_def.name
+        asked: Any = ctx.metadata.get(_STATE)
+        messages: list[ModelMessage] = []
+        metadata: Any = None
+        if ctx.approved and isinstance(asked, dict):
+            state = cast("dict[str, Any]", asked)
+            metadata = _granted(state["metadata"], ctx, state["arguments"], arguments)
+            messages = [ModelResponse(parts=[ToolCallPart(name, state["arguments"], ctx.call_id)])]
+        return replace(
+            self._source.context(ctx),
+            tool_call_id=ctx.call_id,
+            tool_name=name,
+            tool_call_approved=ctx.approved,
+            tool_call_metadata=metadata,
+            messages=messages,
+            max_retries=self._member.max_retries,
+        )
+
+
+async def _no_model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    raise RuntimeError("these tools run outside an agent and have no model: from_toolset(..., model=...)")
+
+
+def _asked(ctx: RunContext[Any], arguments: Mapping[str, Any], metadata: Mapping[str, Any]) -> ApprovalRequired:
+    """Return their question as ours, and keep in the call what they need with the answer."""
+    ctx.metadata[_STATE] = {"arguments": dict(arguments), "metadata": dict(metadata)}
+    shown = {key: value for key, value in metadata.items() if key != KEY}
+    waiting = Waiting.of(metadata)
+    if waiting is not None:
+        shown = {**shown, **waiting.request.metadata}
+    return ApprovalRequired(shown)
+
+
+def _granted(
+    metadata: dict[str, Any], ctx: RunContext[Any], asked: Mapping[str, Any], now: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return their metadata, saying who approved where the other side is a toolset of ours."""
+    waiting = Waiting.of(metadata)
+    if waiting is None:
+        return metadata
+    override = None if dict(asked) == dict(now) else dict(now)
+    grant = waiting.request.grant(ctx.approver or "host", override_args=override, user_input=ctx.user_input)
+    return {**metadata, **replace(waiting, grant=grant).metadata()}
+
+
+def _value_of(result: Any) -> Any:
+    if not isinstance(result, ToolReturn):
+        return result
+    made = cast("ToolReturn[Any]", result)
+    return made.return_value if made.content is None else made

@@ -1,0 +1,88 @@
+"""A suspended call as the metadata of a deferred one, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pydantic_ai
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+
+from toolcrib.adapters.pydantic_ai._arguments import object_in
+from toolcrib.calls import ApprovalRequest, Grant, Suspended, outcome_from_dict
+
+__all__ = ["KEY", "Waiting", "resumed"]
+
+KEY = "toolcrib"
+"""Where in the metadata of a deferred call ours is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A suspended call, and what Pydantic AI does not keep of it.
+
+    Attributes:
+        arguments: The arguments as the model sent them, by which an approval is told from one of another call.
+        grant: The answer, once there is one; what Pydantic AI itself says of an approval is only that there was one.
+    """
+
+    suspended: Suspended
+    arguments: dict[str, Any]
+    grant: Grant | None = None
+
+    def metadata(self) -> dict[str, Any]:
+        """Return it as the metadata of a deferred call, in JSON shapes; it holds the real arguments."""
+        data: dict[str, Any] = {"suspended": self.suspended.to_dict(), "arguments": self.arguments}
+        if self.grant is not None:
+            data["grant"] = self.grant.to_dict()
+        return {KEY: data}
+
+    @property
+    def request(self) -> ApprovalRequest:
+        """What a person is asked."""
+        return self.suspended.request
+
+    @classmethod
+    def of(cls, metadata: object) -> Waiting | None:
+        """Return what the metadata of a deferred call says; None for metadata that is not ours, or broken."""
+        data = cast("Mapping[str, Any]", metadata).get(KEY) if isinstance(metadata, Mapping) else None
+        if not isinstance(data, Mapping):
+            return None
+        ours = cast("Mapping[str, Any]", data)
+        try:
+            suspended = outcome_from_dict(ours["suspended"])
+            grant = Grant.from_dict(ours["grant"]) if ours.get("grant") is not None else None
+            return cls(suspended, dict(ours["arguments"]), grant) if isinstance(suspended, Suspended) else None
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
+def resumed(
+    name: str, arguments: Mapping[str, Any], ctx: pydantic_ai.RunContext[Any]
+) -> tuple[Suspended, Grant] | None:
+    """Return the suspended call that an approved one goes on with, and the grant; None when there is none for it.
+
+    An approval without our metadata, or with that of another call or of other arguments, approves nothing.
+    """
+    waiting = Waiting.of(ctx.tool_call_metadata) if ctx.tool_call_approved else None
+    if waiting is None or (waiting.suspended.tool, waiting.suspended.call_id) != (name, ctx.tool_call_id):
+        return None
+    asked, now = _asked(ctx.messages, ctx.tool_call_id), dict(arguments)
+    if (now if asked is None else asked) != waiting.arguments:
+        return None
+    override = None if now == waiting.arguments else now  # what the person put in place of the model's
+    grant = waiting.grant
+    if grant is None:
+        return waiting.suspended, waiting.request.grant(override_args=override)
+    expected = waiting.arguments if grant.override_args is None else dict(grant.override_args)
+    return (waiting.suspended, grant) if now == expected else None
+
+
+def _asked(messages: list[ModelMessage], call_id: str | None) -> dict[str, Any] | None:
+    """Return the arguments of the model's last call of that id; None when the history does not have it."""
+    for message in reversed(messages):
+        for part in message.parts if isinstance(message, ModelResponse) else ():
+            if isinstance(part, ToolCallPart) and part.tool_call_id == call_id:
+                return object_in(part.args)
+    return None

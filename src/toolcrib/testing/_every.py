@@ -1,0 +1,48 @@
+"""The list of doors, and the marks that run a test over them."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolcrib.errors import MissingExtraError
+from toolcrib.testing._doors import (
+    Ability,
+    AgentDoor,
+    CodeDoor,
+    CommandLineDoor,
+    Door,
+    RunDoor,
+    StepsDoor,
+    StreamDoor,
+    TurnDoor,
+)
+
+try:
+    from toolcrib.testing._pydantic_ai import pydantic_doors
+except MissingExtraError:  # without the extra `models` there are no such doors
+    pydantic_doors: tuple[Door, ...] = ()
+
+__all__ = ["DOORS", "doors", "every_door"]
+
+DOORS: list[Door] = [
+    RunDoor(),
+    StepsDoor(),
+    StreamDoor(),
+    CommandLineDoor(),
+    CodeDoor(),
+    TurnDoor(),
+    AgentDoor(1),
+    AgentDoor(3),
+    *pydantic_doors,
+]
+"""Every way of calling a tool; put your own here to have it tested by the same tests."""
+
+
+def doors(*abilities: Ability) -> pytest.MarkDecorator:
+    """Run a test, which takes `door`, over every door that has these abilities."""
+    able = [door for door in DOORS if door.abilities.issuperset(abilities)]
+    return pytest.mark.parametrize("door", able, ids=repr)
+
+
+every_door = doors()
+"""Run a test, which takes `door`, over every door."""

@@ -1,0 +1,151 @@
+"""The doors that need the extra `models`: an agent of Pydantic AI, with the tools in it or behind another toolset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from pydantic_ai import Agent
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
+
+from toolcrib.adapters.pydantic_ai import answers, as_toolset, from_toolset
+from toolcrib.calls import Denial, Failed, Grant, Outcome, Suspended, ToolCall, outcome_from_dict
+from toolcrib.errors import ApprovalError
+from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.schema import RunContext
+from toolcrib.testing._doors import Ability, Door, RunDoor, Visit
+from toolcrib.testing._fakes import RecordingSink
+from toolcrib.toolsets import Toolset
+
+__all__ = ["NestedPydanticDoor", "PydanticDoor", "pydantic_doors"]
+
+
+class PydanticDoor(Door):
+    """An agent of Pydantic AI, whose model makes the call; answered in a new agent, from JSON."""
+
+    title = "pydantic_ai"
+    abilities: ClassVar[frozenset[Ability]] = RunDoor.abilities
+
+    def __init__(self) -> None:
+        self._stopped: dict[str, tuple[bytes, dict[str, Any]]] = {}  # by request: the history, and what was deferred
+
+    async def carry(self, visit: Visit) -> Outcome:
+        watch = RecordingSink()
+        scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
+        toolset = as_toolset(visit.toolset, scope=lambda ctx: scope)
+        made = visit.call
+        model = FunctionModel(_calling(made) if isinstance(made, ToolCall) else _silent)
+        agent = Agent(model, toolsets=[toolset], output_type=[str, DeferredToolRequests], deps_type=object)
+        if isinstance(made, ToolCall):
+            run = await agent.run("call it", deps=visit.scope.deps)
+        else:
+            history, deferred = self._stopped[made.request.id]
+            deferred = {**deferred, "suspended": made.to_dict()}
+            messages = ModelMessagesTypeAdapter.validate_json(history)
+            metadata = {made.call_id: {"toolcrib": deferred}}
+            asked = DeferredToolRequests(approvals=[_last_call(messages)], metadata=metadata)
+            try:
+                results = await _results(asked, visit.answer, toolset, scope)
+            except ApprovalError as error:
+                return Failed(made.tool, made.call_id, error.code, str(error), "ApprovalError", exception=error)
+            run = await agent.run(message_history=messages, deferred_tool_results=results, deps=visit.scope.deps)
+        if isinstance(run.output, DeferredToolRequests):
+            (metadata,) = run.output.metadata.values()
+            deferred = json.loads(json.dumps(metadata["toolcrib"]))
+            suspended = outcome_from_dict(deferred["suspended"])
+            if isinstance(suspended, Suspended):
+                self._stopped[suspended.request.id] = (run.all_messages_json(), deferred)
+            return suspended
+        if watch.records:
+            return outcome_from_dict(watch.records[-1].outcome)
+        return _not_offered(visit, run.all_messages())
+
+
+async def _results(asked: DeferredToolRequests, answer: Grant | Denial | None, toolset: Any, scope: RunScope) -> Any:
+    match answer:
+        case Grant():
+            return await answers(asked, [answer])
+        case Denial():
+            return await answers(asked, denials=[answer], toolset=toolset, scope=scope)
+        case None:  # somebody approves who knows nothing of our metadata
+            return DeferredToolResults(approvals={call.tool_call_id: True for call in asked.approvals})
+
+
+class NestedPydanticDoor(Door):
+    """A toolset of ours, with a toolset of Pydantic AI in it, in which are the tools as a toolset of ours."""
+
+    title = "toolcrib in pydantic_ai in toolcrib"
+    abilities: ClassVar[frozenset[Ability]] = frozenset({"model", "json", "run", "concurrent", "cancel"})
+
+    def __init__(self) -> None:
+        self._outside: dict[str, RunScope] = {}  # by the run inside
+
+    async def carry(self, visit: Visit) -> Outcome:
+        watch = RecordingSink()
+        scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
+        outer = RecordingSink()
+        outside = self._outside.setdefault(scope.id, RunScope(deps=scope.deps, hook_errors=scope.hook_errors))
+        outside = replace(outside, sinks=(outer,))
+        theirs = from_toolset(as_toolset(visit.toolset, scope=lambda ctx: scope))
+        async with Toolset([theirs]).open(_about(visit)) as opened:
+            outcome = await Pipeline(opened).run(visit.new, outside)
+        if not watch.records:  # the outer counter said no
+            visit.records.extend(record.to_dict() for record in outer.records)
+            unknown = isinstance(outcome, Failed) and outcome.code == "unknown_tool"
+            return _not_offered(visit, []) if unknown else outcome
+        inner = outcome_from_dict(watch.records[-1].outcome)
+        if isinstance(inner, Suspended) and not isinstance(outcome, Suspended):
+            raise AssertionError(f"the inner call waits, and the outer one does not: {outcome}")
+        return inner
+
+
+def _calling(call: ToolCall) -> Any:
+    async def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if any(isinstance(message, ModelResponse) for message in messages):
+            return ModelResponse(parts=[TextPart("done")])
+        raw = call.arguments
+        given = _as_json(raw) if isinstance(raw, Mapping) else raw if isinstance(raw, str) else raw.decode()
+        return ModelResponse(parts=[ToolCallPart(call.name, given, call.id)])
+
+    return model
+
+
+def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments as a model would send them, which knows secrets as text."""
+    return json.loads(json.dumps(dict(values), default=lambda value: value.get_secret_value()))
+
+
+async def _silent(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    return ModelResponse(parts=[TextPart("done")])
+
+
+def _not_offered(visit: Visit, messages: list[ModelMessage]) -> Failed:
+    """Return what the agent itself said of a tool that it does not offer."""
+    name = visit.call.tool if isinstance(visit.call, Suspended) else visit.call.name
+    call_id = visit.call.call_id if isinstance(visit.call, Suspended) else visit.call.id
+    said = [str(part.content) for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
+    text = said[-1] if said else f"there is no tool `{name}`"
+    return Failed(name, call_id, "not_available" if name in visit.toolset else "unknown_tool", text)
+
+
+def _about(visit: Visit) -> RunContext[Any]:
+    return RunContext(visit.scope.deps, "", "", visit.scope.id)
+
+
+def _last_call(messages: list[ModelMessage]) -> ToolCallPart:
+    parts = [part for message in messages for part in message.parts if isinstance(part, ToolCallPart)]
+    return parts[-1]
+
+
+pydantic_doors: tuple[Door, ...] = (PydanticDoor(), NestedPydanticDoor())
