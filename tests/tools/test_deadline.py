@@ -51,12 +51,18 @@ async def test_the_clock_stands_while_it_is_stopped() -> None:
 
 
 async def test_nothing_is_stopped_between_steps_and_the_next_one_fails() -> None:
-    deadline = Deadline(0.005, Late)
+    deadline, passed = Deadline(0.005, Late), asyncio.Event()
 
-    with pytest.raises(Late), deadline:
-        deadline.rest()
-        await asyncio.sleep(0.02)
-        deadline.begin()
+    async def body() -> None:
+        with deadline:
+            deadline.rest()
+            await asyncio.sleep(0.02)
+            passed.set()
+            deadline.begin()
+
+    with pytest.raises(Late):
+        await body()
+    assert passed.is_set()
 
 
 async def test_the_bodys_own_cancellation_stays_one() -> None:
