@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from math import isfinite
 from typing import Any, cast
 
-from pydantic import BaseModel, RootModel, Secret, SecretBytes, SecretStr
+from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 __all__ = ["by_type", "finite", "jsonable", "settle"]
@@ -48,8 +48,8 @@ def settle(shown: Any, real: Any, unveil: bool) -> Any:
     """
     if isinstance(real, SecretStr | SecretBytes | Secret):
         return jsonable(cast("Secret[Any]", real).get_secret_value()) if unveil else shown
-    if isinstance(real, RootModel):
-        return settle(shown, cast("RootModel[Any]", real).root, unveil)
+    if isinstance(real, BaseModel) and type(real).__pydantic_root_model__:  # importing RootModel loads half of pydantic
+        return settle(shown, real.__dict__["root"], unveil)
     if isinstance(shown, dict):
         named = cast("dict[str, Any]", shown)
         parts = _named_parts(named, real)

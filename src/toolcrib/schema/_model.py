@@ -25,6 +25,9 @@ _WARNINGS = RLock()  # the filters are the process's; two threads must not put b
 _TAKEN = frozenset(dir(BaseModel)) | frozenset(dir(type(BaseModel)))
 
 
+_CLOSED = ConfigDict(extra="forbid", protected_namespaces=(), ser_json_inf_nan="strings")
+
+
 class _Omitted:
     """Default of an optional key of `**kwargs: Unpack[...]`; it is never passed on."""
 
@@ -162,7 +165,7 @@ def _create(
     renamed: dict[str, str] = {}
     fields: dict[str, Any] = {}
     extra: Any = None
-    config = ConfigDict(extra="forbid", protected_namespaces=(), ser_json_inf_nan="strings")
+    config = _CLOSED.copy()
     for parameter in parameters:
         if parameter.kind == Parameter.VAR_KEYWORD:
             config["extra"] = "allow"
@@ -188,8 +191,16 @@ def _create(
     return model, renamed
 
 
+class _Closed(BaseModel):
+    """The base of every input that takes what it declares and nothing else: one for all, because a class is costly."""
+
+    model_config = _CLOSED
+
+
 def _base(module: str, config: ConfigDict, extra: Any) -> type[BaseModel]:
     """Return a model without fields; `extra` is the type of the values that it does not declare."""
+    if config == _CLOSED:
+        return _Closed
     annotations = {} if config.get("extra") != "allow" else {"__pydantic_extra__": dict[str, extra]}
     space = {"__module__": module, "__annotations__": annotations, "model_config": config}
     metaclass: Any = type(BaseModel)
