@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Tool", "ToolRegistry", "register_tool"]
 
 P = ParamSpec("P")
-R = TypeVar("R")
+R = TypeVar("R", covariant=True)  # so that a turn can tell what a tool gives from the coroutine that it returns
 Q = ParamSpec("Q")
 S = TypeVar("S")
 
