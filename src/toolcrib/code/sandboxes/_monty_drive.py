@@ -53,7 +53,7 @@ ISOLATION = (
     *("limit:program_time", "limit:wall_time", "limit:sleep_time", "limit:memory", "limit:output", "limit:calls"),
 )
 _SUSPENSIONS_PER_CALL = 4  # a call may cost a name look-up, a future and a resolution besides
-_SUSPENSIONS = 100_000  # for sleeps and names
+_SUSPENSIONS = 20_000  # for sleeps and names
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # on Windows SIGTERM ends a process, too
 
 
