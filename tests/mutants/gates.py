@@ -73,8 +73,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "decision hooks",
         "invoke/_gates.py",
-        "for hook in plan.decisions():",
-        "for hook in plan.decisions()[:0]:",
+        "(*first, *prepared.plan.decisions())",
+        "tuple(first)",
     ),
     Gate(
         "rejection by a hook",
@@ -94,8 +94,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "validation after a decision",
         "invoke/_gates.py",
-        "prepared.arguments, source = plan.reread(edited, call), edited",
-        "prepared.arguments, source = edited, edited",
+        "prepared.revise(edited)",
+        "prepared.arguments = edited",
     ),
     Gate("pre hooks", "invoke/_gates.py", "for step in prepared.plan.pre:", "for step in ():"),
     Gate(
@@ -109,7 +109,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "validation after pre hooks",
         "invoke/_gates.py",
-        "prepared.arguments = prepared.plan.reread(arguments, prepared.call)",
+        "prepared.revise(arguments)",
         "prepared.arguments = arguments",
     ),
     Gate("post hooks", "invoke/_gates.py", "for step in prepared.plan.held:", "for step in ():"),

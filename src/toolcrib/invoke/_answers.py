@@ -42,7 +42,7 @@ async def _override(prepared: Prepared, scope: RunScope, arguments: Mapping[str,
     """Take the arguments a person gave through steps 2 to 4: guards see them, and approval is not asked again."""
     plan, call = prepared.plan, prepared.call
     replaced = ToolCall(call.name, dict(arguments), call.id, call.origin)
-    prepared.call, prepared.asks, prepared.notes = replaced, (), ()
+    prepared.call, prepared.source, prepared.asks, prepared.notes = replaced, None, (), ()
     try:
         prepared.arguments = plan.read(replaced)
     except (InvalidArguments, SchemaError) as error:

@@ -18,9 +18,18 @@ from toolcrib.invoke._plan import Plan
 from toolcrib.invoke._scope import RunScope
 from toolcrib.toolsets import ToolEntry, Toolset
 
-__all__ = ["described", "failure", "hook_failure", "not_offered", "offered", "tool_failure", "unknown"]
+__all__ = ["described", "failure", "hook_failure", "misread", "not_offered", "offered", "tool_failure", "unknown"]
 
 _MOST = 100_000  # characters of a message, where the tool does not say
+
+
+def misread(name: str, call_id: str, error: Exception) -> Failed:
+    """Return the outcome for arguments that could not be read, before anybody counts it."""
+    if isinstance(error, InvalidArguments):
+        error = InvalidArguments(name, error.problems)  # a view may show the tool under another name
+        return Failed(name, call_id, error.code, str(error), type(error).__name__, error.problems, True, error)
+    code = error.code if isinstance(error, ToolcribError) else "tool_error"
+    return Failed(name, call_id, code, message_of(error), type(error).__name__, exception=error)
 
 
 def failure(plan: Plan, call_id: str, scope: RunScope, error: Exception) -> Failed:

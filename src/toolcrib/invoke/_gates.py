@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from copy import deepcopy
 from inspect import isawaitable
 from typing import Any, cast
@@ -17,18 +18,18 @@ from toolcrib.calls import (
     DecisionNote,
     Failed,
     Outcome,
-    RawArguments,
     Reject,
     Rejected,
     RunNormally,
 )
 from toolcrib.errors import HookError, InvalidArguments, NotAvailable, SchemaError
+from toolcrib.hooks import DecisionHook
 from toolcrib.invoke._failures import described, hook_failure
 from toolcrib.invoke._plan import Performed, Prepared
 from toolcrib.invoke._scope import RunScope
 from toolcrib.schema import RunContext
 
-__all__ = ["apply_post", "apply_post_value", "available", "decide_and_edit"]
+__all__ = ["apply_post", "apply_post_value", "available", "decide", "decide_and_edit"]
 
 _log = logging.getLogger("toolcrib.hooks")
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})  # cannot be changed in place
@@ -59,25 +60,24 @@ async def available(prepared: Prepared) -> Failed | None:
     return None
 
 
-async def decide_and_edit(prepared: Prepared, scope: RunScope) -> Outcome | None:
-    """Run the decision hooks, then the pre hooks; return the outcome, if one of them ends the call."""
-    if prepared.plan.hook_sets:
-        ended = await _decide(prepared, scope)
-        if ended is not None:
-            return ended
+async def decide_and_edit(prepared: Prepared, scope: RunScope, first: Iterable[DecisionHook] = ()) -> Outcome | None:
+    """Run the decision hooks, `first` before the others, then the pre hooks; return the outcome one of them gave."""
+    ended = await decide(prepared, (*first, *prepared.plan.decisions()))
+    if ended is not None:
+        return ended
     return await _apply_pre(prepared, scope) if prepared.plan.pre else None
 
 
 # --- decisions
 
 
-async def _decide(prepared: Prepared, scope: RunScope) -> Outcome | None:
+async def decide(prepared: Prepared, hooks: Iterable[DecisionHook]) -> Outcome | None:
+    """Ask decision hooks in order; return the outcome, if one of them ends the call."""
     plan, call = prepared.plan, prepared.call
     about = CallMetadata(call.id, plan.name, call.arguments)
-    source: RawArguments = call.arguments  # what the input is made of, anew for each hook: one may have changed it
-    for hook in plan.decisions():
+    for hook in hooks:
         name = getattr(hook, "__name__", type(hook).__name__)
-        current = _input_of(prepared, source)
+        current = _input_of(prepared)  # anew for each hook: the one before may have changed its own
         try:
             decision: Any = await hook(about, current)
             edited = _arguments_of(prepared, decision.input) if isinstance(decision, RunNormally) else None
@@ -89,7 +89,7 @@ async def _decide(prepared: Prepared, scope: RunScope) -> Outcome | None:
                 if edited is None or _equal(edited, prepared.arguments):
                     continue
                 try:
-                    prepared.arguments, source = plan.reread(edited, call), edited
+                    prepared.revise(edited)
                 except (InvalidArguments, SchemaError) as error:
                     return _hook_failed(prepared, "decision hook", name, error)
             case Complete(output):
@@ -119,14 +119,10 @@ def _note(prepared: Prepared, hook: str, decision: Any, reason: str = "") -> Non
         _log.info("%s %s: %s decides %s %s %s", plan.name, prepared.call.id, hook, decision, reason, shown)
 
 
-def _input_of(prepared: Prepared, source: RawArguments) -> Any:
-    """Return the input a decision hook sees: the input model, or the plain arguments when there is no schema.
-
-    A model's is read from what the arguments were read from: read from the arguments, it would go through its
-    validators twice, and some change what they are given.
-    """
+def _input_of(prepared: Prepared) -> Any:
+    """Return the input a decision hook sees: the input model, or the plain arguments when there is no schema."""
     if prepared.call.origin == "model":
-        return prepared.plan.parse(source)
+        return prepared.parse()
     try:
         return prepared.plan.spec.input_model.model_construct(**prepared.arguments)
     except SchemaError:
@@ -162,7 +158,7 @@ async def _apply_pre(prepared: Prepared, scope: RunScope) -> Failed | None:
     if _equal(arguments, prepared.arguments):
         return None
     try:
-        prepared.arguments = prepared.plan.reread(arguments, prepared.call)
+        prepared.revise(arguments)
     except (InvalidArguments, SchemaError) as error:
         return _hook_failed(prepared, "pre hook", prepared.plan.pre[-1].name, error)
     return None

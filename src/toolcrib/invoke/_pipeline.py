@@ -7,7 +7,7 @@ and `stream` are made of them, and nothing else does the work of one.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, cast, overload
 
@@ -35,6 +35,7 @@ from toolcrib.invoke._answers import answered, approve
 from toolcrib.invoke._approve import shown_arguments, shown_request
 from toolcrib.invoke._failures import described, failure, not_offered, offered, tool_failure, unknown
 from toolcrib.invoke._gates import apply_post, apply_post_value, available, decide_and_edit
+from toolcrib.invoke._passes import once_more, received
 from toolcrib.invoke._plan import Executor, Performed, Plan, Prepared, RunnableTool
 from toolcrib.invoke._resume import approve_again, restored
 from toolcrib.invoke._scope import RunScope
@@ -198,21 +199,45 @@ class Pipeline:
 
     # --- prepare: steps 1 to 5
 
+    def receive(self, call: ToolCall, scope: RunScope) -> Prepared | Failed:
+        """Read a call before its gates are asked: nothing is counted, decided or recorded yet.
+
+        Returns:
+            What `prepare` takes; or what is wrong with the call, of which `prepare` makes the same outcome.
+        """
+        plan = self._plan(call.name)
+        return unknown(self.toolset, call, scope) if plan is None else received(plan, call, scope)
+
     async def prepare(
-        self, call: ToolCall | Suspended, scope: RunScope, grant: Grant | Denial | None = None
+        self,
+        call: ToolCall | Suspended | Prepared,
+        scope: RunScope,
+        grant: Grant | Denial | None = None,
+        *,
+        hooks: HookSet | None = None,
     ) -> Prepared | Outcome:
         """Take a call through every gate before the tool.
+
+        Args:
+            call: A new call, one that `receive` has read, or a suspended one.
+            scope: The run it belongs to.
+            grant: The answer to the approval request of this call, if it is known.
+            hooks: Decision hooks for this call alone, asked before the others.
 
         Returns:
             What `perform` takes; or the outcome, when a gate ends the call.
         """
         if isinstance(call, Suspended):
             return await self._resume(call, scope, grant)
+        read = isinstance(call, Prepared)
+        prepared, call = (call, call.call) if read else (None, call)
         plan = self._plans.get(call.name) or self._plan(call.name)
         trace = self._trace(call, scope)
         if plan is None:
             return self._close(trace, unknown(self.toolset, call, scope))
-        prepared = Prepared(call, plan, trace)
+        if prepared is None:
+            prepared = Prepared(call, plan, trace)
+        prepared.trace = trace
         with prepared:
             refused: Outcome | None = None
             if plan.off or scope.available is not None or scope.limits is not None:
@@ -222,17 +247,19 @@ class Pipeline:
                 prepared.enter(scope)
                 refused = await available(prepared) if plan.availability else None
             if refused is None:
-                refused = self._read(prepared, scope)
-            if refused is None and plan.guarded:
-                refused = await decide_and_edit(prepared, scope)
+                refused = self._read(prepared, scope, read)
+            if refused is None and (plan.guarded or hooks is not None):
+                first = () if hooks is None else hooks.decisions_for(plan.name)
+                refused = await decide_and_edit(prepared, scope, first)
             if refused is None and (plan.approvals or prepared.asks or scope.deps is not None):
                 refused = await approve(prepared, scope, grant)
             return prepared if refused is None else self._close(trace, refused)
 
-    def _read(self, prepared: Prepared, scope: RunScope) -> Failed | None:
+    def _read(self, prepared: Prepared, scope: RunScope, read: bool) -> Failed | None:
         refused: Failed | None = None
         try:
-            prepared.arguments = prepared.plan.read(prepared.call)
+            if not read:
+                prepared.arguments = prepared.plan.read(prepared.call)
         except (InvalidArguments, SchemaError) as error:
             refused = failure(prepared.plan, prepared.call.id, scope, error)
         if prepared.trace is not None:
@@ -257,7 +284,34 @@ class Pipeline:
             refused = await approve_again(prepared, suspended, scope, given)
             return prepared if refused is None else self._close(trace, refused)
 
+    async def again(
+        self,
+        prepared: Prepared,
+        scope: RunScope,
+        *,
+        hooks: HookSet | None = None,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> Prepared | Outcome:
+        """Take a prepared call through more decisions, or edited arguments through step 5, before it is performed.
+
+        Returns:
+            The same as `prepare`; approval is asked again when the arguments changed, or a hook asks for it.
+
+        Raises:
+            InvalidArguments: The edited arguments do not fit; the call is as it was.
+        """
+        if arguments is not None:
+            prepared.revise(arguments)
+        with prepared:
+            refused = await once_more(prepared, scope, hooks, arguments is not None)
+            return prepared if refused is None else self._close(prepared.trace, refused)
+
     # --- perform: step 6
+
+    def performed(self, prepared: Prepared, value: Any = None, error: Exception | None = None) -> Performed:
+        """Return what `finish` takes for a prepared call that the host's own code executed."""
+        self._begin(prepared)
+        return Performed(prepared, value, error)
 
     async def perform(self, prepared: Prepared, scope: RunScope) -> Performed | Outcome:
         """Run the tool of a prepared call, once.

@@ -145,6 +145,7 @@ class Prepared:
         approved: The digest of the arguments that somebody said yes to; None when nobody had to.
         request: What was asked when it was suspended; None for a call that was not.
         revealed: Whether the tool could be called because it was found in the run.
+        source: What the input is made of, anew for everybody who is shown it; None for the arguments as they came.
     """
 
     ctx: RunContext[Any] | None = None
@@ -154,6 +155,7 @@ class Prepared:
     approved: str | None = None
     request: ApprovalRequest | None = None
     revealed: bool = False
+    source: Mapping[str, Any] | None = None
 
     def __init__(self, call: ToolCall, plan: Plan, trace: Trace | None = None) -> None:
         self.call = call
@@ -187,6 +189,21 @@ class Prepared:
     def metadata(self) -> dict[str, Any]:
         """The dict that this call's middleware shares."""
         return self.ctx.metadata if self.ctx is not None else {}
+
+    def revise(self, arguments: Mapping[str, Any]) -> None:
+        """Take edited arguments in the place of those it has, validated again.
+
+        Raises:
+            InvalidArguments: They do not fit.
+        """
+        self.arguments, self.source = self.plan.reread(arguments, self.call), arguments
+
+    def parse(self) -> BaseModel:
+        """Return the input as it is now, made anew: read from the arguments, it would be validated twice.
+
+        Some validators change what they are given.
+        """
+        return self.plan.parse(self.call.arguments if self.source is None else self.source)
 
     def enter(self, scope: RunScope, metadata: dict[str, Any] | None = None) -> None:
         """Make the context that hooks and tool are given."""
