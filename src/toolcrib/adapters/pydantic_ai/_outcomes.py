@@ -69,7 +69,7 @@ def _result(outcome: Completed) -> Any:
     value = outcome.value
     if isinstance(value, ToolReturn):
         made = cast("ToolReturn[Any]", value)
-        return replace(made, return_value=_result(Completed(outcome.tool, outcome.call_id, made.return_value)))
+        return replace(made, return_value=_result(replace(outcome, value=made.return_value)))
     several: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
     if any(isinstance(item, MULTI_MODAL_CONTENT_TYPES) for item in several):
         return cast("Any", value)  # images and files are the model's to read as they are

@@ -1,0 +1,275 @@
+"""A toolset inside an agent of Pydantic AI: what the model is shown, and what it is told."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+import pydantic_ai
+import pytest
+from pydantic_ai.messages import BinaryContent, ToolReturn
+from pydantic_ai.models.function import AgentInfo
+from pydantic_ai.models.test import TestModel
+
+from tests.adapters.pydantic_ai.scripted import agent, results, scripted
+from toolcrib.adapters.pydantic_ai import ToolYielded, as_toolset
+from toolcrib.calls import Reject
+from toolcrib.errors import ModelRetry
+from toolcrib.hooks import HookSet
+from toolcrib.invoke import CallLimits, ListSink, RunScope
+from toolcrib.schema import Injected, RunContext
+from toolcrib.tools import BaseTool, Instruction, ez_tool
+from toolcrib.toolsets import Toolset
+
+
+@ez_tool
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+async def told(tools: Any, *calls: tuple[str, Any], **options: Any) -> list[tuple[str, Any]]:
+    """Return what a model is told of calls that it makes one after the other."""
+    steps = [[(name, arguments, f"c{n}")] for n, (name, arguments) in enumerate(calls)]
+    run = await agent(scripted(*steps), as_toolset(tools, **options)).run("go")
+    return [(outcome, content) for _, outcome, content in results(run.all_messages())]
+
+
+async def test_the_model_is_given_what_the_tool_returns() -> None:
+    assert await told([add], ("add", '{"a": 1, "b": 2}'), ("add", {"a": 3, "b": 4})) == [("success", 3), ("success", 7)]
+
+
+async def test_a_model_of_theirs_can_read_the_schema() -> None:
+    run = await agent(TestModel(), as_toolset([add])).run("go")
+
+    assert run.output == '{"add":0}'
+
+
+async def test_what_the_model_is_shown() -> None:
+    seen: list[AgentInfo] = []
+    hooks = HookSet()
+
+    @hooks.on("add").description
+    async def describe(definition: Any) -> str:
+        return f"{definition.description} Quickly."
+
+    await agent(scripted(seen=seen), as_toolset(Toolset([add], hooks=hooks))).run("go")
+
+    [shown] = seen[0].function_tools
+    assert (shown.name, shown.description) == ("add", "Add two numbers. Quickly.")
+    assert shown.parameters_json_schema == add.parameters
+
+
+async def test_deps_are_theirs() -> None:
+    class Whose(BaseTool):
+        async def call(self, ctx: RunContext[str]) -> str:
+            return ctx.deps
+
+    run = await agent(scripted([("whose", "{}", "c1")]), as_toolset([Whose]), deps_type=str).run("go", deps="ann's")
+
+    assert results(run.all_messages()) == [("c1", "success", "ann's")]
+
+
+async def test_a_tool_may_ask_for_their_context() -> None:
+    @ez_tool
+    async def step(run: Annotated[pydantic_ai.RunContext, Injected]) -> int:
+        return run.run_step
+
+    assert await told([step], ("step", "{}")) == [("success", 1)]
+
+
+async def test_a_retry_after_bad_arguments() -> None:
+    bad, good = await told([add], ("add", '{"a": 1}'), ("add", '{"a": 1, "b": 2}'))
+
+    assert (bad[0], good) == ("retried", ("success", 3))
+    assert "b: " in str(bad[1])
+
+
+async def test_arguments_that_are_no_json_are_refused() -> None:
+    [(outcome, content)] = await told([add], ("add", '{"a": 1, "b": 2'))
+
+    assert outcome == "retried"
+    assert "`add` cannot take these arguments" in str(content)
+
+
+async def test_exhausted_retries_do_not_end_the_run() -> None:
+    bad = ("add", "{}")
+
+    outcomes = await told(Toolset([add], max_retries=1), bad, bad, bad, ("add", '{"a": 1, "b": 2}'))
+
+    assert [outcome for outcome, _ in outcomes] == ["retried", "failed", "failed", "success"]
+    assert "RetriesExhausted" in outcomes[1][1]
+
+
+async def test_an_exhausted_budget_is_told() -> None:
+    one = ("add", '{"a": 1, "b": 2}')
+
+    first, second = await told([add], one, one, scope=lambda ctx: RunScope(limits=CallLimits(total=1)))
+
+    assert first == ("success", 3)
+    assert second[0] == "denied"
+    assert "1 calls (in total)" in second[1]
+
+
+async def test_each_run_has_a_budget_of_its_own() -> None:
+    toolset = as_toolset([add], scope=lambda ctx: RunScope(limits=CallLimits(total=1)))
+    one = agent(scripted([("add", {"a": 1, "b": 2}, "c1")]), toolset)
+
+    outcomes = [results((await one.run("go")).all_messages())[0][1] for _ in range(2)]
+
+    assert outcomes == ["success", "success"]
+
+
+@pytest.mark.parametrize("error", [ModelRetry("the full name"), pydantic_ai.ModelRetry("the full name")])
+async def test_a_tool_may_have_the_model_try_again(error: Exception) -> None:
+    @ez_tool
+    async def find(name: str) -> str:
+        raise error
+
+    [(outcome, content)] = await told([find], ("find", '{"name": "A."}'))
+
+    assert outcome == "retried"
+    assert "the full name" in str(content)
+
+
+async def test_what_a_tool_raises_is_told() -> None:
+    @ez_tool
+    async def read(path: str) -> str:
+        raise FileNotFoundError(f"no file {path}")
+
+    assert await told([read], ("read", '{"path": "a"}')) == [("failed", "FileNotFoundError: no file a")]
+
+
+async def test_a_result_without_a_json_form_is_told() -> None:
+    @ez_tool
+    async def odd() -> Any:
+        return object()
+
+    [(outcome, content)] = await told([odd], ("odd", "{}"))
+
+    assert outcome == "failed"
+    assert "ResultNotSerializable" in content
+
+
+async def test_a_hook_may_reject() -> None:
+    hooks = HookSet()
+
+    @hooks.on("add")
+    async def never(call: Any, given: Any) -> Reject:
+        return Reject("not on Sundays")
+
+    assert await told(Toolset([add], hooks=hooks), ("add", {"a": 1, "b": 2})) == [("denied", "not on Sundays")]
+
+
+async def test_long_results_are_cut_and_images_are_not() -> None:
+    image = BinaryContent(b"\x89PNG", media_type="image/png")
+
+    @ez_tool(max_result=20)
+    async def long() -> str:
+        return "x" * 1000
+
+    @ez_tool(max_result=20)
+    async def rich() -> ToolReturn:
+        return ToolReturn("x" * 1000, metadata={"kept": True})
+
+    @ez_tool
+    async def look() -> list[Any]:
+        return ["a cat", image]
+
+    texts = await told([long, rich, look], ("long", "{}"), ("rich", "{}"), ("look", "{}"))
+
+    assert [len(content) < 200 for _, content in texts[:2]] == [True, True]
+    assert image in texts[2][1]
+
+
+async def test_streamed_values_are_collected_and_told_as_they_come() -> None:
+    @ez_tool
+    async def count(to: int) -> AsyncIterator[int]:
+        for number in range(to):
+            yield number
+
+    counting = agent(scripted([("count", '{"to": 3}', "c1")]), as_toolset([count]))
+
+    async with counting.run_stream_events("go") as events:
+        told_of = [event async for event in events]
+
+    assert [(e.value, e.tool_call_id) for e in told_of if isinstance(e, ToolYielded)] == [(n, "c1") for n in range(3)]
+    assert told_of[-1].result.output == "done"
+    assert results(told_of[-1].result.all_messages()) == [("c1", "success", [0, 1, 2])]
+
+
+async def test_what_is_available_is_asked_at_each_step() -> None:
+    seen: list[AgentInfo] = []
+
+    class Open(BaseTool):
+        async def call(self, ctx: RunContext[list[str]]) -> None:
+            ctx.deps.append("open")
+
+    class Take(BaseTool):
+        def is_available(self, ctx: RunContext[list[str]]) -> bool:
+            return bool(ctx.deps)
+
+        async def call(self, ctx: RunContext[list[str]]) -> str:
+            return "a tool"
+
+    model = scripted([("open", "{}", "c1")], [("take", "{}", "c2")], seen=seen)
+    run = await agent(model, as_toolset([Open, Take]), deps_type=list).run("go", deps=[])
+
+    assert [[tool.name for tool in info.function_tools] for info in seen] == [["open"], *[["open", "take"]] * 2]
+    assert results(run.all_messages())[-1] == ("c2", "success", "a tool")
+
+
+async def test_what_is_off_is_neither_shown_nor_called() -> None:
+    ran: list[str] = []
+
+    @ez_tool(default=False)
+    async def hidden() -> None:
+        ran.append("hidden")
+
+    [(outcome, content)] = await told([add, hidden], ("hidden", "{}"))
+
+    assert (outcome, ran) == ("retried", [])
+    assert "Unknown tool" in str(content)
+
+
+async def test_instructions_are_given_once_for_a_group_and_only_of_what_is_offered() -> None:
+    seen: list[AgentInfo] = []
+
+    class First(BaseTool):
+        def get_instruction(self, ctx: RunContext) -> Instruction:
+            return Instruction("files", f"Paths are relative to {ctx.deps}.")
+
+        async def call(self, ctx: RunContext) -> None: ...
+
+    class Second(First):
+        def get_instruction(self, ctx: RunContext) -> Instruction:
+            return Instruction("files", "not this")
+
+    class Third(First):
+        default = False
+
+        def get_instruction(self, ctx: RunContext) -> Any:
+            return "nor this"
+
+    await agent(scripted(seen=seen), as_toolset([First, Second, Third]), deps_type=str).run("go", deps="/srv")
+
+    assert seen[0].instructions == "Paths are relative to /srv."
+
+
+async def test_their_views_keep_our_gates() -> None:
+    sink = ListSink()
+    prefixed = as_toolset([add], sinks=[sink]).prefixed("math")
+
+    run = await agent(scripted([("math_add", "{}", "c1")], [("math_add", {"a": 1, "b": 2}, "c2")]), prefixed).run("go")
+
+    assert [outcome for _, outcome, _ in results(run.all_messages())] == ["retried", "success"]
+    assert [(record.tool, record.door, record.scope_id) for record in sink.records] == [
+        ("add", "pydantic_ai", run.run_id)
+    ] * 2
+
+
+async def test_a_call_outside_a_run_is_refused() -> None:
+    toolset: Any = as_toolset([add])
+    ctx = pydantic_ai.RunContext(deps=None, model=TestModel(), usage=pydantic_ai.RunUsage())
+    [tool] = (await toolset.get_tools(ctx)).values()
+
+    with pytest.raises(RuntimeError, match="for_run"):
+        await toolset.call_tool("add", {"a": 1, "b": 2}, ctx, tool)
