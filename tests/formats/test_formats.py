@@ -67,11 +67,13 @@ def test_strict_marks_a_schema_that_can_be_kept(format: FormatName, place: str |
     assert (made[place] if place else made)["strict"] is True
 
 
-def test_strict_refuses_an_optional_property_for_openai() -> None:
+def test_strict_lets_an_optional_property_be_null_for_openai() -> None:
     schema = {**CITY, "required": []}
 
-    with pytest.raises(FormatError, match="no optional properties, and `city` is one"):
-        definition("w", "", schema, "openai", strict=True)
+    made = definition("w", "", schema, "openai", strict=True)
+
+    assert made["function"]["parameters"]["required"] == ["city"]
+    assert made["function"]["parameters"]["properties"] == {"city": {"type": ["string", "null"]}}
 
 
 def test_strict_refuses_an_open_object_deep_inside() -> None:

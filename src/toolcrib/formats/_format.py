@@ -3,73 +3,95 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, cast
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, ClassVar
 
 from toolcrib.errors import FormatError
+from toolcrib.formats._transcripts import TranscriptRules
+from toolcrib.formats._wire import Choice, Item, WireReply
 
-__all__ = ["ProviderFormat", "check_strict", "listed"]
-
-
-def listed(definitions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the definitions as they are: most providers take a list of them."""
-    return definitions
+__all__ = ["ProviderFormat", "ToolFormat"]
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderFormat:
-    """How one provider wants tools.
+class ToolFormat(ABC):
+    """How tools are defined.
 
     Attributes:
         title: The provider's name, for messages.
         names: What a tool's name may look like, as a regular expression that has to match all of it.
         names_rule: The same in words.
-        define: `(name, description, parameters, strict)` to the definition of one tool.
         strict: Whether it has a mode that holds the model to the schema.
-        wrap: A list of definitions to what the provider's `tools` parameter takes.
+        returns: Whether a definition has a place for the schema of the result.
     """
 
-    title: str
-    names: str
-    names_rule: str
-    define: Callable[[str, str, Mapping[str, Any], bool], dict[str, Any]]
-    strict: bool = True
-    wrap: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = listed
+    title: ClassVar[str]
+    names: ClassVar[str] = r"[a-zA-Z0-9_-]{1,64}"
+    names_rule: ClassVar[str] = "up to 64 letters, digits, `_` and `-`"
+    strict: ClassVar[bool] = True
+    returns: ClassVar[bool] = False
 
-    def check(self, name: str, strict: bool) -> None:
+    @abstractmethod
+    def define(
+        self,
+        name: str,
+        description: str,
+        parameters: Mapping[str, Any],
+        strict: bool,
+        returns: Mapping[str, Any] | None,
+    ) -> Item:
+        """Return the definition of one tool; `returns` only where there is a place for it."""
+
+    def wrap(self, definitions: list[Item]) -> list[Item]:
+        """Return what the provider's `tools` parameter takes for these definitions."""
+        return definitions
+
+    def check_tool(self, name: str, strict: bool) -> None:
         """Raise FormatError for a name that the provider refuses, or a strict mode that it does not have."""
         if not re.fullmatch(self.names, name):
             raise FormatError(name, self.title, f"a name takes {self.names_rule}; give the tool another one")
         if strict and not self.strict:
             raise FormatError(name, self.title, "it has no strict mode; leave `strict` out")
 
-
-def check_strict(name: str, title: str, parameters: Mapping[str, Any], *, all_required: bool) -> None:
-    """Raise FormatError where strict mode cannot hold: an open object, or with `all_required` an optional property."""
-    for path, schema in _objects(parameters, ""):
-        if schema.get("additionalProperties") is not False:
-            place = f"`{path}`" if path else "the arguments"
-            raise FormatError(name, title, f"strict mode takes no open objects, and {place} may hold any names")
-        optional = sorted(set(schema.get("properties", ())) - set(schema.get("required", ())))
-        if all_required and optional:
-            where = f"{path}.{optional[0]}".lstrip(".")
-            raise FormatError(name, title, f"strict mode takes no optional properties, and `{where}` is one")
+    def check_strict(self, definitions: list[Item]) -> None:  # noqa: B027 -- most providers have no such limit
+        """Raise FormatError where strict definitions are together more than one request takes."""
 
 
-def _objects(schema: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield every schema of an object in `schema` with the path to it."""
-    if isinstance(schema, list):
-        for part in cast("list[Any]", schema):
-            yield from _objects(part, path)
-    if not isinstance(schema, Mapping):
-        return
-    named = cast("Mapping[str, Any]", schema)
-    kind = named.get("type")
-    if kind == "object" or (isinstance(kind, list) and "object" in kind):
-        yield path, named
-    for key in ("properties", "$defs"):
-        for name, part in named.get(key, {}).items():
-            yield from _objects(part, name if key == "$defs" else f"{path}.{name}".lstrip("."))
-    for key in ("items", "prefixItems", "anyOf", "oneOf", "allOf"):
-        yield from _objects(named.get(key), f"{path}[]" if key in ("items", "prefixItems") else path)
+class ProviderFormat(TranscriptRules, ToolFormat):
+    """How one provider writes tools, replies, results and transcripts.
+
+    A transcript is a list of items as they are in the provider's own request: `messages`, `input` or `contents`.
+    """
+
+    @abstractmethod
+    def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
+        """Return what is in a reply.
+
+        Args:
+            reply: What the provider's SDK returns, or the same as a dict.
+            taken: Ids of earlier calls. A call that comes with one of them, with none, or with one that the same reply
+                used before gets another, and `problems` says so.
+
+        Raises:
+            TypeError: It is neither a dict nor an SDK's object.
+        """
+
+    @abstractmethod
+    def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
+        """Return what is in a streamed reply, from all of its chunks; one that was cut has `problems`."""
+
+    @abstractmethod
+    def tool_choice(self, kind: Choice, name: str | None = None) -> Any:
+        """Return what the provider's parameter for the choice of a tool takes; `name` for a specific one."""
+
+    @abstractmethod
+    def user(self, text: str) -> list[Item]:
+        """Return the items for what a user says."""
+
+    @abstractmethod
+    def system(self, text: str) -> list[Item]:
+        """Return the items for instructions; none where the provider takes them beside the transcript."""
+
+    @abstractmethod
+    def assistant(self, text: str) -> list[Item]:
+        """Return the items for what the model said."""

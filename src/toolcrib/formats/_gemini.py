@@ -1,134 +1,218 @@
-"""Gemini: a function declaration, whose schema is a part of OpenAPI 3.0 and not JSON Schema.
+"""Gemini: function declarations, contents of parts, and a `functionResponse` in the next content for each call.
 
-References are written out, `null` becomes `nullable`, and a rule that the subset cannot say goes into the description.
-Source: https://ai.google.dev/api/caching#FunctionDeclaration and #Schema.
+A content with calls is answered by the next one, with as many responses as it has calls and before any other part. A
+call may come without an id; it then gets one here that never goes out, and its response is known by name and order.
+Source: https://ai.google.dev/gemini-api/docs/function-calling and https://ai.google.dev/api/caching#Content.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
-from toolcrib.errors import FormatError
 from toolcrib.formats._format import ProviderFormat
+from toolcrib.formats._gemini_schema import gemini_schema
+from toolcrib.formats._gemini_stream import gather_contents, settled_part
+from toolcrib.formats._ids import made_id, seed_of, unused_id
+from toolcrib.formats._pairing import Layout, ResultSpot
+from toolcrib.formats._strict import check_root
+from toolcrib.formats._wire import Choice, Item, Media, WireCall, WireReply, WireResult, entries, plain, table, word
 
 __all__ = ["GEMINI"]
 
-_KEPT = (
-    "type", "format", "description", "nullable", "enum", "items", "minItems", "maxItems", "properties", "required",
-    "minProperties", "maxProperties", "minLength", "maxLength", "pattern", "minimum", "maximum", "anyOf", "default",
-)  # fmt: skip
-_FORMATS = frozenset({"float", "double", "int32", "int64", "enum", "date-time"})
-_RULES = {  # rules that the subset has no word for
-    "exclusiveMinimum": "more than {}",
-    "exclusiveMaximum": "less than {}",
-    "multipleOf": "a multiple of {}",
-    "uniqueItems": "no item twice",
-}
+_UNSENT = "unnamed_"  # begins the ids that were made here
+_FINE = frozenset({"", "STOP", "FINISH_REASON_UNSPECIFIED"})
+_TAKEN = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
 
 
-def _define(name: str, description: str, parameters: Mapping[str, Any], strict: bool) -> dict[str, Any]:
-    made: dict[str, Any] = {"name": name, "description": description or name}
-    if parameters.get("properties"):  # an object without properties is refused; leaving it out means no parameters
-        for key in parameters["properties"]:
-            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", key):
-                rule = "up to 64 letters, digits and `_`"
-                raise FormatError(name, "gemini", f"the name of the parameter `{key}` is none of {rule}")
-        made["parameters"] = _schema(parameters, parameters, ())
-    return made
+class _Gemini(ProviderFormat):
+    title = "gemini"
+    names = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
+    names_rule = "up to 64 letters, digits, `_`, `.` and `-`, beginning with a letter or `_`"
+    strict = False
+    returns = True
+    layout = Layout("next", needs_ids=False)
+
+    def define(
+        self,
+        name: str,
+        description: str,
+        parameters: Mapping[str, Any],
+        strict: bool,
+        returns: Mapping[str, Any] | None,
+    ) -> Item:
+        check_root(name, self.title, parameters)
+        made: Item = {"name": name, "description": description or name}
+        schema = gemini_schema(name, {"type": "object", **parameters})
+        if schema is not None:
+            made["parameters"] = schema
+        response = None if returns is None else gemini_schema(name, returns)
+        if response is not None:
+            made["response"] = response
+        return made
+
+    def wrap(self, definitions: list[Item]) -> list[Item]:
+        return [{"functionDeclarations": definitions}] if definitions else []
+
+    # --- replies
+
+    def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
+        return self._read(plain(reply), taken, ())
+
+    def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
+        reply, problems = gather_contents(plain(chunk) for chunk in chunks)
+        return self._read(reply, taken, problems)
+
+    def _read(self, reply: Mapping[str, Any], taken: Collection[str], before: Sequence[str]) -> WireReply:
+        problems = list(before)
+        candidate = next(entries(reply.get("candidates")), None)
+        if candidate is None:
+            reason = word(table(reply.get("promptFeedback")).get("blockReason"))
+            problems.append(f"the prompt was blocked: {reason}" if reason else "the reply has no candidates")
+            return WireReply((), "", (), None, tuple(problems))
+        stop = word(candidate.get("finishReason")) or None
+        if (stop or "") not in _FINE:
+            problems.append(f"the reply ended early: {word(candidate.get('finishMessage')) or stop}")
+        parts: list[Item] = []
+        for sent in entries(table(candidate.get("content")).get("parts")):
+            part = settled_part(sent)
+            if "functionCall" in part and not word(table(part["functionCall"]).get("name")):
+                problems.append("one of its calls named no tool and was left out")
+            elif part:
+                parts.append(part)
+        item: Item = {"role": "model", "parts": parts}
+        changed = self._settle(item, taken)
+        calls = self._calls(item, taken)
+        if not parts:
+            problems.append("the reply is empty")
+        text = "".join(word(part.get("text")) for part in parts if not part.get("thought"))
+        return WireReply((item,) if parts else (), text, calls, stop, (*problems, *changed))
+
+    def _settle(self, item: Item, taken: Collection[str]) -> list[str]:
+        """Give a call another id where its own is in use; return what was changed."""
+        used, changed = set(taken), list[str]()
+        for place, part in enumerate(item["parts"]):
+            call = table(part.get("functionCall"))
+            id = word(call.get("id"))
+            if id and id in used:
+                new = unused_id(seed_of(call, place), made_id, used)
+                item["parts"][place] = {**part, "functionCall": {**call, "id": new}}
+                changed.append(
+                    f"a call of `{call.get('name')}` came with the id `{id}`, which is in use, and is `{new}`"
+                )
+                id = new
+            used.add(id)
+        return changed
+
+    # --- transcripts
+
+    def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
+        return self._calls(item, ())
+
+    def _calls(self, item: Mapping[str, Any], taken: Collection[str]) -> tuple[WireCall, ...]:
+        if item.get("role") != "model":
+            return ()
+        parts = list(entries(item.get("parts")))
+        sent = [table(part["functionCall"]) for part in parts if "functionCall" in part]
+        used = {*taken, *(word(call.get("id")) for call in sent)}
+        calls: list[WireCall] = []
+        for position, call in enumerate(sent):
+            id = word(call.get("id")) or unused_id(seed_of(parts, position), _unsent_id, used)
+            calls.append(WireCall(id, word(call.get("name")), table(call.get("args"))))
+        return tuple(calls)
+
+    def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
+        return tuple(map(_read_result, _responses(item)))
+
+    def answer(self, results: Sequence[WireResult]) -> list[Item]:
+        return self.pack([_function_response(result) for result in results])
+
+    def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
+        return [dict(part) for part in _responses(item)]
+
+    def leading(self, item: Mapping[str, Any]) -> int:
+        if item.get("role") not in ("user", "function"):
+            return 0
+        given = ["functionResponse" in part for part in entries(item.get("parts"))]
+        return next((place for place, is_result in enumerate(given) if not is_result), len(given))
+
+    def rest_of(self, item: Mapping[str, Any]) -> Item | None:
+        rest = [part for part in entries(item.get("parts")) if "functionResponse" not in part]
+        return {**item, "parts": rest} if rest else None
+
+    def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
+        if not raw:
+            return [] if rest is None else [rest]
+        after = [] if rest is None else rest["parts"]
+        return [{**(rest or {"role": "user"}), "parts": [*raw, *after]}]
+
+    def matches(self, call: WireCall, found: ResultSpot) -> bool:
+        if found.id and not call.id.startswith(_UNSENT):
+            return call.id == found.id
+        return call.name == found.name
+
+    def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
+        new = iter(ids)
+        parts: list[Item] = []
+        for part in entries(item.get("parts")):
+            if "functionCall" in part:
+                id = next(new)
+                kept = {} if id.startswith(_UNSENT) else {"id": id}
+                part = {**part, "functionCall": {**table(part["functionCall"]), **kept}}
+            parts.append(dict(part))
+        return {**item, "parts": parts}
+
+    def with_result_id(self, raw: Item, id: str) -> Item:
+        return {**raw, "functionResponse": {**table(raw["functionResponse"]), "id": id}}
+
+    # --- requests
+
+    def tool_choice(self, kind: Choice, name: str | None = None) -> Any:
+        config: Item = {"mode": "AUTO" if kind == "optional" else "ANY"}
+        if kind == "specific":
+            config["allowedFunctionNames"] = [name]
+        return {"functionCallingConfig": config}
+
+    def user(self, text: str) -> list[Item]:
+        return [{"role": "user", "parts": [{"text": text}]}]
+
+    def system(self, text: str) -> list[Item]:
+        return []
+
+    def assistant(self, text: str) -> list[Item]:
+        return [{"role": "model", "parts": [{"text": text}]}]
 
 
-def _declarations(definitions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"functionDeclarations": definitions}] if definitions else []
+def _unsent_id(seed: str) -> str:
+    return made_id(seed).replace("call_", _UNSENT)
 
 
-def _schema(schema: Any, root: Mapping[str, Any], inside: tuple[str, ...]) -> dict[str, Any]:
-    """Return `schema` in the subset; `inside` holds the references that are being written out."""
-    if not isinstance(schema, Mapping):  # `true`: anything
-        return {}
-    source = dict(cast("Mapping[str, Any]", schema))
-    ref = source.pop("$ref", None)
-    if isinstance(ref, str):
-        if ref in inside:  # a recursive type has no end; the innermost level is any object
-            return {"type": "object", "description": f"{ref.rpartition('/')[2]}, as above"}
-        return _schema({**_target(ref, root), **source}, root, (*inside, ref))
-    for part in source.pop("allOf", ()):
-        source = {**_target(part.get("$ref", ""), root), **{k: v for k, v in part.items() if k != "$ref"}, **source}
-    said = _say(source)
-    _choose_type(source)
-    made = {key: value for key, value in source.items() if key in _KEPT and value is not None}
-    if "properties" in made:
-        made["properties"] = {key: _schema(part, root, inside) for key, part in made["properties"].items()}
-    items = source.get("items", source.get("prefixItems"))
-    if items is not None:
-        made["items"] = _items(items, root, inside)
-    if "anyOf" in made:
-        made = _merge([_schema(part, root, inside) for part in made.pop("anyOf")], made)
-    if said:
-        made["description"] = f"{made['description']} ({said})" if made.get("description") else said
-    return made
+def _responses(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [part for part in entries(item.get("parts")) if "functionResponse" in part]
 
 
-def _merge(choices: list[dict[str, Any]], outer: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with its choices; a single one is no choice and becomes part of it."""
-    return {**outer, "anyOf": choices} if len(choices) > 1 else {**choices[0], **outer}
+def _read_result(part: Mapping[str, Any]) -> WireResult:
+    given = table(part["functionResponse"])
+    response = table(given.get("response"))
+    is_error = "error" in response and "result" not in response
+    text = response.get("error" if is_error else "result", response.get("output"))
+    call = WireCall(word(given.get("id")), word(given.get("name")), "")
+    return WireResult(call, text if isinstance(text, str) else str(dict(response)), is_error)
 
 
-def _target(ref: str, root: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(root.get("$defs", {}).get(ref.rpartition("/")[2], {}))
+def _function_response(result: WireResult) -> Item:
+    sent = [one for one in result.media if one.type in _TAKEN and one.url is None]
+    text = result.text(tuple(one for one in result.media if one not in sent))
+    made: Item = {} if result.call.id.startswith(_UNSENT) or not result.call.id else {"id": result.call.id}
+    made |= {"name": result.call.name, "response": {"error" if result.is_error else "result": text}}
+    if sent:
+        made["parts"] = [{"inlineData": _inline(one)} for one in sent]
+    return {"functionResponse": made}
 
 
-def _items(items: Any, root: Mapping[str, Any], inside: tuple[str, ...]) -> dict[str, Any]:
-    if not isinstance(items, list):
-        return _schema(items, root, inside)
-    choices = [_schema(item, root, inside) for item in cast("list[Any]", items)]
-    different = [choice for index, choice in enumerate(choices) if choice not in choices[:index]]
-    return different[0] if len(different) == 1 else {"anyOf": different}
+def _inline(media: Media) -> Item:
+    name = {"displayName": media.name} if media.name else {}
+    return {"mimeType": media.type, "data": media.base64, **name}
 
 
-def _choose_type(source: dict[str, Any]) -> None:
-    """Turn what JSON Schema says of types into one type, `anyOf` and `nullable`."""
-    choices = list(source.pop("oneOf", ())) + list(source.pop("anyOf", ()))
-    kinds: Any = source.get("type")
-    if isinstance(kinds, list):
-        several = [kind for kind in cast("list[str]", kinds) if kind != "null"]
-        if "null" in kinds:
-            source["nullable"] = True
-        del source["type"]
-        if len(several) == 1:
-            source["type"] = several[0]
-        else:
-            choices += [{"type": kind} for kind in several]
-    if {"type": "null"} in choices:
-        choices.remove({"type": "null"})
-        source["nullable"] = True
-    if choices:
-        source["anyOf"] = choices
-
-
-def _say(source: dict[str, Any]) -> str:
-    """Take out of `source` the rules that the subset cannot keep, and return them in words."""
-    if "const" in source:
-        source["enum"] = [source.pop("const")]
-    words: list[str] = []
-    values = source.get("enum")
-    if isinstance(values, list):
-        texts = [value for value in cast("list[Any]", values) if value is not None]
-        if None in values:
-            source["nullable"] = True
-        if all(isinstance(value, str) for value in texts):
-            source.update(enum=texts)
-            source.setdefault("type", "string")
-        else:
-            words.append(f"one of: {', '.join(map(json.dumps, texts))}")
-            del source["enum"]
-    if source.get("format", "date-time") not in _FORMATS:
-        words.append(f"format: {source.pop('format')}")
-    rules = [key for key in _RULES if source.get(key, False) is not False]
-    return ", ".join([*words, *(_RULES[key].format(source[key]) for key in rules)])
-
-
-_RULE = "up to 64 letters, digits, `_`, `.` and `-`, beginning with a letter or `_`"
-GEMINI = ProviderFormat("gemini", r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", _RULE, _define, strict=False, wrap=_declarations)
+GEMINI = _Gemini()

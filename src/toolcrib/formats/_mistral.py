@@ -1,24 +1,68 @@
-"""Mistral, Chat Completions: a function tool.
+"""Mistral, Chat Completions: a function tool, a message with tool calls, a named tool message for each result.
 
-Source: https://docs.mistral.ai/api, chat completions, `tools`.
+After a message with calls come the tool messages, one for each id. Mistral's own ids are nine letters or digits, and it
+refuses others in a history: ids are kept as they came, and one that has to be made is of that shape.
+Source: https://docs.mistral.ai/api, chat completions, and the guide to function calling.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
-from toolcrib.formats._format import ProviderFormat, check_strict
+from toolcrib.formats._chat import ChatFormat
+from toolcrib.formats._strict import MISTRAL_RULES, check_root, strict_schema
+from toolcrib.formats._wire import Choice, Item, WireCall, WireResult
 
 __all__ = ["MISTRAL"]
 
 
-def _define(name: str, description: str, parameters: Mapping[str, Any], strict: bool) -> dict[str, Any]:
-    function: dict[str, Any] = {"name": name, "description": description, "parameters": dict(parameters)}
-    if strict:
-        check_strict(name, "mistral", parameters, all_required=False)
-        function["strict"] = True
-    return {"type": "function", "function": function}
+class _Mistral(ChatFormat):
+    title = "mistral"
+    kept = ("content",)
+
+    def define(
+        self,
+        name: str,
+        description: str,
+        parameters: Mapping[str, Any],
+        strict: bool,
+        returns: Mapping[str, Any] | None,
+    ) -> Item:
+        check_root(name, self.title, parameters)
+        function: Item = {"name": name, "description": description, "parameters": dict(parameters)}
+        if strict:
+            function["parameters"] = strict_schema(name, self.title, parameters, MISTRAL_RULES)
+            function["strict"] = True
+        return {"type": "function", "function": function}
+
+    def read_call(self, call: Mapping[str, Any]) -> WireCall:
+        read = super().read_call(call)
+        return WireCall("", read.name, read.arguments, read.kind) if read.id == "null" else read  # the SDK's "none"
+
+    def make_id(self, seed: str) -> str:
+        return sha256(seed.encode("utf-8", "replace")).hexdigest()[:9]
+
+    def answer(self, results: Sequence[WireResult]) -> list[Item]:
+        return [
+            {"role": "tool", "name": one.call.name, "tool_call_id": one.call.id, "content": _content(one)}
+            for one in results
+        ]
+
+    def tool_choice(self, kind: Choice, name: str | None = None) -> Any:
+        if kind == "specific":
+            return {"type": "function", "function": {"name": name}}
+        return "any" if kind == "at_least_one" else "auto"
 
 
-MISTRAL = ProviderFormat("mistral", r"[a-zA-Z0-9_-]{1,64}", "up to 64 letters, digits, `_` and `-`", _define)
+def _content(result: WireResult) -> str | list[Item]:
+    images = [one for one in result.media if one.is_image]
+    text = result.text(tuple(one for one in result.media if not one.is_image))
+    if not images:
+        return text
+    said: list[Item] = [{"type": "text", "text": text}] if text else []
+    return said + [{"type": "image_url", "image_url": one.link} for one in images]
+
+
+MISTRAL = _Mistral()

@@ -1,27 +1,50 @@
-"""OpenAI, Chat Completions: a function tool.
+"""OpenAI, Chat Completions: a function tool, a message with tool calls, a tool message for each result.
 
-Source: https://platform.openai.com/docs/api-reference/chat/create, `tools`, and the guide to function calling.
+After a message with calls come the tool messages, one for each id, before anything else. A tool message takes text.
+Source: https://platform.openai.com/docs/api-reference/chat/create, and the guide to function calling.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolcrib.formats._format import ProviderFormat, check_strict
+from toolcrib.formats._chat import ChatFormat
+from toolcrib.formats._strict import OPENAI_RULES, check_root, strict_schema
+from toolcrib.formats._wire import Choice, Item, WireResult
 
 __all__ = ["OPENAI"]
 
 
-def _define(name: str, description: str, parameters: Mapping[str, Any], strict: bool) -> dict[str, Any]:
-    function: dict[str, Any] = {"name": name}
-    if description:
-        function["description"] = description
-    function["parameters"] = dict(parameters)
-    if strict:
-        check_strict(name, "openai", parameters, all_required=True)
-        function["strict"] = True
-    return {"type": "function", "function": function}
+class _OpenAI(ChatFormat):
+    title = "openai"
+    kept = ("content", "refusal")
+
+    def define(
+        self,
+        name: str,
+        description: str,
+        parameters: Mapping[str, Any],
+        strict: bool,
+        returns: Mapping[str, Any] | None,
+    ) -> Item:
+        check_root(name, self.title, parameters)
+        function: Item = {"name": name}
+        if description:
+            function["description"] = description
+        function["parameters"] = dict(parameters)
+        if strict:
+            function["parameters"] = strict_schema(name, self.title, parameters, OPENAI_RULES)
+            function["strict"] = True
+        return {"type": "function", "function": function}
+
+    def answer(self, results: Sequence[WireResult]) -> list[Item]:
+        return [{"role": "tool", "tool_call_id": one.call.id, "content": one.text()} for one in results]
+
+    def tool_choice(self, kind: Choice, name: str | None = None) -> Any:
+        if kind == "specific":
+            return {"type": "function", "function": {"name": name}}
+        return "required" if kind == "at_least_one" else "auto"
 
 
-OPENAI = ProviderFormat("openai", r"[a-zA-Z0-9_-]{1,64}", "up to 64 letters, digits, `_` and `-`", _define)
+OPENAI = _OpenAI()

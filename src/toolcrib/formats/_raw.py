@@ -5,13 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toolcrib.formats._format import ProviderFormat
+from toolcrib.formats._format import ToolFormat
+from toolcrib.formats._wire import Item
 
 __all__ = ["RAW"]
 
 
-def _define(name: str, description: str, parameters: Mapping[str, Any], strict: bool) -> dict[str, Any]:
-    return {"name": name, "description": description, "parameters": dict(parameters)}
+class _Raw(ToolFormat):
+    title = "raw"
+    names = r".+"
+    names_rule = "any characters"
+    strict = False
+
+    def define(
+        self,
+        name: str,
+        description: str,
+        parameters: Mapping[str, Any],
+        strict: bool,
+        returns: Mapping[str, Any] | None,
+    ) -> Item:
+        made: Item = {"name": name, "description": description, "parameters": dict(parameters)}
+        return made
 
 
-RAW = ProviderFormat("raw", r".+", "any characters", _define, strict=False)
+RAW = _Raw()

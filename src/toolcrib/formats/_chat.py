@@ -1,0 +1,114 @@
+"""Chat messages as OpenAI and Mistral have them: tool calls on a message, then a message for each result."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from toolcrib.formats._chat_stream import gather_chat
+from toolcrib.formats._format import ProviderFormat
+from toolcrib.formats._ids import settle_ids
+from toolcrib.formats._pairing import Layout
+from toolcrib.formats._wire import Item, WireCall, WireReply, WireResult, entries, plain, table, word
+
+__all__ = ["ChatFormat", "text_of"]
+
+
+class ChatFormat(ProviderFormat):
+    """What the two have in common."""
+
+    layout = Layout("run")
+    kept: ClassVar[tuple[str, ...]]  # of the message, beside its calls
+
+    # --- replies
+
+    def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
+        choice = next(entries(plain(reply).get("choices")), None)
+        if choice is None:
+            return WireReply((), "", (), problems=("the reply has no choices",))
+        return self._read(table(choice.get("message")), word(choice.get("finish_reason")) or None, taken, ())
+
+    def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
+        message, stop, problems = gather_chat(plain(chunk) for chunk in chunks)
+        return self._read(message, stop, taken, problems)
+
+    def _read(
+        self, message: Mapping[str, Any], stop: str | None, taken: Collection[str], before: Sequence[str]
+    ) -> WireReply:
+        problems = list(before)
+        if stop in ("length", "model_length"):
+            problems.append("the reply was cut at the limit of tokens")
+        item: Item = {"role": "assistant"}
+        item |= {key: message[key] for key in self.kept if message.get(key) not in (None, "", [])}
+        sent = list(entries(message.get("tool_calls")))
+        asked = [self.read_call(call) for call in sent]
+        nameless = sum(not call.name for call in asked)
+        if nameless:
+            problems.append(f"{nameless} of its calls named no tool and were left out")
+        if nameless < len(asked):
+            item["tool_calls"] = [call for call, read in zip(sent, asked, strict=True) if read.name]
+        calls = self.calls_of(item)
+        ids, changed = settle_ids(calls, self.make_id, taken)
+        if changed:
+            item = self.with_call_ids(item, ids)
+            calls = self.calls_of(item)
+        empty = len(item) == 1
+        if empty:
+            problems.append("the reply is empty")
+        return WireReply(() if empty else (item,), text_of(item.get("content")), calls, stop, (*problems, *changed))
+
+    def read_call(self, call: Mapping[str, Any]) -> WireCall:
+        """Return one of a message's calls."""
+        kind = word(call.get("type")) or "function"
+        said = table(call.get(kind))
+        arguments = said.get("input" if kind == "custom" else "arguments")
+        read = arguments if isinstance(arguments, str | Mapping) else ""
+        return WireCall(word(call.get("id")), word(said.get("name")), read, kind)
+
+    # --- transcripts
+
+    def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
+        if item.get("role") != "assistant":
+            return ()
+        return tuple(map(self.read_call, entries(item.get("tool_calls"))))
+
+    def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
+        if item.get("role") != "tool":
+            return ()
+        call = WireCall(word(item.get("tool_call_id")), word(item.get("name")), "")
+        return (WireResult(call, text_of(item.get("content"))),)
+
+    def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
+        return [dict(item)] if item.get("role") == "tool" else []
+
+    def leading(self, item: Mapping[str, Any]) -> int:
+        return int(item.get("role") == "tool")
+
+    def rest_of(self, item: Mapping[str, Any]) -> Item | None:
+        return None if item.get("role") == "tool" else dict(item)
+
+    def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
+        return [*raw] if rest is None else [*raw, rest]
+
+    def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
+        calls = [{**call, "id": id} for call, id in zip(entries(item.get("tool_calls")), ids, strict=True)]
+        return {**item, "tool_calls": calls}
+
+    def with_result_id(self, raw: Item, id: str) -> Item:
+        return {**raw, "tool_call_id": id}
+
+    def user(self, text: str) -> list[Item]:
+        return [{"role": "user", "content": text}]
+
+    def system(self, text: str) -> list[Item]:
+        return [{"role": "system", "content": text}]
+
+    def assistant(self, text: str) -> list[Item]:
+        return [{"role": "assistant", "content": text}]
+
+
+def text_of(content: object) -> str:
+    """Return the text of a message, from its parts when it has some; thoughts are none of it."""
+    if isinstance(content, str):
+        return content
+    return "".join(word(part.get("text")) for part in entries(content) if part.get("type") == "text")

@@ -1,0 +1,72 @@
+"""A chat message from the pieces in which it is streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from toolcrib.formats._wire import Item, entries, table, word
+
+__all__ = ["gather_chat"]
+
+
+def gather_chat(chunks: Iterable[Mapping[str, Any]]) -> tuple[Item, str | None, list[str]]:
+    """Return the message, why it ended, and what was wrong with the stream."""
+    message: Item = {"role": "assistant"}
+    calls: list[Item] = []
+    current: dict[object, Item] = {}
+    stop: str | None = None
+    for chunk in chunks:
+        inner = table(chunk.get("data"))  # Mistral's SDK puts each chunk into an event
+        choice = next((c for c in entries((inner or chunk).get("choices")) if not c.get("index")), None)
+        if choice is None:  # the last one, with the usage alone
+            continue
+        stop = word(choice.get("finish_reason")) or stop
+        delta = table(choice.get("delta"))
+        for key in ("content", "refusal"):
+            _add_content(message, key, delta.get(key))
+        for position, piece in enumerate(entries(delta.get("tool_calls"))):
+            _add_call(calls, current, piece, position)
+    if calls:
+        message["tool_calls"] = calls
+    return message, stop, [] if stop else ["the stream was cut: it never said why it ended"]
+
+
+def _add_content(message: Item, key: str, piece: object) -> None:
+    """Append text to text; parts (Mistral's thoughts) stay parts, and neighbours of one kind become one."""
+    if not piece:
+        return
+    before = message.get(key)
+    if isinstance(piece, str) and (before is None or isinstance(before, str)):
+        message[key] = (before or "") + piece
+        return
+    parts: list[Any] = [{"type": "text", "text": before}] if isinstance(before, str) else list(before or ())
+    new = [{"type": "text", "text": piece}] if isinstance(piece, str) else [dict(part) for part in entries(piece)]
+    for part in new:
+        last = parts[-1] if parts else {}
+        if part.get("type") == last.get("type") == "text":
+            last["text"] = word(last.get("text")) + word(part.get("text"))
+        elif part.get("type") == last.get("type") == "thinking":
+            last["thinking"] = [*entries(last.get("thinking")), *entries(part.get("thinking"))]
+        else:
+            parts.append(part)
+    message[key] = parts
+
+
+def _add_call(calls: list[Item], current: dict[object, Item], piece: Mapping[str, Any], position: int) -> None:
+    """Add a piece to the call that it belongs to: the one of its index, unless it begins another."""
+    index = piece.get("index", position)
+    kind = word(piece.get("type"))
+    id = word(piece.get("id"))
+    call = current.get(index)
+    if call is None or (id and call["id"] and id != call["id"]):  # some servers say index 0 for each
+        call = {"id": "", "type": kind or "function", kind or "function": {}}
+        current[index] = call
+        calls.append(call)
+    call["id"] = call["id"] or id
+    inner: Item = call[call["type"]]
+    for key, value in table(piece.get(call["type"])).items():
+        if isinstance(value, str) and key in ("arguments", "input"):
+            inner[key] = word(inner.get(key)) + value
+        elif value is not None and value != "":
+            inner[key] = value

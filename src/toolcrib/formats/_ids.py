@@ -1,0 +1,46 @@
+"""Ids for calls that came without one, or with one that is in use: the same call always gets the same id."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from hashlib import sha256
+
+from toolcrib.formats._wire import WireCall
+
+__all__ = ["IdMaker", "made_id", "seed_of", "settle_ids", "unused_id"]
+
+IdMaker = Callable[[str], str]
+
+
+def made_id(seed: str) -> str:
+    """Return an id for a call that came without one, the same for the same seed."""
+    return f"call_{sha256(seed.encode('utf-8', 'replace')).hexdigest()[:24]}"
+
+
+def seed_of(value: object, position: int) -> str:
+    """Return what the id of a call is made from: what it says, and which one of the reply it is."""
+    return f"{position}:{json.dumps(value, sort_keys=True, default=str)}"
+
+
+def unused_id(seed: str, make: IdMaker, taken: Collection[str]) -> str:
+    """Return an id for `seed` that is none of those taken."""
+    made, count = make(seed), 1
+    while made in taken:
+        count += 1
+        made = make(f"{count}:{seed}")
+    return made
+
+
+def settle_ids(calls: Sequence[WireCall], make: IdMaker, taken: Collection[str]) -> tuple[list[str], list[str]]:
+    """Return an id for each call that no other has, and what had to be changed for it, a sentence each."""
+    used, ids, problems = set(taken), list[str](), list[str]()
+    for position, call in enumerate(calls):
+        id = call.id
+        if not id or id in used:
+            what = f"the id `{id}`, which is in use," if id else "no id"
+            id = unused_id(seed_of([call.name, call.arguments], position), make, used)
+            problems.append(f"a call of `{call.name}` came with {what} and is called `{id}`")
+        used.add(id)
+        ids.append(id)
+    return ids, problems

@@ -1,0 +1,171 @@
+"""OpenAI, Responses: a flat function tool, and calls and results as items of their own, tied by `call_id`.
+
+Everything that a response put out goes back as it was, reasoning included: the API refuses a call without the reasoning
+that led to it. An output stands anywhere after its call, once. It takes text, images and files.
+Source: https://platform.openai.com/docs/api-reference/responses/create, the guides to function calling and reasoning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from toolcrib.formats._format import ProviderFormat
+from toolcrib.formats._ids import settle_ids
+from toolcrib.formats._openai_events import gather_response
+from toolcrib.formats._pairing import Layout
+from toolcrib.formats._strict import OPENAI_RULES, check_root, strict_schema
+from toolcrib.formats._wire import Choice, Item, Media, WireCall, WireReply, WireResult, entries, plain, table, word
+
+__all__ = ["OPENAI_RESPONSES"]
+
+_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}  # kinds of calls, and where their arguments are
+_OUTPUTS = frozenset(f"{kind}_output" for kind in _CALLS)
+_OUTPUT_ONLY = frozenset({"parsed", "parsed_arguments", "created_by"})
+
+
+class _Responses(ProviderFormat):
+    title = "openai_responses"
+    layout = Layout("later", unique=True)
+
+    def define(
+        self,
+        name: str,
+        description: str,
+        parameters: Mapping[str, Any],
+        strict: bool,
+        returns: Mapping[str, Any] | None,
+    ) -> Item:
+        check_root(name, self.title, parameters)
+        made: Item = {"type": "function", "name": name}
+        if description:
+            made["description"] = description
+        made["parameters"] = strict_schema(name, self.title, parameters, OPENAI_RULES) if strict else dict(parameters)
+        made["strict"] = strict  # left out, it would be true
+        return made
+
+    # --- replies
+
+    def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
+        return self._read(plain(reply), taken, ())
+
+    def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
+        response, problems = gather_response(plain(chunk) for chunk in chunks)
+        return self._read(response, taken, problems)
+
+    def _read(self, response: Mapping[str, Any], taken: Collection[str], before: Sequence[str]) -> WireReply:
+        problems = list(before)
+        status = word(response.get("status")) or None
+        stop = word(table(response.get("incomplete_details")).get("reason")) or status
+        if status == "incomplete":
+            problems.append(f"the response is incomplete: {stop}")
+        error = table(response.get("error")).get("message")
+        if error:
+            problems.append(f"the response failed: {error}")
+        items: list[Item] = []
+        for sent in entries(response.get("output")):
+            if sent.get("type") in _CALLS and not word(sent.get("name")):
+                problems.append("one of its calls named no tool and was left out")
+            else:
+                items.append(_taken_back(sent))
+        read = [call for item in items for call in self.calls_of(item)]
+        ids, changed = settle_ids(read, self.make_id, taken)
+        new = iter(ids)
+        if changed:
+            items = [{**item, "call_id": next(new)} if item.get("type") in _CALLS else item for item in items]
+        if not items:
+            problems.append("the reply is empty")
+        calls = tuple(call for item in items for call in self.calls_of(item))
+        return WireReply(tuple(items), "".join(map(_text_of, items)), calls, stop, (*problems, *changed))
+
+    # --- transcripts
+
+    def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
+        kind = word(item.get("type"))
+        if kind not in _CALLS:
+            return ()
+        name = "function" if kind == "function_call" else "custom"
+        return (WireCall(word(item.get("call_id")), word(item.get("name")), word(item.get(_CALLS[kind])), name),)
+
+    def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
+        if item.get("type") not in _OUTPUTS:
+            return ()
+        output = item.get("output")
+        text = output if isinstance(output, str) else "".join(word(part.get("text")) for part in entries(output))
+        return (WireResult(WireCall(word(item.get("call_id")), "", ""), text),)
+
+    def answer(self, results: Sequence[WireResult]) -> list[Item]:
+        return [
+            {
+                "type": "custom_tool_call_output" if one.call.kind == "custom" else "function_call_output",
+                "call_id": one.call.id,
+                "output": _output(one),
+            }
+            for one in results
+        ]
+
+    def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
+        return [dict(item)] if item.get("type") in _OUTPUTS else []
+
+    def leading(self, item: Mapping[str, Any]) -> int:
+        return len(self.raw_results(item))
+
+    def rest_of(self, item: Mapping[str, Any]) -> Item | None:
+        return None if item.get("type") in _OUTPUTS else dict(item)
+
+    def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
+        return [*raw] if rest is None else [*raw, rest]
+
+    def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
+        return {**item, "call_id": ids[0]}
+
+    def with_result_id(self, raw: Item, id: str) -> Item:
+        return {**raw, "call_id": id}
+
+    # --- requests
+
+    def tool_choice(self, kind: Choice, name: str | None = None) -> Any:
+        if kind == "specific":
+            return {"type": "function", "name": name}
+        return "required" if kind == "at_least_one" else "auto"
+
+    def user(self, text: str) -> list[Item]:
+        return [{"role": "user", "content": text}]
+
+    def system(self, text: str) -> list[Item]:
+        return [{"role": "system", "content": text}]
+
+    def assistant(self, text: str) -> list[Item]:
+        return [{"role": "assistant", "content": text}]
+
+
+def _taken_back(sent: Mapping[str, Any]) -> Item:
+    """Return an item of the output as the input takes it: what is null stays out."""
+    item = {key: value for key, value in sent.items() if value is not None and key not in _OUTPUT_ONLY}
+    if isinstance(item.get("content"), list):
+        item["content"] = [_taken_back(part) for part in entries(item["content"])]
+    return item
+
+
+def _text_of(item: Mapping[str, Any]) -> str:
+    if item.get("type") != "message":
+        return ""
+    return "".join(word(part.get("text")) for part in entries(item.get("content")))
+
+
+def _output(result: WireResult) -> str | list[Item]:
+    if not result.media:
+        return result.content
+    said: list[Item] = [{"type": "input_text", "text": result.content}] if result.content else []
+    return said + [_input(one) for one in result.media]
+
+
+def _input(media: Media) -> Item:
+    if media.is_image:
+        return {"type": "input_image", "image_url": media.link, "detail": "auto"}
+    if media.url is not None:
+        return {"type": "input_file", "file_url": media.url}
+    return {"type": "input_file", "filename": media.name or "file", "file_data": media.link}
+
+
+OPENAI_RESPONSES = _Responses()

@@ -1,0 +1,148 @@
+"""Which result of a transcript belongs to which call: the one reading that both checking and mending work from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from toolcrib.formats._wire import Item, TranscriptProblem, WireCall
+
+__all__ = ["CallSpot", "Layout", "Pairing", "ResultSpot", "pair"]
+
+
+@dataclass(slots=True, eq=False)
+class ResultSpot:
+    """A result where it was found; `fault` says what is wrong with that."""
+
+    index: int
+    id: str
+    name: str
+    raw: Item
+    leading: bool  # whether it is where its item may hold results
+    fault: Literal["orphan", "duplicate", "misplaced"] | None = "orphan"
+
+
+@dataclass(slots=True, eq=False)
+class CallSpot:
+    """A call where it was found, with the result that answers it."""
+
+    index: int
+    call: WireCall
+    result: ResultSpot | None = None
+    reused: bool = False  # an earlier call has its id
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a provider wants results.
+
+    Attributes:
+        place: `run`: right after the calls, an item each. `next`: all of them first in the next item. `later`: anywhere
+            after the call.
+        unique: Whether an id names one call of the whole transcript, and not only of one reply.
+        needs_ids: Whether a call without an id cannot be answered.
+    """
+
+    place: Literal["run", "next", "later"]
+    unique: bool = False
+    needs_ids: bool = True
+
+
+@dataclass(slots=True)
+class Pairing:
+    """All calls and results of a transcript, in order, paired."""
+
+    calls: list[CallSpot] = field(default_factory=list[CallSpot])
+    results: list[ResultSpot] = field(default_factory=list[ResultSpot])
+
+    def problems(self, layout: Layout) -> Iterator[TranscriptProblem]:
+        """Yield what breaks the rules, calls before results."""
+        for spot in self.calls:
+            yield from _problems_of(spot, layout)
+        for found in self.results:
+            told = f"the result of `{found.id or found.name}` in item {found.index}"
+            if found.fault == "orphan":
+                yield TranscriptProblem(found.index, found.id, "orphan", f"{told} answers no call")
+            elif found.fault == "duplicate":
+                yield TranscriptProblem(found.index, found.id, "duplicate", f"{told} answers a call a second time")
+            elif found.fault == "misplaced":
+                yield TranscriptProblem(found.index, found.id, "misplaced", f"{told} is not where its call wants it")
+
+
+def _problems_of(spot: CallSpot, layout: Layout) -> Iterator[TranscriptProblem]:
+    call = spot.call
+    told = f"the call of `{call.name}` in item {spot.index}"
+    if layout.needs_ids and not call.id:
+        yield TranscriptProblem(spot.index, "", "missing", f"{told} has no id, so that nothing can answer it")
+    elif spot.result is None:
+        yield TranscriptProblem(spot.index, call.id, "missing", f"{told} (`{call.id}`) has no result")
+    if spot.reused:
+        yield TranscriptProblem(spot.index, call.id, "duplicate", f"{told} has the id `{call.id}` of an earlier one")
+
+
+def pair(
+    calls: list[CallSpot], results: list[ResultSpot], layout: Layout, matches: Callable[[WireCall, ResultSpot], bool]
+) -> Pairing:
+    """Return the calls with their results: first those that are in place, then what is left over."""
+    _mark_reused(calls, layout)
+    if layout.place == "later":
+        for found in results:
+            _settle(found, [c for c in calls if c.index < found.index], matches)
+    else:
+        _pair_in_place(calls, results, layout, matches)
+    for found in results:
+        if found.fault is not None:
+            _pair_anywhere(found, calls, matches)
+    return Pairing(calls, results)
+
+
+def _mark_reused(calls: list[CallSpot], layout: Layout) -> None:
+    seen: set[object] = set()
+    for spot in calls:
+        key = spot.call.id if layout.unique else (spot.index, spot.call.id)
+        spot.reused = bool(spot.call.id) and key in seen
+        seen.add(key)
+
+
+def _pair_in_place(
+    calls: list[CallSpot],
+    results: list[ResultSpot],
+    layout: Layout,
+    matches: Callable[[WireCall, ResultSpot], bool],
+) -> None:
+    by_item: dict[int, list[ResultSpot]] = {}
+    for found in results:
+        by_item.setdefault(found.index, []).append(found)
+    waiting: dict[int, list[CallSpot]] = {}
+    for spot in calls:
+        waiting.setdefault(spot.index, []).append(spot)
+    for index, asked in waiting.items():
+        following = index + 1
+        while following in by_item:
+            for found in by_item[following]:
+                if found.leading:
+                    _settle(found, asked, matches)
+            if layout.place == "next":
+                break
+            following += 1
+
+
+def _settle(found: ResultSpot, asked: Sequence[CallSpot], matches: Callable[[WireCall, ResultSpot], bool]) -> None:
+    """Give `found` to the first of the calls that it answers and nothing has answered."""
+    for spot in asked:
+        if spot.result is None and matches(spot.call, found):
+            spot.result, found.fault = found, None
+            return
+
+
+def _pair_anywhere(found: ResultSpot, calls: list[CallSpot], matches: Callable[[WireCall, ResultSpot], bool]) -> None:
+    """Give `found` to the nearest open call before it, or the first after it, and say what is wrong with it."""
+    known = [spot for spot in calls if matches(spot.call, found)]
+    before = [spot for spot in known if spot.result is None and spot.index < found.index]
+    after = [spot for spot in known if spot.result is None and spot.index >= found.index]
+    if before or after:
+        spot = before[-1] if before else after[0]
+        spot.result, found.fault = found, "misplaced"
+    elif known:
+        found.fault = "duplicate"

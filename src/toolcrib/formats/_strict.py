@@ -1,0 +1,223 @@
+"""Strict mode: a JSON schema in the part of it that a provider holds its model to.
+
+Source: https://platform.openai.com/docs/guides/structured-outputs (supported schemas),
+https://docs.anthropic.com/en/docs/build-with-claude/structured-outputs (JSON schema limitations).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from toolcrib.errors import FormatError
+from toolcrib.formats._limits import Limits
+from toolcrib.formats._words import described, in_words
+
+__all__ = ["ANTHROPIC_RULES", "MISTRAL_RULES", "OPENAI_RULES", "StrictRules", "check_root", "strict_schema"]
+
+_EVERYWHERE = frozenset(
+    {"type", "description", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf"}
+    | {"$ref", "$defs"}
+)
+_NUMBERS = frozenset({"multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+
+
+@dataclass(frozen=True, slots=True)
+class StrictRules:
+    """What a provider's strict mode takes.
+
+    Attributes:
+        kept: The keywords it knows. What another says goes into the description.
+        formats: The formats of text that it knows.
+        all_required: Whether every property has to be required; an optional one then accepts null.
+        recursive: Whether a type may hold itself.
+        small_arrays: Whether `minItems` may only be 0 or 1.
+        plain_patterns: Whether patterns may not look around, back or at the borders of words.
+        limits: What the whole schema may come to.
+    """
+
+    kept: frozenset[str]
+    formats: frozenset[str] = _FORMATS
+    all_required: bool = False
+    recursive: bool = True
+    small_arrays: bool = False
+    plain_patterns: bool = False
+    limits: Limits | None = None
+
+
+OPENAI_RULES = StrictRules(
+    _EVERYWHERE | _NUMBERS | {"pattern", "format", "minItems", "maxItems"}, all_required=True, limits=Limits()
+)
+ANTHROPIC_RULES = StrictRules(
+    _EVERYWHERE | {"default", "pattern", "format", "minItems"},
+    formats=_FORMATS | {"uri"},
+    recursive=False,
+    small_arrays=True,
+    plain_patterns=True,
+)
+MISTRAL_RULES = StrictRules(
+    _EVERYWHERE | _NUMBERS | {"default", "pattern", "format", "minItems", "maxItems", "minLength", "maxLength"}
+)
+
+
+def check_root(tool: str, title: str, parameters: Mapping[str, Any]) -> None:
+    """Raise FormatError unless the arguments are one object and no choice of several: no provider takes another."""
+    choice = next((key for key in ("anyOf", "oneOf", "allOf", "enum", "not") if key in parameters), None)
+    if choice is not None or parameters.get("type", "object") != "object":
+        problem = f"the schema of its arguments has `{choice}` at the top" if choice else "its arguments are no object"
+        raise FormatError(tool, title, f"{problem}; put them into one named parameter")
+
+
+def strict_schema(tool: str, title: str, parameters: Mapping[str, Any], rules: StrictRules) -> dict[str, Any]:
+    """Return the schema of a tool's arguments as strict mode takes it.
+
+    Raises:
+        FormatError: Something in it cannot be said; names the field and what would mend it.
+    """
+    made = _Strict(tool, title, parameters, rules).root()
+    problem = rules.limits.exceeded(made) if rules.limits else None
+    if problem:
+        raise FormatError(tool, title, f"strict mode takes {problem}; leave `strict` out or make the schema smaller")
+    return made
+
+
+@dataclass(slots=True)
+class _Strict:
+    tool: str
+    title: str
+    source: Mapping[str, Any]
+    rules: StrictRules
+
+    def root(self) -> dict[str, Any]:
+        made = self.schema({"type": "object", **{k: v for k, v in self.source.items() if k != "$defs"}}, "")
+        definitions = cast("Mapping[str, Any]", self.source.get("$defs", {}))
+        used = self._reached(made)
+        if not self.rules.recursive:
+            for name in sorted(used):
+                if name in self._reached(definitions[name]):
+                    self.refuse(f"`{name}`", "holds itself", "end it at a fixed depth, or leave `strict` out")
+        if used:
+            made["$defs"] = {name: self.schema(part, name) for name, part in definitions.items() if name in used}
+        return made
+
+    def refuse(self, place: str, what: str, mend: str) -> None:
+        raise FormatError(self.tool, self.title, f"in strict mode {place or 'the arguments'} {what}; {mend}")
+
+    def schema(self, part: object, path: str) -> dict[str, Any]:
+        """Return the schema at `path` as strict mode takes it."""
+        source = self._choices(dict(cast("Mapping[str, Any]", part)) if isinstance(part, Mapping) else {}, path)
+        if "$ref" in source:
+            return self._reference(source, path)
+        self._arrays(source)
+        self._texts(source)
+        kind = source.get("type")
+        if kind == "object" or (isinstance(kind, list) and "object" in kind) or "properties" in source:
+            self._object(source, path)
+        elif not {"type", "anyOf", "enum", "const"} & set(source):
+            self.refuse(f"`{path}`", "may hold anything", "give it a type")
+        made = described(source, in_words(source, self.rules.kept))
+        if "items" in made:
+            made["items"] = self.schema(made["items"], f"{path}[]")
+        elif kind == "array":
+            self.refuse(f"`{path}[]`", "may hold anything", "give the items a type")
+        if "anyOf" in made:
+            made["anyOf"] = [self.schema(choice, path) for choice in made["anyOf"]]
+        return made
+
+    def _choices(self, source: dict[str, Any], path: str) -> dict[str, Any]:
+        """Return the schema with `anyOf` for every choice, and an `allOf` of one thing as that thing."""
+        if "oneOf" in source:
+            source["anyOf"] = [*source.get("anyOf", ()), *source.pop("oneOf")]
+        parts = source.pop("allOf", None)
+        if parts is None:
+            return source
+        if len(parts) != 1 or not isinstance(parts[0], Mapping):
+            self.refuse(f"`{path}`", "has to fit several schemas at once (`allOf`)", "write them as one")
+        return {**parts[0], **source}
+
+    def _reference(self, source: dict[str, Any], path: str) -> dict[str, Any]:
+        """Return a reference alone: nothing may stand beside it. What does goes where it is written out."""
+        name = str(source["$ref"]).removeprefix("#/$defs/")
+        beside = {key: value for key, value in source.items() if key not in ("$ref", "default")}
+        target = cast("Mapping[str, Any]", self.source.get("$defs", {})).get(name)
+        if not isinstance(target, Mapping):
+            self.refuse(f"`{path}`", f"refers to `{source['$ref']}`, which is not there", "put it into `$defs`")
+        if not beside or name in self._reached(target):  # a type that holds itself cannot be written out
+            return {"$ref": source["$ref"]}
+        return self.schema({**cast("Mapping[str, Any]", target), **beside}, path)
+
+    def _arrays(self, source: dict[str, Any]) -> None:
+        """Say a fixed sequence as an array of any of its parts, of that length; drop a length that is not taken."""
+        parts = source.pop("prefixItems", None)
+        if isinstance(parts, list):
+            different = [part for index, part in enumerate(cast("list[Any]", parts)) if part not in parts[:index]]
+            source["items"] = different[0] if len(different) == 1 else {"anyOf": different}
+            source |= {"minItems": len(parts), "maxItems": len(parts)}
+        if source.get("items") is False:
+            del source["items"]
+        if self.rules.small_arrays and source.get("minItems", 0) > 1:
+            source.update(described(source, f"at least {source.pop('minItems')} items"))
+
+    def _texts(self, source: dict[str, Any]) -> None:
+        format = source.get("format")
+        if format is not None and format not in self.rules.formats:
+            source.update(described(source, f"format: {source.pop('format')}"))
+        pattern = source.get("pattern")
+        if self.rules.plain_patterns and isinstance(pattern, str) and re.search(r"\(\?[=!<]|\\[bB\d]", pattern):
+            source.update(described(source, f"matching {source.pop('pattern')}"))
+
+    def _object(self, source: dict[str, Any], path: str) -> None:
+        """Close an object, and make its properties required where they have to be."""
+        properties = cast("Mapping[str, Any]", source.get("properties", {}))
+        extra = source.get("additionalProperties", None if properties or not path else True)
+        if extra not in (None, False) or "patternProperties" in source:
+            mend = "declare its names, make it a list of pairs, or leave `strict` out"
+            self.refuse(f"`{path}`" if path else "", "may hold any names", mend)
+        required = cast("list[str]", source.get("required", []))
+        made: dict[str, Any] = {}
+        for name, part in properties.items():
+            inner = self.schema(part, f"{path}.{name}".lstrip("."))
+            optional = self.rules.all_required and name not in required
+            made[name] = _or_null(inner) if optional else inner
+        source["properties"] = made
+        source["required"] = list(made) if self.rules.all_required else [name for name in required if name in made]
+        source["additionalProperties"] = False
+
+    def _reached(self, part: object) -> set[str]:
+        """Return the names of all definitions that a schema refers to, directly or through others."""
+        found: set[str] = set()
+        waiting: list[object] = [part]
+        while waiting:
+            one = waiting.pop()
+            if isinstance(one, Mapping):
+                named = cast("Mapping[str, object]", one)
+                ref = named.get("$ref")
+                name = ref.removeprefix("#/$defs/") if isinstance(ref, str) else None
+                definitions = cast("Mapping[str, object]", self.source.get("$defs", {}))
+                if name is not None and name not in found and name in definitions:
+                    found.add(name)
+                    waiting.append(definitions[name])
+                waiting += [value for key, value in named.items() if key != "$defs"]
+            elif isinstance(one, list):
+                waiting += cast("list[object]", one)
+        return found
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema that accepts null too."""
+    kind = schema.get("type")
+    if "anyOf" in schema:
+        choices = cast("list[Any]", schema["anyOf"])
+        return schema if {"type": "null"} in choices else {**schema, "anyOf": [*choices, {"type": "null"}]}
+    if "$ref" in schema or kind is None or "const" in schema:
+        outer = {"description": schema["description"]} if "description" in schema else {}
+        inner = {key: value for key, value in schema.items() if key not in outer}
+        return {"anyOf": [inner, {"type": "null"}], **outer}
+    kinds = cast("list[str]", kind if isinstance(kind, list) else [kind])
+    made = {**schema, "type": kinds if "null" in kinds else [*kinds, "null"]}
+    if "enum" in schema and None not in schema["enum"]:
+        made["enum"] = [*schema["enum"], None]
+    return made

@@ -1,0 +1,190 @@
+"""Transcripts: what every provider asks of tool results in its messages, checked and mended by one piece of code."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+from toolcrib.formats._ids import made_id, seed_of, unused_id
+from toolcrib.formats._pairing import CallSpot, Layout, Pairing, ResultSpot, pair
+from toolcrib.formats._wire import Item, TranscriptProblem, WireCall, WireResult
+
+__all__ = ["UNANSWERED", "TranscriptRules"]
+
+UNANSWERED = "This call was not answered: the conversation went on without its result."
+
+
+class TranscriptRules(ABC):
+    """How one provider keeps calls and results in a transcript; `check` and `repair` follow from it."""
+
+    layout: ClassVar[Layout]
+
+    # --- what a provider's module says
+
+    @abstractmethod
+    def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
+        """Return the calls in an item of a transcript, in order."""
+
+    @abstractmethod
+    def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
+        """Return the results in an item of a transcript, in order; `call` has what the item says of the call."""
+
+    @abstractmethod
+    def answer(self, results: Sequence[WireResult]) -> list[Item]:
+        """Return the items that answer calls, in the order given; nothing for no results."""
+
+    @abstractmethod
+    def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
+        """Return the same results as `results_of`, as they are in the item."""
+
+    @abstractmethod
+    def leading(self, item: Mapping[str, Any]) -> int:
+        """Return how many of an item's results are where it may hold them."""
+
+    @abstractmethod
+    def rest_of(self, item: Mapping[str, Any]) -> Item | None:
+        """Return an item without its results; None when nothing is left."""
+
+    @abstractmethod
+    def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
+        """Return the items for raw results, followed by what else their item held."""
+
+    @abstractmethod
+    def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
+        """Return an item whose calls have other ids."""
+
+    @abstractmethod
+    def with_result_id(self, raw: Item, id: str) -> Item:
+        """Return a raw result that answers another id."""
+
+    def make_id(self, seed: str) -> str:
+        """Return an id in the provider's shape, the same for the same seed."""
+        return made_id(seed)
+
+    def matches(self, call: WireCall, found: ResultSpot) -> bool:
+        """Return whether a result answers a call."""
+        return bool(call.id) and call.id == found.id
+
+    # --- what follows from it
+
+    def check(self, transcript: Sequence[Mapping[str, Any]]) -> list[TranscriptProblem]:
+        """Return what the provider would refuse: results without a call, calls without a result, doubles, misplacings.
+
+        A call at the very end that waits for its result is missing one, too: the provider would not go on from there.
+        """
+        return sorted(self._pair(transcript).problems(self.layout), key=lambda problem: problem.index)
+
+    def repair(self, transcript: Sequence[Mapping[str, Any]]) -> tuple[list[Item], list[str]]:
+        """Return a transcript that passes `check`, and what was done for it, a sentence each.
+
+        Results are moved to where their call wants them, doubles and orphans are dropped, calls without a result get
+        an error that says so, and ids that are missing or in use are replaced. No call and no text is ever dropped.
+        """
+        pairing = self._pair(transcript)
+        problems = list(pairing.problems(self.layout))
+        items = [cast("Item", item) for item in transcript]
+        if not problems:
+            return items, []
+        renamed = self._renamed(pairing)
+        if self.layout.place == "later":
+            mended = list(self._mend_later(items, pairing, renamed))
+        else:
+            mended = list(self._mend_adjacent(items, pairing, renamed))
+        return mended, _told(pairing, renamed)
+
+    # --- inside
+
+    def _pair(self, transcript: Sequence[Mapping[str, Any]]) -> Pairing:
+        calls: list[CallSpot] = []
+        results: list[ResultSpot] = []
+        for index, item in enumerate(transcript):
+            calls += [CallSpot(index, call) for call in self.calls_of(item)]
+            leading = self.leading(item)
+            found = zip(self.results_of(item), self.raw_results(item), strict=True)
+            for position, (result, raw) in enumerate(found):
+                results.append(ResultSpot(index, result.call.id, result.call.name, raw, position < leading))
+        return pair(calls, results, self.layout, self.matches)
+
+    def _renamed(self, pairing: Pairing) -> dict[CallSpot, str]:
+        """Return new ids for the calls that need one."""
+        used = {spot.call.id for spot in pairing.calls}
+        made: dict[CallSpot, str] = {}
+        for position, spot in enumerate(pairing.calls):
+            if spot.reused or (self.layout.needs_ids and not spot.call.id):
+                seed = seed_of([spot.call.name, spot.call.arguments], position)
+                made[spot] = unused_id(seed, self.make_id, used)
+                used.add(made[spot])
+        return made
+
+    def _raw_answer(self, spot: CallSpot, renamed: Mapping[CallSpot, str]) -> Item:
+        id = renamed.get(spot)
+        if spot.result is not None:
+            return spot.result.raw if id is None else self.with_result_id(spot.result.raw, id)
+        call = WireCall(spot.call.id if id is None else id, spot.call.name, spot.call.arguments, spot.call.kind)
+        [item] = self.answer([WireResult(call, UNANSWERED, is_error=True)])
+        return self.raw_results(item)[0]
+
+    def _with_ids(self, item: Item, asked: Sequence[CallSpot], renamed: Mapping[CallSpot, str]) -> Item:
+        if not any(spot in renamed for spot in asked):
+            return item
+        return self.with_call_ids(item, [renamed.get(spot, spot.call.id) for spot in asked])
+
+    def _mend_adjacent(self, items: list[Item], pairing: Pairing, renamed: Mapping[CallSpot, str]) -> Iterator[Item]:
+        asked = _by_item(pairing)
+        shared = self.layout.place == "next"
+        done: set[int] = set()
+        for index, item in enumerate(items):
+            if index in done:
+                continue
+            kept = self.rest_of(item) if self.raw_results(item) else item
+            if kept is not None:
+                yield self._with_ids(kept, asked.get(index, ()), renamed)
+            if index in asked:
+                rest = None
+                if shared and index + 1 < len(items) and self.leading(items[index + 1]):
+                    rest = self.rest_of(items[index + 1])
+                    done.add(index + 1)
+                yield from self.pack([self._raw_answer(spot, renamed) for spot in asked[index]], rest)
+
+    def _mend_later(self, items: list[Item], pairing: Pairing, renamed: Mapping[CallSpot, str]) -> Iterator[Item]:
+        asked = _by_item(pairing)
+        owners = {spot.result.index: spot for spot in pairing.calls if spot.result and spot.result.fault is None}
+        owed: list[CallSpot] = []
+        for index, item in enumerate(items):
+            if index not in asked:
+                yield from self.pack([self._raw_answer(spot, renamed) for spot in owed])
+                owed = []
+            if index in owners:
+                yield self._raw_answer(owners[index], renamed)
+            elif not self.raw_results(item):
+                yield self._with_ids(item, asked.get(index, ()), renamed)
+            owed += [spot for spot in asked.get(index, ()) if spot.result is None or spot.result.fault is not None]
+        yield from self.pack([self._raw_answer(spot, renamed) for spot in owed])
+
+
+def _by_item(pairing: Pairing) -> dict[int, list[CallSpot]]:
+    found: dict[int, list[CallSpot]] = {}
+    for spot in pairing.calls:
+        found.setdefault(spot.index, []).append(spot)
+    return found
+
+
+def _told(pairing: Pairing, renamed: Mapping[CallSpot, str]) -> list[str]:
+    """Return what a repair does, in the order of the items."""
+    said: list[tuple[int, str]] = []
+    for spot in pairing.calls:
+        call = f"the call of `{spot.call.name}` in item {spot.index}"
+        if spot in renamed:
+            said.append((spot.index, f"gave {call} the id `{renamed[spot]}` in place of `{spot.call.id}`"))
+        if spot.result is None:
+            said.append((spot.index, f"added a result for {call} that says that there was none"))
+    for found in pairing.results:
+        result = f"the result of `{found.id or found.name}` in item {found.index}"
+        if found.fault == "misplaced":
+            said.append((found.index, f"moved {result} to its call"))
+        elif found.fault == "duplicate":
+            said.append((found.index, f"dropped {result}, which was there twice"))
+        elif found.fault == "orphan":
+            said.append((found.index, f"dropped {result}, which answers no call"))
+    return [text for _, text in sorted(said, key=lambda one: one[0])]

@@ -1,0 +1,178 @@
+"""The values between a provider's JSON and a round: a reply that was read, its calls, and what answers them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast
+
+from pydantic import BaseModel
+
+__all__ = [
+    "Choice",
+    "Item",
+    "Media",
+    "ProblemKind",
+    "TranscriptProblem",
+    "WireCall",
+    "WireReply",
+    "WireResult",
+    "entries",
+    "plain",
+    "table",
+    "word",
+]
+
+Item: TypeAlias = dict[str, Any]
+Choice: TypeAlias = Literal["optional", "at_least_one", "specific"]
+ProblemKind: TypeAlias = Literal["orphan", "missing", "duplicate", "misplaced"]
+
+
+@dataclass(frozen=True, slots=True)
+class WireCall:
+    """A call in a reply.
+
+    Attributes:
+        id: The provider's, or one that was made for it where the provider gave none.
+        name: The tool's.
+        arguments: As the model sent them: JSON text that may be malformed, or an object.
+        kind: `function`, or the provider's word for another kind of call that is answered in another way.
+    """
+
+    id: str
+    name: str
+    arguments: str | Mapping[str, Any]
+    kind: str = "function"
+
+
+@dataclass(frozen=True, slots=True)
+class WireReply:
+    """What a model answered.
+
+    Attributes:
+        items: What goes into the transcript for it, as it came, without what the provider does not take back.
+        text: What it said, without its thoughts.
+        calls: What it asks for, in its order.
+        stop: The provider's word for why it ended, None for a stream that never said.
+        problems: What was wrong with it, a sentence each: a cut stream, a call without a name, an id used twice.
+    """
+
+    items: tuple[Item, ...]
+    text: str
+    calls: tuple[WireCall, ...]
+    stop: str | None = None
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """An image or a file in a result.
+
+    Attributes:
+        type: The media type, `image/png`.
+        data: Its bytes; empty when there is a `url`.
+        url: Where the provider can fetch it.
+        name: What to call it.
+    """
+
+    type: str
+    data: bytes = b""
+    url: str | None = None
+    name: str = ""
+
+    @property
+    def is_image(self) -> bool:
+        """Whether it can be looked at."""
+        return self.type.startswith("image/")
+
+    @property
+    def base64(self) -> str:
+        """The bytes as text."""
+        return base64.b64encode(self.data).decode("ascii")
+
+    @property
+    def link(self) -> str:
+        """Its address, or one that holds the bytes."""
+        return self.url or f"data:{self.type};base64,{self.base64}"
+
+    def __str__(self) -> str:
+        size = self.url or f"{len(self.data)} bytes"
+        return f"[{self.name or 'file'}: {self.type}, {size}]"
+
+
+@dataclass(frozen=True, slots=True)
+class WireResult:
+    """The answer to a call.
+
+    Attributes:
+        call: What it answers.
+        content: The text for the model.
+        is_error: Whether the tool failed or was refused; said in the provider's way, where it has one.
+        media: Sent along where the provider takes them in a result, else described in the text.
+    """
+
+    call: WireCall
+    content: str
+    is_error: bool = False
+    media: tuple[Media, ...] = ()
+
+    def text(self, left_out: tuple[Media, ...] | None = None) -> str:
+        """Return the content, with the media that cannot be sent (all of them when None) described after it."""
+        described = self.media if left_out is None else left_out
+        return "\n".join([self.content, *map(str, described)] if self.content else map(str, described))
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptProblem:
+    """A place where a transcript breaks its provider's rules for tool results.
+
+    Attributes:
+        index: Of the item.
+        call_id: Of the call; empty when the item has none.
+        kind: `orphan`: a result without its call; `missing`: a call without its result (or without an id to answer
+            to); `duplicate`: an id or a result that is there twice; `misplaced`: a result in the wrong place.
+        message: The same in a sentence.
+    """
+
+    index: int
+    call_id: str
+    kind: ProblemKind
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+# --- reading JSON that anybody may have sent -------------------------------------------------------------------------
+
+
+def plain(reply: object) -> Mapping[str, Any]:
+    """Return a reply or a chunk as JSON shapes: a dict as it is, an SDK's object as what it was made of.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    if isinstance(reply, Mapping):
+        return cast("Mapping[str, Any]", reply)
+    if isinstance(reply, BaseModel):
+        return reply.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
+    raise TypeError(f"a reply is a dict or an object of the provider's SDK, and this is a {type(reply).__qualname__}")
+
+
+def table(value: object) -> Mapping[str, Any]:
+    """Return `value`, or an empty mapping when it is none."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def entries(value: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the mappings in a list; nothing for what is no list."""
+    if isinstance(value, list | tuple):
+        for part in cast("list[object]", value):
+            if isinstance(part, Mapping):
+                yield cast("Mapping[str, Any]", part)
+
+
+def word(value: object) -> str:
+    """Return `value`, or nothing when it is no text."""
+    return value if isinstance(value, str) else ""
