@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         hook,
         per_value,
     )
-    from toolcrib.invoke import CallLimits, JsonLinesSink, ListSink, LogSink, Pipeline, RunScope
+    from toolcrib.invoke import CallLimits, JsonLinesSink, ListSink, LogSink, Pipeline, RunScope, must_call
     from toolcrib.registry import registry_scope
     from toolcrib.schema import Injectable, Injected, Redacted, RunContext
     from toolcrib.tools import BaseTool, Instruction, Tool, ToolRegistry, ToolType, ez_tool, tool, tool_input
@@ -117,6 +117,7 @@ __all__ = [
     "deny",
     "ez_tool",
     "hook",
+    "must_call",
     "nested",
     "off",
     "per_value",
@@ -169,7 +170,7 @@ _HOMES = {
         "hook",
         "per_value",
     ),
-    "toolcrib.invoke": ("CallLimits", "JsonLinesSink", "ListSink", "LogSink", "Pipeline", "RunScope"),
+    "toolcrib.invoke": ("CallLimits", "JsonLinesSink", "ListSink", "LogSink", "Pipeline", "RunScope", "must_call"),
     "toolcrib.registry": ("registry_scope",),
     "toolcrib.schema": ("Injectable", "Injected", "Redacted", "RunContext"),
     "toolcrib.tools": ("BaseTool", "Instruction", "Tool", "ToolRegistry", "ToolType", "ez_tool", "tool", "tool_input"),

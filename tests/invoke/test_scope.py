@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from typing import Annotated, Any
 
+import pytest
+
 from toolcrib.calls import Completed, Failed, Outcome, Rejected, ToolCall
 from toolcrib.errors import ModelRetry
-from toolcrib.invoke import CallLimits, Pipeline, RunScope
+from toolcrib.invoke import CallLimits, Pipeline, RunScope, must_call
 from toolcrib.schema import Injectable, Injected, RunContext
 from toolcrib.tools import BaseTool, ez_tool, tool
 from toolcrib.toolsets import Toolset
@@ -44,7 +46,7 @@ async def test_what_a_run_still_lacks() -> None:
             raise OSError
 
     made = ez_tool(save)
-    scope = RunScope(must_call=("save", "send"))
+    scope = RunScope(requirements=(must_call("save"), must_call("send"), must_call("log", before_finish=False)))
     pipeline = Pipeline([made])
 
     await pipeline.run(ToolCall("save", {"fail": True}), scope)
@@ -53,6 +55,13 @@ async def test_what_a_run_still_lacks() -> None:
 
     assert len(before) == 2
     assert [lacking.split("`")[1] for lacking in scope.finish()] == ["send"]
+    assert [remark.split("`")[1] for remark in scope.remarks()] == ["log"]
+
+
+@pytest.mark.parametrize("limits", [{"concurrency": 0}, {"total": -1}, {"per_tool": -1}, {"per_tool": {"a": -1}}])
+def test_limits_that_cannot_be_are_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must be at least"):
+        CallLimits(**limits)
 
 
 async def test_retries_are_counted_by_tool_and_run() -> None:

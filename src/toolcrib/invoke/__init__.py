@@ -5,7 +5,7 @@ Every door calls it; a gate, a retry or a hook anywhere else would be a second c
 
 from toolcrib.invoke._pipeline import Pipeline
 from toolcrib.invoke._plan import Executor, Performed, Prepared, RunnableTool
-from toolcrib.invoke._scope import CallLimits, RunScope
+from toolcrib.invoke._scope import CallLimits, Requirement, RunScope, must_call
 from toolcrib.invoke._sinks import JsonLinesSink, ListSink, LogSink, Sink
 from toolcrib.invoke._sync import run_sync
 
@@ -18,8 +18,10 @@ __all__ = [
     "Performed",
     "Pipeline",
     "Prepared",
+    "Requirement",
     "RunScope",
     "RunnableTool",
     "Sink",
+    "must_call",
     "run_sync",
 ]

@@ -392,7 +392,7 @@ class Pipeline:
         if outcome is None:
             if performed.error is None:
                 outcome = Completed(plan.name, call.id, performed.value, max_result=plan.max_result)
-                if scope.must_call:
+                if scope.requirements:
                     scope.completed.add(plan.name)
             else:
                 outcome = tool_failure(plan, call.id, scope, performed.error)

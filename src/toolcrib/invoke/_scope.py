@@ -14,7 +14,7 @@ from toolcrib.approvals import AgentContext, ApprovalStore, Approver
 from toolcrib.errors import LimitReached
 from toolcrib.invoke._sinks import Sink
 
-__all__ = ["CallLimits", "RunScope"]
+__all__ = ["CallLimits", "Requirement", "RunScope", "must_call"]
 
 _ids = itertools.count(1)
 _prefix = uuid4().hex[:8]
@@ -46,9 +46,35 @@ class CallLimits:
     per_tool: int | Mapping[str, int] | None = None
     concurrency: int | None = None
 
+    def __post_init__(self) -> None:
+        several = dict(self.per_tool).values() if isinstance(self.per_tool, Mapping) else (self.per_tool,)
+        for name, value, least in (("total", self.total, 0), ("concurrency", self.concurrency, 1)):
+            if value is not None and value < least:
+                raise ValueError(f"CallLimits: {name} must be at least {least}, and is {value}")
+        for value in several:
+            if value is not None and value < 0:
+                raise ValueError(f"CallLimits: per_tool must be at least 0, and is {value}")
+
     def of(self, tool: str) -> int | None:
         """Return how often one tool may be called."""
         return self.per_tool.get(tool) if isinstance(self.per_tool, Mapping) else self.per_tool
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A tool that a run has to complete; made by `must_call`.
+
+    Attributes:
+        before_finish: Whether the run is unfinished without it; else it is only remarked.
+    """
+
+    tool: str
+    before_finish: bool = True
+
+
+def must_call(tool: str, *, before_finish: bool = True) -> Requirement:
+    """Require that a tool completes in a run: `RunScope(requirements=(must_call("save"),))`."""
+    return Requirement(tool, before_finish)
 
 
 @dataclass(slots=True)
@@ -69,7 +95,7 @@ class RunScope:
             answers over a protocol.
         available: The names that may be called; None for all that are not off.
         revealed: The names that were found in the run and may be called as well, in the order they were found.
-        must_call: Tools that have to complete before the run is finished.
+        requirements: What has to be called before the run is finished; `finish` says what still lacks.
     """
 
     id: str = field(default_factory=_new_id)
@@ -83,7 +109,7 @@ class RunScope:
     door: str = "pipeline"
     hook_errors: Literal["raise", "fail"] = "raise"
     available: frozenset[str] | None = None
-    must_call: tuple[str, ...] = ()
+    requirements: tuple[Requirement, ...] = ()
     retries: dict[str, int] = field(default_factory=_nothing)
     calls: dict[str, int] = field(default_factory=_nothing)
     completed: set[str] = field(default_factory=_nobody)
@@ -128,7 +154,15 @@ class RunScope:
     def finish(self) -> tuple[str, ...]:
         """Return what the run still lacks, a sentence each; empty when every requirement is met."""
         return tuple(
-            f"`{name}` has to complete before the run is finished, and has not."
-            for name in self.must_call
-            if name not in self.completed
+            f"`{required.tool}` has to complete before the run is finished, and has not."
+            for required in self.requirements
+            if required.before_finish and required.tool not in self.completed
+        )
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return what was asked for and not done, though the run may finish without it; a sentence each."""
+        return tuple(
+            f"`{required.tool}` should have completed in the run, and has not."
+            for required in self.requirements
+            if not required.before_finish and required.tool not in self.completed
         )
