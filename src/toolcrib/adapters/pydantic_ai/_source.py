@@ -28,6 +28,7 @@ from toolcrib.toolsets import Toolset
 
 __all__ = ["PydanticToolset", "from_toolset"]
 
+_RETRIES = 3  # of a tool that does not say, as in a toolset of ours
 _STATE = "toolcrib_pydantic_ai"
 """Where in a call's own metadata is kept what the other side needs when the call is resumed."""
 
@@ -72,7 +73,8 @@ class PydanticToolset:
         provided = cast("Mapping[Any, Any]", ctx.provided).get(pydantic_ai.RunContext)
         if isinstance(provided, pydantic_ai.RunContext):
             return cast("pydantic_ai.RunContext[Any]", provided)
-        return pydantic_ai.RunContext(deps=ctx.deps, model=self._model, usage=self._usage, run_id=ctx.scope_id or None)
+        run: dict[str, Any] = {"run_id": ctx.scope_id or None, "max_retries": _RETRIES}
+        return pydantic_ai.RunContext(deps=ctx.deps, model=self._model, usage=self._usage, **run)
 
 
 class _Member(BaseTool):
