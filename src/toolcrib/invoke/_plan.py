@@ -50,6 +50,7 @@ class Plan:
     """
 
     __slots__ = (
+        "_defaults",
         "approvals",
         "availability",
         "body",
@@ -76,6 +77,7 @@ class Plan:
 
     def __init__(self, entry: ToolEntry, hooks: HookSet | None, executor: Executor | None) -> None:
         tool = entry.tool
+        self._defaults: dict[str, Any] | None = None
         self.entry, self.tool, self.spec, self.name, self.off = entry, tool, tool.spec, entry.name, entry.off
         self.body = tool.body if tool.fn is not None else None
         self.streaming = tool.is_streaming
@@ -116,7 +118,15 @@ class Plan:
             return spec.arguments(spec.validate_json(raw) if text else spec.validate_python(raw))
         if isinstance(raw, str | bytes):
             raw = spec.arguments(spec.validate_json(raw))
-        return self.tool.bind((), raw)
+        return self._filled(self.tool.bind((), raw))
+
+    def _filled(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return a host's arguments with the defaults, where a gate will look at them; the function has its own."""
+        if not (self.guarded or self.approvals):
+            return arguments
+        if self._defaults is None:
+            self._defaults = dict(self.spec.defaults)
+        return {**self._defaults, **arguments}
 
     def parse(self, raw: RawArguments) -> BaseModel:
         """Return the input that a model's arguments describe; raises what `read` does."""
@@ -125,7 +135,7 @@ class Plan:
     def reread(self, arguments: Mapping[str, Any], call: ToolCall) -> dict[str, Any]:
         """Return edited arguments, validated again; for a host's only the names are."""
         if call.origin == "host":
-            return self.tool.bind((), arguments)
+            return self._filled(self.tool.bind((), arguments))
         return self.spec.arguments(self.spec.validate_python(arguments))
 
 

@@ -9,6 +9,7 @@ from types import MappingProxyType, NoneType
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.schema._bind import Binder
@@ -218,6 +219,15 @@ class ToolSpec:
         if self._visible is None:
             self._visible = tuple(p for p in self._resolve() if p.injected is None and p.name not in self.fixed)
         return self._visible
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """The defaults of the parameters that a caller may leave out; those given as `Field(...)` are not in it."""
+        return {
+            parameter.name: parameter.default
+            for parameter in self._shown()
+            if parameter.default is not inspect.Parameter.empty and not isinstance(parameter.default, FieldInfo)
+        }
 
     def _input_model(self) -> InputModel:
         with _BUILD:
