@@ -124,8 +124,9 @@ class _Anthropic(ProviderFormat):
     def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
         if not raw:
             return [] if rest is None else [rest]
-        after = [] if rest is None else rest["content"]
-        return [{**(rest or {"role": "user"}), "content": [*raw, *after]}]
+        if rest is None:
+            return [{"role": "user", "content": [*raw]}]
+        return [{**rest, "content": [*raw, *rest["content"]]}]
 
     def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
         new = iter(ids)

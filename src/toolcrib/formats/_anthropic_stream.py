@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from toolcrib.formats._wire import Item, entries, table, word
 
@@ -91,7 +91,7 @@ def _settle(
 
 def _object(text: str) -> dict[str, Any] | None:
     try:
-        value = json.loads(text or "{}")
+        value: object = json.loads(text or "{}")
     except ValueError:
         return None
-    return value if isinstance(value, dict) else None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None

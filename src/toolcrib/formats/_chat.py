@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, cast
 
 from toolcrib.formats._chat_stream import gather_chat
 from toolcrib.formats._format import ProviderFormat
@@ -18,7 +18,10 @@ class ChatFormat(ProviderFormat):
     """What the two have in common."""
 
     layout = Layout("run")
-    kept: ClassVar[tuple[str, ...]]  # of the message, beside its calls
+
+    def kept(self, message: Mapping[str, Any]) -> Item:
+        """Return what the provider takes back of a message, beside its calls."""
+        return {"content": message["content"]} if message.get("content") else {}
 
     # --- replies
 
@@ -38,8 +41,9 @@ class ChatFormat(ProviderFormat):
         problems = list(before)
         if stop in ("length", "model_length"):
             problems.append("the reply was cut at the limit of tokens")
-        item: Item = {"role": "assistant"}
-        item |= {key: message[key] for key in self.kept if message.get(key) not in (None, "", [])}
+        elif stop in ("content_filter", "error"):
+            problems.append(f"the reply ended early: {stop}")
+        item: Item = {"role": "assistant", **self.kept(message)}
         sent = list(entries(message.get("tool_calls")))
         asked = [self.read_call(call) for call in sent]
         nameless = sum(not call.name for call in asked)
@@ -61,9 +65,9 @@ class ChatFormat(ProviderFormat):
         """Return one of a message's calls."""
         kind = word(call.get("type")) or "function"
         said = table(call.get(kind))
-        arguments = said.get("input" if kind == "custom" else "arguments")
-        read = arguments if isinstance(arguments, str | Mapping) else ""
-        return WireCall(word(call.get("id")), word(said.get("name")), read, kind)
+        sent = said.get("input" if kind == "custom" else "arguments")
+        arguments = table(cast("object", sent)) if isinstance(sent, Mapping) else word(sent)
+        return WireCall(word(call.get("id")), word(said.get("name")), arguments, kind)
 
     # --- transcripts
 

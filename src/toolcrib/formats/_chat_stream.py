@@ -36,14 +36,13 @@ def _add_content(message: Item, key: str, piece: object) -> None:
     """Append text to text; parts (Mistral's thoughts) stay parts, and neighbours of one kind become one."""
     if not piece:
         return
-    before = message.get(key)
+    before: object = message.get(key)
     if isinstance(piece, str) and (before is None or isinstance(before, str)):
-        message[key] = (before or "") + piece
+        message[key] = word(before) + piece
         return
-    parts: list[Any] = [{"type": "text", "text": before}] if isinstance(before, str) else list(before or ())
-    new = [{"type": "text", "text": piece}] if isinstance(piece, str) else [dict(part) for part in entries(piece)]
-    for part in new:
-        last = parts[-1] if parts else {}
+    parts = _parts(before)
+    for part in _parts(piece):
+        last: Item = parts[-1] if parts else {}
         if part.get("type") == last.get("type") == "text":
             last["text"] = word(last.get("text")) + word(part.get("text"))
         elif part.get("type") == last.get("type") == "thinking":
@@ -53,14 +52,21 @@ def _add_content(message: Item, key: str, piece: object) -> None:
     message[key] = parts
 
 
+def _parts(content: object) -> list[Item]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [dict(part) for part in entries(content)]
+
+
 def _add_call(calls: list[Item], current: dict[object, Item], piece: Mapping[str, Any], position: int) -> None:
     """Add a piece to the call that it belongs to: the one of its index, unless it begins another."""
     index = piece.get("index", position)
-    kind = word(piece.get("type"))
     id = word(piece.get("id"))
     call = current.get(index)
     if call is None or (id and call["id"] and id != call["id"]):  # some servers say index 0 for each
-        call = {"id": "", "type": kind or "function", kind or "function": {}}
+        kind = word(piece.get("type")) or "function"
+        call = Item(id="", type=kind)
+        call[kind] = Item()
         current[index] = call
         calls.append(call)
     call["id"] = call["id"] or id

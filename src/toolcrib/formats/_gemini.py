@@ -7,6 +7,7 @@ Source: https://ai.google.dev/gemini-api/docs/function-calling and https://ai.go
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -143,8 +144,9 @@ class _Gemini(ProviderFormat):
     def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
         if not raw:
             return [] if rest is None else [rest]
-        after = [] if rest is None else rest["parts"]
-        return [{**(rest or {"role": "user"}), "parts": [*raw, *after]}]
+        if rest is None:
+            return [{"role": "user", "parts": [*raw]}]
+        return [{**rest, "parts": [*raw, *rest["parts"]]}]
 
     def matches(self, call: WireCall, found: ResultSpot) -> bool:
         if found.id and not call.id.startswith(_UNSENT):
@@ -194,17 +196,17 @@ def _responses(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _read_result(part: Mapping[str, Any]) -> WireResult:
     given = table(part["functionResponse"])
     response = table(given.get("response"))
-    is_error = "error" in response and "result" not in response
-    text = response.get("error" if is_error else "result", response.get("output"))
-    call = WireCall(word(given.get("id")), word(given.get("name")), "")
-    return WireResult(call, text if isinstance(text, str) else str(dict(response)), is_error)
+    is_error = "error" in response and "output" not in response
+    said = response.get("error" if is_error else "output", response)  # without either, all of it is the output
+    text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, default=str)
+    return WireResult(WireCall(word(given.get("id")), word(given.get("name")), ""), text, is_error)
 
 
 def _function_response(result: WireResult) -> Item:
     sent = [one for one in result.media if one.type in _TAKEN and one.url is None]
     text = result.text(tuple(one for one in result.media if one not in sent))
     made: Item = {} if result.call.id.startswith(_UNSENT) or not result.call.id else {"id": result.call.id}
-    made |= {"name": result.call.name, "response": {"error" if result.is_error else "result": text}}
+    made |= {"name": result.call.name, "response": {"error" if result.is_error else "output": text}}
     if sent:
         made["parts"] = [{"inlineData": _inline(one)} for one in sent]
     return {"functionResponse": made}

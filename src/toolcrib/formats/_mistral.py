@@ -20,7 +20,6 @@ __all__ = ["MISTRAL"]
 
 class _Mistral(ChatFormat):
     title = "mistral"
-    kept = ("content",)
 
     def define(
         self,

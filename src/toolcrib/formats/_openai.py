@@ -11,14 +11,13 @@ from typing import Any
 
 from toolcrib.formats._chat import ChatFormat
 from toolcrib.formats._strict import OPENAI_RULES, check_root, strict_schema
-from toolcrib.formats._wire import Choice, Item, WireResult
+from toolcrib.formats._wire import Choice, Item, WireResult, table
 
 __all__ = ["OPENAI"]
 
 
 class _OpenAI(ChatFormat):
     title = "openai"
-    kept = ("content", "refusal")
 
     def define(
         self,
@@ -37,6 +36,13 @@ class _OpenAI(ChatFormat):
             function["parameters"] = strict_schema(name, self.title, parameters, OPENAI_RULES)
             function["strict"] = True
         return {"type": "function", "function": function}
+
+    def kept(self, message: Mapping[str, Any]) -> Item:
+        made = super().kept(message)
+        if message.get("refusal"):
+            made["refusal"] = message["refusal"]
+        spoken = table(message.get("audio")).get("id")  # what was said is known by its id
+        return {**made, "audio": {"id": spoken}} if spoken else made
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return [{"role": "tool", "tool_call_id": one.call.id, "content": one.text()} for one in results]

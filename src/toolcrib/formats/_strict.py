@@ -142,18 +142,18 @@ class _Strict:
         """Return a reference alone: nothing may stand beside it. What does goes where it is written out."""
         name = str(source["$ref"]).removeprefix("#/$defs/")
         beside = {key: value for key, value in source.items() if key not in ("$ref", "default")}
-        target = cast("Mapping[str, Any]", self.source.get("$defs", {})).get(name)
-        if not isinstance(target, Mapping):
+        definitions = cast("Mapping[str, Mapping[str, Any]]", self.source.get("$defs", {}))
+        if name not in definitions:
             self.refuse(f"`{path}`", f"refers to `{source['$ref']}`, which is not there", "put it into `$defs`")
-        if not beside or name in self._reached(target):  # a type that holds itself cannot be written out
+        if not beside or name in self._reached(definitions[name]):  # a type that holds itself cannot be written out
             return {"$ref": source["$ref"]}
-        return self.schema({**cast("Mapping[str, Any]", target), **beside}, path)
+        return self.schema({**definitions[name], **beside}, path)
 
     def _arrays(self, source: dict[str, Any]) -> None:
         """Say a fixed sequence as an array of any of its parts, of that length; drop a length that is not taken."""
-        parts = source.pop("prefixItems", None)
-        if isinstance(parts, list):
-            different = [part for index, part in enumerate(cast("list[Any]", parts)) if part not in parts[:index]]
+        if "prefixItems" in source:
+            parts = cast("list[Any]", source.pop("prefixItems"))
+            different = [part for index, part in enumerate(parts) if part not in parts[:index]]
             source["items"] = different[0] if len(different) == 1 else {"anyOf": different}
             source |= {"minItems": len(parts), "maxItems": len(parts)}
         if source.get("items") is False:
