@@ -198,4 +198,4 @@ def test_a_child_forked_before_the_first_program_runs_its_own() -> None:
         cwd=HERE,
     )
 
-    assert (done.returncode, done.stdout) == (0, "3\n3\n")
+    assert (done.returncode, sorted(done.stdout)) == (0, sorted("3\n3\n"))  # the two write when they please
