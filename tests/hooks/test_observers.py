@@ -49,6 +49,19 @@ def test_a_hook_is_for_some_moment() -> None:
         hook()
 
 
+@pytest.mark.parametrize("moment", ["tool.after_invoke", ["nope"], 3, print])
+def test_a_moment_is_of_a_hook_enum(moment: Any) -> None:
+    with pytest.raises(TypeError, match="is no moment; name a member of a hook enum"):
+        hook(moment)
+
+
+def test_moments_may_be_a_list() -> None:
+    @hook([ToolHook.AFTER_INVOKE, TurnHook.AFTER_RUN])
+    async def note() -> None: ...
+
+    assert note.types == {ToolHook.AFTER_INVOKE, TurnHook.AFTER_RUN}
+
+
 def test_a_fixed_argument_has_to_fit() -> None:
     async def note(result: Any) -> None: ...
 

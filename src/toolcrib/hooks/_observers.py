@@ -131,7 +131,7 @@ def hook(
         fixed: Arguments that every call of the hook gets.
 
     Raises:
-        TypeError: The function is not async, or does not accept a fixed argument.
+        TypeError: A moment is not of a hook enum, the function is not async, or does not accept a fixed argument.
         ValueError: A hook of that name is registered already.
     """
     moments = tuple(_flatten(types))
@@ -146,12 +146,16 @@ def hook(
     return register
 
 
-def _flatten(types: Iterable[HookType | Iterable[HookType]]) -> Iterable[HookType]:
+def _flatten(types: Iterable[object]) -> Iterable[HookType]:
     for item in types:
-        if isinstance(item, str):
+        if isinstance(item, HookType):
             yield item
-        else:
-            yield from item
+        elif isinstance(item, Iterable) and not isinstance(item, str):
+            yield from _flatten(cast("Iterable[object]", item))
+        else:  # registered all the same, it would never be told of anything
+            raise TypeError(
+                f"{item!r} is no moment; name a member of a hook enum, as in `@hook(ToolHook.AFTER_INVOKE)`"
+            )
 
 
 class Observers:
