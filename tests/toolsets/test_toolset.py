@@ -165,3 +165,11 @@ async def test_an_object_is_a_toolset_of_its_methods() -> None:
     assert (written.value, read.value) == (2, "hi")
     assert isinstance(missing, Failed)
     assert missing.error_type == "KeyError"
+
+
+@pytest.mark.parametrize(
+    ("item", "mend"), [(Files, r"give an object of it: Files\(\.\.\.\)"), (pytest, "a list of its functions")]
+)
+def test_a_class_or_a_module_is_no_object_with_methods(item: object, mend: str) -> None:
+    with pytest.raises(TypeError, match=mend):
+        Toolset.from_object(item)

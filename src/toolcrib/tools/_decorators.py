@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
 from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
 
 from pydantic import BaseModel
@@ -190,7 +191,14 @@ def object_tools(item: object, *, prefix: str = "", **keywords: Any) -> Iterator
     """Yield a tool for every public method of an object, in the order they are written; `keywords` are options for all.
 
     Methods are found on the class, so that no property is read; names with a leading underscore are private.
+
+    Raises:
+        TypeError: It is a class or a module, whose functions are no methods of an object.
     """
+    if isinstance(item, type):
+        raise TypeError(f"{item.__name__} is a class; give an object of it: {item.__name__}(...)")
+    if isinstance(item, ModuleType):
+        raise TypeError(f"{item.__name__} is a module; give a list of its functions")
     cls = type(item)
     seen: set[str] = set()
     for owner in reversed(cls.__mro__[:-1]):
