@@ -312,7 +312,10 @@ async def test_metadata_that_was_changed_approves_nothing() -> None:
     assert "changed" in content
 
 
-@pytest.mark.parametrize("broken", [{}, {"toolcrib": 1}, {"toolcrib": {"suspended": {"kind": "suspended"}}}])
+@pytest.mark.parametrize(
+    "broken",
+    [{}, {"toolcrib": 1}, {"toolcrib": {"suspended": {"kind": "suspended"}}}, {"toolcrib": {"suspended": "x"}}],
+)
 async def test_broken_metadata_approves_nothing(broken: dict[str, Any]) -> None:
     waiting = await desk()
 
@@ -358,3 +361,25 @@ async def test_a_standing_grant_holds_for_the_run() -> None:
     await agent(scripted(*calls), toolset).run("go")
 
     assert (asked, len(ran)) == (["c0"], 3)
+
+
+async def test_metadata_without_an_approval_is_no_answer() -> None:
+    waiting = await desk()
+    denied = DeferredToolResults(approvals={"c1": False}, metadata=waiting.asked.metadata)
+
+    run = await waiting.go_on(denied)
+
+    assert results(run.all_messages())[0][1] == "denied"
+    assert waiting.ran == []
+
+
+async def test_a_grant_is_for_the_arguments_that_go_with_it() -> None:
+    waiting = await desk()
+    [request] = approval_requests(waiting.asked)
+    answered = await answers(waiting.asked, [request.grant(override_args={"order": 7, "cents": 5})])
+    answered.approvals["c1"] = ToolApproved(override_args={"order": 7, "cents": 5_000})
+
+    run = await waiting.go_on(answered)
+
+    assert isinstance(run.output, DeferredToolRequests)
+    assert waiting.ran == []

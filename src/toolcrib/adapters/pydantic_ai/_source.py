@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from inspect import isawaitable
 from typing import Any, cast
 
 import pydantic_ai
@@ -111,7 +112,7 @@ class _Member(BaseTool):
             values = self._read(arguments)
             if member.args_validator_func is not None:
                 checked = member.args_validator_func(theirs, **values)
-                if hasattr(checked, "__await__"):
+                if isawaitable(checked):
                     await checked
             result = await self._toolset.call_tool(member.tool_def.name, values, theirs, member)
         except TheirModelRetry as error:

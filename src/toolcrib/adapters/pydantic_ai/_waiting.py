@@ -54,7 +54,7 @@ class Waiting:
             suspended = outcome_from_dict(ours["suspended"])
             grant = Grant.from_dict(ours["grant"]) if ours.get("grant") is not None else None
             return cls(suspended, dict(ours["arguments"]), grant) if isinstance(suspended, Suspended) else None
-        except (KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError):  # anybody may have written it
             return None
 
 
