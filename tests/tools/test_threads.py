@@ -142,15 +142,16 @@ async def test_a_sync_function_may_hand_back_an_awaitable() -> None:
 
 
 async def test_cancelling_the_wait_leaves_the_thread_to_itself() -> None:
-    gate, ended = threading.Event(), threading.Event()
+    begun, gate, ended = threading.Event(), threading.Event(), threading.Event()
 
     @ez_tool
     def hang() -> None:
+        begun.set()
         gate.wait(10)
         ended.set()
 
     task = asyncio.create_task(outcome_of(hang))
-    await asyncio.sleep(0)
+    await asyncio.to_thread(begun.wait, 10)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

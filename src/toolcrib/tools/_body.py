@@ -20,7 +20,7 @@ from toolcrib.tools._deadline import Deadline
 from toolcrib.tools._locks import Gate
 from toolcrib.tools._metadata import ToolMetadata
 from toolcrib.tools._options import ToolOptions
-from toolcrib.tools._threads import in_thread
+from toolcrib.tools._threads import ThreadCall, in_thread
 
 __all__ = ["Body", "is_thunk"]
 
@@ -145,25 +145,31 @@ class Body:
     async def _gated(self, values: dict[str, Any], timeout: float | None) -> Any:
         if self._gate is None:
             return await self._timed(values, timeout)
-        async with self._gate.passing(values):
-            return await self._timed(values, timeout)
+        thread = ThreadCall() if self._threaded else None
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._gate.passing(values))
+            try:
+                return await self._timed(values, timeout, thread)
+            finally:
+                if thread is not None and thread.running:  # it cannot be stopped, so the lock is still needed
+                    thread.afterwards(stack.pop_all().aclose)
 
-    async def _timed(self, values: Mapping[str, Any], timeout: float | None) -> Any:
+    async def _timed(self, values: Mapping[str, Any], timeout: float | None, thread: ThreadCall | None = None) -> Any:
         if timeout is None:
-            return await self._once(values)
+            return await self._once(values, thread)
         deadline = self._deadline(timeout)
         try:
             with deadline:
-                return await (self.fn(**values) if self._plain else self._once(values))
+                return await (self.fn(**values) if self._plain else self._once(values, thread))
         finally:
             deadline.close()
 
-    async def _once(self, values: Mapping[str, Any]) -> Any:
+    async def _once(self, values: Mapping[str, Any], thread: ThreadCall | None = None) -> Any:
         spec = self._spec
         if spec.is_coroutine and spec.plain:
             return await self.fn(**values)
         call = partial(self.fn, **values) if spec.plain else self._split(values)
-        value: Any = await in_thread(call) if self._threaded else call()
+        value: Any = await (thread or ThreadCall()).run(call) if self._threaded else call()
         return await value if isawaitable(value) else value  # a sync function may hand back an awaitable
 
     def _deadline(self, seconds: float) -> Deadline:

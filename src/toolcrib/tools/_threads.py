@@ -7,25 +7,28 @@ import contextvars
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-__all__ = ["in_thread"]
+__all__ = ["ThreadCall", "in_thread"]
 
 T = TypeVar("T")
 _MOST = 128  # threads; further calls wait for one
 
 
 class _Job:
-    __slots__ = ("context", "fn", "future", "loop")
+    __slots__ = ("context", "fn", "future", "loop", "over")
 
-    def __init__(self, fn: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
-        self.fn, self.loop = fn, loop
+    def __init__(self, fn: Callable[[], Any], loop: asyncio.AbstractEventLoop, over: Callable[[], None]) -> None:
+        self.fn, self.loop, self.over = fn, loop, over
         self.future: asyncio.Future[Any] = loop.create_future()
         self.context = contextvars.copy_context()
 
     def run(self) -> None:
+        if self.future.done():  # given up while it waited for a thread: it must not run after all
+            self._settle(None, None)
+            return
         try:
             value = self.context.run(self.fn)
         except BaseException as error:
@@ -38,6 +41,7 @@ class _Job:
             self.loop.call_soon_threadsafe(self._deliver, value, error)
 
     def _deliver(self, value: Any, error: BaseException | None) -> None:
+        self.over()
         if self.future.done():
             return
         if isinstance(error, StopIteration):  # a future cannot carry one
@@ -87,11 +91,51 @@ if hasattr(os, "register_at_fork"):  # a forked child has none of its parent's t
     os.register_at_fork(after_in_child=_renew)
 
 
+class ThreadCall:
+    """One call in a worker thread, which may go on after nobody waits for it any more.
+
+    Attributes:
+        running: Whether the thread is still at it, or has yet to begin.
+    """
+
+    __slots__ = ("_ended", "running")
+
+    def __init__(self) -> None:
+        self.running = False
+        self._ended: asyncio.Event | None = None
+
+    async def run(self, fn: Callable[[], T]) -> T:
+        """Run `fn` with the caller's context variables, and return what it returns; cancelling does not stop it."""
+        self.running, self._ended = True, asyncio.Event()
+        job = _Job(fn, asyncio.get_running_loop(), self._over)
+        _pool.submit(job)
+        return await job.future
+
+    def _over(self) -> None:
+        self.running = False
+        if self._ended is not None:
+            self._ended.set()
+
+    def afterwards(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do `work` when the thread has ended, or the event loop does."""
+        task = asyncio.get_running_loop().create_task(self._then(work))
+        _waiting.add(task)
+        task.add_done_callback(_waiting.discard)
+
+    async def _then(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            if self._ended is not None:
+                await self._ended.wait()
+        finally:
+            await work()
+
+
+_waiting: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
+
+
 async def in_thread(fn: Callable[[], T]) -> T:
     """Run `fn` in a worker thread, with the caller's context variables, and return what it returns.
 
     Cancelling the wait does not stop the thread.
     """
-    job = _Job(fn, asyncio.get_running_loop())
-    _pool.submit(job)
-    return await job.future
+    return await ThreadCall().run(fn)

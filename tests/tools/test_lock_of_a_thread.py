@@ -1,0 +1,84 @@
+"""A thread cannot be stopped: what it holds is let go when it ends, and what has not begun does not begin."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from toolcrib.calls import Completed, Failed, ToolCall
+from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.tools import ez_tool
+from toolcrib.tools._threads import in_thread
+
+
+async def test_a_timed_out_thread_keeps_its_lock_until_it_ends() -> None:
+    inside: list[str] = []
+    go_on = threading.Event()
+
+    @ez_tool(lock=True, timeout=0.05)
+    def write(name: str) -> list[str]:
+        inside.append(name)
+        if name == "first":
+            go_on.wait(5)
+        inside.append(f"{name} ends")
+        return list(inside)
+
+    pipeline, scope = Pipeline([write]), RunScope()
+    first = await pipeline.run(ToolCall("write", {"name": "first"}), scope)
+    second = asyncio.create_task(pipeline.run(ToolCall("write", {"name": "second"}), scope))
+    await asyncio.sleep(0.05)
+    waiting = list(inside)
+    go_on.set()
+    outcome = await second
+
+    assert isinstance(first, Failed)
+    assert first.code == "tool_timeout"
+    assert waiting == ["first"]
+    assert isinstance(outcome, Completed)
+    assert outcome.value == ["first", "first ends", "second"] or outcome.value[-1] == "second ends"
+
+
+async def test_a_cancelled_thread_keeps_its_lock_until_it_ends() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    @ez_tool(lock=True)
+    def write() -> str:
+        begun.set()
+        go_on.wait(5)
+        return "done"
+
+    pipeline = Pipeline([write])
+    task = asyncio.create_task(pipeline.run(ToolCall("write"), RunScope()))
+    await asyncio.to_thread(begun.wait, 5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    lock = write.lock
+    assert lock is not None
+    held = lock.locked()
+    go_on.set()
+    again = await pipeline.run(ToolCall("write"), RunScope())
+
+    assert held
+    assert isinstance(again, Completed)
+    assert not lock.locked()
+
+
+async def test_a_call_given_up_before_its_thread_began_never_runs() -> None:
+    ran: list[int] = []
+    go_on = threading.Event()
+    busy = [asyncio.create_task(in_thread(lambda: go_on.wait(5))) for _ in range(128)]  # every thread of the pool
+    await asyncio.sleep(0.05)
+
+    late = asyncio.create_task(in_thread(lambda: ran.append(1)))
+    await asyncio.sleep(0)
+    late.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await late
+    go_on.set()
+    await asyncio.gather(*busy)
+    await in_thread(lambda: None)
+
+    assert ran == []
