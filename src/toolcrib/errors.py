@@ -16,12 +16,14 @@ __all__ = [
     "ApprovalError",
     "ApprovalRequired",
     "CodeError",
+    "CommitError",
     "CompletionCheckReturnError",
     "DuplicateNameError",
     "FieldProblem",
     "FormatError",
     "HookError",
     "InvalidArguments",
+    "InvalidOutput",
     "LimitReached",
     "LockHeldError",
     "MissingExtraError",
@@ -32,6 +34,7 @@ __all__ = [
     "NotPortableError",
     "ResultNotSerializable",
     "RetriesExhausted",
+    "RoundError",
     "SafeExecutionError",
     "SandboxError",
     "SandboxUnavailable",
@@ -427,6 +430,44 @@ class CompletionCheckReturnError(ToolcribError, TypeError):
 
     def __str__(self) -> str:
         return f"the completion check `{self.tool}` must return a bool, and returned {self.type_name}"
+
+
+# --- rounds ----------------------------------------------------------------------------------------------------------
+
+
+class InvalidOutput(ToolcribError, TypeError, ValueError):
+    """What the host's own code gives as a result is not what the tool declares."""
+
+    code = "invalid_output"
+
+    def __init__(self, tool: str, problems: tuple[FieldProblem, ...]) -> None:
+        super().__init__(tool, problems)
+        self.tool, self.problems = tool, problems
+
+    def __str__(self) -> str:
+        return f"`{self.tool}` cannot be completed with this output: {'; '.join(map(str, self.problems))}"
+
+
+class RoundError(ToolcribError, ValueError):
+    """A round is not what the host takes it for."""
+
+    code = "round_error"
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__(problems)
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return "; ".join(self.problems)
+
+
+class CommitError(RoundError):
+    """A round was not committed; the transcript is as it was."""
+
+    code = "commit_error"
+
+    def __str__(self) -> str:
+        return f"nothing was committed: {super().__str__()}"
 
 
 # --- approval --------------------------------------------------------------------------------------------------------

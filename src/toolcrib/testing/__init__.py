@@ -6,5 +6,17 @@
 from toolcrib.testing._doors import Ability, Counter, Door, Visit
 from toolcrib.testing._every import DOORS, doors, every_door
 from toolcrib.testing._fakes import FakeSandbox, RecordingSink
+from toolcrib.testing._replies import wire_reply
 
-__all__ = ["DOORS", "Ability", "Counter", "Door", "FakeSandbox", "RecordingSink", "Visit", "doors", "every_door"]
+__all__ = [
+    "DOORS",
+    "Ability",
+    "Counter",
+    "Door",
+    "FakeSandbox",
+    "RecordingSink",
+    "Visit",
+    "doors",
+    "every_door",
+    "wire_reply",
+]

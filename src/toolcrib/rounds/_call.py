@@ -1,0 +1,208 @@
+"""DecodedCall: one call of a reply, as the host matches on it, executes it and answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from inspect import isawaitable
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from toolcrib.calls import (
+    CallMetadata,
+    Complete,
+    Completed,
+    Decision,
+    Failed,
+    Outcome,
+    Reject,
+    Rejected,
+    RunNormally,
+    Suspended,
+)
+from toolcrib.errors import ApprovalDenied, ApprovalRequired, RoundError, ToolcribError
+from toolcrib.hooks import HookSet
+from toolcrib.rounds._results import AwaitingTool, HandledTool, RejectedTool, ToolResult, checked_output
+from toolcrib.rounds._work import Work
+from toolcrib.tools import Tool
+from toolcrib.toolsets import Selector
+
+__all__ = ["DecodedCall", "RoundHook", "RoundHooks", "hooks_of"]
+
+I = TypeVar("I")  # noqa: E741 -- the input of a call
+
+
+class DecodedCall(Generic[I]):
+    """A call that a model makes, with its input read.
+
+    `I` is the type of the input: the declared model, or a function's `input_model`.
+    """
+
+    __slots__ = ("_shown", "_work")
+
+    def __init__(self, work: Work, shown: I | None = None) -> None:
+        self._work, self._shown = work, shown
+
+    @property
+    def metadata(self) -> CallMetadata:
+        """Its id, the tool's name, and the arguments as the model sent them."""
+        return self._work.metadata
+
+    @property
+    def id(self) -> str:
+        """The id that its result has to name."""
+        return self._work.wire.id
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return self._work.wire.name
+
+    @property
+    def tool(self) -> Tool[..., Any]:
+        """The tool."""
+        return self._work.ready.plan.tool
+
+    @property
+    def selector(self) -> Selector[Any]:
+        """What stands for the tool in the toolset."""
+        return Selector(self.name, self.tool)
+
+    @property
+    def input(self) -> I:
+        """The input, as hooks left it. It may be edited, or another one assigned, until the call is executed.
+
+        An edit is validated, and approval asked again, when hooks are applied or the call is run. The transcript keeps
+        what the model sent.
+        """
+        return self._work.input if self._shown is None else self._shown
+
+    @input.setter
+    def input(self, value: I) -> None:
+        if self._shown is None:
+            self._work.input = value
+        else:  # a closure's, which hands it on
+            self._shown = value
+
+    def into_parts(self) -> tuple[CallMetadata, I]:
+        """Return the metadata and the input."""
+        return self.metadata, self.input
+
+    # --- answering it
+
+    def complete(self, output: Any) -> ToolResult:
+        """Return the result that answers this call.
+
+        Raises:
+            InvalidOutput: The output is not of the type that the tool declares.
+        """
+        return ToolResult(self.id, self.name, checked_output(self.tool, self.name, output))
+
+    def fail(self, error: Exception) -> ToolResult:
+        """Return the result that answers this call with what went wrong; post hooks may still mend it."""
+        return ToolResult(self.id, self.name, error=error)
+
+    def handled(self, output: Any) -> HandledTool[I]:
+        """Return the answer of a call whose tool is not executed; raises as `complete` does."""
+        return HandledTool(self, checked_output(self.tool, self.name, output))
+
+    def reject(self, reason: str) -> RejectedTool[I]:
+        """Return the refusal of this call."""
+        return RejectedTool(self, reason)
+
+    async def hook(
+        self, hooks: RoundHooks = None
+    ) -> DecodedCall[I] | HandledTool[I] | RejectedTool[I] | AwaitingTool[I] | Failed:
+        """Ask this call's gates now, as `apply_hooks` does for a whole round, and return where it stands.
+
+        It is the call itself while it may be executed; a Failed when a gate broke.
+        """
+        await self._work.ask(hooks_of(hooks, {self.id: self._work}))
+        match self._work.outcome:
+            case None:
+                return self
+            case Completed(value=output):
+                return HandledTool(self, output)
+            case Rejected(reason=reason, source=source):
+                return RejectedTool(self, reason, source)
+            case Suspended() as suspended:
+                return AwaitingTool(self, suspended.request)
+            case Failed() as failed:
+                return failed
+
+    async def call(self, **provided: Any) -> Any:
+        """Execute the tool's function with the input, and return what it returns.
+
+        Every gate is asked first, where that has not been done. Answer with `complete`, or `fail`.
+
+        Args:
+            provided: Values for its `Injected` and `Injectable` parameters, by name; the run's own serve the others.
+
+        Raises:
+            ApprovalRequired: It waits for a person; nothing ran.
+            ApprovalDenied: It was refused; nothing ran.
+            RoundError: It was executed before.
+            Exception: What the tool raised.
+        """
+        work = self._work
+        if work.begun:
+            raise RoundError((f"`{self.name}` ({self.id}) was executed before, and is never executed twice",))
+        if not work.asked:
+            await work.ask(None)
+        if work.outcome is None:
+            work.provide(provided)
+            await work.perform()
+        if work.performed is None:
+            raise _error_of(work.outcome)
+        if work.performed.error is not None:
+            raise work.performed.error
+        return work.performed.value
+
+    def __repr__(self) -> str:
+        return f"<DecodedCall {self.name} {self.id}>"
+
+
+RoundHook: TypeAlias = Callable[[DecodedCall[Any]], Awaitable[Any]]
+"""A closure as hooks: it is given a call, and returns `call.handled(...)`, `call.reject(...)`, a decision, or it."""
+
+RoundHooks: TypeAlias = HookSet | RoundHook | None
+
+
+def hooks_of(hooks: RoundHooks, works: Mapping[str, Work]) -> HookSet | None:
+    """Return what a round is given as hooks as a hook set; a closure is shown the calls of these works."""
+    if hooks is None or isinstance(hooks, HookSet):
+        return hooks
+
+    async def closure(about: CallMetadata, given: Any) -> Decision:
+        call = DecodedCall[Any](works[about.id], given)
+        made = hooks(call)
+        answer: Any = await made if isawaitable(made) else made
+        match answer:
+            case None | DecodedCall():
+                return RunNormally(call.input)
+            case HandledTool(output=output):
+                return Complete(output)
+            case RejectedTool(reason=reason):
+                return Reject(reason)
+            case _:
+                return answer  # a decision; anything else is refused with its type's name
+
+    made = HookSet()
+    closure.__name__ = getattr(hooks, "__name__", "closure")
+    made.register(closure)
+    return made
+
+
+def _error_of(outcome: Outcome | None) -> Exception:
+    """Return what a host is raised for a call that did not come to be executed."""
+    match outcome:
+        case Suspended(request=request):
+            return ApprovalRequired({**request.metadata, "request": request})
+        case Rejected(tool=tool, reason=reason):
+            return ApprovalDenied(tool, reason)
+        case Failed(exception=Exception() as error):
+            return error
+        case Failed(message=message):
+            return ToolcribError(message)
+        case Completed(tool=tool):
+            return RoundError((f"`{tool}` was answered by a hook, and is not executed",))
+        case _:
+            return RoundError(("the call was not executed",))

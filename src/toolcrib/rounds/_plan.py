@@ -1,0 +1,319 @@
+"""ToolRoundPlan: the calls of a round after their gates were asked, and the commit of all their answers at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, MutableSequence, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Rejected, Suspended
+from toolcrib.errors import ApprovalError, CommitError
+from toolcrib.formats import Item, ProviderFormat, WireReply, WireResult
+from toolcrib.rounds._call import DecodedCall, RoundHooks, hooks_of
+from toolcrib.rounds._results import (
+    Answer,
+    AwaitingTool,
+    HandledTool,
+    RejectedTool,
+    ToolCallIssue,
+    ToolResult,
+    rendered,
+)
+from toolcrib.rounds._transcript import shapes
+from toolcrib.rounds._work import Work
+
+__all__ = ["HasTranscript", "Paper", "ToolRoundPlan", "TranscriptLike", "suggestion"]
+
+
+@runtime_checkable
+class HasTranscript(Protocol):
+    """Something that a round can be committed to: a session, for one."""
+
+    @property
+    def transcript(self) -> MutableSequence[Any]:
+        """The provider's message list."""
+        ...
+
+
+TranscriptLike: TypeAlias = "MutableSequence[Any] | HasTranscript"
+
+
+class Paper:
+    """What a round and its plan share: the reply as it came, its calls, and whether it was committed."""
+
+    __slots__ = ("format", "reply", "settled", "works")
+
+    def __init__(self, format: ProviderFormat, reply: WireReply, works: tuple[Work, ...]) -> None:
+        self.format, self.reply, self.works = format, reply, works
+        self.settled = ""  # `committed` or `discarded`, once it is
+
+    def open(self) -> None:
+        """Raise CommitError when the round is over."""
+        if self.settled:
+            raise CommitError((f"the round was {self.settled} before",))
+
+    def discard(self) -> None:
+        """Drop the round."""
+        self.open()
+        self.settled = "discarded"
+        for work in self.works:
+            work.cancel()
+
+
+class ToolRoundPlan:
+    """What is to be done for each call of a round.
+
+    Nothing is executed unless the host does it, or asks for it with `run_pending`.
+    """
+
+    def __init__(self, paper: Paper) -> None:
+        self._paper = paper
+
+    def _in(self, state: str) -> list[Work]:
+        return [work for work in self._paper.works if work.state == state]
+
+    @property
+    def pending(self) -> list[DecodedCall[Any]]:
+        """The calls that need a result from the host, in the assistant's order."""
+        return [DecodedCall(work) for work in self._in("pending")]
+
+    @property
+    def handled(self) -> list[HandledTool[Any]]:
+        """The calls that hooks answered; commit adds their results."""
+        found = ((work, work.outcome) for work in self._paper.works)
+        return [HandledTool(DecodedCall(work), made.value) for work, made in found if isinstance(made, Completed)]
+
+    @property
+    def rejected(self) -> list[RejectedTool[Any]]:
+        """The calls that were refused, by hooks, people or limits; commit adds their results."""
+        found = ((work, work.outcome) for work in self._paper.works)
+        return [
+            RejectedTool(DecodedCall(work), made.reason, made.source)
+            for work, made in found
+            if isinstance(made, Rejected)
+        ]
+
+    @property
+    def awaiting(self) -> list[AwaitingTool[Any]]:
+        """The calls that wait for a person; until `resolve` has their answers nothing can be committed."""
+        found = ((work, work.outcome) for work in self._paper.works)
+        return [AwaitingTool(DecodedCall(work), made.request) for work, made in found if isinstance(made, Suspended)]
+
+    @property
+    def issues(self) -> list[ToolCallIssue]:
+        """The calls that cannot be made, or that a broken gate stopped; commit adds their results."""
+        found = ((work.metadata, work.outcome) for work in self._paper.works)
+        return [ToolCallIssue(metadata, made) for metadata, made in found if isinstance(made, Failed)]
+
+    @property
+    def continue_suggestion(self) -> str | None:
+        """Why the model should be asked to go on, when calls of it could not be made."""
+        return suggestion(self.issues)
+
+    # --- before anything runs
+
+    async def apply_hooks(self, hooks: RoundHooks = None) -> ToolRoundPlan:
+        """Ask more hooks about the calls that are still pending, and return the plan.
+
+        Raises:
+            InvalidArguments: The input of a call was edited to what its tool does not take.
+        """
+        self._paper.open()
+        given = hooks_of(hooks, {work.wire.id: work for work in self._paper.works})
+        for work in self._paper.works:
+            await work.ask(given)
+        return self
+
+    async def resolve(self, grants: Iterable[Grant] = (), denials: Iterable[Denial] = ()) -> ToolRoundPlan:
+        """Take up the calls that wait with what people said, and return the plan.
+
+        With no answers at all, the run's store and approver are asked again.
+
+        Raises:
+            ApprovalError: An answer is for none of the calls that wait; nothing was resolved.
+        """
+        self._paper.open()
+        answers: list[Grant | Denial] = [*grants, *denials]
+        works = self._in("awaiting")
+        chosen = {work.wire.id: next((a for a in answers if _answers(a, work)), None) for work in works}
+        stray = next((answer for answer in answers if not any(_answers(answer, work) for work in works)), None)
+        if stray is not None:
+            raise ApprovalError(stray.tool, f"no call of this round waits for it (call {stray.call_id})")
+        for work in works:
+            if not answers or chosen[work.wire.id] is not None:
+                await work.resolve(chosen[work.wire.id])
+        return self
+
+    # --- running
+
+    async def run_pending(self, *, concurrency: int | None = None) -> list[ToolResult]:
+        """Execute the pending calls whose tools are functions, and return their results for `commit`.
+
+        A call is executed once, however often this is called. Calls of declared inputs are left to the host's own code;
+        those of tools that ask for approval themselves move to `awaiting`.
+
+        Args:
+            concurrency: How many run at a time; all of them when None.
+
+        Raises:
+            Exception: What an observer raised; calls that it broke off are not executed again.
+        """
+        self._paper.open()
+        most = asyncio.Semaphore(concurrency) if concurrency is not None else None
+        works = [work for work in self._in("pending") if _runs(work)]
+        if len(works) == 1 or concurrency == 1:
+            for work in works:
+                await work.perform()
+        else:
+            await _together(works, most)
+        made = ((work, work.performed) for work in self._in("pending"))
+        return [ToolResult(w.wire.id, w.wire.name, p.value, p.error) for w, p in made if p is not None]
+
+    # --- the end
+
+    async def commit(self, transcript: TranscriptLike, results: Iterable[Answer] = ()) -> list[Item]:
+        """Add the assistant's turn and one result for each of its calls to the transcript, all or nothing.
+
+        Results of handled and rejected calls and of issues are added; an explicit result for an issue wins. The order
+        is the assistant's, whose turn stays as the model sent it. Post hooks see what the host's own code computed, and
+        the records are closed.
+
+        Args:
+            transcript: The provider's message list, or a session.
+            results: One for each pending call: `call.complete(...)`, `call.fail(...)`, `call.reject(...)`, or what
+                `run_pending` returned.
+
+        Returns:
+            The items that were added.
+
+        Raises:
+            CommitError: A result is missing, superfluous, there twice or for another tool, a call still waits for a
+                person, or the transcript would not be valid. Everything is as it was.
+        """
+        paper = self._paper
+        paper.open()
+        target = transcript.transcript if isinstance(transcript, HasTranscript) else transcript
+        answers = _paired(paper.works, list(results))
+        before = shapes(target)
+        _require_valid(paper, before)
+        shown = [await _settled(work, answers.get(work.wire.id)) for work in paper.works]
+        paper.open()  # somebody else may have committed it while post hooks ran
+        if len(target) != len(before):
+            raise CommitError(("the transcript was changed meanwhile",))
+        added = [*paper.reply.items, *paper.format.answer(shown)]
+        target.extend(added)
+        paper.settled = "committed"
+        return added
+
+    def discard(self) -> None:
+        """Drop the assistant's turn; the records of calls that were not answered are closed as cancelled."""
+        self._paper.discard()
+
+
+def suggestion(issues: Sequence[ToolCallIssue]) -> str | None:
+    """Return why the model should be asked to go on; None when there are no issues."""
+    if not issues:
+        return None
+    told = "; ".join(issue.reason for issue in issues)
+    return f"Ask the model to go on: {len(issues)} of its calls could not be made ({told})"
+
+
+# --- inside
+
+
+def _answers(answer: Grant | Denial, work: Work) -> bool:
+    outcome = work.outcome
+    if not isinstance(outcome, Suspended):
+        return False
+    if answer.request_id is not None and answer.request_id == outcome.request.id:
+        return True
+    return answer.call_id == work.wire.id or (answer.call_id is None and answer.tool == work.wire.name)
+
+
+def _runs(work: Work) -> bool:
+    """Return whether the pipeline can execute a call: a declared input has no function, unless something wraps it."""
+    plan = work.ready.plan
+    return not work.begun and (plan.body is not None or bool(plan.runners) or plan.executor is not None)
+
+
+async def _together(works: list[Work], most: asyncio.Semaphore | None) -> None:
+    async def one(work: Work) -> None:
+        if most is None:
+            await work.perform()
+        else:
+            async with most:
+                await work.perform()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for work in works:
+                group.create_task(one(work))
+    except ExceptionGroup as several:
+        raise several.exceptions[0] from None  # the host sees it as it was raised
+
+
+def _paired(works: Sequence[Work], results: Sequence[Answer]) -> dict[str, Answer]:
+    """Return the results by call id; raise CommitError, which names everything that is wrong with them."""
+    known = {work.wire.id: work for work in works}
+    found: dict[str, Answer] = {}
+    problems: list[str] = []
+    for result in results:
+        id, name = (
+            (result.call_id, result.name) if isinstance(result, ToolResult) else (result.call.id, result.call.name)
+        )
+        work = known.get(id)
+        if work is None:
+            problems.append(f"the result for `{name}` ({id}) answers no call of this round")
+        elif id in found:
+            problems.append(f"there are two results for `{work.wire.name}` ({id})")
+        elif name != work.wire.name:
+            problems.append(f"the result for {id} is of `{name}`, and the call is of `{work.wire.name}`")
+        elif work.state in ("handled", "rejected"):
+            problems.append(f"`{name}` ({id}) was {work.state} before; leave its result out")
+        found[id] = result
+    for work in works:
+        if work.state == "awaiting":
+            problems.append(f"`{work.wire.name}` ({work.wire.id}) waits for approval; resolve it first")
+        elif work.state == "pending" and work.wire.id not in found:
+            problems.append(f"there is no result for `{work.wire.name}` ({work.wire.id})")
+    if problems:
+        raise CommitError(tuple(problems))
+    return found
+
+
+def _require_valid(paper: Paper, before: Sequence[Mapping[str, Any]]) -> None:
+    """Raise CommitError when the provider would refuse the transcript with this round at its end."""
+    blank = [WireResult(work.wire, "") for work in paper.works]
+    problems = paper.format.check([*before, *paper.reply.items, *paper.format.answer(blank)])
+    if problems:
+        raise CommitError((*map(str, problems), "decode with `transcript=`, or mend what came before with `repair`"))
+
+
+async def _settled(work: Work, answer: Answer | None) -> WireResult:
+    """Return what the model is shown for one call."""
+    outcome: Outcome
+    if answer is None and work.outcome is not None:
+        outcome = work.outcome
+    elif work.outcome is not None:  # an issue, which the host answers itself
+        outcome = _explicit(work, answer)
+    else:
+        match answer:
+            case ToolResult(output=output, error=error):
+                outcome = await work.finish(output, error)
+            case _:
+                outcome = work.end(_explicit(work, answer))
+    return rendered(work.wire, outcome, ran=work.begun or answer is not None)
+
+
+def _explicit(work: Work, answer: Answer | None) -> Outcome:
+    """Return the outcome that the host gives in the place of the tool's."""
+    id, name = work.wire.id, work.wire.name
+    match answer:
+        case RejectedTool(reason=reason):
+            return Rejected(name, id, reason, "user")
+        case ToolResult(error=Exception() as error):
+            return Failed(name, id, "tool_error", str(error), type(error).__name__, exception=error)
+        case ToolResult(output=output) | HandledTool(output=output):
+            return Completed(name, id, output, "hook")
+        case _:
+            raise CommitError((f"there is no result for `{name}` ({id})",))

@@ -1,0 +1,173 @@
+"""What answers a call of a round: the host's own result, a hook's, a refusal; and how each is shown to the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from toolcrib.calls import REJECTION_PREFIX, ApprovalRequest, CallMetadata, Completed, Failed, Outcome, Rejected
+from toolcrib.errors import FieldProblem, InvalidOutput, ResultNotSerializable
+from toolcrib.formats import Media, WireCall, WireResult
+from toolcrib.tools import Tool
+
+if TYPE_CHECKING:
+    from toolcrib.rounds._call import DecodedCall
+
+__all__ = [
+    "Answer",
+    "AwaitingTool",
+    "HandledTool",
+    "RejectedTool",
+    "ToolCallIssue",
+    "ToolResult",
+    "checked_output",
+    "rejection_reason",
+    "rendered",
+]
+
+I = TypeVar("I")  # noqa: E741 -- the input of a call
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The host's answer to one call: an output, or the error that there was instead."""
+
+    call_id: str
+    name: str
+    output: Any = None
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HandledTool(Generic[I]):
+    """A call that was answered without executing the tool, by a hook for example."""
+
+    call: DecodedCall[I]
+    output: Any
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedTool(Generic[I]):
+    """A call that was refused.
+
+    Attributes:
+        source: As in `Rejected`: `hook`, `user` or `limit`.
+    """
+
+    call: DecodedCall[I]
+    reason: str
+    source: Literal["hook", "user", "limit"] = "hook"
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitingTool(Generic[I]):
+    """A call that waits for a person.
+
+    Attributes:
+        request: What they are asked; answer with `request.grant(...)` or `request.deny(...)`.
+    """
+
+    call: DecodedCall[I]
+    request: ApprovalRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallIssue:
+    """A call that cannot be made, and is answered with why: unknown, not available, with arguments that do not fit.
+
+    Attributes:
+        outcome: What is wrong; its `code` is stable (`unknown_tool`, `not_available`, `invalid_arguments`, ...).
+    """
+
+    metadata: CallMetadata
+    outcome: Failed
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, in a sentence."""
+        return self.outcome.message
+
+    def complete(self, output: Any) -> ToolResult:
+        """Return an answer of the host's own, which is committed in the place of the standard one."""
+        return ToolResult(self.metadata.id, self.metadata.name, output)
+
+
+Answer: TypeAlias = ToolResult | HandledTool[Any] | RejectedTool[Any]
+"""What may be given for a pending call when a round is committed."""
+
+
+def rejection_reason(text: str) -> str | None:
+    """Return why a call was refused, from the text that its result has in a transcript; None for any other result."""
+    return text.removeprefix(REJECTION_PREFIX) if text.startswith(REJECTION_PREFIX) else None
+
+
+# --- checking what the host gives
+
+
+def checked_output(tool: Tool[..., Any], name: str, output: Any) -> Any:
+    """Return an output as the tool's declared type, converted where pydantic can; as it is where no type is known.
+
+    Raises:
+        InvalidOutput: It does not fit; every problem is named.
+    """
+    adapter = _adapter_of(tool)
+    if adapter is None:
+        return output
+    try:
+        return adapter.validate_python(output)
+    except ValidationError as error:
+        problems = tuple(FieldProblem(_path(e["loc"]), e["msg"]) for e in error.errors(include_url=False))
+    raise InvalidOutput(name, problems)  # out here, so that it does not carry pydantic's error along
+
+
+@lru_cache(maxsize=1024)
+def _adapter_of(tool: Tool[..., Any]) -> TypeAdapter[Any] | None:
+    kind = tool.spec.return_type
+    if kind is None:
+        return None
+    declared: Any = list[kind] if tool.is_streaming else kind
+    try:
+        return TypeAdapter(declared)
+    except Exception:  # the annotation is the user's, and may be of a type that pydantic does not know
+        return None
+
+
+def _path(location: tuple[str | int, ...]) -> str:
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return "".join(parts).removeprefix(".")
+
+
+# --- showing it to the model
+
+
+def rendered(call: WireCall, outcome: Outcome, *, ran: bool) -> WireResult:
+    """Return what the model is shown of an outcome.
+
+    Args:
+        ran: Whether the tool was executed: what failed before that carries the prefix of a rejection.
+    """
+    if isinstance(outcome, Completed):
+        try:
+            return WireResult(call, *_shown(outcome))
+        except ResultNotSerializable as error:
+            return WireResult(call, f"{type(error).__name__}: {error}", is_error=True)
+    text = outcome.text()
+    refused = isinstance(outcome, Rejected) or ran
+    return WireResult(call, text if refused else REJECTION_PREFIX + text, is_error=True)
+
+
+def _shown(outcome: Completed) -> tuple[str, bool, tuple[Media, ...]]:
+    """Return the text of a result and the media in it; media may stand alone or in a list."""
+    value = outcome.value
+    parts: list[Any] = [value] if isinstance(value, Media) else []
+    if isinstance(value, list | tuple):
+        parts = list(cast("list[Any]", value))
+    media = tuple(part for part in parts if isinstance(part, Media))
+    if not media:
+        return outcome.text(), False, ()
+    rest = [part for part in parts if not isinstance(part, Media)]
+    told = "\n".join(Completed(outcome.tool, outcome.call_id, part).text() for part in rest)
+    return told, False, media

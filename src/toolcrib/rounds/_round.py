@@ -1,0 +1,192 @@
+"""decode: a provider's reply as a ToolRound, the calls in it read against a toolset."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from toolcrib.calls import CallMetadata, Failed
+from toolcrib.errors import RoundError
+from toolcrib.formats import PROVIDERS, Item, WireReply
+from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.rounds._call import DecodedCall, RoundHooks
+from toolcrib.rounds._detect import WireFormat, detected
+from toolcrib.rounds._plan import Paper, ToolRoundPlan, TranscriptLike, suggestion
+from toolcrib.rounds._results import Answer, ToolCallIssue
+from toolcrib.rounds._transcript import taken_ids
+from toolcrib.rounds._work import Desk, Work
+from toolcrib.toolsets import ToolAvailability, Toolset, ToolsetLike
+
+__all__ = ["ToolRound", "decode", "decode_stream"]
+
+
+class ToolRound:
+    """An assistant's turn and the calls in it, of which nothing has been executed or committed.
+
+    Attributes:
+        text: What the model said besides.
+        problems: What was wrong with the reply, a sentence each: a cut stream, an id used twice.
+        stop: The provider's word for why the reply ended.
+        items: The turn as it will stand in the transcript.
+        format: The name of the wire format.
+        scope: The run that the calls are part of.
+    """
+
+    def __init__(self, paper: Paper, format: WireFormat, scope: RunScope) -> None:
+        self._paper = paper
+        self.format, self.scope = format, scope
+        reply = paper.reply
+        self.text, self.problems, self.stop = reply.text, reply.problems, reply.stop
+        self.items: tuple[Item, ...] = reply.items
+        self._calls = [DecodedCall[Any](work) for work in paper.works if work.prepared is not None]
+        self._unread = [(work.metadata, work.outcome) for work in paper.works if work.prepared is None]
+
+    @property
+    def tool_calls(self) -> list[DecodedCall[Any]]:
+        """The calls that could be read, in the assistant's order."""
+        return list(self._calls)
+
+    @property
+    def recoverable_issues(self) -> list[ToolCallIssue]:
+        """The calls that cannot be made: of unknown or unavailable tools, or with arguments that do not fit."""
+        found: list[tuple[CallMetadata, object]] = [*self._unread]
+        return [ToolCallIssue(metadata, made) for metadata, made in found if isinstance(made, Failed)]
+
+    @property
+    def continue_suggestion(self) -> str | None:
+        """Why the model should be asked to go on, when calls of it could not be made."""
+        return suggestion(self.recoverable_issues)
+
+    def expect_one(self) -> DecodedCall[Any]:
+        """Return the only call; RoundError when there is none, several, or one that could not be read."""
+        call = self.expect_at_most_one()
+        if call is None:
+            raise RoundError(("the model made no call, and one was expected",))
+        return call
+
+    def expect_at_most_one(self) -> DecodedCall[Any] | None:
+        """Return the only call, or None when there is none; RoundError for several, or one that could not be read."""
+        issues = self.recoverable_issues
+        if issues:
+            raise RoundError(tuple(issue.reason for issue in issues))
+        if len(self._calls) > 1:
+            names = ", ".join(f"`{call.name}`" for call in self._calls)
+            raise RoundError((f"the model made {len(self._calls)} calls ({names}), and at most one was expected",))
+        return self._calls[0] if self._calls else None
+
+    async def apply_hooks(self, hooks: RoundHooks = None) -> ToolRoundPlan:
+        """Ask every gate of every call, and return what is to be done for each.
+
+        Args:
+            hooks: Decision hooks that are asked before the toolset's own: a hook set, or an async closure that is given
+                each call and returns `call.handled(...)`, `call.reject(...)`, a decision, or the call itself.
+
+        Raises:
+            InvalidArguments: The input of a call was edited to what its tool does not take.
+        """
+        return await ToolRoundPlan(self._paper).apply_hooks(hooks)
+
+    async def commit(self, transcript: TranscriptLike, results: Iterable[Answer] = ()) -> list[Item]:
+        """Ask the toolset's own gates, where that has not been done, and commit as the plan does."""
+        plan = await self.apply_hooks()
+        return await plan.commit(transcript, results)
+
+    def discard(self) -> None:
+        """Drop the assistant's turn; nothing reaches a transcript."""
+        self._paper.discard()
+
+    def __repr__(self) -> str:
+        return f"<ToolRound of {len(self._calls)} calls and {len(self._unread)} issues>"
+
+
+def decode(
+    tools: Pipeline | ToolsetLike,
+    reply: object,
+    available: ToolAvailability | None = None,
+    *,
+    format: WireFormat | None = None,
+    scope: RunScope | None = None,
+    transcript: Sequence[Any] = (),
+) -> ToolRound:
+    """Return the calls in a provider's reply, read and checked against a toolset. Nothing runs and nobody is asked.
+
+    Args:
+        tools: The toolset; or a pipeline of it, with hooks, sinks or an executor of its own.
+        reply: What the provider's SDK returned, the same as a dict, a list of a stream's chunks, or a `WireReply`.
+        available: Which tools were offered; the default ones when None.
+        format: The wire format; told from the reply when None.
+        scope: The run that the calls are part of; one of their own when None.
+        transcript: What came before. A call whose id is in it gets another.
+
+    Raises:
+        TypeError: The reply is neither a dict nor an SDK's object.
+        ValueError: It is in no known format.
+        ToolConstraintError: `available` names a tool that is not in the toolset.
+    """
+    name = format or detected(_sample(reply))
+    made = PROVIDERS[name]
+    taken = taken_ids(made, transcript)
+    if isinstance(reply, WireReply):
+        wire = reply
+    elif isinstance(reply, list | tuple):
+        wire = made.gather(reply, taken)  # pyright: ignore[reportUnknownArgumentType] -- chunks of anybody's
+    else:
+        wire = made.parse(reply, taken)
+    return _round(tools, wire, name, available, scope)
+
+
+async def decode_stream(
+    tools: Pipeline | ToolsetLike,
+    chunks: AsyncIterable[object],
+    available: ToolAvailability | None = None,
+    *,
+    format: WireFormat | None = None,
+    scope: RunScope | None = None,
+    on_chunk: Callable[[object], None] | None = None,
+) -> ToolRound:
+    """Return the calls in a streamed reply when it has ended, as `decode` does; `on_chunk` is given each chunk."""
+    kept: list[object] = []
+    async for chunk in chunks:
+        kept.append(chunk)
+        if on_chunk is not None:
+            on_chunk(chunk)
+    return decode(tools, kept, available, format=format, scope=scope)
+
+
+def _sample(reply: object) -> object:
+    """Return what the format can be told from."""
+    if isinstance(reply, list | tuple):
+        if not reply:
+            raise ValueError("the stream has no chunks; say which format it is in: decode(..., format='openai')")
+        return reply[0]  # pyright: ignore[reportUnknownVariableType] -- a chunk of anybody's
+    return reply
+
+
+def _round(
+    tools: Pipeline | ToolsetLike,
+    reply: WireReply,
+    name: WireFormat,
+    available: ToolAvailability | None,
+    scope: RunScope | None,
+) -> ToolRound:
+    pipeline = pipeline_of(tools)
+    run = scope or RunScope(door="round")
+    if available is not None:
+        run = replace(run, available=pipeline.toolset.offered(available))
+    desk = Desk(pipeline, run)
+    works = tuple(Work(desk, call) for call in reply.calls)
+    return ToolRound(Paper(PROVIDERS[name], reply, works), name, run)
+
+
+def pipeline_of(tools: Pipeline | ToolsetLike) -> Pipeline:
+    """Return a pipeline of the tools; the same one for the same toolset, because a pipeline learns its tools once."""
+    if isinstance(tools, Pipeline):
+        return tools
+    return _kept(tools) if isinstance(tools, Toolset | type) else Pipeline(tools)
+
+
+@lru_cache(maxsize=64)
+def _kept(tools: Toolset | type[Toolset]) -> Pipeline:
+    return Pipeline(tools)

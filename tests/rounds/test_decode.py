@@ -1,0 +1,160 @@
+"""Decoding: which calls are in a reply, and which of them can be made."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.rounds.replies import FORMATS, ReadFile, WebSearch, adding, asks, round_of
+from toolcrib.errors import RoundError, ToolConstraintError
+from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.rounds import WireFormat, decode, decode_stream, detected
+from toolcrib.testing import RecordingSink
+from toolcrib.toolsets import ToolAvailability, Toolset, off, use
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_calls_of_a_reply_are_read_whatever_the_provider(format: WireFormat) -> None:
+    reply = asks(("web_search", {"query": "x"}), ("read_file", {"path": "/a"}), format=format, text="Let me look.")
+
+    round = decode([WebSearch, ReadFile], reply)
+
+    assert [call.input for call in round.tool_calls] == [WebSearch(query="x"), ReadFile(path="/a")]
+    assert (round.text, round.format, round.recoverable_issues) == ("Let me look.", format, [])
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_format_is_told_from_the_shape(format: WireFormat) -> None:
+    assert detected(asks(("web_search", "{}"), format=format)) == format
+
+
+def test_a_shape_that_is_nobodys_is_an_error_that_says_what_to_do() -> None:
+    with pytest.raises(ValueError, match=r"decode\(..., format="):
+        decode([WebSearch], {"answer": 42})
+
+
+def test_a_reply_that_is_no_reply_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="SimpleNamespace"):
+        decode([WebSearch], SimpleNamespace(choices=[]))
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "code"),
+    [
+        ("nope", "{}", "unknown_tool"),
+        ("web_search", '{"query": 1}', "invalid_arguments"),
+        ("web_search", '{"query": "x", "page": 2}', "invalid_arguments"),
+        ("web_search", '{"query": "x', "invalid_arguments"),
+        ("read_file", '{"path": "/a"}', "not_available"),
+    ],
+)
+def test_what_is_wrong_with_a_call_is_a_recoverable_issue(name: str, raw: str, code: str) -> None:
+    class Tools(Toolset):
+        web_search = use(WebSearch)
+        read_file = off(ReadFile)
+
+    round = round_of(Tools, (name, raw))
+
+    [issue] = round.recoverable_issues
+    assert (round.tool_calls, issue.outcome.code, issue.metadata.arguments) == ([], code, raw)
+    assert round.continue_suggestion is not None
+    assert issue.reason in round.continue_suggestion
+
+
+def test_what_is_available_may_be_chosen() -> None:
+    round = round_of(
+        [WebSearch, ReadFile], ("read_file", {"path": "/a"}), available=ToolAvailability.only("web_search")
+    )
+
+    assert [issue.outcome.code for issue in round.recoverable_issues] == ["not_available"]
+
+
+def test_availability_of_a_tool_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(ToolConstraintError, match="red_file"):
+        round_of([ReadFile], available=ToolAvailability.only("red_file"))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_id_that_is_there_twice_is_given_once(format: WireFormat) -> None:
+    reply = asks(("web_search", {"query": "x"}), format=format)
+    before = asks(("web_search", {"query": "y"}), format=format)
+    first = decode([WebSearch], before)
+
+    round = decode([WebSearch], reply, transcript=list(first.items))
+
+    assert round.expect_one().id != first.expect_one().id
+    assert "call_0" in round.problems[0]
+
+
+def test_decoding_asks_counts_and_records_nothing() -> None:
+    sink, scope = RecordingSink(), RunScope()
+
+    decode(Pipeline([WebSearch], sinks=[sink]), asks(("web_search", "{"), ("web_search", {"query": "x"})), scope=scope)
+
+    assert (sink.events, scope.calls, scope.retries) == ([], {}, {})
+
+
+async def test_a_stream_is_decoded_when_it_has_ended() -> None:
+    seen: list[object] = []
+
+    async def chunks() -> Any:
+        for delta in (
+            {"role": "assistant", "tool_calls": [_part('{"qu', id="call_0", name="web_search")]},
+            {"tool_calls": [_part('ery": "x"}')]},
+        ):
+            yield _chunk(delta)
+        yield _chunk({}, "tool_calls")
+
+    round = await decode_stream([WebSearch], chunks(), on_chunk=seen.append)
+
+    assert round.expect_one().input == WebSearch(query="x")
+    assert (len(seen), round.problems) == (3, ())
+
+
+def test_a_stream_that_was_cut_leaves_an_issue() -> None:
+    part = _part('{"query": "x', id="call_0", name="web_search")
+
+    round = decode([WebSearch], [_chunk({"role": "assistant", "tool_calls": [part]})])
+
+    assert [issue.outcome.code for issue in round.recoverable_issues] == ["invalid_arguments"]
+    assert round.problems
+
+
+def test_an_empty_stream_has_to_say_its_format() -> None:
+    with pytest.raises(ValueError, match="no chunks"):
+        decode([WebSearch], [])
+
+
+def test_one_call_is_what_is_expected() -> None:
+    round = round_of([WebSearch], ("web_search", {"query": "x"}))
+
+    assert round.expect_one().name == "web_search"
+    assert round.expect_at_most_one() is not None
+
+
+@pytest.mark.parametrize(
+    ("calls", "told"),
+    [
+        ([], "no call"),
+        ([("add", {"a": 1}), ("add", {"a": 2})], "2 calls"),
+        ([("add", {"a": "x"})], "must be an integer"),
+    ],
+)
+def test_anything_but_one_call_is_told(calls: list[Any], told: str) -> None:
+    round = round_of([adding([])], *calls)
+
+    with pytest.raises(RoundError, match=told):
+        round.expect_one()
+
+
+def test_at_most_one_call_may_be_none() -> None:
+    assert round_of([adding([])]).expect_at_most_one() is None
+
+
+def _part(arguments: str, **rest: str) -> dict[str, Any]:
+    function = {"arguments": arguments} | ({"name": rest["name"]} if "name" in rest else {})
+    return {"index": 0, "function": function} | ({"id": rest["id"], "type": "function"} if "id" in rest else {})
+
+
+def _chunk(delta: dict[str, Any], stop: str | None = None) -> dict[str, Any]:
+    return {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": stop}]}
