@@ -31,6 +31,10 @@ def test_an_item_is_frozen_and_comes_back_from_json() -> None:
     assert ContextItem.from_dict(item.to_dict()) == item
 
 
+def test_the_type_of_the_content_may_be_said() -> None:
+    assert ContextItem[str]("rows") == ContextItem("rows")
+
+
 def test_content_without_a_json_form_is_named() -> None:
     with pytest.raises(NotPortableError, match=r"the context item `t1`.*its content is of type object"):
         entry("t1", object()).to_dict()

@@ -143,6 +143,18 @@ async def test_callables_without_parameters_are_evaluated_at_the_run() -> None:
     assert turn.kwargs["token"] is fetch
 
 
+async def test_the_time_of_a_turn_covers_what_its_arguments_wait_for() -> None:
+    async def wait() -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    turn = Turn(make_greet(), 0.01, kwargs={"name": wait})
+
+    with pytest.raises(TurnTimeoutError):
+        await turn.returning()
+    assert turn.stop_reason is StopReason.TIMEOUT
+
+
 async def test_a_tool_among_the_arguments_is_no_thunk() -> None:
     @tool()
     async def take(other: Any) -> Any:
@@ -646,6 +658,7 @@ async def test_typed_arguments_are_restored_by_their_annotation() -> None:
         ({"kwargs": {"name": lambda: "Ada"}}, "the argument `name` is of type function"),
         ({"kwargs": {"name": (1, 2)}}, "the argument `name` is of type tuple"),
         ({"metadata": {"lock": object()}}, r"metadata\['lock'\] is of type object"),
+        ({"metadata": {"rows": [iter([1])]}}, r"metadata\['rows'\] is of type list"),
     ],
 )
 def test_what_does_not_go_to_json_is_named(where: dict[str, Any], named: str) -> None:

@@ -28,7 +28,7 @@ __all__ = ["ContextItem", "ContextPool", "ContextQueue"]
 T = TypeVar("T", default=Any)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: with them Python 3.11 cannot make a `ContextItem[str](...)`
 class ContextItem(Generic[T]):
     """Something worth remembering.
 

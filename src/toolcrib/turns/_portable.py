@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -29,9 +29,22 @@ def pack(owner: str, what: str, value: Any) -> Any:
     if is_plain(value):
         return value
     try:
+        _require_kept(value)
         return to_jsonable_python(value, inf_nan_mode="strings", fallback=_own_form)
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         raise NotPortableError(owner, what, type(value).__qualname__) from error
+
+
+def _require_kept(value: Any) -> None:
+    """Raise ValueError for an iterator, an open file too: written down it would be used up, and come back as a list."""
+    if isinstance(value, Iterator):
+        raise ValueError(f"{type(value).__qualname__} is used up by reading it")
+    if isinstance(value, Mapping):
+        value = cast("Mapping[Any, Any]", value).values()
+    elif not isinstance(value, list | tuple | set | frozenset):
+        return
+    for item in cast("Iterable[Any]", value):
+        _require_kept(item)
 
 
 def _own_form(value: Any) -> Any:

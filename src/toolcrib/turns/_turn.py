@@ -270,12 +270,9 @@ class Turn(Observed, Generic[T]):
         try:
             if table:
                 await tell(table, TurnHook.BEFORE_RUN, self, ctx=door.ctx)
-            call = self._call(door, waiting, grant) or await self._evaluated_call(door)
-            if clock is None:
+            with clock or UNBOUNDED:  # what an argument waits for counts
+                call = self._call(door, waiting, grant) or await self._evaluated_call(door)
                 outcome = await door.pipeline.run(call, door.scope, grant=grant)
-            else:
-                with clock:
-                    outcome = await door.pipeline.run(call, door.scope, grant=grant)
             self.outcome = outcome
             if isinstance(outcome, Completed):
                 self.output = outcome.value
@@ -304,7 +301,8 @@ class Turn(Observed, Generic[T]):
         try:
             if table:
                 await tell(table, TurnHook.BEFORE_RUN, self, ctx=door.ctx)
-            call = self._call(door, waiting, grant) or await self._evaluated_call(door)
+            with clock or UNBOUNDED:
+                call = self._call(door, waiting, grant) or await self._evaluated_call(door)
             async with aclosing(door.pipeline.stream(call, door.scope, grant=grant, ended=self._conclude)) as values:
                 with clock or UNBOUNDED as running:
                     yield values, running
