@@ -50,7 +50,7 @@ class ChatFormat(ProviderFormat):
         if nameless:
             problems.append(f"{nameless} of its calls named no tool and were left out")
         if nameless < len(asked):
-            item["tool_calls"] = [call for call, read in zip(sent, asked, strict=True) if read.name]
+            item["tool_calls"] = [_taken_back(call) for call, read in zip(sent, asked, strict=True) if read.name]
         calls = self.calls_of(item)
         ids, changed = settle_ids(calls, self.make_id, taken)
         if changed:
@@ -109,6 +109,11 @@ class ChatFormat(ProviderFormat):
 
     def assistant(self, text: str) -> list[Item]:
         return [{"role": "assistant", "content": text}]
+
+
+def _taken_back(call: Mapping[str, Any]) -> Item:
+    """Return a call as a request takes it: its place among the pieces of a stream is of no use there."""
+    return {key: value for key, value in call.items() if value is not None and key != "index"}
 
 
 def text_of(content: object) -> str:

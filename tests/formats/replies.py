@@ -1,0 +1,283 @@
+"""One reply, written as each provider sends it: whole, in pieces, and as the objects of the provider's own SDK."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from anthropic.types import Message, MessageParam, RawMessageStreamEvent, ToolChoiceParam, ToolParam
+from google.genai import types as gemini
+from mistralai.client import models as mistral
+from openai.types.chat import (
+    ChatCompletion,
+    ChatCompletionChunk,
+    ChatCompletionFunctionToolParam,
+    ChatCompletionMessageParam,
+    ChatCompletionToolChoiceOptionParam,
+)
+from openai.types.responses import FunctionToolParam, Response, ResponseInputItemParam, ResponseStreamEvent
+from openai.types.responses.response_create_params import ToolChoice as ResponsesToolChoice
+from pydantic import BaseModel, TypeAdapter
+
+from toolcrib.formats import PROVIDERS, ProviderName
+
+NAMES: tuple[ProviderName, ...] = tuple(PROVIDERS)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A call that a reply asks for."""
+
+    id: str | None
+    name: str = "look"
+    arguments: Any = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        return {"city": "Oslo"} if self.arguments is None else self.arguments
+
+
+def whole(provider: ProviderName, text: str, calls: Sequence[Asked]) -> dict[str, Any]:
+    return _WHOLE[provider](text, calls)
+
+
+def pieces(provider: ProviderName, text: str, calls: Sequence[Asked]) -> list[dict[str, Any]]:
+    return _PIECES[provider](text, calls)
+
+
+# --- whole replies
+
+
+def _chat(text: str, calls: Sequence[Asked]) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": text or None, "refusal": None}
+    if calls:
+        message["tool_calls"] = [
+            {
+                **({"id": call.id} if call.id is not None else {}),
+                "type": "function",
+                "function": {"name": call.name, "arguments": json.dumps(call.given)},
+            }
+            for call in calls
+        ]
+    stop = "tool_calls" if calls else "stop"
+    choice = {"index": 0, "finish_reason": stop, "logprobs": None, "message": message}
+    return {"id": "r", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+
+
+def _mistral(text: str, calls: Sequence[Asked]) -> dict[str, Any]:
+    made = _chat(text, calls)
+    del made["choices"][0]["logprobs"], made["choices"][0]["message"]["refusal"]
+    for call in made["choices"][0]["message"].get("tool_calls", ()):
+        call["index"] = 0
+    return {**made, "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}}
+
+
+def _response(text: str, calls: Sequence[Asked]) -> dict[str, Any]:
+    output: list[dict[str, Any]] = [{"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": None}]
+    if text:
+        said = {"type": "output_text", "text": text, "annotations": [], "logprobs": None}
+        output.append({"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [said]})
+    for place, call in enumerate(calls):
+        item = {"type": "function_call", "id": f"fc_{place}", "name": call.name, "status": "completed"}
+        item["arguments"] = json.dumps(call.given)
+        output.append(item if call.id is None else {**item, "call_id": call.id})
+    base = {"id": "r", "object": "response", "created_at": 1, "model": "m", "tools": [], "tool_choice": "auto"}
+    return {**base, "parallel_tool_calls": True, "status": "completed", "error": None, "output": output}
+
+
+def _message(text: str, calls: Sequence[Asked]) -> dict[str, Any]:
+    content: list[dict[str, Any]] = [{"type": "text", "text": text, "citations": None}] if text else []
+    for call in calls:
+        block = {"type": "tool_use", "name": call.name, "input": call.given}
+        content.append(block if call.id is None else {**block, "id": call.id})
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    stop = {"stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None}
+    return {"id": "r", "type": "message", "role": "assistant", "model": "m", "content": content, "usage": usage, **stop}
+
+
+def _contents(text: str, calls: Sequence[Asked]) -> dict[str, Any]:
+    parts: list[dict[str, Any]] = [{"text": "Hm.", "thought": True}]
+    parts += [{"text": text}] if text else []
+    for call in calls:
+        asked = {"name": call.name, "args": call.given}
+        parts.append({"functionCall": asked if call.id is None else {"id": call.id, **asked}})
+    parts[-1]["thoughtSignature"] = "c2lnbmVk"
+    return {"candidates": [{"index": 0, "finishReason": "STOP", "content": {"role": "model", "parts": parts}}]}
+
+
+_WHOLE = {
+    "openai": _chat,
+    "openai_responses": _response,
+    "anthropic": _message,
+    "gemini": _contents,
+    "mistral": _mistral,
+}
+
+# --- the same in pieces
+
+
+def _cut(text: str) -> list[str]:
+    middle = len(text) // 2
+    return [part for part in (text[:middle], text[middle:]) if part]
+
+
+def _chat_chunk(delta: dict[str, Any], stop: str | None = None) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "finish_reason": stop}
+    return {"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+
+
+def _chat_pieces(text: str, calls: Sequence[Asked]) -> list[dict[str, Any]]:
+    made = [_chat_chunk({"role": "assistant", "content": "" if text else None})]
+    made += [_chat_chunk({"content": part}) for part in _cut(text)]
+    for index, call in enumerate(calls):
+        begun = {"index": index, "id": call.id, "type": "function", "function": {"name": call.name, "arguments": ""}}
+        made.append(_chat_chunk({"tool_calls": [begun]}))
+        for part in _cut(json.dumps(call.given)):
+            made.append(_chat_chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]}))
+    made.append(_chat_chunk({}, "tool_calls" if calls else "stop"))
+    return [*made, {**_chat_chunk({}), "choices": []}]
+
+
+def _mistral_pieces(text: str, calls: Sequence[Asked]) -> list[dict[str, Any]]:
+    made = [_chat_chunk({"role": "assistant", "content": ""})]
+    made += [_chat_chunk({"content": part}) for part in _cut(text)]
+    asked = [
+        {"id": call.id, "index": 0, "function": {"name": call.name, "arguments": json.dumps(call.given)}}
+        for call in calls
+    ]
+    made.append(_chat_chunk({"content": "", "tool_calls": asked} if asked else {}, "tool_calls" if calls else "stop"))
+    return [{"data": chunk} for chunk in made]
+
+
+def _response_pieces(text: str, calls: Sequence[Asked]) -> list[dict[str, Any]]:
+    response = _response(text, calls)
+    made: list[dict[str, Any]] = [{"type": "response.created", "response": {**response, "output": []}}]
+    for index, item in enumerate(response["output"]):
+        at = {"output_index": index, "item_id": item["id"]}
+        empty = {"function_call": {"arguments": ""}, "message": {"content": []}}.get(item["type"], {})
+        made.append({"type": "response.output_item.added", "item": {**item, **empty}, **at})
+        if item["type"] == "function_call":
+            kind = "response.function_call_arguments.delta"
+            made += [{"type": kind, "delta": part, **at} for part in _cut(item["arguments"])]
+        if item["type"] == "message":
+            more = {"content_index": 0, "logprobs": [], **at}
+            made += [{"type": "response.output_text.delta", "delta": part, **more} for part in _cut(text)]
+        made.append({"type": "response.output_item.done", "item": item, **at})
+    made.append({"type": "response.completed", "response": response})
+    return [{**event, "sequence_number": number} for number, event in enumerate(made)]
+
+
+def _message_pieces(text: str, calls: Sequence[Asked]) -> list[dict[str, Any]]:
+    message = _message(text, calls)
+    stop = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    made: list[dict[str, Any]] = [{"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}]
+    for index, block in enumerate(message["content"]):
+        said = block["type"] == "text"
+        empty = {"text": ""} if said else {"input": {}}
+        made.append({"type": "content_block_start", "index": index, "content_block": {**block, **empty}})
+        for part in _cut(text if said else json.dumps(block["input"])):
+            delta = {"type": "text_delta", "text": part} if said else {"type": "input_json_delta", "partial_json": part}
+            made.append({"type": "content_block_delta", "index": index, "delta": delta})
+        made.append({"type": "content_block_stop", "index": index})
+    return [*made, {"type": "message_delta", "delta": stop, "usage": {"output_tokens": 1}}, {"type": "message_stop"}]
+
+
+def _contents_pieces(text: str, calls: Sequence[Asked]) -> list[dict[str, Any]]:
+    [candidate] = _contents(text, calls)["candidates"]
+    parts: list[dict[str, Any]] = []
+    for part in candidate["content"]["parts"]:
+        if set(part) <= {"text", "thought"}:
+            parts += [{**part, "text": piece} for piece in _cut(part["text"])]
+        else:
+            parts.append(part)
+    made = [{"candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}}]} for part in parts]
+    return [*made, {"candidates": [{"index": 0, "finishReason": "STOP", "content": {"role": "model", "parts": []}}]}]
+
+
+_PIECES = {
+    "openai": _chat_pieces,
+    "openai_responses": _response_pieces,
+    "anthropic": _message_pieces,
+    "gemini": _contents_pieces,
+    "mistral": _mistral_pieces,
+}
+
+# --- the SDKs' types
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+_REPLY: dict[ProviderName, Any] = {
+    "openai": ChatCompletion,
+    "openai_responses": Response,
+    "anthropic": Message,
+    "gemini": gemini.GenerateContentResponse,
+    "mistral": mistral.ChatCompletionResponse,
+}
+_CHUNK: dict[ProviderName, Any] = {
+    "openai": ChatCompletionChunk,
+    "openai_responses": ResponseStreamEvent,
+    "anthropic": RawMessageStreamEvent,
+    "gemini": gemini.GenerateContentResponse,
+    "mistral": mistral.CompletionEvent,
+}
+_ITEM: dict[ProviderName, Any] = {
+    "openai": ChatCompletionMessageParam,
+    "openai_responses": ResponseInputItemParam,
+    "anthropic": MessageParam,
+    "gemini": gemini.Content,
+    "mistral": mistral.ChatCompletionRequestMessage,
+}
+_TOOL: dict[ProviderName, Any] = {
+    "openai": ChatCompletionFunctionToolParam,
+    "openai_responses": FunctionToolParam,
+    "anthropic": ToolParam,
+    "gemini": gemini.Tool,
+    "mistral": mistral.Tool,
+}
+_CHOICE: dict[ProviderName, Any] = {
+    "openai": ChatCompletionToolChoiceOptionParam,
+    "openai_responses": ResponsesToolChoice,
+    "anthropic": ToolChoiceParam,
+    "gemini": gemini.ToolConfig,
+    "mistral": mistral.ChatCompletionRequestToolChoice,
+}
+
+
+def sdk_reply(provider: ProviderName, reply: dict[str, Any]) -> BaseModel:
+    return _adapter(_REPLY[provider]).validate_python(reply)
+
+
+def sdk_chunk(provider: ProviderName, chunk: dict[str, Any]) -> BaseModel:
+    return _adapter(_CHUNK[provider]).validate_python(chunk)
+
+
+def sdk_accepts(provider: ProviderName, items: Sequence[dict[str, Any]]) -> None:
+    """Raise ValidationError where the SDK's type of an item does not fit, or knows no such key."""
+    for item in items:
+        _spend(_adapter(_ITEM[provider]).validate_python(item, extra="forbid"))
+
+
+def sdk_accepts_tools(provider: ProviderName, tools: Sequence[dict[str, Any]]) -> None:
+    for tool in tools:
+        _spend(_adapter(_TOOL[provider]).validate_python(tool))
+
+
+def sdk_accepts_choice(provider: ProviderName, choice: Any) -> None:
+    _adapter(_CHOICE[provider]).validate_python(choice, extra="forbid")
+
+
+def _spend(value: Any) -> None:
+    """Read what pydantic validates only when it is read: the Iterables in the SDKs' TypedDicts."""
+    if isinstance(value, dict):
+        for part in value.values():
+            _spend(part)
+    elif not isinstance(value, str | bytes | BaseModel) and hasattr(value, "__iter__"):
+        for part in value:
+            _spend(part)
