@@ -56,7 +56,7 @@ async def login(user: str, password: SecretStr) -> str:
 @ez_tool
 def broken(text: str) -> str:
     """Fail."""
-    raise ValueError(f"cannot read {text}")
+    raise ValueError(f"cannot read {text}") if text else ValueError
 
 
 @ez_tool

@@ -38,7 +38,8 @@ def test_a_result_goes_to_stdout(toolcrib: Command, tools: str, args: list[str],
         (["add"], 2, "`add` cannot take these arguments: a: "),
         (["ad", "{}"], 2, "there is no tool `ad`. Did you mean `add`?"),
         (["add", '{"a": 1}', "--approve", "byu"], 2, "there is no tool `byu`. Did you mean `buy`?"),
-        (["broken", '{"text": "it"}'], 1, "cannot read it"),
+        (["broken", '{"text": "it"}'], 1, "`broken` raised ValueError: cannot read it"),
+        (["broken", '{"text": ""}'], 1, "`broken` raised ValueError\n"),
         (["odd", "{}"], 1, "its result of type object has no JSON form"),
         (["forever", "--timeout", "0.01"], 1, "`forever` did not finish within 0.01 s and was stopped"),
         (["buy", '{"item": "tea"}'], 1, "there is no terminal to ask on; decide with --approve buy, --deny buy"),
@@ -52,7 +53,7 @@ def test_what_did_not_work_is_said_on_stderr(
     result = toolcrib("call", tools, *args)
 
     assert result.exit_code == status
-    assert said in " ".join(result.stderr.split())
+    assert said in " ".join(result.stderr.split()) + "\n"
     assert (result.stdout, "Traceback" in result.stderr) == ("", False)
 
 

@@ -35,6 +35,15 @@ def test_output_and_value_go_to_stdout_and_the_calls_to_stderr(toolcrib: Command
     ]
 
 
+def test_of_very_many_calls_the_first_and_the_last_are_shown(toolcrib: Command, tools: str) -> None:
+    result = toolcrib("exec", tools, "-", stdin="for number in range(1, 71):\n    add(number)")
+
+    _, *rows = [row.split() for row in result.stderr.strip().splitlines()]
+    assert [row[1] for row in rows[:50]] == [f"a={number}," for number in range(1, 51)]
+    assert rows[50] == ["(10", "more)"]
+    assert [row[1] for row in rows[51:]] == [f"a={number}," for number in range(61, 71)]
+
+
 def test_a_program_without_calls_has_no_table(toolcrib: Command, tools: str) -> None:
     result = toolcrib("exec", tools, "-", stdin="print('no line end', end='')\n'value'")
 

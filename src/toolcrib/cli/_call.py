@@ -48,8 +48,15 @@ def show_outcome(run: CliRun, outcome: Outcome) -> Status:
     elif isinstance(outcome, Suspended):
         say(f"{outcome.request.text()}\n{outcome.text()}")
     else:
-        say(outcome.message if isinstance(outcome, Failed) else outcome.reason)
+        say(_problem(outcome) if isinstance(outcome, Failed) else outcome.reason)
     return status
+
+
+def _problem(failed: Failed) -> str:
+    if failed.code != "tool_error":
+        return failed.message
+    said = "" if failed.message == failed.error_type else f": {failed.message}"
+    return f"`{failed.tool}` raised {failed.error_type}{said}"  # its own words need not say whose they are
 
 
 def _status(outcome: Outcome) -> Status:

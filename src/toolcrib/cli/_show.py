@@ -31,6 +31,7 @@ __all__ = [
 
 _WIDE = 120  # characters of one cell
 _LONG = 100  # characters of a result on one line
+_ROWS = (50, 10)  # calls shown of a program that made many: the first and the last
 _STYLES = {"completed": "green", "failed": "red", "rejected": "yellow", "suspended": "yellow", "cancelled": "red"}
 
 
@@ -101,13 +102,22 @@ def arguments_text(arguments: Any) -> str:
 
 
 def calls_table(calls: Sequence[Mapping[str, Any]]) -> Table:
-    """Return a program's calls in the order they were made: `ExecutionResult.tool_calls`, each with its `approval`."""
+    """Return a program's calls in the order they were made: `ExecutionResult.tool_calls`, each with its `approval`.
+
+    Of very many the first and the last are shown, and how many are between them.
+    """
     asked = any("approval" in call for call in calls)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("tool", "arguments", "outcome", *(["answered by"] if asked else [])):
         table.add_column(column, overflow="fold")
     table.add_column("ms", justify="right")
-    for call in calls:
+    first, last = _ROWS
+    between = range(first, len(calls) - last)
+    for index, call in enumerate(calls):
+        if index in between:
+            if index == first:
+                table.add_row(Text(f"({len(between)} more)"))
+            continue
         kind = str(call["outcome"])
         outcome = Text(_brief(_told(call)), style=_STYLES[kind])
         if kind == "completed":
