@@ -1,11 +1,14 @@
 """Approval in an agent of Pydantic AI: a run that stops, answers that go back, and approvals of nothing."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
+import pydantic_ai
 import pytest
 from pydantic import TypeAdapter
 from pydantic_ai.capabilities import HandleDeferredToolCalls
+from pydantic_ai.exceptions import ApprovalRequired
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved
 
@@ -365,11 +368,14 @@ async def test_a_standing_grant_holds_for_the_run() -> None:
 
 async def test_metadata_without_an_approval_is_no_answer() -> None:
     waiting = await desk()
-    denied = DeferredToolResults(approvals={"c1": False}, metadata=waiting.asked.metadata)
+    run = pydantic_ai.RunContext(deps=None, model=scripted(), usage=pydantic_ai.RunUsage(), tool_call_id="c1")
+    ctx = replace(run, tool_call_metadata=waiting.asked.metadata["c1"], tool_call_approved=False)
+    entered = await waiting.toolset.for_run(ctx)
+    tool = (await entered.get_tools(ctx))["refund"]
 
-    run = await waiting.go_on(denied)
+    with pytest.raises(ApprovalRequired):
+        await entered.call_tool("refund", {"order": 7}, ctx, tool)
 
-    assert results(run.all_messages())[0][1] == "denied"
     assert waiting.ran == []
 
 

@@ -18,6 +18,7 @@ from toolcrib.invoke import CallLimits, ListSink, RunScope
 from toolcrib.schema import Injected, RunContext
 from toolcrib.tools import BaseTool, Instruction, ez_tool
 from toolcrib.toolsets import Toolset
+from toolcrib.toolsets.search import searchable
 
 
 @ez_tool
@@ -228,6 +229,20 @@ async def test_what_is_off_is_neither_shown_nor_called() -> None:
 
     assert (outcome, ran) == ("retried", [])
     assert "Unknown tool" in str(content)
+
+
+async def test_what_a_search_finds_is_shown_from_the_next_step_on() -> None:
+    seen: list[AgentInfo] = []
+    search = ("search_tools", {"query": "add numbers"}, "c1")
+    model = scripted([search], [("add", {"a": 1, "b": 2}, "c2")], seen=seen)
+
+    run = await agent(model, as_toolset(searchable([add]))).run("go")
+
+    assert [[tool.name for tool in info.function_tools] for info in seen[:2]] == [
+        ["search_tools"],
+        ["search_tools", "add"],
+    ]
+    assert results(run.all_messages())[-1] == ("c2", "success", 3)
 
 
 async def test_instructions_are_given_once_for_a_group_and_only_of_what_is_offered() -> None:
