@@ -1,5 +1,6 @@
 """Decoding: which calls are in a reply, and which of them can be made."""
 
+from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -97,7 +98,7 @@ def test_decoding_asks_counts_and_records_nothing() -> None:
 async def test_a_stream_is_decoded_when_it_has_ended() -> None:
     seen: list[object] = []
 
-    async def chunks() -> Any:
+    async def chunks() -> AsyncIterator[object]:
         for delta in (
             {"role": "assistant", "tool_calls": [_part('{"qu', id="call_0", name="web_search")]},
             {"tool_calls": [_part('ery": "x"}')]},

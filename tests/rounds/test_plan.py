@@ -1,0 +1,336 @@
+"""What hooks, people and limits make of a round, and running what is left."""
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from tests.rounds.replies import ReadFile, SearchResult, WebSearch, adding, asks, results_in, round_of
+from toolcrib.approvals import MemoryApprovalStore, allow
+from toolcrib.calls import Ask, CallMetadata, Complete, Grant, Reject, RunNormally
+from toolcrib.errors import ApprovalError, ApprovalRequired, CommitError, ModelRetry
+from toolcrib.hooks import GlobalHooks, HookSet, ToolHook, hook
+from toolcrib.invoke import CallLimits, Pipeline, RunScope
+from toolcrib.rounds import DecodedCall, ToolRound, decode
+from toolcrib.schema import RunContext
+from toolcrib.testing import RecordingSink
+from toolcrib.tools import ez_tool
+from toolcrib.toolsets import Toolset
+
+
+def policy(ran: list[Any] | None = None) -> HookSet:
+    """Return hooks that answer 1, refuse 2, ask about 3, and let the rest run with 10 more."""
+    hooks = HookSet()
+
+    @hooks.on("add")
+    async def decide(call: CallMetadata, given: Any) -> Any:
+        if ran is not None:
+            ran.append(given.a)
+        match given.a:
+            case 1:
+                return Complete(111)
+            case 2:
+                return Reject("two is too few")
+            case 3:
+                return Ask("three is a crowd")
+            case _:
+                return RunNormally(given.model_copy(update={"a": given.a + 10}))
+
+    return hooks
+
+
+def adds(*numbers: int, ran: list[Any] | None = None, **options: Any) -> ToolRound:
+    return round_of([adding([] if ran is None else ran, **options)], *(("add", {"a": n}) for n in numbers))
+
+
+async def test_hooks_part_a_round() -> None:
+    round = round_of([adding([])], *(("add", {"a": n}) for n in (1, 2, 3, 4)), ("nope", {}))
+
+    plan = await round.apply_hooks(policy())
+
+    assert [call.input.a for call in plan.pending] == [14]
+    assert [(one.call.id, one.output) for one in plan.handled] == [("call_0", 111)]
+    assert [(one.call.id, one.reason, one.source) for one in plan.rejected] == [("call_1", "two is too few", "hook")]
+    assert [(one.call.id, one.request.reason) for one in plan.awaiting] == [("call_2", "three is a crowd")]
+    assert [one.metadata.id for one in plan.issues] == ["call_4"]
+
+
+async def test_another_pass_asks_about_pending_calls_alone() -> None:
+    asked: list[Any] = []
+    plan = await adds(1, 2, 4, 5).apply_hooks(policy())
+
+    await plan.apply_hooks(policy(asked))
+
+    assert asked == [14, 15]
+    assert [call.input.a for call in plan.pending] == [24, 25]
+
+
+async def test_another_pass_may_ask_a_person() -> None:
+    plan = await adds(4).apply_hooks()
+
+    async def ask(call: DecodedCall[Any]) -> Any:
+        return Ask("sure?")
+
+    await plan.apply_hooks(ask)
+
+    assert ([one.request.reason for one in plan.awaiting], plan.pending) == (["sure?"], [])
+
+
+async def test_an_approved_call_that_a_later_pass_edits_is_asked_about_again() -> None:
+    plan = await adds(4, requires_approval=True).apply_hooks()
+    await plan.resolve([plan.awaiting[0].request.grant("ada")])
+
+    await plan.apply_hooks(policy())
+
+    assert [one.request.arguments["a"] for one in plan.awaiting] == [14]
+
+
+async def test_an_approved_call_that_a_later_pass_leaves_alone_is_not_asked_about() -> None:
+    plan = await adds(4, requires_approval=True).apply_hooks()
+    await plan.resolve([plan.awaiting[0].request.grant("ada")])
+
+    async def look(call: DecodedCall[Any]) -> None:
+        return None
+
+    await plan.apply_hooks(look)
+
+    assert (len(plan.pending), plan.awaiting) == (1, [])
+
+
+async def test_a_closure_serves_as_hooks() -> None:
+    async def hooks(call: DecodedCall[Any]) -> Any:
+        match call.input:
+            case WebSearch(query="secret"):
+                return call.reject("blocked query")
+            case WebSearch(query="known"):
+                return call.handled(SearchResult(snippets=["so it is"]))
+            case ReadFile():
+                call.input.path = "/home" + call.input.path
+            case _:
+                pass
+        return call
+
+    queries = [("web_search", {"query": query}) for query in ("secret", "known", "x")]
+    plan = await round_of([WebSearch, ReadFile], *queries, ("read_file", {"path": "/a"})).apply_hooks(hooks)
+
+    assert [one.reason for one in plan.rejected] == ["blocked query"]
+    assert [one.output for one in plan.handled] == [SearchResult(snippets=["so it is"])]
+    assert [call.input for call in plan.pending] == [WebSearch(query="x"), ReadFile(path="/home/a")]
+
+
+async def test_a_closure_that_breaks_shuts_the_gate() -> None:
+    async def hooks(call: DecodedCall[Any]) -> Any:
+        raise OSError("the policy is on fire")
+
+    plan = await adds(4).apply_hooks(hooks)
+
+    assert [issue.outcome.code for issue in plan.issues] == ["hook_error"]
+
+
+async def test_decisions_are_logged_with_the_effective_input(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "toolcrib.hooks")
+
+    await adds(4).apply_hooks(policy())
+    await adds(2).apply_hooks(policy())
+
+    first, second = caplog.messages
+    assert first.startswith("add call_0: decide decides run")
+    assert "two is too few" in second
+
+
+async def test_the_toolsets_own_gates_are_asked_without_any_hooks() -> None:
+    tools = Toolset([adding([])], hooks=policy())
+
+    plan = await round_of(tools, ("add", {"a": 2}), ("add", {"a": 3})).apply_hooks()
+
+    assert (len(plan.rejected), len(plan.awaiting)) == (1, 1)
+
+
+# --- people
+
+
+async def test_people_answer_what_awaits() -> None:
+    ran: list[Any] = []
+    plan = await adds(1, 2, 3, ran=ran, requires_approval=True).apply_hooks()
+    first, second, third = [one.request for one in plan.awaiting]
+
+    await plan.resolve([first.grant("ada")], [second.deny("no")])
+    results = await plan.run_pending()
+
+    assert (ran, [result.output for result in results]) == ([(1, 1)], [2])
+    assert [(one.reason, one.source) for one in plan.rejected] == [("no", "user")]
+    assert [one.request for one in plan.awaiting] == [third]
+
+
+async def test_a_person_may_change_the_arguments() -> None:
+    plan = await adds(1, requires_approval=True).apply_hooks()
+
+    await plan.resolve([plan.awaiting[0].request.grant("ada", override_args={"a": 5})])
+
+    assert (plan.pending[0].input.a, [result.output for result in await plan.run_pending()]) == (5, [6])
+
+
+async def test_a_standing_grant_answers_every_call_of_the_tool() -> None:
+    plan = await adds(1, 2, requires_approval=True).apply_hooks()
+
+    await plan.resolve([Grant("add", "ada", scope="tool")])
+
+    assert len(plan.pending) == 2
+
+
+async def test_an_answer_for_another_call_is_an_error_and_resolves_nothing() -> None:
+    plan = await adds(1, requires_approval=True).apply_hooks()
+
+    with pytest.raises(ApprovalError, match="call_9"):
+        await plan.resolve([plan.awaiting[0].request.grant(), Grant("add", call_id="call_9")])
+
+    assert len(plan.awaiting) == 1
+
+
+async def test_answers_may_come_from_a_store() -> None:
+    store = MemoryApprovalStore()
+    tools = [adding([], requires_approval=True)]
+    plan = await round_of(tools, ("add", {"a": 1}), scope=RunScope(approvals=store)).apply_hooks()
+    await store.answer(plan.awaiting[0].request.grant("ada"))
+
+    await plan.resolve()
+
+    assert len(plan.pending) == 1
+
+
+async def test_an_approver_answers_at_once() -> None:
+    plan = await round_of(
+        [adding([], requires_approval=True)], ("add", {"a": 1}), scope=RunScope(approver=allow)
+    ).apply_hooks()
+
+    assert len(plan.pending) == 1
+
+
+async def test_a_tool_that_asks_itself_moves_to_awaiting_and_runs_after_the_answer() -> None:
+    @ez_tool
+    async def pay(ctx: RunContext, amount: int) -> str:
+        if not ctx.approved:
+            raise ApprovalRequired({"amount": amount})
+        return "paid"
+
+    plan = await round_of([pay], ("pay", {"amount": 3})).apply_hooks()
+
+    assert await plan.run_pending() == []
+    await plan.resolve([plan.awaiting[0].request.grant("ada")])
+    assert [result.output for result in await plan.run_pending()] == ["paid"]
+
+
+# --- limits and running
+
+
+async def test_the_limits_of_the_run_hold_over_rounds() -> None:
+    scope, tools = RunScope(limits=CallLimits(total=3)), Toolset([adding([])])
+    await round_of(tools, ("add", {"a": 1}), ("add", {"a": 2}), scope=scope).apply_hooks()
+
+    plan = await round_of(tools, ("add", {"a": 3}), ("add", {"a": 4}), scope=scope).apply_hooks()
+
+    assert ([call.input.a for call in plan.pending], plan.rejected[0].source) == ([3], "limit")
+
+
+async def test_a_model_that_goes_on_making_mistakes_is_told_that_it_was_the_last() -> None:
+    scope, tools = RunScope(), Toolset([adding([])], max_retries=1)
+
+    codes = [
+        (await round_of(tools, ("add", {"a": "x"}), scope=scope).apply_hooks()).issues[0].outcome.code for _ in "123"
+    ]
+
+    assert codes == ["invalid_arguments", "retries_exhausted", "retries_exhausted"]
+
+
+async def test_calls_run_together_as_many_as_allowed() -> None:
+    running, most = 0, 0
+
+    @ez_tool
+    async def work(n: int) -> int:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return n
+
+    plan = await round_of([work], *(("work", {"n": n}) for n in range(5))).apply_hooks()
+
+    results = await plan.run_pending(concurrency=2)
+
+    assert ([result.output for result in results], most) == ([0, 1, 2, 3, 4], 2)
+
+
+async def test_no_call_runs_twice() -> None:
+    ran: list[Any] = []
+    plan = await adds(1, 2, ran=ran).apply_hooks()
+
+    first, second = await plan.run_pending(), await plan.run_pending()
+
+    assert (first, ran) == (second, [(1, 1), (2, 1)])
+
+
+async def test_declared_inputs_are_left_to_the_host() -> None:
+    plan = await round_of([WebSearch, adding([])], ("web_search", {"query": "x"}), ("add", {"a": 1})).apply_hooks()
+
+    assert [result.name for result in await plan.run_pending()] == ["add"]
+
+
+async def test_what_a_tool_raises_is_a_result() -> None:
+    @ez_tool
+    async def guess(word: str) -> str:
+        raise ModelRetry("write it in full")
+
+    plan = await round_of([guess], ("guess", {"word": "x"})).apply_hooks()
+    messages: list[Any] = []
+
+    await plan.commit(messages, await plan.run_pending())
+
+    assert results_in(messages) == [("call_0", "ModelRetry: write it in full")]
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+async def test_what_an_observer_raises_reaches_the_host(calls: int) -> None:
+    @hook(ToolHook.AFTER_INVOKE)
+    async def watch(result: Any) -> None:
+        raise OSError("the watcher fell asleep")
+
+    plan = await adds(*range(calls)).apply_hooks()
+
+    with pytest.raises(OSError, match="fell asleep"):
+        await plan.run_pending()
+
+
+# --- the record
+
+
+async def test_a_round_is_recorded_from_its_hooks_to_its_commit() -> None:
+    sink = RecordingSink()
+    tools = Toolset([WebSearch], global_hooks=GlobalHooks(post=lambda ctx, name, result, metadata: f"{name}: {result}"))
+    round = decode(Pipeline(tools, sinks=[sink]), round_reply())
+    messages: list[Any] = []
+
+    plan = await round.apply_hooks()
+    await plan.commit(messages, [plan.pending[0].complete({"snippets": ["a"]})])
+
+    assert sink.kinds() == ["received", "started", "ended"]
+    assert (sink.record.door, sink.record.arguments) == ("round", {"query": "x", "max_results": None})
+    assert results_in(messages) == [("call_0", "web_search: snippets=['a']")]
+    assert sink.record.outcome["value"] == "web_search: snippets=['a']"
+
+
+async def test_a_discarded_round_is_recorded_as_cancelled() -> None:
+    sink = RecordingSink()
+    round = decode(Pipeline([WebSearch], sinks=[sink]), round_reply())
+    plan = await round.apply_hooks()
+
+    plan.discard()
+
+    assert sink.record.outcome == {"kind": "cancelled"}
+    with pytest.raises(CommitError, match="discarded before"):
+        await plan.commit([], [])
+
+
+def round_reply() -> dict[str, Any]:
+    return asks(("web_search", {"query": "x"}))
