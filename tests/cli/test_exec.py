@@ -36,7 +36,7 @@ def test_output_and_value_go_to_stdout_and_the_calls_to_stderr(toolcrib: Command
 
 
 def test_of_very_many_calls_the_first_and_the_last_are_shown(toolcrib: Command, tools: str) -> None:
-    result = toolcrib("exec", tools, "-", stdin="for number in range(1, 71):\n    add(number)")
+    result = toolcrib("exec", tools, "-", stdin="for number in range(1, 71):\n    add(number, 2)")
 
     _, *rows = [row.split() for row in result.stderr.strip().splitlines()]
     assert [row[1] for row in rows[:50]] == [f"a={number}," for number in range(1, 51)]
