@@ -26,7 +26,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo demo-agent test check lint bench mutants docs bfcl coverage fmt api lock clean
+.PHONY: help demo demo-agent test check lint bench mutants docs bfcl bfcl-all coverage fmt api lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ docs: $(VENV)/.dev ## run the examples of README, docs and docstrings, and check
 
 bfcl: $(VENV)/.dev ## replay the 200 multi-turn conversations of the Berkeley function-calling leaderboard
 	$(BIN)/python -m benchmarks.bfcl.run
+
+bfcl-all: $(VENV)/.dev ## the same with all four multi-turn files, 800 conversations
+	$(BIN)/python -m benchmarks.bfcl.run --file all
 
 coverage: $(VENV)/.dev ## run the tests and report the branches that none of them takes
 	$(BIN)/pytest -q --cov --cov-report=term $(PYTEST)
