@@ -152,7 +152,7 @@ class TranscriptRules(ABC):
         owners = {spot.result.index: spot for spot in pairing.calls if spot.result and spot.result.fault is None}
         owed: list[CallSpot] = []
         for index, item in enumerate(items):
-            if index not in asked:
+            if index not in asked and index not in owners:
                 yield from self.pack([self._raw_answer(spot, renamed) for spot in owed])
                 owed = []
             if index in owners:
