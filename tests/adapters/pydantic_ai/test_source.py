@@ -226,6 +226,18 @@ async def test_ours_in_theirs_in_ours_is_approved_outside_and_recorded_inside(ov
     assert sink.records[-1].approval["approver"] == "ann"
 
 
+async def test_a_person_sees_the_arguments_that_hooks_inside_made() -> None:
+    async def cap(ctx: Any, args: dict[str, Any], metadata: dict[str, Any]) -> dict[str, Any]:
+        return {**args, "cents": 1}
+
+    inside = as_toolset(Toolset([refunding([])], pre_hooks={"refund": cap}))
+
+    waiting = await called(Toolset([from_toolset(inside)]), "refund", {"order": 7})
+
+    assert isinstance(waiting, Suspended)
+    assert "  cents: 100 -> 1" in waiting.request.text()
+
+
 async def test_ours_in_theirs_in_ours_in_their_agent() -> None:
     ran: list[Any] = []
     crib = as_toolset([from_toolset(as_toolset([refunding(ran, requires_approval=False)]))])

@@ -129,14 +129,14 @@ class _Member(BaseTool):
         """Return their context for one call, with the answer to what the call was suspended for."""
         name = self._member.tool_def.name
         asked: Any = ctx.metadata.get(_STATE)
-        messages: list[ModelMessage] = []
-        metadata: Any = None
+        theirs = self._source.context(ctx)
+        messages, metadata = theirs.messages, None
         if ctx.approved and isinstance(asked, dict):
             state = cast("dict[str, Any]", asked)
             metadata = _granted(state["metadata"], ctx, state["arguments"], arguments)
-            messages = [ModelResponse(parts=[ToolCallPart(name, state["arguments"], ctx.call_id)])]
+            messages = [*messages, ModelResponse(parts=[ToolCallPart(name, state["arguments"], ctx.call_id)])]
         return replace(
-            self._source.context(ctx),
+            theirs,
             tool_call_id=ctx.call_id,
             tool_name=name,
             tool_call_approved=ctx.approved,
@@ -156,7 +156,7 @@ def _asked(ctx: RunContext[Any], arguments: Mapping[str, Any], metadata: Mapping
     shown = {key: value for key, value in metadata.items() if key != KEY}
     waiting = Waiting.of(metadata)
     if waiting is not None:
-        shown = {**shown, **waiting.request.metadata}
+        shown = {**shown, "asked": waiting.request.text()}  # hooks in there may have edited what is shown out here
     return ApprovalRequired(shown)
 
 
