@@ -5,6 +5,7 @@ Nothing here runs a tool or a gate itself: `invoke` does. Transcripts are the pr
 
 from toolcrib.rounds._call import DecodedCall, RoundHook, RoundHooks
 from toolcrib.rounds._detect import WireFormat, detected
+from toolcrib.rounds._model import ChatModel, ChatRequest
 from toolcrib.rounds._plan import ToolRoundPlan
 from toolcrib.rounds._results import (
     Answer,
@@ -16,16 +17,23 @@ from toolcrib.rounds._results import (
     rejection_reason,
 )
 from toolcrib.rounds._round import ToolRound, decode, decode_stream
+from toolcrib.rounds._session import Finished, NeedsTools, Session, StepKeywords
 from toolcrib.rounds._transcript import Transcript
 
 __all__ = [
     "Answer",
     "AwaitingTool",
+    "ChatModel",
+    "ChatRequest",
     "DecodedCall",
+    "Finished",
     "HandledTool",
+    "NeedsTools",
     "RejectedTool",
     "RoundHook",
     "RoundHooks",
+    "Session",
+    "StepKeywords",
     "ToolCallIssue",
     "ToolResult",
     "ToolRound",

@@ -19,7 +19,7 @@ from toolcrib.rounds._transcript import taken_ids
 from toolcrib.rounds._work import Desk, Work
 from toolcrib.toolsets import ToolAvailability, Toolset, ToolsetLike
 
-__all__ = ["ToolRound", "decode", "decode_stream"]
+__all__ = ["ToolRound", "decode", "decode_stream", "gathered", "pipeline_of"]
 
 
 class ToolRound:
@@ -42,6 +42,11 @@ class ToolRound:
         self.items: tuple[Item, ...] = reply.items
         self._calls = [DecodedCall[Any](work) for work in paper.works if work.prepared is not None]
         self._unread = [(work.metadata, work.outcome) for work in paper.works if work.prepared is None]
+
+    @property
+    def settled(self) -> bool:
+        """Whether it was committed or discarded."""
+        return bool(self._paper.settled)
 
     @property
     def tool_calls(self) -> list[DecodedCall[Any]]:
@@ -147,12 +152,17 @@ async def decode_stream(
     on_chunk: Callable[[object], None] | None = None,
 ) -> ToolRound:
     """Return the calls in a streamed reply when it has ended, as `decode` does; `on_chunk` is given each chunk."""
+    return decode(tools, await gathered(chunks, on_chunk), available, format=format, scope=scope)
+
+
+async def gathered(chunks: AsyncIterable[object], on_chunk: Callable[[object], None] | None) -> list[object]:
+    """Return the chunks of a stream when it has ended."""
     kept: list[object] = []
     async for chunk in chunks:
         kept.append(chunk)
         if on_chunk is not None:
             on_chunk(chunk)
-    return decode(tools, kept, available, format=format, scope=scope)
+    return kept
 
 
 def _sample(reply: object) -> object:

@@ -7,6 +7,7 @@ from toolcrib.testing._doors import Ability, Counter, Door, Visit
 from toolcrib.testing._every import DOORS, doors, every_door
 from toolcrib.testing._fakes import FakeSandbox, RecordingSink
 from toolcrib.testing._replies import wire_reply
+from toolcrib.testing._scripted import ScriptedModel, Step
 
 __all__ = [
     "DOORS",
@@ -15,6 +16,8 @@ __all__ = [
     "Door",
     "FakeSandbox",
     "RecordingSink",
+    "ScriptedModel",
+    "Step",
     "Visit",
     "doors",
     "every_door",

@@ -1,0 +1,74 @@
+"""ScriptedModel: a model that says what a test tells it to, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Any, TypeAlias
+
+from toolcrib.calls import ToolCall
+from toolcrib.rounds import ChatRequest
+from toolcrib.testing._replies import wire_reply
+
+__all__ = ["ScriptedModel", "Step"]
+
+Step: TypeAlias = "str | ToolCall | Sequence[ToolCall] | dict[str, Any] | Exception | Callable[[ChatRequest], Step]"
+"""What it does: say a text, make calls, send a reply or (as a list of dicts) chunks as they are, or raise."""
+
+
+class ScriptedModel:
+    """A chat model that plays a script, one step for each request.
+
+    A request after the last step is an error, and so are steps that nobody asked for: `model.finish()` says so, and the
+    end of `with ScriptedModel(...) as model:`.
+
+    Attributes:
+        requests: What it was asked.
+    """
+
+    def __init__(self, *steps: Step) -> None:
+        self._steps = list(steps)
+        self.requests: list[ChatRequest] = []
+
+    async def reply(self, request: ChatRequest) -> object:
+        """Play the next step; AssertionError when there is none."""
+        self.requests.append(request)
+        if len(self.requests) > len(self._steps):
+            raise AssertionError(f"the script has {len(self._steps)} steps, and this is request {len(self.requests)}")
+        return self._play(self._steps[len(self.requests) - 1], request)
+
+    def finish(self) -> None:
+        """Raise AssertionError when there are steps left."""
+        left = self._steps[len(self.requests) :]
+        if left:
+            raise AssertionError(f"nobody asked for {len(left)} of the script's steps; the next is {left[0]!r}")
+
+    def _play(self, step: Any, request: ChatRequest) -> object:
+        match step:
+            case str():
+                return wire_reply(request.format, text=step)
+            case ToolCall():
+                return wire_reply(request.format, [step])
+            case dict():
+                return step  # pyright: ignore[reportUnknownVariableType] -- anybody's reply
+            case Exception():
+                raise step
+            case list() | tuple():
+                steps: list[Any] = list(step)  # pyright: ignore[reportUnknownArgumentType] -- checked in the next line
+                calls = [call for call in steps if isinstance(call, ToolCall)]
+                return wire_reply(request.format, calls) if len(calls) == len(steps) else _stream(steps)
+            case _ if callable(step):
+                return self._play(step(request), request)
+            case _:
+                raise TypeError(f"a script has no step of type {type(step).__name__}")
+
+    def __enter__(self) -> ScriptedModel:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is None:
+            self.finish()
+
+
+async def _stream(chunks: list[Any]) -> AsyncGenerator[Any]:
+    for chunk in chunks:
+        yield chunk

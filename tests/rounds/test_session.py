@@ -1,0 +1,242 @@
+"""Sessions: a conversation to whose transcript nothing is added but by commit."""
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from tests.rounds.replies import FORMATS, ReadFile, SearchResult, WebSearch, adding
+from toolcrib.calls import ToolCall
+from toolcrib.errors import InvalidOutput, RoundError, ToolConstraintError
+from toolcrib.hooks import HookSet
+from toolcrib.invoke import CallLimits, RunScope
+from toolcrib.rounds import DecodedCall, Finished, NeedsTools, Session, ToolRoundPlan, WireFormat
+from toolcrib.testing import ScriptedModel
+from toolcrib.toolsets import ToolAvailability, ToolRequirement, Toolset, off, use
+
+
+class AppTools(Toolset):
+    web_search = use(WebSearch)
+    read_file = off(ReadFile)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_a_loop_that_the_host_owns(format: WireFormat) -> None:
+    model = ScriptedModel([ToolCall("web_search", {"query": "x"}), ToolCall("nope")], "It is y.")
+    session = Session(model, format=format, tools=AppTools).say("What is x?")
+
+    while True:
+        match await session.step():
+            case NeedsTools(round):
+                results = [call.complete(SearchResult(snippets=["x is y"])) for call in round.tool_calls]
+                await round.commit(session, results)
+            case Finished(result):
+                break
+
+    assert (result, session.transcript.check()) == ("It is y.", [])
+    model.finish()
+
+
+async def test_what_is_sent_is_what_the_step_says() -> None:
+    model = ScriptedModel("ok")
+    session = Session(model, system="Be brief.", tools=AppTools, describe={AppTools.web_search: "Search it."}).say("hi")
+
+    await session.step(
+        available=ToolAvailability.all(),
+        require=ToolRequirement.specific(AppTools.read_file),
+        describe={AppTools.web_search: "Search only public sources."},
+    )
+
+    [request] = model.requests
+    functions = {tool["function"]["name"]: tool["function"]["description"] for tool in request.tools}
+    assert functions == {"web_search": "Search only public sources.", "read_file": "Read a file."}
+    assert request.tool_choice == {"type": "function", "function": {"name": "read_file"}}
+    assert (request.system, request.messages) == ("Be brief.", ({"role": "user", "content": "hi"},))
+
+
+async def test_description_hooks_tell_what_a_tool_is_for() -> None:
+    hooks, model = HookSet(AppTools), ScriptedModel("ok")
+
+    @hooks.on(AppTools.web_search).description
+    async def describe(definition: Any) -> str:
+        return f"{definition.description} Use metric units."
+
+    await Session(model, tools=AppTools().with_hooks(hooks)).say("hi").step()
+
+    assert model.requests[0].tools[0]["function"]["description"] == "Search the web. Use metric units."
+
+
+async def test_a_requirement_that_cannot_be_met_is_an_error_before_any_request() -> None:
+    model = ScriptedModel()
+
+    with pytest.raises(ToolConstraintError, match="read_file"):
+        await Session(model, tools=AppTools).step(require=ToolRequirement.specific(AppTools.read_file))
+
+    assert model.requests == []
+
+
+async def test_an_answer_may_have_a_type() -> None:
+    class City(BaseModel):
+        name: str
+
+    model = ScriptedModel('{"name": "Oslo"}')
+
+    made = await Session(model, output=City).step()
+
+    assert isinstance(made, Finished)
+    assert (made.result, made.text) == (City(name="Oslo"), '{"name": "Oslo"}')
+    assert model.requests[0].output == City.model_json_schema()
+
+
+async def test_an_answer_of_another_type_is_not_committed() -> None:
+    session = Session(ScriptedModel("Oslo"), output=int)
+
+    with pytest.raises(InvalidOutput, match="the answer"):
+        await session.step()
+
+    assert session.transcript == []
+
+
+async def test_an_answer_may_be_staged() -> None:
+    session = Session(ScriptedModel("first", "second"))
+
+    first = await session.step(commit=False)
+    assert isinstance(first, Finished)
+    assert session.transcript == []
+    first.discard()
+    second = await session.step(commit=False)
+    assert isinstance(second, Finished)
+    await second.commit()
+
+    assert [item["content"] for item in session.transcript] == ["second"]
+
+
+async def test_a_round_has_to_be_settled_before_the_next_step() -> None:
+    session = Session(ScriptedModel(ToolCall("web_search", {"query": "x"}), "ok"), tools=AppTools)
+    made = await session.step()
+    assert isinstance(made, NeedsTools)
+
+    with pytest.raises(RoundError, match="neither committed nor discarded"):
+        await session.step()
+    made.round.discard()
+
+    assert isinstance(await session.step(), Finished)
+    assert len(session.transcript) == 1
+
+
+async def test_a_copy_goes_its_own_way() -> None:
+    session = Session(ScriptedModel("left", "right")).say("Which way?")
+    branch = session.copy()
+
+    await session.step()
+    await branch.step()
+
+    assert [one.transcript[-1]["content"] for one in (session, branch)] == ["left", "right"]
+    assert [len(one.transcript) for one in (session, branch)] == [2, 2]
+
+
+async def test_a_session_runs_until_the_model_has_answered() -> None:
+    ran: list[Any] = []
+    script = [ToolCall("add", {"a": 1})], [ToolCall("add", {"a": 2}), ToolCall("add", {"a": "x"})], "done"
+
+    with ScriptedModel(*script) as model:
+        made = await Session(model, tools=[adding(ran)]).run()
+
+    assert isinstance(made, Finished)
+    assert (made.result, ran) == ("done", [(1, 1), (2, 1)])
+
+
+async def test_a_session_runs_with_the_hosts_own_dispatch() -> None:
+    async def dispatch(call: DecodedCall[Any]) -> Any:
+        match call.input:
+            case WebSearch(query="secret"):
+                return call.reject("blocked")
+            case _:
+                return {"snippets": []}
+
+    session = Session(
+        ScriptedModel([ToolCall("web_search", {"query": q}, f"call_{q}") for q in ("secret", "x")], "done"),
+        tools=AppTools,
+    )
+
+    await session.run(dispatch)
+
+    assert [item["content"] for item in session.transcript[1:3]] == ["Rejected: blocked", '{"snippets": []}']
+
+
+async def test_a_run_stops_where_a_person_is_needed_and_goes_on_after() -> None:
+    ran: list[Any] = []
+    session = Session(
+        ScriptedModel(ToolCall("add", {"a": 1}), "done"), tools=[adding(ran, requires_approval=True)]
+    ).say("Add.")
+
+    plan = await session.run()
+    assert isinstance(plan, ToolRoundPlan)
+    assert ran == []
+    await plan.resolve([plan.awaiting[0].request.grant("ada")])
+    await plan.commit(session, await plan.run_pending())
+    made = await session.run()
+
+    assert (isinstance(made, Finished), ran, session.transcript.check()) == (True, [(1, 1)], [])
+
+
+async def test_a_model_that_never_answers_is_stopped() -> None:
+    session = Session(ScriptedModel(*[ToolCall("add", {"a": n}) for n in range(3)]), tools=[adding([])])
+
+    with pytest.raises(RoundError, match="after 2 rounds"):
+        await session.run(max_rounds=2)
+
+    assert session.transcript.check() == []
+
+
+async def test_the_limits_of_a_session_hold_over_its_rounds() -> None:
+    ran: list[Any] = []
+    session = Session(
+        ScriptedModel(*[ToolCall("add", {"a": n}) for n in range(3)], "done"),
+        scope=RunScope(limits=CallLimits(total=2)),
+        tools=[adding(ran)],
+    )
+
+    await session.run()
+
+    assert ran == [(0, 1), (1, 1)]
+
+
+async def test_a_streamed_reply_is_shown_as_it_comes() -> None:
+    chunks: list[Any] = [
+        {
+            "object": "chat.completion.chunk",
+            "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": stop}],
+        }
+        for text, stop in (("Hel", None), ("lo", "stop"))
+    ]
+    seen: list[object] = []
+
+    made = await Session(ScriptedModel(chunks)).step(on_chunk=seen.append)
+
+    assert isinstance(made, Finished)
+    assert (made.result, seen) == ("Hello", chunks)
+
+
+# --- the script
+
+
+async def test_a_script_that_is_not_played_to_its_end_is_an_error() -> None:
+    with pytest.raises(AssertionError, match="2 of the script's steps"), ScriptedModel("a", "b", "c") as model:
+        await Session(model).step()
+
+
+async def test_a_request_after_the_script_is_an_error() -> None:
+    with pytest.raises(AssertionError, match="request 1"):
+        await Session(ScriptedModel()).step()
+
+
+async def test_a_script_may_look_at_the_request_and_raise() -> None:
+    model = ScriptedModel(lambda request: f"{len(request.messages)} messages", OSError("no network"))
+    session = Session(model).say("hi")
+
+    await session.step()
+    with pytest.raises(OSError, match="no network"):
+        await session.step()
+
+    assert session.transcript[-1]["content"] == "1 messages"
