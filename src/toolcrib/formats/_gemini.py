@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from toolcrib.formats._format import ProviderFormat
-from toolcrib.formats._gemini_schema import gemini_schema
+from toolcrib.formats._gemini_schema import check_names, gemini_schema
 from toolcrib.formats._gemini_stream import gather_contents, settled_part
 from toolcrib.formats._ids import made_id, seed_of, unused_id
 from toolcrib.formats._pairing import Layout, ResultSpot
@@ -43,11 +43,12 @@ class _Gemini(ProviderFormat):
         returns: Mapping[str, Any] | None,
     ) -> Item:
         check_root(name, self.title, parameters)
+        check_names(name, parameters)
         made: Item = {"name": name, "description": description or name}
-        schema = gemini_schema(name, {"type": "object", **parameters})
+        schema = gemini_schema({"type": "object", **parameters})
         if schema is not None:
             made["parameters"] = schema
-        response = None if returns is None else gemini_schema(name, returns)
+        response = None if returns is None else gemini_schema(returns)
         if response is not None:
             made["response"] = response
         return made

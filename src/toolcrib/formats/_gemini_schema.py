@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from toolcrib.errors import FormatError
 
-__all__ = ["gemini_schema"]
+__all__ = ["check_names", "gemini_schema"]
 
 _KEPT = (
     "type", "format", "description", "nullable", "enum", "items", "minItems", "maxItems", "properties", "required",
@@ -28,18 +28,18 @@ _RULES = {  # rules that the subset has no word for
 }
 
 
-def gemini_schema(tool: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a schema in the subset; None for an object without properties, which is refused and has to be left out.
-
-    Raises:
-        FormatError: A parameter's name is refused.
-    """
-    if schema.get("type") == "object" and not schema.get("properties"):
-        return None
-    for key in schema.get("properties", ()):
+def check_names(tool: str, parameters: Mapping[str, Any]) -> None:
+    """Raise FormatError for a parameter's name that is refused."""
+    for key in parameters.get("properties", ()):
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", key):
             rule = "up to 64 letters, digits and `_`; rename it or give it an alias"
             raise FormatError(tool, "gemini", f"the name of the parameter `{key}` is none of {rule}")
+
+
+def gemini_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a schema in the subset; None for an object without properties, which is refused and has to be left out."""
+    if schema.get("type") == "object" and not schema.get("properties"):
+        return None
     return _schema(schema, schema, ())
 
 

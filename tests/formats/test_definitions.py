@@ -1,0 +1,149 @@
+"""The SDKs accept the definitions of a few tools and of thousands, and what is said of results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.formats.bfcl_functions import Function, load_functions
+from tests.formats.replies import NAMES, sdk_accepts_choice, sdk_accepts_tools
+from tests.formats.strictly import not_strict
+from toolcrib.errors import FormatError
+from toolcrib.formats import PROVIDERS, Choice, ProviderName, definition, definitions
+from toolcrib.tools import ez_tool
+
+each_provider = pytest.mark.parametrize("provider", NAMES)
+STRICT: tuple[ProviderName, ...] = ("openai", "openai_responses", "anthropic", "mistral")
+CITY: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+@pytest.fixture(scope="module")
+def functions() -> list[Function]:
+    return load_functions()
+
+
+def schema_in(made: dict[str, Any]) -> dict[str, Any]:
+    return made.get("function", made).get("parameters") or made["input_schema"]
+
+
+@each_provider
+def test_every_function_of_bfcl_is_defined(provider: ProviderName, functions: list[Function]) -> None:
+    made = definitions(functions, provider)
+
+    declared = made[0]["functionDeclarations"] if provider == "gemini" else made
+    assert [one.get("function", one)["name"] for one in declared] == [one.name for one in functions]
+    assert len(functions) > 3400
+    sdk_accepts_tools(provider, made)
+
+
+@pytest.mark.parametrize("provider", STRICT)
+def test_functions_of_bfcl_are_strict_or_say_what_would_mend_them(
+    provider: ProviderName, functions: list[Function]
+) -> None:
+    made: list[dict[str, Any]] = []
+    refused: list[str] = []
+    for one in functions:
+        try:
+            made.append(definition(one.name, one.description, one.parameters, provider, strict=True))
+        except FormatError as error:
+            refused.append(str(error))
+
+    assert len(made) > 0.85 * len(functions)
+    assert [problem for one in made for problem in not_strict(schema_in(one), provider)] == []
+    assert all(("give" in text or "declare its names" in text) and "; " in text for text in refused)
+    sdk_accepts_tools(provider, made)
+
+
+@each_provider
+def test_results_of_bfcl_are_told(provider: ProviderName, functions: list[Function]) -> None:
+    known = [one for one in functions if one.return_schema]
+
+    made = definitions(known, provider, return_schemas=True)
+
+    declared = made[0]["functionDeclarations"] if provider == "gemini" else made
+    told = [one.get("response") or one.get("function", one)["description"] for one in declared]
+    assert len(told) > 100
+    assert all("Returns JSON of this schema" in text or provider == "gemini" for text in told)
+    sdk_accepts_tools(provider, made)
+
+
+def test_a_result_is_told_in_its_place_or_in_the_description() -> None:
+    @ez_tool
+    def look(city: str) -> list[int]:
+        """Look."""
+        return [1]
+
+    [chat] = definitions([look], "openai", return_schemas=True)
+    [tool] = definitions([look], "gemini", return_schemas=True)
+
+    schema = '{"items": {"type": "integer"}, "type": "array"}'
+    assert chat["function"]["description"] == f"Look.\n\nReturns JSON of this schema: {schema}"
+    declared = tool["functionDeclarations"][0]
+    assert declared["response"] == {"items": {"type": "integer"}, "type": "array"}
+    assert declared["description"] == "Look."
+
+
+def test_a_tool_that_says_nothing_of_its_result_has_none_told() -> None:
+    @ez_tool
+    def look(city: str):
+        """Look."""
+
+    [made] = definitions([look], "openai", return_schemas=True)
+
+    assert made["function"]["description"] == "Look."
+
+
+@each_provider
+@pytest.mark.parametrize(("kind", "name"), [("optional", None), ("at_least_one", None), ("specific", "look")])
+def test_the_sdk_accepts_a_choice(provider: ProviderName, kind: Choice, name: str | None) -> None:
+    made = PROVIDERS[provider].tool_choice(kind, name)
+
+    sdk_accepts_choice(provider, made)
+    assert ("look" in str(made)) == (kind == "specific")
+
+
+def test_a_response_is_told_when_it_is_not_strict() -> None:
+    made = definition("look", "", CITY, "openai_responses")
+
+    assert made == {"type": "function", "name": "look", "parameters": CITY, "strict": False}
+
+
+@each_provider
+@pytest.mark.parametrize("schema", [{"anyOf": [CITY, CITY]}, {"type": "string"}, {"type": "object", "oneOf": [CITY]}])
+def test_arguments_that_are_no_one_object_are_refused(provider: ProviderName, schema: dict[str, Any]) -> None:
+    with pytest.raises(FormatError, match="put them into one named parameter"):
+        definition("look", "", schema, provider)
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "gemini"])
+def test_a_parameters_name_that_is_refused_is_an_error(provider: ProviderName) -> None:
+    schema = {"type": "object", "properties": {"größe": {"type": "string"}}}
+
+    with pytest.raises(FormatError, match=r"the name of the parameter `größe` is none of .* give it an alias"):
+        definition("look", "", schema, provider)
+
+
+@pytest.mark.parametrize(
+    ("count", "parameters", "said"),
+    [
+        (21, CITY, "takes 20 strict tools in strict mode, and with this tool there are 21"),
+        (5, {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(5)}}, "24 optional"),
+        (9, {**CITY, "properties": {"city": {"type": ["string", "null"]}, "b": {"type": ["string", "null"]}}}, "16"),
+    ],
+)
+def test_a_request_to_anthropic_takes_so_much_of_strict_mode(count: int, parameters: Any, said: str) -> None:
+    tools = [Function(f"look_{n}", "", parameters, None) for n in range(count)]
+
+    with pytest.raises(FormatError, match=f"`look_{count - 1}` cannot .* {said}"):
+        definitions(tools, "anthropic", strict=True)
+
+
+@each_provider
+def test_texts_become_items(provider: ProviderName) -> None:
+    made = PROVIDERS[provider]
+
+    items = [*made.system("Be kind."), *made.user("Hi."), *made.assistant("Hello.")]
+
+    assert len(items) == (2 if provider in ("anthropic", "gemini") else 3)
+    assert made.check(items) == []
