@@ -36,6 +36,27 @@ def test_a_subtool_has_a_scoped_name_and_a_short_one() -> None:
     assert ToolRegistry.definitions() == [users.doc_tree()]
 
 
+def test_a_subtool_may_be_made_bare() -> None:
+    @tool
+    async def users() -> None: ...
+
+    @users.subtool
+    async def create(name: str) -> None: ...
+
+    assert users.subtools == [create]
+    assert ToolRegistry.get("users.create") is create
+
+
+def test_a_sync_subtool_is_called_by_its_own_name() -> None:
+    @tool
+    async def users() -> None: ...
+
+    with pytest.raises(TypeError, match=r"`plain` is a sync function.*`async def plain"):
+
+        @users.subtool
+        def plain() -> None: ...
+
+
 def test_one_short_name_under_two_parents() -> None:
     @tool()
     async def users() -> None: ...

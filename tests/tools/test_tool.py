@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from toolcrib.errors import DuplicateNameError, UnregisteredToolError
-from toolcrib.tools import ToolRegistry, ToolType, ez_tool, tool
+from toolcrib.tools import ToolRegistry, ToolType, as_tool, ez_tool, tool
 
 
 async def test_a_decorated_function_is_a_registered_tool_and_still_callable() -> None:
@@ -34,6 +34,17 @@ def test_a_sync_function_is_a_type_error() -> None:
         def plain() -> None: ...
 
     assert "plain" not in ToolRegistry
+
+
+@pytest.mark.parametrize("make", [tool, ez_tool, as_tool], ids=["tool", "ez_tool", "as_tool"])
+def test_a_method_of_a_class_is_a_type_error_with_the_mend(make: Any) -> None:
+    class Files:
+        async def read(self, path: str) -> str:
+            return path
+
+    with pytest.raises(TypeError, match=r"`read` is a method.*Toolset\.from_object\(\.\.\.\), or derive"):
+        make(Files.read)
+    assert make(Files().read).parameters["required"] == ["path"]
 
 
 def test_a_sync_generator_is_a_type_error() -> None:

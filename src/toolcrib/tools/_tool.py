@@ -6,8 +6,8 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
-from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, cast, get_type_hints
+from inspect import iscoroutinefunction, isfunction
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, cast, get_type_hints, overload
 
 from pydantic import BaseModel
 
@@ -79,6 +79,11 @@ class Tool(Observed, Generic[P, R]):
         bare: bool = False,
         source: BaseTool | None = None,
     ) -> None:
+        if _is_method(spec.fn):
+            raise TypeError(
+                f"`{spec.name}` is a method, and a model has no `self` to give. Make tools of an object's methods with "
+                "Toolset.from_object(...), or derive a class from BaseTool."
+            )
         self.spec, self.options = spec, options or ToolOptions()
         self.__name__ = key or spec.name
         self.fn: Callable[..., Any] | None = spec.fn
@@ -209,15 +214,31 @@ class Tool(Observed, Generic[P, R]):
 
     # --- subtools
 
+    @overload
+    def subtool(self, fn: Callable[Q, S], /) -> Tool[Q, S]: ...
+    @overload
     def subtool(
-        self, *, replace: bool = False, fixed: Mapping[str, Any] | None = None, **keywords: Unpack[ToolKeywords]
-    ) -> Callable[[Callable[Q, S]], Tool[Q, S]]:
-        """Attach a tool under this one: registered as `parent.child`, with the options of `@tool`."""
+        self, /, *, replace: bool = False, fixed: Mapping[str, Any] | None = None, **keywords: Unpack[ToolKeywords]
+    ) -> Callable[[Callable[Q, S]], Tool[Q, S]]: ...
+    @overload
+    def subtool(
+        self, /, *, replace: bool = False, fixed: Mapping[str, Any] | None = None, **keywords: Any
+    ) -> Callable[[Callable[Q, S]], Tool[Q, S]]: ...
+    def subtool(
+        self,
+        fn: Callable[Q, S] | None = None,
+        /,
+        *,
+        replace: bool = False,
+        fixed: Mapping[str, Any] | None = None,
+        **keywords: Any,
+    ) -> Tool[Q, S] | Callable[[Callable[Q, S]], Tool[Q, S]]:
+        """Attach a tool under this one: registered as `parent.child`, used bare or with the options of `@tool`."""
 
-        def attach(fn: Callable[Q, S]) -> Tool[Q, S]:
+        def attach(target: Callable[Q, S]) -> Tool[Q, S]:
             options, merged = split_keywords(keywords, fixed)
-            short = options.name or function_name(fn)
-            child = make_tool(fn, options, merged, key=f"{self.__name__}.{short}")
+            short = options.name or function_name(target)
+            child = make_tool(target, options, merged, key=f"{self.__name__}.{short}")
             clash = next((t for t in self.subtools if t.metadata.name == short), None)
             if clash is not None and not replace:
                 raise DuplicateNameError(child.__name__, clash.origin, child.origin, "Choose another name.")
@@ -227,7 +248,7 @@ class Tool(Observed, Generic[P, R]):
             self.subtools.append(child)
             return child
 
-        return attach
+        return attach if fn is None else attach(fn)
 
     def __repr__(self) -> str:
         return f"<Tool {self.__name__} from {self.origin}>"
@@ -272,8 +293,9 @@ def make_tool(
         fn, name=name, description=options.description, fixed=frozenset(fixed), return_schema=options.return_schema
     )
     if spec.is_sync or spec.is_sync_generator:
+        own = function_name(fn)
         raise TypeError(
-            f"`{name}` is a sync function, and @tool takes async ones: write `async def {name}(...)`, or use "
+            f"`{own}` is a sync function, and @tool takes async ones: write `async def {own}(...)`, or use "
             "@ez_tool, which runs a sync function in a worker thread."
         )
     return Tool(spec, options, fixed=fixed, key=key)
@@ -284,6 +306,15 @@ def function_name(fn: Any) -> str:
     while isinstance(fn, partial):
         fn = cast("partial[Any]", fn).func
     return getattr(fn, "__name__", None) or type(fn).__name__
+
+
+def _is_method(fn: Any) -> bool:
+    """Return whether a function is written in a class and not bound to an object of it."""
+    return (
+        isfunction(fn)
+        and "." in fn.__qualname__
+        and fn.__code__.co_varnames[: fn.__code__.co_argcount][:1] == ("self",)
+    )
 
 
 def _require_check(spec: ToolSpec) -> None:
