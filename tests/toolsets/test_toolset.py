@@ -150,6 +150,15 @@ class Files:
         return self.texts[path]
 
 
+@pytest.mark.parametrize("make", [Toolset, Toolset.of, Pipeline], ids=["toolset", "of", "pipeline"])
+@pytest.mark.parametrize("tools", [named("plain"), Search, print, 3, "plain", None], ids=repr)
+def test_tools_that_are_no_list_are_a_type_error_with_the_mend(make: Any, tools: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"is no list of tools; (write \[tool\] for one|give tools, functions or toolsets)"
+    ):
+        make(tools)
+
+
 async def test_an_object_is_a_toolset_of_its_methods() -> None:
     files = Files()
     tools = Toolset.from_object(files, prefix="fs_", thread=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from inspect import isawaitable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from toolcrib.errors import DuplicateNameError
 from toolcrib.hooks import GlobalHooks, HookSet
@@ -13,10 +13,18 @@ from toolcrib.schema import RunContext
 from toolcrib.toolsets._entry import Availability, ToolEntry, steps_after, steps_before
 from toolcrib.toolsets._select import Definition
 
-__all__ = ["EntryFilter", "add", "conditional", "define", "guard", "is_available", "switched_off"]
+__all__ = ["EntryFilter", "add", "conditional", "define", "guard", "is_available", "listed", "switched_off"]
 
 EntryFilter: TypeAlias = Callable[[RunContext[Any], ToolEntry], Any]
 """Whether a tool is available in a run; sync or async."""
+
+
+def listed(tools: object) -> Iterable[Any]:
+    """Return tools that were given as a list; TypeError for one tool by itself, or for anything else."""
+    if isinstance(tools, Iterable) and not isinstance(tools, str | type):
+        return cast("Iterable[Any]", tools)
+    mend = "write [tool] for one" if callable(tools) else "give tools, functions or toolsets"
+    raise TypeError(f"{tools!r} is no list of tools; {mend}")
 
 
 def define(entry: ToolEntry, description: str | None = None) -> Definition:

@@ -17,7 +17,7 @@ from toolcrib.tools import Instruction, Tool, as_tool, object_tools
 from toolcrib.toolsets._declare import Member, NestedMember, declared_members, member_of
 from toolcrib.toolsets._either import either
 from toolcrib.toolsets._entry import ToolEntry, entry_of
-from toolcrib.toolsets._members import EntryFilter, add, conditional, define, guard, is_available, switched_off
+from toolcrib.toolsets._members import EntryFilter, add, conditional, define, guard, is_available, listed, switched_off
 from toolcrib.toolsets._select import Definition, Selectable, Selector, ToolAvailability, names_of
 
 __all__ = ["ToolSource", "Toolset", "ToolsetLike"]
@@ -65,7 +65,7 @@ class Toolset:
         for name, value in list(vars(cls).items()):
             member = member_of(value)
             if member is None:
-                if isinstance(value, Toolset) or (isinstance(value, type) and issubclass(value, Toolset)):
+                if isinstance(value, Toolset) or _is_toolset_class(value):
                     member = NestedMember[Any](value)
                 else:
                     continue
@@ -96,7 +96,7 @@ class Toolset:
         self._defaults = (max_retries, timeout, skip_unavailable)
         for _, member in declared_members(type(self)):
             self._admit(member.item, off=member.off)
-        for item in tools:
+        for item in listed(tools):
             self._admit(item)
         if timeout is not None:  # also for the members of other toolsets, unless these say otherwise
             self._apply(lambda entries: (e.with_timeout(e.timeout or timeout) for e in entries))
@@ -121,7 +121,7 @@ class Toolset:
         """Return `tools` as a toolset: one as it is, a toolset class made, a sequence put into one."""
         if isinstance(tools, Toolset):
             return tools
-        return tools() if isinstance(tools, type) else cls(tools)
+        return cast("type[Toolset]", tools)() if _is_toolset_class(tools) else cls(cast("Sequence[Any]", tools))
 
     @classmethod
     def combined(cls, *toolsets: ToolsetLike) -> Toolset:
@@ -362,7 +362,7 @@ class Toolset:
     # --- inside
 
     def _admit(self, item: Any, *, off: bool = False) -> None:
-        if isinstance(item, Toolset) or (isinstance(item, type) and issubclass(item, Toolset)):
+        if isinstance(item, Toolset) or _is_toolset_class(item):
             inner = Toolset.of(cast("Any", item))
             steps: tuple[_Step, ...] = (switched_off,) if off else ()
             self._sources += tuple((source, (*before, *steps)) for source, before in inner._sources)
@@ -400,3 +400,7 @@ class Toolset:
     def __repr__(self) -> str:
         title = f" {self.toolset_id}" if self.toolset_id else ""
         return f"<{type(self).__name__}{title} of {len(self)} tools>"
+
+
+def _is_toolset_class(item: object) -> bool:
+    return isinstance(item, type) and issubclass(item, Toolset)
