@@ -4,7 +4,7 @@ All of them are frozen, pickle, and turn to and from JSON with `to_dict` and `fr
 """
 
 from toolcrib.calls._approval import ApprovalRequest, Denial, Grant
-from toolcrib.calls._call import CallMetadata, RawArguments, ToolCall, new_call_id
+from toolcrib.calls._call import CallMetadata, RawArguments, ToolCall, host_call, new_call_id
 from toolcrib.calls._decision import Ask, Complete, Decision, DecisionNote, Reject, RunNormally
 from toolcrib.calls._json import cut, jsonable, lenient, now
 from toolcrib.calls._outcome import (
@@ -16,6 +16,7 @@ from toolcrib.calls._outcome import (
     SupportsToDict,
     Suspended,
     Yielded,
+    completed,
     outcome_from_dict,
 )
 from toolcrib.calls._record import CallEvent, CallRecord, EventKind
@@ -44,7 +45,9 @@ __all__ = [
     "Suspended",
     "ToolCall",
     "Yielded",
+    "completed",
     "cut",
+    "host_call",
     "jsonable",
     "lenient",
     "new_call_id",

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
-from toolcrib.calls._slots import slot_setters
+from toolcrib.calls._slots import draft_of, slot_setters
 
-__all__ = ["CallMetadata", "RawArguments", "ToolCall", "new_call_id"]
+__all__ = ["CallMetadata", "RawArguments", "ToolCall", "host_call", "new_call_id"]
 
 RawArguments: TypeAlias = str | bytes | Mapping[str, Any]
 
@@ -64,6 +64,15 @@ class ToolCall:
 
 
 _set_name, _set_arguments, _set_id, _set_origin = slot_setters(ToolCall)
+_Draft: Any = draft_of(ToolCall)
+
+
+def host_call(name: str, arguments: RawArguments, id: str) -> ToolCall:
+    """Return `ToolCall(name, arguments, id, "host")`, sooner: turns make one each."""
+    made = _Draft()
+    made.name, made.arguments, made.id, made.origin = name, arguments, id, "host"
+    made.__class__ = ToolCall
+    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,20 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkabl
 
 from toolcrib.calls._approval import ApprovalRequest
 from toolcrib.calls._json import cut, jsonable, lenient
-from toolcrib.calls._slots import slot_setters
+from toolcrib.calls._slots import draft_of, slot_setters
 from toolcrib.errors import FieldProblem
 
-__all__ = ["Completed", "Failed", "Outcome", "Rejected", "SupportsToDict", "Suspended", "Yielded", "outcome_from_dict"]
+__all__ = [
+    "Completed",
+    "Failed",
+    "Outcome",
+    "Rejected",
+    "SupportsToDict",
+    "Suspended",
+    "Yielded",
+    "completed",
+    "outcome_from_dict",
+]
 
 REJECTION_PREFIX = "Rejected: "
 
@@ -73,6 +83,15 @@ class Completed:
 
 
 _set_tool, _set_call_id, _set_value, _set_source, _set_max_result = slot_setters(Completed)
+_Draft: Any = draft_of(Completed)
+
+
+def completed(tool: str, call_id: str, value: Any, max_result: int | None) -> Completed:
+    """Return `Completed(tool, call_id, value, max_result=max_result)`, sooner: nearly every call ends with one."""
+    made = _Draft()
+    made.tool, made.call_id, made.value, made.source, made.max_result = tool, call_id, value, "tool", max_result
+    made.__class__ = Completed
+    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from toolcrib.calls import (
     Suspended,
     ToolCall,
     Yielded,
+    completed,
 )
 from toolcrib.errors import (
     ApprovalError,
@@ -100,7 +101,9 @@ class Pipeline:
         if not isinstance(prepared, Prepared):
             return prepared
         performed = await self.perform(prepared, scope)
-        return await self.finish(performed, scope) if isinstance(performed, Performed) else performed
+        if not isinstance(performed, Performed):
+            return performed
+        return await self.finish(performed, scope) if prepared.plan.held else self._concluded(performed, scope)
 
     @overload
     def stream(
@@ -237,8 +240,9 @@ class Pipeline:
             return self._close(trace, unknown(self.toolset, call, scope))
         if prepared is None:
             prepared = Prepared(call, plan, trace)
-        prepared.trace = trace
-        with prepared:
+        else:
+            prepared.trace = trace
+        try:
             refused: Outcome | None = None
             if plan.off or scope.available is not None or scope.limits is not None:
                 refused = self._refusal(plan, call, scope)
@@ -254,6 +258,9 @@ class Pipeline:
             if refused is None and (plan.approvals or prepared.asks or scope.deps is not None):
                 refused = await approve(prepared, scope, grant)
             return prepared if refused is None else self._close(trace, refused)
+        except BaseException:  # quicker than `with prepared:`, on the way of every call
+            prepared.cut_off()
+            raise
 
     def _read(self, prepared: Prepared, scope: RunScope, read: bool) -> Failed | None:
         refused: Failed | None = None
@@ -323,20 +330,24 @@ class Pipeline:
         if prepared.trace is not None:
             self._begin(prepared)
         performed = Performed(prepared)
+        try:
+            if prepared.approved is not None:
+                prepared.require_approved(prepared.arguments)
+            if plan.direct and plan.body is not None and (scope.limits is None or scope.limits.concurrency is None):
+                performed.value = await plan.body.call(prepared.arguments, prepared.ctx, plan.timeout)
+            else:
+                async with scope.slot():
+                    performed.value = await self._execute(prepared)
+            return performed
+        except HookRaised as raised:
+            return self._observer_failed(prepared, scope, raised)
+        except Exception as error:  # the tool's own code: what it raised becomes the outcome
+            performed.error = error
+        except BaseException:
+            prepared.cut_off()
+            raise
         with prepared:
-            try:
-                if prepared.approved is not None:
-                    prepared.require_approved(prepared.arguments)
-                if plan.direct and plan.body is not None and (scope.limits is None or scope.limits.concurrency is None):
-                    performed.value = await plan.body.call(prepared.arguments, prepared.ctx, plan.timeout)
-                else:
-                    async with scope.slot():
-                        performed.value = await self._execute(prepared)
-            except HookRaised as raised:
-                return self._observer_failed(prepared, scope, raised)
-            except Exception as error:  # the tool's own code: what it raised becomes the outcome
-                performed.error = error
-            if performed.error is not None and isinstance(performed.error, ApprovalRequired):
+            if isinstance(performed.error, ApprovalRequired):
                 late = await self._asked_late(performed, scope)
                 return await self.perform(prepared, scope) if late is None else late  # it did nothing before it asked
         return performed
@@ -384,18 +395,22 @@ class Pipeline:
     async def finish(self, performed: Performed, scope: RunScope) -> Outcome:
         """Let the post hooks at the result or the exception, and close the call's record."""
         prepared = performed.prepared
-        plan, call = prepared.plan, prepared.call
         outcome: Outcome | None = None
-        if plan.held:
+        if prepared.plan.held:
             with prepared:
                 outcome = await apply_post(performed, scope)
-        if outcome is None:
-            if performed.error is None:
-                outcome = Completed(plan.name, call.id, performed.value, max_result=plan.max_result)
-                if scope.requirements:
-                    scope.completed.add(plan.name)
-            else:
-                outcome = tool_failure(plan, call.id, scope, performed.error)
+        return self._concluded(performed, scope) if outcome is None else self._close(prepared.trace, outcome)
+
+    def _concluded(self, performed: Performed, scope: RunScope) -> Outcome:
+        """Return what a call came to that nobody touches any more, and close its record."""
+        prepared = performed.prepared
+        plan, call_id = prepared.plan, prepared.call.id
+        if performed.error is None:
+            outcome = completed(plan.name, call_id, performed.value, plan.max_result)
+            if scope.requirements:
+                scope.completed.add(plan.name)
+        else:
+            outcome = tool_failure(plan, call_id, scope, performed.error)
         return outcome if prepared.trace is None else self._close(prepared.trace, outcome)
 
     # --- inside

@@ -118,7 +118,8 @@ class Plan:
             return spec.arguments(spec.validate_json(raw) if text else spec.validate_python(raw))
         if isinstance(raw, str | bytes):
             raw = spec.arguments(spec.validate_json(raw))
-        return self._filled(self.tool.bind((), raw))
+        bound = self.tool.bind((), raw)
+        return self._filled(bound) if self.guarded or self.approvals else bound
 
     def _filled(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return a host's arguments with the defaults, where a gate will look at them; the function has its own."""
@@ -178,8 +179,13 @@ class Prepared:
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         """Close the record as cancelled, when the body is left by an exception."""
-        if kind is not None and self.trace is not None:
-            self.trace.cancelled()  # does nothing when the record was made
+        if kind is not None:
+            self.cut_off()
+
+    def cut_off(self) -> None:
+        """Close the record as cancelled, unless it was made."""
+        if self.trace is not None:
+            self.trace.cancelled()
 
     def approve(self) -> None:
         """Note that somebody said yes to the arguments as they are now."""
@@ -217,9 +223,9 @@ class Prepared:
 
     def enter(self, scope: RunScope, metadata: dict[str, Any] | None = None) -> None:
         """Make the context that hooks and tool are given."""
-        call_id, tool = self.call.id, self.plan.name
-        self.ctx = RunContext(
-            scope.deps, call_id, tool, scope.id, metadata or {}, provided=scope.provide, revealed=scope.revealed
+        call_id, tool, provided, revealed = self.call.id, self.plan.name, scope.provide, scope.revealed
+        self.ctx = RunContext(  # by position, which costs half: agents have one made for every turn
+            scope.deps, call_id, tool, scope.id, metadata or {}, None, False, None, call_id, provided, revealed
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 from toolcrib.tools import Tool, is_thunk
 
-__all__ = ["checked_tool", "evaluated", "named_arguments", "seconds_of", "words"]
+__all__ = ["NO_WORDS", "checked_tool", "evaluated", "named_arguments", "seconds_of", "words"]
 
 _log = logging.getLogger("toolcrib.turns")
-_NO_WORDS: frozenset[str] = frozenset()
+NO_WORDS: frozenset[str] = frozenset()
 
 
 def checked_tool(tool: object) -> Tool[..., Any]:
@@ -26,7 +26,7 @@ def checked_tool(tool: object) -> Tool[..., Any]:
 def words(tags: Iterable[str] | None) -> frozenset[str]:
     """Return tags as a set; raises TypeError for a text, which is a series of letters."""
     if tags is None:
-        return _NO_WORDS
+        return NO_WORDS
     if isinstance(tags, str):
         raise TypeError(f"tags must be a list of words, not the text {tags!r}; write tags=[{tags!r}]")
     return frozenset(tags)

@@ -101,9 +101,8 @@ def _merge(tags: frozenset[str], *several: Observers) -> Observers:
 
 
 @lru_cache(maxsize=256)
-def _counter(tool: Tool[..., Any]) -> tuple[Pipeline, Door]:
-    pipeline = Pipeline([tool])
-    return pipeline, Door(pipeline, RunScope(id="turns", door="turn"))
+def _counter(tool: Tool[..., Any]) -> Door:
+    return Door(Pipeline([tool]), RunScope(id="turns", door="turn"))
 
 
 def names_in(toolset: Toolset) -> dict[Tool[..., Any], str]:
@@ -123,14 +122,14 @@ def lone_door(tool: Tool[..., Any], scope: RunScope | None = None, pipeline: Pip
     """
     if pipeline is not None:
         return Door(pipeline, replace(scope or RunScope(), door="turn"), names_in(pipeline.toolset))
-    pipeline, plain = _counter(tool)
+    plain = _counter(tool)
     if scope is not None:
-        return Door(pipeline, replace(scope, door="turn"))
+        return Door(plain.pipeline, replace(scope, door="turn"))
     around = ambient.get()
     if around is None:
         return plain
     inner = RunScope(deps=around.deps, provide=around.provided, door="turn")
-    return Door(pipeline, inner, ctx=around)
+    return Door(plain.pipeline, inner, ctx=around)
 
 
 async def tell(table: Table, event: HookType, *about: Any, ctx: RunContext[Any] | None = None) -> None:

@@ -38,7 +38,7 @@ def pack(owner: str, what: str, value: Any) -> Any:
 def _require_kept(value: Any) -> None:
     """Raise ValueError for an iterator, an open file too: written down it would be used up, and come back as a list."""
     if isinstance(value, Iterator):
-        raise ValueError(f"{type(value).__qualname__} is used up by reading it")
+        raise ValueError("an iterator is used up by reading it")
     if isinstance(value, Mapping):
         value = cast("Mapping[Any, Any]", value).values()
     elif not isinstance(value, list | tuple | set | frozenset):

@@ -115,8 +115,9 @@ class Run:
                     self._hire(door)
                     if work.undelivered:
                         turn, value = self._next_value()
-                        if self._full:
-                            _release(self._full.popleft())
+                        if len(work.undelivered) * 2 <= most:  # all at once: waking a task costs as much as a turn
+                            while self._full:
+                                _release(self._full.popleft())
                         if value is not END:
                             yield turn, value
                     elif self._error is not None:
@@ -212,7 +213,9 @@ class Run:
                     self._check(turn, value)
                 if (table or isinstance(value, _ROUTED)) and not await self._passes(turn, value, door):
                     value = NOTHING
-            self._ended(turn, outcome)
+                self._work.ended(turn)
+            else:
+                self._ended(turn, outcome)
         except Exception:  # as above
             self._work.ended(turn)
             raise

@@ -11,12 +11,12 @@ from uuid import UUID
 
 from typing_extensions import TypeVar
 
-from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Outcome, Suspended, ToolCall
+from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Outcome, Suspended, ToolCall, host_call
 from toolcrib.errors import SafeExecutionError, TurnTimeoutError, WrongRunMethodError
 from toolcrib.hooks import HookMethod, Observed, Observers, TurnHook
 from toolcrib.invoke import Pipeline, RunScope
 from toolcrib.tools import Deadline, Tool, ToolRegistry
-from toolcrib.turns._arguments import checked_tool, evaluated, named_arguments, seconds_of, words
+from toolcrib.turns._arguments import NO_WORDS, checked_tool, evaluated, named_arguments, seconds_of, words
 from toolcrib.turns._clock import UNBOUNDED, Clock
 from toolcrib.turns._door import Door, Table, lone_door, tell
 from toolcrib.turns._ids import new_turn_id
@@ -122,7 +122,7 @@ class Turn(Observed, Generic[T]):
             raise ValueError(f"the timeout of a turn must be more than 0 seconds, and is {timeout}")
         self._timeout = timeout
         self._kwargs = named_arguments(tool, args, kwargs or {}) if args else dict(kwargs) if kwargs else {}
-        self._tags = words(tags)
+        self._tags = words(tags) if tags else NO_WORDS
         self._metadata = metadata
         self._is_running = False
         self._uuid: str | None = None  # made when somebody wants it: most turns only wait
@@ -337,11 +337,11 @@ class Turn(Observed, Generic[T]):
         for value in kwargs.values():
             if callable(value):
                 return None
-        return ToolCall(door.names.get(tool) or tool.spec.name, kwargs, self._uuid or self.id, "host")
+        return host_call(door.names.get(tool) or tool.spec.name, kwargs, self._uuid or self.id)
 
     async def _evaluated_call(self, door: Door) -> ToolCall:
         kwargs = {key: await evaluated(value) for key, value in self._kwargs.items()}
-        return ToolCall(door.names.get(self._tool) or self._tool.name, kwargs, self.id, "host")
+        return host_call(door.names.get(self._tool) or self._tool.name, kwargs, self.id)
 
     def _conclude(self, outcome: Outcome) -> None:
         self.outcome = outcome
