@@ -55,7 +55,7 @@ async def test_what_is_sent_is_what_the_step_says() -> None:
 
 
 async def test_description_hooks_tell_what_a_tool_is_for() -> None:
-    hooks, model = HookSet(AppTools), ScriptedModel("ok")
+    hooks, model = HookSet(), ScriptedModel("ok")
 
     @hooks.on(AppTools.web_search).description
     async def describe(definition: Any) -> str:

@@ -15,6 +15,7 @@ from toolcrib.testing._doors import (
     StreamDoor,
     TurnDoor,
 )
+from toolcrib.testing._rounds import round_doors
 
 try:
     from toolcrib.testing._pydantic_ai import pydantic_doors
@@ -34,6 +35,7 @@ DOORS: list[Door] = [
     TurnDoor(),
     AgentDoor(1),
     AgentDoor(3),
+    *round_doors,
     *pydantic_doors,
 ]
 """Every way of calling a tool; put your own here to have it tested by the same tests."""
