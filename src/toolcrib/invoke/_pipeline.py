@@ -424,7 +424,7 @@ class Pipeline:
 
     def _trace(self, call: ToolCall, scope: RunScope) -> Trace | None:
         logs = calls_log.isEnabledFor(logging.INFO)
-        if not logs and not self._sinks and not scope.sinks:
+        if not (logs or self._sinks or scope.sinks):
             return None
         sinks = (*self._sinks, *scope.sinks)
         return Trace(call, scope, (*sinks, _LOG_SINK) if logs else sinks)

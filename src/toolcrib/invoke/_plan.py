@@ -20,6 +20,8 @@ from toolcrib.toolsets import ToolEntry
 
 __all__ = ["Executor", "Performed", "Plan", "Prepared", "RunnableTool"]
 
+_TEXT = (str, bytes)  # written out as `str | bytes` it would be made anew on every call
+
 
 class Executor(Protocol):
     """Wraps the execution of a tool, and nothing else: the seam for durable engines."""
@@ -114,9 +116,9 @@ class Plan:
         """
         raw, spec = call.arguments, self.spec
         if call.origin == "model":
-            text = isinstance(raw, str | bytes)
+            text = isinstance(raw, _TEXT)
             return spec.arguments(spec.validate_json(raw) if text else spec.validate_python(raw))
-        if isinstance(raw, str | bytes):
+        if isinstance(raw, _TEXT):
             raw = spec.arguments(spec.validate_json(raw))
         bound = self.tool.bind((), raw)
         return self._filled(bound) if self.guarded or self.approvals else bound
