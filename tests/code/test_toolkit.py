@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from toolcrib.approvals import allow
+from toolcrib.approvals import allow, deny
 from toolcrib.calls import ApprovalRequest, Denial, Reject, RunNormally
 from toolcrib.code import SandboxLimits, Toolkit
 from toolcrib.code.sandboxes import MontySandbox
@@ -249,6 +249,20 @@ async def test_a_run_of_the_hosts_is_used_and_counted(kit: Toolkit) -> None:
     assert first.success
     assert second.error is not None
     assert second.error.startswith("RuntimeError (line 2): `add` was not run: this run may make 3 calls")
+
+
+async def test_what_a_run_of_the_hosts_leaves_open_is_the_toolkits(sandbox: MontySandbox) -> None:
+    @ez_tool(requires_approval=True)
+    def who(ctx: RunContext[str]) -> str:
+        return f"{ctx.deps}, {ctx.approver}"
+
+    kit = Toolkit([who], sandbox=sandbox, deps="ada", approver=allow, sinks=[ListSink()])
+    first = await kit.execute_async("who()", RunScope())
+    second = await kit.execute_async("who()", RunScope(deps="bo", approver=deny))
+
+    assert (first.return_value, first.records[0].door) == ("ada, allow", "code")
+    assert second.error is not None
+    assert second.error.startswith("PermissionError")
 
 
 async def test_only_available_tools_are_offered(kit: Toolkit) -> None:

@@ -90,7 +90,8 @@ class Toolkit:
         Cancelling stops the program and the calls that are running for it.
 
         Args:
-            scope: The run that its calls belong to; one of its own when None.
+            scope: The run that its calls belong to; one of its own when None. The toolkit's `deps` and `approver` are
+                its, where it has none.
             on_output: Told what is printed, and to which stream, while the program runs.
 
         Raises:
@@ -103,8 +104,7 @@ class Toolkit:
     async def _run(
         self, code: str, scope: RunScope | None, on_output: OnOutput | None, *, may_block: bool
     ) -> ExecutionResult:
-        if scope is None:
-            scope = RunScope(deps=self._deps, approver=self._approver, door="code")
+        scope = self._opened(scope)
         offered = self._offered(scope)
         watch = ListSink() if self._sinks or scope.sinks else None
         if watch is not None:
@@ -113,6 +113,17 @@ class Toolkit:
         program = Program(code, tuple(offered), self._limits, may_block=may_block)
         ended = await self._used_sandbox().run(program, host)
         return _result(ended, host, watch)
+
+    def _opened(self, given: RunScope | None) -> RunScope:
+        """Return the run of a program; what the host's own leaves open is the toolkit's."""
+        if given is None:
+            return RunScope(deps=self._deps, approver=self._approver, door="code")
+        return replace(
+            given,
+            deps=self._deps if given.deps is None else given.deps,
+            approver=given.approver or self._approver,
+            door="code" if given.door == "pipeline" else given.door,
+        )
 
     def _offered(self, scope: RunScope | None = None) -> dict[str, str]:
         """Return the tools that programs are offered, by the name they use."""
