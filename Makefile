@@ -26,7 +26,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo demo-agent test check lint bench mutants docs bfcl bfcl-all coverage fmt api lock clean
+.PHONY: help demo demo-agent test check lint bench mutants fuzz docs bfcl bfcl-all coverage fmt api lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ bench: $(BENCH_VENV)/.bench ## measure speed and memory side by side with the pe
 
 mutants: $(VENV)/.dev ## remove each gate of the pipeline in turn and show the tests that notice
 	$(BIN)/python tests/mutants/run.py
+
+fuzz: $(VENV)/.dev ## drive a million rounds per provider at random, and check every transcript that comes of them
+	TOOLCRIB_ROUNDS=50000 $(BIN)/pytest -q tests/rounds/test_any_round.py
 
 docs: $(VENV)/.dev ## run the examples of README, docs and docstrings, and check the links between pages
 	$(BIN)/pytest -q tests/docs
