@@ -234,6 +234,15 @@ def test_thoughts_of_anthropic_go_back_and_are_no_text() -> None:
     assert len(made.items[0]["content"]) == 4
 
 
+def test_an_input_of_anthropic_that_is_no_object_is_empty_on_the_wire_and_text_in_the_call() -> None:
+    reply = whole("anthropic", "", (Asked("a", "look", ["Oslo"]),))
+
+    made = PROVIDERS["anthropic"].parse(reply)
+
+    assert made.items[0]["content"][0]["input"] == {}
+    assert made.calls[0].arguments == '["Oslo"]'
+
+
 def test_mistrals_thoughts_go_back_and_are_no_text() -> None:
     reply = whole("mistral", "", TWO)
     thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
@@ -256,6 +265,18 @@ def test_a_signature_of_gemini_comes_back_bit_by_bit() -> None:
     assert again.parts is not None
     assert again.parts[0].thought_signature == b"\xff\xfe\xfb"
     assert json.dumps(made.items)
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"), [("{}", "{}"), ({}, {}), ({"a": None}, {"a": None}), (None, ""), (["x"], "")]
+)
+def test_mistrals_arguments_are_text_or_an_object(sent: Any, expected: Any) -> None:
+    reply = whole("mistral", "", (Asked("abcdefgh1"),))
+    reply["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] = sent
+
+    made = PROVIDERS["mistral"].parse(reply)
+
+    assert made.calls[0].arguments == expected
 
 
 def test_arguments_that_are_no_json_stay_as_they_came() -> None:

@@ -7,6 +7,7 @@ Source: https://docs.anthropic.com/en/api/messages, and the guides to tool use.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -15,7 +16,19 @@ from toolcrib.formats._anthropic_stream import gather_messages
 from toolcrib.formats._format import ProviderFormat
 from toolcrib.formats._ids import settle_ids
 from toolcrib.formats._pairing import Layout
-from toolcrib.formats._wire import Choice, Item, Media, WireCall, WireReply, WireResult, entries, plain, table, word
+from toolcrib.formats._wire import (
+    Choice,
+    Item,
+    Media,
+    WireCall,
+    WireReply,
+    WireResult,
+    entries,
+    is_table,
+    plain,
+    table,
+    word,
+)
 
 __all__ = ["ANTHROPIC"]
 
@@ -70,8 +83,11 @@ class _Anthropic(ProviderFormat):
             if kept.get("type") == "tool_use" and not word(kept.get("name")):
                 problems.append("one of its calls named no tool and was left out")
             elif kept.get("type") != "text" or kept.get("text"):  # an empty text is not taken back
-                blocks.append(_tool_use(kept) if kept.get("type") == "tool_use" else kept)
-                cut += [raw.get(place)] if kept.get("type") == "tool_use" else []
+                if kept.get("type") == "tool_use":
+                    given = kept.get("input", {})
+                    cut.append(raw.get(place) if is_table(given) else json.dumps(given, default=str))
+                    kept["input"] = given if is_table(given) else {}  # which is all that is taken back
+                blocks.append(kept)
         item: Item = {"role": "assistant", "content": blocks}
         ids, changed = settle_ids(self.calls_of(item), self.make_id, taken)
         if changed:
@@ -164,11 +180,6 @@ def _text_of(content: object) -> str:
     if isinstance(content, str):
         return content
     return "".join(word(block.get("text")) for block in entries(content) if block.get("type") == "text")
-
-
-def _tool_use(block: Item) -> Item:
-    """Return a call's block with an object for its input, which is all that is taken back."""
-    return block if isinstance(block.get("input"), Mapping) else {**block, "input": {}}
 
 
 def _tool_result(result: WireResult) -> Item:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from toolcrib.formats._chat_stream import gather_chat
 from toolcrib.formats._format import ProviderFormat
 from toolcrib.formats._ids import settle_ids
 from toolcrib.formats._pairing import Layout
-from toolcrib.formats._wire import Item, WireCall, WireReply, WireResult, entries, plain, table, word
+from toolcrib.formats._wire import Item, WireCall, WireReply, WireResult, entries, is_table, plain, table, word
 
 __all__ = ["ChatFormat", "text_of"]
 
@@ -51,7 +51,7 @@ class ChatFormat(ProviderFormat):
             problems.append(f"{nameless} of its calls named no tool and were left out")
         if nameless < len(asked):
             item["tool_calls"] = [_taken_back(call) for call, read in zip(sent, asked, strict=True) if read.name]
-        calls = self.calls_of(item)
+        calls = tuple(read for read in asked if read.name)
         ids, changed = settle_ids(calls, self.make_id, taken)
         if changed:
             item = self.with_call_ids(item, ids)
@@ -65,8 +65,8 @@ class ChatFormat(ProviderFormat):
         """Return one of a message's calls."""
         kind = word(call.get("type")) or "function"
         said = table(call.get(kind))
-        sent = said.get("input" if kind == "custom" else "arguments")
-        arguments = table(cast("object", sent)) if isinstance(sent, Mapping) else word(sent)
+        sent: object = said.get("input" if kind == "custom" else "arguments")
+        arguments = sent if is_table(sent) else word(sent)
         return WireCall(word(call.get("id")), word(said.get("name")), arguments, kind)
 
     # --- transcripts

@@ -100,9 +100,11 @@ class TranscriptRules(ABC):
         results: list[ResultSpot] = []
         for index, item in enumerate(transcript):
             calls += [CallSpot(index, call) for call in self.calls_of(item)]
+            raw_results = self.raw_results(item)
+            if not raw_results:
+                continue
             leading = self.leading(item)
-            found = zip(self.results_of(item), self.raw_results(item), strict=True)
-            for position, (result, raw) in enumerate(found):
+            for position, (result, raw) in enumerate(zip(self.results_of(item), raw_results, strict=True)):
                 results.append(ResultSpot(index, result.call.id, result.call.name, raw, position < leading))
         return pair(calls, results, self.layout, self.matches)
 
