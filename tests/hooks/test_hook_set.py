@@ -70,9 +70,56 @@ def test_a_policy_for_an_unknown_tool_is_refused_with_the_right_names() -> None:
         HookSet([search, delete]).register(Misspelt())
 
 
+def test_a_misspelt_description_method_is_told_the_names_of_its_kind() -> None:
+    class Misspelt:
+        async def serch_description_hook(self, definition: Any) -> None: ...
+
+    with pytest.raises(ValueError, match=r"`delete_description_hook`, `search_description_hook`\."):
+        HookSet([search, delete]).register(Misspelt())
+
+
+@pytest.mark.parametrize("name", ["search_hok", "search_hooks", "searchhook", "search_descriptionhook"])
+def test_a_method_that_was_meant_to_be_a_hook_is_not_passed_over(name: str) -> None:
+    policy = type("Misspelt", (Policy,), {name: Policy.search_hook})()
+
+    with pytest.raises(ValueError, match=f"`{name}` is no hook. Did you mean `search_.*hook`"):
+        HookSet([search, delete]).register(policy)
+
+
+def test_nothing_of_a_refused_policy_stays() -> None:
+    class Half(Policy):
+        def vanish_hook(self) -> None: ...
+
+    hooks = HookSet([search, delete])
+    with pytest.raises(ValueError, match="vanish_hook"):
+        hooks.register(Half())
+
+    assert hooks.decisions_for("search") == []
+
+
 def test_a_policy_without_hooks_is_refused() -> None:
     with pytest.raises(ValueError, match="_hook"):
         HookSet().register(object())
+    with pytest.raises(ValueError, match="`delete_hook`, `search_hook`"):
+        HookSet([search, delete]).register(object())
+
+
+def test_a_policy_class_is_no_policy() -> None:
+    with pytest.raises(TypeError, match=r"`Policy\(\)`"):
+        HookSet().register(Policy)
+
+
+def test_a_tool_named_like_a_description_has_hooks_too() -> None:
+    class Describing:
+        async def search_description_hook(self, call: Any, given: Any) -> Reject:
+            return Reject("no")
+
+    alone, both = HookSet(["search_description"]), HookSet(["search", "search_description"])
+    alone.register(Describing())
+
+    assert len(alone.decisions_for("search_description")) == 1
+    with pytest.raises(ValueError, match=r"may decide for `search_description` or describe `search`"):
+        both.register(Describing())
 
 
 def test_a_hook_that_is_not_async_is_refused_and_not_passed_over() -> None:
@@ -86,6 +133,8 @@ def test_a_hook_that_is_not_async_is_refused_and_not_passed_over() -> None:
         HookSet().on("search")(lambda call, given: Reject("no"))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="async"):
         HookSet().on("search").description(lambda definition: "x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="async"):
+        HookSet().register(lambda call, given: Reject("no"))
 
 
 def test_a_hook_for_an_unknown_tool_is_refused() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 HEAD = """
 from pydantic import BaseModel
+from toolcrib.hooks import HookSet
 from toolcrib.tools import ez_tool, tool, tool_input
 from toolcrib.toolsets import Selector, Toolset, nested, off, use
 
@@ -54,6 +55,7 @@ def test_right_uses_are_accepted_and_wrong_ones_named(tmp_path: Path) -> None:
 a: Selector[type[WebSearch]] = AppTools.web_search
 b: str = AppTools.data.fetch.name
 c: int = add(1, 2)
+hooks = HookSet(AppTools)
 async def main() -> bytes:
     return await fetch("u", deep=True)
 """

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from inspect import getmembers, iscoroutinefunction
-from typing import Any, Protocol, TypeAlias, TypeVar, overload, runtime_checkable
+from difflib import get_close_matches
+from inspect import getmembers, iscoroutinefunction, isroutine
+from typing import Any, Protocol, TypeAlias, TypeVar, cast, overload, runtime_checkable
 
 from toolcrib.calls import CallMetadata, Decision
 from toolcrib.errors import closest
@@ -18,6 +19,7 @@ Policy = TypeVar("Policy")
 
 _DECISION_SUFFIX = "_hook"
 _DESCRIPTION_SUFFIX = "_description_hook"
+_NEARLY = 0.85  # how like a hook's name a method is that was meant to be one: `weather_hok`, and not `weather`
 
 
 @runtime_checkable
@@ -71,14 +73,14 @@ class HookSet:
 
     __slots__ = ("_decisions", "_descriptions", "_groups", "_known", "version")
 
-    def __init__(self, tools: NamesTools | Iterable[object] | None = None) -> None:
+    def __init__(self, tools: NamesTools | type[Any] | Iterable[object] | None = None) -> None:
         self._groups: dict[str, frozenset[str]] = {}
         self._known: frozenset[str] | None = None
         if isinstance(tools, NamesTools):
             self._known = frozenset(tools.names())
             self._groups = {name: frozenset(names) for name, names in tools.groups().items()}
         elif tools is not None:
-            self._known = frozenset(target_name(t) for t in tools)
+            self._known = frozenset(target_name(t) for t in cast("Iterable[object]", tools))
         self._decisions: list[tuple[str | None, DecisionHook]] = []
         self._descriptions: dict[str, DescriptionHook] = {}
         self.version = 0
@@ -109,29 +111,25 @@ class HookSet:
 
         Raises:
             ValueError: A method names no tool, or the object has no hook at all; the right names are listed.
-            TypeError: A hook is not async.
+            TypeError: A hook is not async, or the policy is a class and not an object of it.
         """
         if iscoroutinefunction(policy):
             self._add(None, policy)
             return policy
-        found = 0
-        for name, member in getmembers(policy, callable):
-            if name.startswith("_") or not name.endswith(_DECISION_SUFFIX):
-                continue
-            found += 1
-            method = _async(member)  # a gate that was passed over for want of a word would stand open
-            if name.endswith(_DESCRIPTION_SUFFIX):
-                tool = name.removesuffix(_DESCRIPTION_SUFFIX)
-                self._require(tool, name)
+        if isinstance(policy, type):
+            raise TypeError(f"{policy.__name__} is a class; give an object of it: `{policy.__name__}()`")
+        if isroutine(policy):
+            _async(policy)
+        members = getmembers(policy, callable)  # a gate that was passed over for want of a word would stand open
+        slots = [(*self._slot_of(name), _async(member)) for name, member in members if self._is_hook(name)]
+        if not slots:
+            wanted = "an async method named `<tool>_hook` or `<tool>_description_hook`"
+            raise ValueError(f"{type(policy).__name__} has no hook: {wanted}.{self._right_names(_DECISION_SUFFIX)}")
+        for tool, describes, method in slots:
+            if describes:
                 self._describe(tool, method)
             else:
-                tool = name.removesuffix(_DECISION_SUFFIX)
-                self._require(tool, name)
                 self._add(tool, method)
-        if not found:
-            raise ValueError(
-                f"{type(policy).__name__} has no async method named `<tool>_hook` or `<tool>_description_hook`"
-            )
         return policy
 
     def with_hooks(self, policy: object) -> HookSet:
@@ -193,14 +191,41 @@ class HookSet:
         self._descriptions[name] = description
         self.version += 1
 
-    def _require(self, name: str, method: str | None = None) -> None:
+    def _require(self, name: str, method: str = "") -> None:
         if self._known is None or name in self._known:
             return
         given = f"the method `{method}` is for" if method else "a hook is registered for"
-        right = ", ".join(f"`{n}_hook`" for n in sorted(self._known))
-        raise ValueError(
-            f"{given} `{name}`, and there is no such tool. {closest(name, self._known)} Methods may be {right}."
-        )
+        suffix = _DESCRIPTION_SUFFIX if method.endswith(_DESCRIPTION_SUFFIX) else _DECISION_SUFFIX
+        near, right = closest(name, self._known), self._right_names(suffix)
+        raise ValueError(f"{given} `{name}`, and there is no such tool. {near}{right}")
+
+    def _right_names(self, suffix: str) -> str:
+        return f" Methods may be {', '.join(f'`{n}{suffix}`' for n in sorted(self._known))}." if self._known else ""
+
+    def _is_hook(self, method: str) -> bool:
+        """Return whether a policy's method is a hook; ValueError for one that was meant to be, and would be no gate."""
+        if method.startswith("_") or method.endswith(_DECISION_SUFFIX):
+            return not method.startswith("_")
+        names = [f"{name}{suffix}" for name in self._known or () for suffix in (_DECISION_SUFFIX, _DESCRIPTION_SUFFIX)]
+        near = get_close_matches(method, names, n=1, cutoff=_NEARLY)
+        if near:
+            raise ValueError(f"the method `{method}` is no hook. Did you mean `{near[0]}`? If not, rename it.")
+        return False
+
+    def _slot_of(self, method: str) -> tuple[str, bool]:
+        """Return the tool a policy's method is for, and whether it describes it; ValueError for no tool, or two."""
+        decides = method.removesuffix(_DECISION_SUFFIX)
+        describes = method.removesuffix(_DESCRIPTION_SUFFIX)
+        known = self._known or frozenset()
+        if describes == method or (decides in known and describes not in known):
+            self._require(decides, method)
+            return decides, False
+        if decides in known:
+            raise ValueError(
+                f"the method `{method}` may decide for `{decides}` or describe `{describes}`; use `hooks.on(...)`"
+            )
+        self._require(describes, method)
+        return describes, True
 
 
 class HookPart:
