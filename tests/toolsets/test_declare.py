@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
 import pytest
 from pydantic import BaseModel
 
 from toolcrib.errors import DuplicateNameError, ToolConstraintError, UnknownTool
+from toolcrib.hooks import HookSet
+from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool, ez_tool, tool_input
 from toolcrib.toolsets import Selector, ToolAvailability, ToolRequirement, Toolset, nested, off, use
 
@@ -45,6 +51,14 @@ class AppTools(Toolset):
     data = nested(DataTools)
 
 
+class Server:
+    """A source of tools."""
+
+    @asynccontextmanager
+    async def open_source(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
+        yield Toolset([get_user])
+
+
 def test_class_stands_for_its_toolset() -> None:
     assert AppTools.names() == AppTools().names() == ["web_search", "read_note", "delete_file", "get_user"]
 
@@ -69,6 +83,31 @@ def test_misspelt_nested_selector_is_an_attribute_error() -> None:
 def test_member_named_like_an_attribute_of_toolset_is_refused() -> None:
     with pytest.raises(TypeError, match=r"Bad\.names would hide Toolset\.names"):
         type("Bad", (Toolset,), {"names": use(get_user)})
+
+
+async def test_source_of_tools_is_a_member_bare_or_declared() -> None:
+    class Served(Toolset):
+        server = Server()
+        read_note = off(ReadNote)
+
+    class Outer(Toolset):
+        inner = nested(Served)
+
+    async with Outer().open() as opened:
+        names = opened.names()
+
+    assert names == ["read_note", "get_user"]
+    assert Outer.inner.read_note.name == "read_note"
+    assert HookSet(Outer).inner.on("read_note")
+    with pytest.raises(AttributeError, match="select them by name"):
+        Served.server  # noqa: B018
+
+
+def test_nested_takes_a_toolset() -> None:
+    with pytest.raises(TypeError, match=r"Bad\.tools_of: nested\(\) takes a toolset; .*use\(\)"):
+
+        class Bad(Toolset):
+            tools_of = nested(Server())  # pyright: ignore -- that it is wrong is the point
 
 
 def test_subclass_inherits_members() -> None:
@@ -137,6 +176,18 @@ def test_last_description_override_of_a_tool_wins() -> None:
     definitions = AppTools.definitions(describe={"web_search": "first", AppTools.web_search: "second"})
 
     assert definitions[0].description == "second"
+
+
+def test_description_may_be_given_for_a_group() -> None:
+    definitions = AppTools.definitions(describe={AppTools.data: "All about users."})
+
+    assert definitions[-1].description == "All about users."
+
+
+def test_definition_is_of_one_tool() -> None:
+    assert AppTools.definition(AppTools.delete_file) == AppTools.definition("delete_file")
+    with pytest.raises(TypeError, match="stand for a tool"):
+        AppTools.definition(AppTools.data)
 
 
 def test_description_of_an_unknown_tool_is_an_error() -> None:

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, overload, runtime_checkable
 
 from pydantic import BaseModel
 
+from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool, Tool, as_tool
 from toolcrib.toolsets._select import Group, Selector
 
 if TYPE_CHECKING:
     from toolcrib.toolsets._toolset import Toolset
 
-__all__ = ["Member", "NestedMember", "declared_members", "member_of", "nested", "off", "use"]
+__all__ = ["Member", "NestedMember", "ToolSource", "declared_members", "member_of", "nested", "off", "use"]
 
 X = TypeVar("X")
 T = TypeVar("T", bound="Toolset")
+
+
+@runtime_checkable
+class ToolSource(Protocol):
+    """A member whose tools are known only when a run opens: an MCP server, another framework's toolset."""
+
+    def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Toolset]:
+        """Return a context manager that gives the tools while it is open."""
+        ...
 
 
 class Member(Generic[X]):
@@ -29,6 +40,8 @@ class Member(Generic[X]):
         self.item, self.off = item, off
 
     def __get__(self, toolset: object, owner: type) -> Selector[X]:
+        if isinstance(self.item, ToolSource):
+            raise AttributeError("its tools are known only when a run opens; select them by name")
         made = as_tool(self.item)
         return Selector(made.name, made)
 
@@ -43,7 +56,7 @@ class NestedMember(Generic[T]):
 
     def __get__(self, toolset: object, owner: type) -> Group:
         cls = self.item if isinstance(self.item, type) else type(self.item)
-        members = {name: getattr(cls, name) for name, _ in cls.declared()}
+        members = {name: getattr(cls, name) for name, one in cls.declared() if not isinstance(one.item, ToolSource)}
         made = self.item() if isinstance(self.item, type) else self.item
         return Group(tuple(made.names()), MappingProxyType(members))
 
@@ -71,11 +84,11 @@ def nested(item: Any, *, off: bool = False) -> Any:
 
 
 def _is_member(value: object) -> bool:
-    """Return whether a class attribute stands for a tool without having been wrapped."""
+    """Return whether a class attribute stands for tools without having been wrapped."""
     if isinstance(value, Tool | BaseTool):
         return True
     if not isinstance(value, type):
-        return False
+        return isinstance(value, ToolSource)
     declared = issubclass(value, BaseModel) and "__toolcrib_tool__" in value.__dict__
     return declared or issubclass(value, BaseTool)
 

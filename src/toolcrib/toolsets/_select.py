@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from toolcrib.errors import ToolConstraintError
@@ -57,7 +57,7 @@ class Group:
     """
 
     names: tuple[str, ...]
-    members: Mapping[str, Any]
+    members: Mapping[str, Any] = field(hash=False)
 
     def __getattr__(self, name: str) -> Any:
         try:

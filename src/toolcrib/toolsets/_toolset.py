@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from inspect import isawaitable
 from types import MappingProxyType
-from typing import Any, Protocol, Self, TypeAlias, cast, runtime_checkable
+from typing import Any, Self, TypeAlias, cast
 
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.errors import ToolConstraintError, UnknownTool, closest
-from toolcrib.hooks import GlobalHooks, HookSet, PerValue, PostHookFunc, PreHookFunc
+from toolcrib.hooks import GlobalHooks, HookSet, PerValue, PostHookFunc, PreHookFunc, target_name
 from toolcrib.schema import RunContext
 from toolcrib.tools import Instruction, Tool, as_tool, object_tools
-from toolcrib.toolsets._declare import Member, NestedMember, declared_members, member_of
+from toolcrib.toolsets._declare import Member, NestedMember, ToolSource, declared_members, member_of
 from toolcrib.toolsets._either import either
 from toolcrib.toolsets._entry import ToolEntry, entry_of
 from toolcrib.toolsets._members import EntryFilter, add, conditional, define, guard, is_available, listed, switched_off
 from toolcrib.toolsets._select import Definition, Selectable, Selector, ToolAvailability, names_of
 
-__all__ = ["ToolSource", "Toolset", "ToolsetLike"]
+__all__ = ["Toolset", "ToolsetLike"]
 
 ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
 _Step: TypeAlias = Callable[[Iterable[ToolEntry]], Iterable[ToolEntry]]
-
-
-@runtime_checkable
-class ToolSource(Protocol):
-    """A member whose tools are known only when a run opens: an MCP server, another framework's toolset."""
-
-    def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Toolset]:
-        """Return a context manager that gives the tools while it is open."""
-        ...
 
 
 class Toolset:
@@ -65,10 +56,12 @@ class Toolset:
         for name, value in list(vars(cls).items()):
             member = member_of(value)
             if member is None:
-                if isinstance(value, Toolset) or _is_toolset_class(value):
+                if _is_toolset(value):
                     member = NestedMember[Any](value)
                 else:
                     continue
+            elif isinstance(member, NestedMember) and not _is_toolset(member.item):
+                raise TypeError(f"{cls.__name__}.{name}: nested() takes a toolset; for anything else write use()")
             if hasattr(Toolset, name):
                 raise TypeError(f"{cls.__name__}.{name} would hide Toolset.{name}; give the member another name")
             setattr(cls, name, member)
@@ -188,8 +181,7 @@ class Toolset:
     @either
     def definition(self, selected: Selectable) -> Definition:
         """Return what a model is told of one tool."""
-        (name,) = names_of([selected])
-        return define(self[name])
+        return define(self[target_name(selected)])
 
     @either
     def definitions(
@@ -362,8 +354,8 @@ class Toolset:
     # --- inside
 
     def _admit(self, item: Any, *, off: bool = False) -> None:
-        if isinstance(item, Toolset) or _is_toolset_class(item):
-            inner = Toolset.of(cast("Any", item))
+        if _is_toolset(item):
+            inner = Toolset.of(item)
             steps: tuple[_Step, ...] = (switched_off,) if off else ()
             self._sources += tuple((source, (*before, *steps)) for source, before in inner._sources)
             self._extend(switched_off(inner) if off else inner)
@@ -400,6 +392,10 @@ class Toolset:
     def __repr__(self) -> str:
         title = f" {self.toolset_id}" if self.toolset_id else ""
         return f"<{type(self).__name__}{title} of {len(self)} tools>"
+
+
+def _is_toolset(item: object) -> bool:
+    return isinstance(item, Toolset) or _is_toolset_class(item)
 
 
 def _is_toolset_class(item: object) -> bool:
