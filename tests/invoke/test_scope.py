@@ -58,6 +58,14 @@ async def test_what_a_run_still_lacks() -> None:
     assert [remark.split("`")[1] for remark in scope.remarks()] == ["log"]
 
 
+def test_a_requirement_takes_whatever_stands_for_a_tool() -> None:
+    made = ez_tool(name="save")(raising(OSError()))
+
+    required = [must_call(Toolset([made]).from_name("save")), must_call(made), must_call("save")]
+
+    assert {one.tool for one in required} == {"save"}
+
+
 @pytest.mark.parametrize("limits", [{"concurrency": 0}, {"total": -1}, {"per_tool": -1}, {"per_tool": {"a": -1}}])
 def test_limits_that_cannot_be_are_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be at least"):

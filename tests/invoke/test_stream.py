@@ -202,7 +202,7 @@ async def test_a_hook_for_each_value_is_an_ordinary_one_for_a_tool_that_returns(
 
 
 async def test_a_global_hook_may_see_each_value() -> None:
-    post = GlobalHooks(post=[per_value(lambda ctx, name, value, metadata: f"{name} {value}")])  # type: ignore[arg-type, misc, list-item]
+    post = GlobalHooks(post=[per_value(lambda ctx, name, value, metadata: f"{name} {value}")])
 
     values, _ = await items(Pipeline(Toolset([counting([])], global_hooks=post)))
 

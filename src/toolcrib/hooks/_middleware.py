@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -32,11 +32,11 @@ GlobalPostHookFunc: TypeAlias = Callable[[RunContext[Any], str, Any, dict[str, A
 class PerValue:
     """A post hook that is given each value of a streaming tool as it comes, instead of the list at the end."""
 
-    fn: PostHookFunc
+    fn: PostHookFunc | GlobalPostHookFunc
 
 
-def per_value(fn: PostHookFunc) -> PerValue:
-    """Mark a post hook to be given each value of a streaming tool as it comes."""
+def per_value(fn: PostHookFunc | GlobalPostHookFunc) -> PerValue:
+    """Mark a post hook, of one tool or a global one, to be given each value of a streaming tool as it comes."""
     return PerValue(fn)
 
 
@@ -51,4 +51,4 @@ class GlobalHooks:
     """
 
     pre: GlobalPreHookFunc | tuple[GlobalPreHookFunc, ...] | list[GlobalPreHookFunc] | None = None
-    post: GlobalPostHookFunc | tuple[GlobalPostHookFunc, ...] | list[GlobalPostHookFunc] | None = None
+    post: GlobalPostHookFunc | PerValue | Sequence[GlobalPostHookFunc | PerValue] | None = None

@@ -12,7 +12,9 @@ from uuid import uuid4
 
 from toolcrib.approvals import AgentContext, ApprovalStore, Approver
 from toolcrib.errors import LimitReached
+from toolcrib.hooks import target_name
 from toolcrib.invoke._sinks import Sink
+from toolcrib.toolsets import Selectable
 
 __all__ = ["CallLimits", "Requirement", "RunScope", "must_call"]
 
@@ -72,9 +74,9 @@ class Requirement:
     before_finish: bool = True
 
 
-def must_call(tool: str, *, before_finish: bool = True) -> Requirement:
-    """Require that a tool completes in a run: `RunScope(requirements=(must_call("save"),))`."""
-    return Requirement(tool, before_finish)
+def must_call(tool: Selectable, *, before_finish: bool = True) -> Requirement:
+    """Require that a tool completes in a run: `RunScope(requirements=(must_call("save"),))`; or give its selector."""
+    return Requirement(target_name(tool), before_finish)
 
 
 @dataclass(slots=True)
