@@ -134,7 +134,7 @@ class Run:
                 work.settle(left=left)
 
     def _hire(self, door: Door) -> None:
-        if not self._work.waiting or not self._open():
+        if len(self._workers) >= self._most or not self._work.waiting or not self._open():
             return
         for _ in range(min(self._most - len(self._workers), len(self._work.waiting))):
             self._workers.add(asyncio.create_task(self._labour(door), name=f"{self._agent.name}: turns"))

@@ -143,6 +143,8 @@ class Work:
 
     def wake(self) -> None:
         """Let those who wait for news look again."""
+        if not self._waiters:
+            return
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
