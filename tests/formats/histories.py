@@ -110,6 +110,7 @@ _JUNK: list[Item] = [
     {"role": "user", "parts": [{"functionCall": None}, {"functionResponse": None}, {"text": "…"}]},
     {"role": "model", "parts": [{"functionCall": {"name": "see"}}, {"functionResponse": {"name": "see"}}]},
     {"role": "function", "parts": [{"functionResponse": {"name": "see"}}]}, {"type": "reasoning", "summary": []},
+    {"role": [], "type": {}}, {"role": "user", "content": [{"type": []}], "parts": [{"text": {}}]},
 ]  # fmt: skip
 
 

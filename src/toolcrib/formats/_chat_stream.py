@@ -61,6 +61,7 @@ def _parts(content: object) -> list[Item]:
 def _add_call(calls: list[Item], current: dict[object, Item], piece: Mapping[str, Any], position: int) -> None:
     """Add a piece to the call that it belongs to: the one of its index, unless it begins another."""
     index = piece.get("index", position)
+    index = index if isinstance(index, int) else position
     id = word(piece.get("id"))
     call = current.get(index)
     if call is None or (id and call["id"] and id != call["id"]):  # some servers say index 0 for each

@@ -64,7 +64,7 @@ class _Responses(ProviderFormat):
             problems.append(f"the response failed: {error}")
         items: list[Item] = []
         for sent in entries(response.get("output")):
-            if sent.get("type") in _CALLS and not word(sent.get("name")):
+            if word(sent.get("type")) in _CALLS and not word(sent.get("name")):
                 problems.append("one of its calls named no tool and was left out")
             else:
                 items.append(_taken_back(sent))
@@ -72,7 +72,7 @@ class _Responses(ProviderFormat):
         ids, changed = settle_ids(read, self.make_id, taken)
         new = iter(ids)
         if changed:
-            items = [{**item, "call_id": next(new)} if item.get("type") in _CALLS else item for item in items]
+            items = [{**item, "call_id": next(new)} if word(item.get("type")) in _CALLS else item for item in items]
         if not items:
             problems.append("the reply is empty")
         calls = tuple(call for item in items for call in self.calls_of(item))
@@ -88,7 +88,7 @@ class _Responses(ProviderFormat):
         return (WireCall(word(item.get("call_id")), word(item.get("name")), word(item.get(_CALLS[kind])), name),)
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
-        if item.get("type") not in _OUTPUTS:
+        if word(item.get("type")) not in _OUTPUTS:
             return ()
         output = item.get("output")
         text = output if isinstance(output, str) else "".join(word(part.get("text")) for part in entries(output))
@@ -105,13 +105,13 @@ class _Responses(ProviderFormat):
         ]
 
     def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
-        return [dict(item)] if item.get("type") in _OUTPUTS else []
+        return [dict(item)] if word(item.get("type")) in _OUTPUTS else []
 
     def leading(self, item: Mapping[str, Any]) -> int:
         return len(self.raw_results(item))
 
     def rest_of(self, item: Mapping[str, Any]) -> Item | None:
-        return None if item.get("type") in _OUTPUTS else dict(item)
+        return None if word(item.get("type")) in _OUTPUTS else dict(item)
 
     def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
         return [*raw] if rest is None else [*raw, rest]
