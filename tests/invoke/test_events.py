@@ -179,6 +179,27 @@ async def test_the_logger_tells_of_each_call(caplog: pytest.LogCaptureFixture) -
     assert line.toolcrib.outcome["value"] == 2  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "decision", "begin", "end"),
+    [
+        ({"a": "x"}, RunNormally, "add(a='x') failed in ", 'arguments: a: must be an integer; got "x"'),
+        ('{"a":\n1', RunNormally, 'add({"a": 1) failed in ', "Send the arguments as one JSON object"),
+        ({"a": 1}, lambda given: Reject("not\ntoday"), "add(a=1, b=1) rejected in ", " ms: not today"),
+        ({"a": "x" * 2000}, RunNormally, f"add(a='{'x' * 996}…) failed in ", "(2002 characters)"),
+    ],
+    ids=["misfit", "no JSON", "rejected", "long"],
+)
+async def test_the_logger_says_in_one_line_why_a_call_did_not_run(
+    caplog: pytest.LogCaptureFixture, arguments: Any, decision: Any, begin: str, end: str
+) -> None:
+    with caplog.at_level(logging.INFO, "toolcrib.calls"):
+        await Pipeline([adding()], hooks=deciding(decision)).run(ToolCall("add", arguments))
+
+    [line] = caplog.records
+    assert line.getMessage().startswith(begin)
+    assert line.getMessage().endswith(end)
+
+
 async def test_the_logger_tells_of_each_event_where_it_is_asked(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, "toolcrib.calls"):
         await Pipeline([adding()]).run(ToolCall("add", {"a": 1}, "c1"))

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Protocol, cast
 
 from toolcrib.calls import CallEvent, CallRecord
 
 __all__ = ["JsonLinesSink", "ListSink", "LogSink", "Sink"]
 
 calls_log = logging.getLogger("toolcrib.calls")
+_WIDE = 1000  # characters of the arguments, or of the reason, in a line of the log
 
 
 class Sink(Protocol):
@@ -24,7 +26,7 @@ class Sink(Protocol):
 
 
 class LogSink:
-    """Writes to the logger `toolcrib.calls`: ends at INFO, everything else at DEBUG.
+    """Writes to the logger `toolcrib.calls`: ends at INFO with what went wrong, everything else at DEBUG.
 
     Every pipeline has one, so that configuring the logger is all it takes.
     """
@@ -35,15 +37,26 @@ class LogSink:
         if record is None:
             calls_log.debug("%s %s %s", event.kind, event.tool, event.call_id, extra={"toolcrib": event})
             return
-        arguments = ", ".join(f"{k}={v!r}" for k, v in (record.arguments or {}).items())
+        given = record.requested if record.arguments is None else record.arguments
+        why = record.outcome.get("message") or record.outcome.get("reason")
         calls_log.info(
-            "%s(%s) %s in %.1f ms",
+            "%s(%s) %s in %.1f ms%s",
             record.tool,
-            arguments,
+            _line(given),
             record.outcome["kind"],
             record.duration_ms,
+            f": {_line(why)}" if why else "",
             extra={"toolcrib": record},
         )
+
+
+def _line(value: Any) -> str:
+    """Return arguments or words as one line of a log, which a model's own line ends cannot break."""
+    if isinstance(value, Mapping):
+        text = ", ".join(f"{name}={held!r}" for name, held in cast("Mapping[str, Any]", value).items())
+    else:
+        text = " ".join(value.split()) if isinstance(value, str) else repr(value)
+    return text if len(text) <= _WIDE else text[: _WIDE - 1] + "…"
 
 
 class ListSink:
