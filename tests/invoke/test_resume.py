@@ -203,3 +203,17 @@ async def test_a_denial_in_a_record_says_who_and_why() -> None:
     assert record.approval is not None
     assert (record.approval["kind"], record.approval["approver"], record.approval["message"]) == ("denial", "bob", "no")
     assert record.approval["digest"] == waiting.request.digest
+
+
+async def test_a_tool_that_took_anothers_place_is_not_given_its_arguments() -> None:
+    waiting = await suspended(Pipeline([pay]))
+
+    @ez_tool(name="pay", requires_approval=True)
+    async def again(cents: str) -> str:
+        raise AssertionError("not with the arguments of the other")
+
+    outcome = await Pipeline([again]).run(waiting, grant=waiting.request.grant("ann"))
+
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "approval_error"
+    assert "the tool has changed since it was asked (`pay` cannot take these arguments: cents: " in outcome.message

@@ -46,7 +46,7 @@ def restored(plan: Plan, state: Any, scope: RunScope) -> Prepared:
     Raises:
         InvalidArguments: The tool has changed since, and does not take the arguments any more.
     """
-    if isinstance(state, Prepared):
+    if isinstance(state, Prepared) and state.plan.entry.tool is plan.entry.tool:
         return copy(state)  # the same call may be resumed twice at once, and only one of them goes on
     data: Mapping[str, Any] = cast("Mapping[str, Any]", state) if isinstance(state, Mapping) else state.to_dict()
     call = ToolCall(data["name"], data["arguments"], data["id"], data["origin"])
