@@ -1,0 +1,186 @@
+"""A model of Pydantic AI as the chat model of a session."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
+
+from pydantic import TypeAdapter
+from pydantic_ai.direct import model_request
+from pydantic_ai.messages import (
+    ImageUrl,
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserContent,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.settings import ModelSettings, merge_model_settings
+from pydantic_ai.tools import ToolDefinition
+
+from toolcrib.formats import Item
+from toolcrib.rounds import ChatRequest
+
+__all__ = ["PydanticChatModel", "chat_model"]
+
+_KEPT: TypeAlias = list[ThinkingPart | ToolCallPart]
+_kept = TypeAdapter[_KEPT](_KEPT)
+_STOPS = {"tool_call": "tool_calls", None: "stop"}
+_EXTRA, _OURS = (
+    "extra_content",
+    "pydantic_ai",
+)  # where a call says what its provider wants back with it: signed thoughts
+
+
+def chat_model(model: Model | str, *, settings: ModelSettings | None = None) -> PydanticChatModel:
+    """Return a `ChatModel` for `Session(model)` of any model that Pydantic AI knows: `chat_model("openai:gpt-5")`.
+
+    The session keeps its transcript in the format `openai`, whichever provider answers.
+
+    Args:
+        model: What `pydantic_ai.Agent` takes as one.
+        settings: What every request is sent with: `{"temperature": 0}`.
+    """
+    return PydanticChatModel(infer_model(model) if isinstance(model, str) else model, settings)
+
+
+class PydanticChatModel:
+    """A model of Pydantic AI, as a session asks it. Made by `chat_model`."""
+
+    def __init__(self, model: Model, settings: ModelSettings | None) -> None:
+        self._model, self._settings = model, settings
+
+    async def reply(self, request: ChatRequest) -> Item:
+        """Ask the model, and return its answer as a chat completion.
+
+        Raises:
+            ValueError: The session has another format than `openai`, or a message holds what cannot be translated.
+        """
+        if request.format != "openai":
+            raise ValueError(f"the session's format is {request.format!r}; write Session(model, format='openai')")
+        chosen = cast("ModelSettings", {} if request.tool_choice is None else {"tool_choice": _choice(request)})
+        answer = await model_request(
+            self._model,
+            list(_messages(request)),
+            model_settings=merge_model_settings(self._settings, chosen) or None,
+            model_request_parameters=self._parameters(request),
+        )
+        return _completion(answer)
+
+    def _parameters(self, request: ChatRequest) -> ModelRequestParameters:
+        functions = [tool["function"] for tool in request.tools]
+        tools = [
+            ToolDefinition(name=f["name"], description=f.get("description"), parameters_json_schema=f["parameters"])
+            for f in functions
+        ]
+        if request.output is None:
+            return ModelRequestParameters(function_tools=tools)
+        held = self._model.profile.get("supports_json_schema_output", False)  # else it is asked for in words
+        return ModelRequestParameters(
+            function_tools=tools,
+            output_mode="native" if held else "prompted",
+            output_object=OutputObjectDefinition(json_schema=dict(request.output), name="answer"),
+        )
+
+
+def _choice(request: ChatRequest) -> Any:
+    choice = request.tool_choice
+    return [choice["function"]["name"]] if isinstance(choice, Mapping) else choice
+
+
+# --- the transcript
+
+
+def _messages(request: ChatRequest) -> Iterator[ModelMessage]:
+    """Yield the transcript as Pydantic AI's messages: what stands between two answers is one request."""
+    names: dict[str, str] = {}
+    asked: list[ModelRequestPart] = []
+    for item in request.messages:
+        if item["role"] != "assistant":
+            asked.append(_asked(item, names))
+            continue
+        if asked:
+            yield ModelRequest(asked, instructions=request.system or None)
+            asked = []
+        answer = ModelResponse(list(_answered(item)))
+        names.update((call.tool_call_id, call.tool_name) for call in answer.tool_calls)
+        yield answer
+    yield ModelRequest(asked, instructions=request.system or None)
+
+
+def _asked(item: Item, names: Mapping[str, str]) -> ModelRequestPart:
+    match item["role"]:
+        case "tool":
+            call_id = item["tool_call_id"]
+            return ToolReturnPart(names.get(call_id, ""), _text(item.get("content")), call_id)
+        case "system" | "developer":
+            return SystemPromptPart(_text(item.get("content")))
+        case "user":
+            content = item.get("content")
+            return UserPromptPart([*map(_part, content)] if isinstance(content, list) else _text(content))  # pyright: ignore[reportUnknownArgumentType] -- JSON
+        case role:
+            raise ValueError(f"a message of the role {role!r} cannot be translated for Pydantic AI")
+
+
+def _part(part: Mapping[str, Any]) -> UserContent:
+    match part:
+        case {"type": "text", "text": text}:
+            return str(text)
+        case {"type": "image_url", "image_url": {"url": url}}:
+            return ImageUrl(url=url)
+        case _:
+            raise ValueError(f"a part of the type {part.get('type')!r} cannot be translated for Pydantic AI")
+
+
+def _text(content: object) -> str:
+    """Return the text of a message, from its parts when it has some."""
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else ""
+    return "".join(str(part.get("text") or "") for part in cast("list[Item]", content))
+
+
+def _answered(item: Item) -> Iterator[TextPart | ThinkingPart | ToolCallPart]:
+    calls: list[Any] = item.get("tool_calls") or []
+    kept = [_kept.validate_python(call.get(_EXTRA, {}).get(_OURS, [])) for call in calls]
+    yield from (part for parts in kept for part in parts if isinstance(part, ThinkingPart))
+    if text := _text(item.get("content")):
+        yield TextPart(text)
+    for call, parts in zip(calls, kept, strict=True):
+        said, before = call["function"], next((part for part in parts if isinstance(part, ToolCallPart)), None)
+        plain = ToolCallPart(said["name"], said["arguments"], call["id"])
+        yield plain if before is None else replace(before, args=plain.args, tool_call_id=plain.tool_call_id)
+
+
+# --- the answer
+
+
+def _completion(answer: ModelResponse) -> Item:
+    """Return an answer as the chat completion that `decode` reads."""
+    thoughts = [part for part in answer.parts if isinstance(part, ThinkingPart)]
+    calls: list[Item] = []
+    for call in answer.tool_calls:
+        made: Item = {"id": call.tool_call_id, "type": "function"}
+        made["function"] = {"name": call.tool_name, "arguments": call.args_as_json_str()}
+        kept: _KEPT = [
+            *([] if calls else thoughts),
+            *([call] if call.id or call.provider_name or call.provider_details else []),
+        ]
+        if kept:
+            made[_EXTRA] = {_OURS: json.loads(_kept.dump_json(kept))}
+        calls.append(made)
+    message: Item = {"role": "assistant", "content": answer.text or None}
+    if calls:
+        message["tool_calls"] = calls
+    reason = answer.finish_reason
+    choice = {"index": 0, "message": message, "finish_reason": _STOPS.get(reason, reason)}
+    return {"object": "chat.completion", "model": answer.model_name, "choices": [choice]}
