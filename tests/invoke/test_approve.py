@@ -194,6 +194,20 @@ async def test_a_yes_without_a_signature_opens_nothing(answer: Any) -> None:
     assert sink.record.outcome["kind"] == "failed"
 
 
+async def test_an_approver_that_is_not_async_is_told_to_be() -> None:
+    ran: list[str] = []
+
+    @ez_tool(requires_approval=True)
+    async def append() -> None:
+        ran.append("x")
+
+    outcome = await Pipeline([append]).run(ToolCall("append"), RunScope(approver=lambda request: request.grant()))  # type: ignore[arg-type, return-value]
+
+    assert isinstance(outcome, Failed)
+    assert "of `append` failed: TypeError: an approver is an async function; write `async def`" in outcome.message
+    assert ran == []
+
+
 async def test_an_approver_may_leave_it_waiting() -> None:
     async def busy(request: Any) -> None:
         return None

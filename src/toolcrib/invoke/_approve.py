@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Awaitable
 from dataclasses import replace
 from inspect import isawaitable
 from typing import Any
@@ -53,7 +54,7 @@ async def ask(prepared: Prepared, scope: RunScope, reasons: list[str], given: Gr
             taken = answer is not None
         if answer is None and scope.approver is not None:
             asked = scope.approver
-            answer = await scope.approver(request)
+            answer = await _answering(scope.approver(request))
         if answer is None:
             return await _suspend(prepared, scope, request)
         _note(prepared, request, answer)
@@ -77,6 +78,12 @@ async def _suspend(prepared: Prepared, scope: RunScope, request: ApprovalRequest
     if prepared.trace is not None:
         prepared.trace.suspended(request)
     return Suspended(request.tool, request.call_id, request, prepared)
+
+
+def _answering(answer: Any) -> Awaitable[Any]:
+    if not isawaitable(answer):
+        raise TypeError("an approver is an async function; write `async def`")
+    return answer
 
 
 def _note(prepared: Prepared, request: ApprovalRequest, answer: Grant | Denial) -> None:
