@@ -11,7 +11,7 @@ from pydantic_ai.models.function import AgentInfo
 from pydantic_ai.tools import DeferredToolRequests
 
 from tests.adapters.pydantic_ai.scripted import agent, results, scripted
-from toolcrib.adapters.pydantic_ai import approval_requests, as_toolset, create_agent, stream_agent
+from toolcrib.adapters.pydantic_ai import answers, approval_requests, as_toolset, create_agent, stream_agent
 from toolcrib.approvals import AgentContext
 from toolcrib.hooks import GlobalHooks
 from toolcrib.schema import RunContext
@@ -153,3 +153,17 @@ async def test_an_execution_of_ones_own_may_stop_a_tool() -> None:
         ("failed", "TimeoutError: TimeoutError")
     ]
     assert reached == ["sleep"]
+
+
+async def test_a_denial_is_recorded_at_the_agent_that_was_made_in_one_call(deps: Desk) -> None:
+    deps.need_user_approve_tools = ["edit"]
+    runtime = create_agent(scripted([("edit", {"path": "a.txt", "text": "x"}, "c1")]), tools=[Edit])
+    run = await runtime.run("Edit a.", deps=deps)
+    [request] = approval_requests(run.output)
+
+    no = await answers(run.output, denials=[request.deny("not that one", "ann")], toolset=runtime)
+    done = await runtime.run(message_history=run.all_messages(), deferred_tool_results=no, deps=deps)
+
+    assert results(done.all_messages()) == [("c1", "denied", "not that one")]
+    with pytest.raises(ValueError, match="toolset="):
+        await answers(run.output, denials=[request.deny()], toolset=agent(scripted()))

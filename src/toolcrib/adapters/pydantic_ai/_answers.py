@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from pydantic_ai import Agent
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 
 from toolcrib.adapters.pydantic_ai._toolset import CribToolset
@@ -28,7 +29,7 @@ async def answers(
     grants: Iterable[Grant] = (),
     denials: Iterable[Denial] = (),
     *,
-    toolset: CribToolset[Any] | None = None,
+    toolset: CribToolset[Any] | Agent[Any, Any] | None = None,
     scope: RunScope | None = None,
 ) -> DeferredToolResults:
     """Return grants and denials as the results that the next run of the agent takes.
@@ -37,12 +38,13 @@ async def answers(
 
     Args:
         requests: The output of the run that stopped.
-        toolset: What `as_toolset` returned. Pydantic AI does not tell a toolset of a denial, so it is recorded here.
+        toolset: What `as_toolset` returned, or the agent that has it alone. Pydantic AI does not tell a toolset of a
+            denial, so it is recorded here.
         scope: The run that denials are recorded in: its sinks, its store.
 
     Raises:
         ApprovalError: An answer is for nothing that is asked.
-        ValueError: There are denials and no toolset to record them at.
+        ValueError: There are denials and no toolset to record them at, or the agent has several.
     """
     waiting = _waiting(requests)
     results = DeferredToolResults()
@@ -54,9 +56,7 @@ async def answers(
         results.answered_by[call_id] = grant.approver
     for denial in denials:
         call_id = _asked_by(denial, waiting)
-        if toolset is None:
-            raise ValueError("a denial is recorded at the toolset: answers(..., toolset=as_toolset(...))")
-        await _record(waiting[call_id], denial, toolset, scope or RunScope(door="pydantic_ai"))
+        await _record(waiting[call_id], denial, _counter(toolset), scope or RunScope(door="pydantic_ai"))
         results.approvals[call_id] = ToolDenied(denial.message or f"`{denial.tool}` was denied")
         results.answered_by[call_id] = denial.approver
     return results
@@ -73,6 +73,17 @@ def _asked_by(answer: Grant | Denial, waiting: dict[str, Waiting]) -> str:
         if answer.request_id == one.request.id or (answer.request_id is None and answer.call_id == call_id):
             return call_id
     raise ApprovalError(answer.tool, f"nothing that waits is {answer.request_id or answer.call_id}")
+
+
+def _counter(toolset: CribToolset[Any] | Agent[Any, Any] | None) -> CribToolset[Any]:
+    """Return where denials are recorded."""
+    if isinstance(toolset, CribToolset):
+        return toolset
+    ours = [one for one in toolset.toolsets if isinstance(one, CribToolset)] if isinstance(toolset, Agent) else []
+    if len(ours) != 1:
+        mend = "answers(..., toolset=what as_toolset returned), or the agent when it has one such toolset"
+        raise ValueError(f"a denial is recorded at the toolset: {mend}")
+    return ours[0]
 
 
 async def _record(waiting: Waiting, denial: Denial, toolset: CribToolset[Any], scope: RunScope) -> None:
