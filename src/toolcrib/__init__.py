@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from toolcrib.invoke import CallLimits, JsonLinesSink, ListSink, LogSink, Pipeline, RunScope, must_call
     from toolcrib.registry import registry_scope
+    from toolcrib.rounds import Session, decode
     from toolcrib.schema import Injectable, Injected, Redacted, RunContext
     from toolcrib.tools import BaseTool, Instruction, Tool, ToolRegistry, ToolType, ez_tool, tool, tool_input
     from toolcrib.toolsets import ToolAvailability, ToolRequirement, Toolset, nested, off, use
@@ -97,6 +98,7 @@ __all__ = [
     "RunContext",
     "RunNormally",
     "RunScope",
+    "Session",
     "SqliteApprovalStore",
     "StopReason",
     "Suspended",
@@ -114,6 +116,7 @@ __all__ = [
     "TurnHook",
     "Yielded",
     "allow",
+    "decode",
     "deny",
     "ez_tool",
     "hook",
@@ -172,6 +175,7 @@ _HOMES = {
     ),
     "toolcrib.invoke": ("CallLimits", "JsonLinesSink", "ListSink", "LogSink", "Pipeline", "RunScope", "must_call"),
     "toolcrib.registry": ("registry_scope",),
+    "toolcrib.rounds": ("Session", "decode"),
     "toolcrib.schema": ("Injectable", "Injected", "Redacted", "RunContext"),
     "toolcrib.tools": ("BaseTool", "Instruction", "Tool", "ToolRegistry", "ToolType", "ez_tool", "tool", "tool_input"),
     "toolcrib.toolsets": ("ToolAvailability", "ToolRequirement", "Toolset", "nested", "off", "use"),
