@@ -147,6 +147,7 @@ def test_what_a_model_is_shown_of_the_others() -> None:
 
     assert Rejected("pay", "c1", "too much").text() == "Rejected: too much"
     assert Failed("pay", "c1", "tool_error", "no money", "OSError").text() == "OSError: no money"
+    assert Failed("pay", "c1", "tool_error", "TimeoutError", "TimeoutError").text() == "TimeoutError"
     assert "ask_1" in Suspended("pay", "c1", request).text()
 
 

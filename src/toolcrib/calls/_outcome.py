@@ -147,7 +147,8 @@ class Failed:
 
     def text(self) -> str:
         """Return what a model is shown."""
-        return f"{self.error_type or 'Error'}: {self.message}"
+        kind = self.error_type or "Error"
+        return kind if self.message in ("", kind) else f"{kind}: {self.message}"  # some exceptions say no more
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as JSON shapes, without the live exception."""
