@@ -123,8 +123,8 @@ class HookSet:
         members = getmembers(policy, callable)  # a gate that was passed over for want of a word would stand open
         slots = [(*self._slot_of(name), _async(member)) for name, member in members if self._is_hook(name)]
         if not slots:
-            wanted = "an async method named `<tool>_hook` or `<tool>_description_hook`"
-            raise ValueError(f"{type(policy).__name__} has no hook: {wanted}.{self._right_names(_DECISION_SUFFIX)}")
+            wanted = "write an async method named `<tool>_hook` or `<tool>_description_hook`"
+            raise ValueError(f"{type(policy).__name__} has no hook; {wanted}.{self._right_names(_DECISION_SUFFIX)}")
         for tool, describes, method in slots:
             if describes:
                 self._describe(tool, method)
