@@ -280,7 +280,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "denial at the counter",
         "adapters/pydantic_ai/_answers.py",
-        '        await _record(waiting[call_id], denial, toolset, scope or RunScope(door="pydantic_ai"))\n',
+        '        await _record(waiting[call_id], denial, _counter(toolset), scope or RunScope(door="pydantic_ai"))\n',
         "",
         ("tests/adapters/pydantic_ai",),
     ),
