@@ -20,15 +20,14 @@ class _Kept:
 
     def __init__(self) -> None:
         self.runner = asyncio.Runner()
+        self.loop = self.runner.get_loop()
         self.owner = os.getpid()
 
-    def close(self) -> None:
-        if self.owner == os.getpid():  # a forked child shares its parent's loop, and must leave it alone
-            with suppress(RuntimeError):  # the interpreter is shutting down
-                self.runner.close()
-
     def __del__(self) -> None:
-        self.close()  # the thread has ended
+        # The thread has ended. Another may be the one that clears it away, in the middle of a loop of its own, so that
+        # nothing can be run here; a forked child must leave its parent's loop alone.
+        if self.owner == os.getpid() and not self.loop.is_running():
+            self.loop.close()
 
 
 class _Local(threading.local):
@@ -39,9 +38,10 @@ _local = _Local()
 
 
 def _close() -> None:
-    if _local.kept is not None:
-        _local.kept.close()
-        _local.kept = None
+    kept, _local.kept = _local.kept, None
+    if kept is not None and kept.owner == os.getpid():
+        with suppress(RuntimeError):  # the interpreter is shutting down in the middle of a run
+            kept.runner.close()
 
 
 atexit.register(_close)
