@@ -172,6 +172,10 @@ class HookSet:
         """Return the description hook of a tool, if it has one."""
         return self._descriptions.get(name)
 
+    def targets(self) -> frozenset[str]:
+        """Return the tools that a hook is registered for by name."""
+        return frozenset([*(name for name, _ in self._decisions if name is not None), *self._descriptions])
+
     def check(self, names: Iterable[str]) -> None:
         """Raise ValueError when a hook is registered for none of `names`."""
         known = frozenset(names)

@@ -2,18 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from inspect import isawaitable
 from typing import Any, TypeAlias, cast
 
-from toolcrib.errors import DuplicateNameError
+from toolcrib.errors import DuplicateNameError, ToolConstraintError
 from toolcrib.hooks import GlobalHooks, HookSet
 from toolcrib.schema import RunContext
 from toolcrib.toolsets._entry import Availability, ToolEntry, steps_after, steps_before
 from toolcrib.toolsets._select import Definition
 
-__all__ = ["EntryFilter", "add", "conditional", "define", "guard", "is_available", "listed", "switched_off"]
+__all__ = [
+    "Change",
+    "EntryFilter",
+    "Step",
+    "add",
+    "conditional",
+    "define",
+    "guard",
+    "is_available",
+    "listed",
+    "require",
+    "switched_off",
+]
+
+Change: TypeAlias = Callable[[Iterable[ToolEntry]], Iterable[ToolEntry]]
+
+
+class Step:
+    """One change that a toolset or view makes to its entries, kept for members that are known only when a run opens.
+
+    Attributes:
+        names: The tools it was told by name, each of which some member has to have.
+        known: The names that members had when it was made.
+    """
+
+    __slots__ = ("change", "known", "names")
+
+    def __init__(self, change: Change, names: Iterable[str] = (), known: Iterable[str] = ()) -> None:
+        self.change, self.names, self.known = change, frozenset(names), frozenset(known)
+
+
+def require(found: Mapping[Step, set[str]]) -> None:
+    """Raise ToolConstraintError when a step names a tool that no member has: its gate would be missing in silence."""
+    for step, names in found.items():
+        missing = next(iter(sorted(step.names - names)), None)
+        if missing is not None:
+            problem = "a hook, an approval or another name is given for it, and no member has it"
+            raise ToolConstraintError(missing, problem, tuple(sorted(names)))
+
 
 EntryFilter: TypeAlias = Callable[[RunContext[Any], ToolEntry], Any]
 """Whether a tool is available in a run; sync or async."""

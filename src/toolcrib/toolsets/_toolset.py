@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from inspect import isawaitable
@@ -17,13 +17,24 @@ from toolcrib.tools import Instruction, Tool, as_tool, object_tools
 from toolcrib.toolsets._declare import Member, NestedMember, ToolSource, declared_members, member_of
 from toolcrib.toolsets._either import either
 from toolcrib.toolsets._entry import ToolEntry, entry_of
-from toolcrib.toolsets._members import EntryFilter, add, conditional, define, guard, is_available, listed, switched_off
+from toolcrib.toolsets._members import (
+    Change,
+    EntryFilter,
+    Step,
+    add,
+    conditional,
+    define,
+    guard,
+    is_available,
+    listed,
+    require,
+    switched_off,
+)
 from toolcrib.toolsets._select import Definition, Selectable, Selector, ToolAvailability, names_of
 
 __all__ = ["Toolset", "ToolsetLike"]
 
 ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
-_Step: TypeAlias = Callable[[Iterable[ToolEntry]], Iterable[ToolEntry]]
 
 
 class Toolset:
@@ -84,7 +95,7 @@ class Toolset:
         if max_retries < 0:
             raise ValueError(f"the max_retries of a toolset must be at least 0, and is {max_retries}")
         self.toolset_id = toolset_id
-        self._sources: tuple[tuple[ToolSource, tuple[_Step, ...]], ...] = ()
+        self._sources: tuple[tuple[ToolSource, tuple[Step, ...]], ...] = ()
         self._entries: dict[str, ToolEntry] = {}
         self._defaults = (max_retries, timeout, skip_unavailable)
         for _, member in declared_members(type(self)):
@@ -99,7 +110,8 @@ class Toolset:
             raise ValueError(f"a hook is given for `{unknown}`, which is not in it. {closest(unknown, self._entries)}")
         if hooks is not None and not self._sources:
             hooks.check(self._entries)
-        self._apply(lambda entries: (guard(e, pre.get(e.name), post.get(e.name), wide, hooks) for e in entries))
+        named = {*pre, *post, *(() if hooks is None else hooks.targets())}
+        self._apply(lambda entries: (guard(e, pre.get(e.name), post.get(e.name), wide, hooks) for e in entries), named)
         if type(self)._call_tool_func is not Toolset._call_tool_func:
             runner = self._call_tool_func
             self._apply(lambda entries: (replace(e, runners=(runner, *e.runners)) for e in entries))
@@ -248,15 +260,20 @@ class Toolset:
 
         Args:
             hide_unavailable: False keeps tools that are not available now, for a door that asks at each step.
+
+        Raises:
+            ToolConstraintError: A hook, an approval or a new name is given for a tool that no member has.
         """
         context: RunContext[Any] = RunContext(None, "", "", "") if ctx is None else ctx
         async with AsyncExitStack() as stack:
-            bound = self._copy()
+            bound, found = self._copy(), dict[Step, set[str]]()
             for source, steps in self._sources:
-                entries: Iterable[ToolEntry] = await stack.enter_async_context(source.open_source(context))
+                entries: list[ToolEntry] = [*await stack.enter_async_context(source.open_source(context))]
                 for step in steps:
-                    entries = step(entries)
+                    found.setdefault(step, set(step.known)).update(entry.name for entry in entries)
+                    entries = [*step.change(entries)]
                 bound._extend(entries)
+            require(found)
             asked = [entry for entry in bound if hide_unavailable and entry.skip_unavailable]
             hidden = [entry.name for entry in asked if not await is_available(entry, context)]
             for name in hidden:
@@ -325,7 +342,7 @@ class Toolset:
         if not self._sources:
             for old in names:
                 self[old]
-        return self._view(lambda entries: (replace(e, name=names.get(e.name, e.name)) for e in entries))
+        return self._view(lambda entries: (replace(e, name=names.get(e.name, e.name)) for e in entries), names)
 
     def with_hooks(self, hooks: HookSet) -> Toolset:
         """Return the toolset with a hook set that is asked before those it has.
@@ -335,7 +352,7 @@ class Toolset:
         """
         if not self._sources:
             hooks.check(self._entries)
-        return self._view(lambda entries: (e.with_hooks(hooks) for e in entries))
+        return self._view(lambda entries: (e.with_hooks(hooks) for e in entries), hooks.targets())
 
     def with_approval(self, policy: ApprovalPolicy = True, *, names: Iterable[Selectable] | None = None) -> Toolset:
         """Return the toolset whose tools (or those named) need approval when `policy` says so, whatever they say."""
@@ -344,7 +361,8 @@ class Toolset:
         if unknown is not None and not self._sources:
             raise UnknownTool(unknown, tuple(self._entries))
         return self._view(
-            lambda entries: (e.with_approval(policy) if chosen is None or e.name in chosen else e for e in entries)
+            lambda entries: (e.with_approval(policy) if chosen is None or e.name in chosen else e for e in entries),
+            chosen or (),
         )
 
     def with_timeout(self, seconds: float) -> Toolset:
@@ -356,11 +374,11 @@ class Toolset:
     def _admit(self, item: Any, *, off: bool = False) -> None:
         if _is_toolset(item):
             inner = Toolset.of(item)
-            steps: tuple[_Step, ...] = (switched_off,) if off else ()
+            steps = (Step(switched_off),) if off else ()
             self._sources += tuple((source, (*before, *steps)) for source, before in inner._sources)
             self._extend(switched_off(inner) if off else inner)
         elif isinstance(item, ToolSource):
-            self._sources += ((item, (switched_off,) if off else ()),)
+            self._sources += ((item, (Step(switched_off),) if off else ()),)
         else:
             retries, timeout, skip = self._defaults
             tool = as_tool(cast("object", item))
@@ -373,9 +391,10 @@ class Toolset:
         for entry in entries:
             add(self._entries, entry)
 
-    def _apply(self, step: _Step) -> None:
+    def _apply(self, change: Change, names: Iterable[str] = ()) -> None:
         before, self._entries = self._entries, {}
-        self._extend(step(before.values()))
+        self._extend(change(before.values()))
+        step = Step(change, names, before)
         self._sources = tuple((source, (*steps, step)) for source, steps in self._sources)
 
     def _copy(self) -> Toolset:
@@ -383,10 +402,10 @@ class Toolset:
         made._entries = dict(self._entries)
         return made
 
-    def _view(self, step: _Step) -> Toolset:
+    def _view(self, change: Change, names: Iterable[str] = ()) -> Toolset:
         made = self._copy()
         made._sources = self._sources
-        made._apply(step)
+        made._apply(change, names)
         return made
 
     def __repr__(self) -> str:
