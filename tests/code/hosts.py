@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from toolcrib.code.sandboxes import Raised, Reply, SandboxResult, Stop, Value
+from toolcrib.code.sandboxes import Emit, Pending, Raised, Reply, SandboxResult, Value
 
 Answer = Callable[..., Any]
 
@@ -28,7 +28,7 @@ def fail(kind: str, message: str) -> Reply:
 
 
 def stop(reason: str = "it waits for a person") -> Reply:
-    return Stop(reason)
+    return Pending(reason)
 
 
 async def slow(seconds: float, value: Any = None) -> Any:
@@ -45,7 +45,7 @@ class TableHost:
         self.printed: list[tuple[str, str]] = []
         self.cancelled: list[str] = []
 
-    async def call(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Reply:
+    async def call(self, name: str, args: list[Any], kwargs: dict[str, Any], emit: Emit | None = None) -> Reply:
         self.calls.append((name, args, kwargs))
         try:
             made = self.table[name](*args, **kwargs)
@@ -53,7 +53,7 @@ class TableHost:
         except asyncio.CancelledError:
             self.cancelled.append(name)
             raise
-        return made if isinstance(made, Value | Raised | Stop) else Value(made)
+        return made if isinstance(made, Value | Raised | Pending) else Value(made)
 
     def output(self, text: str, stream: str) -> None:
         self.printed.append((stream, text))

@@ -6,7 +6,7 @@ import pytest
 
 from toolcrib.calls import Completed, Outcome, ToolCall
 from toolcrib.code import Toolkit
-from toolcrib.code.sandboxes import Raised, Stop, Value
+from toolcrib.code.sandboxes import Pending, Raised, Value
 from toolcrib.invoke import Pipeline
 from toolcrib.testing import DOORS, Door, FakeSandbox, RecordingSink, Visit, doors, every_door
 from toolcrib.tools import ez_tool
@@ -54,7 +54,7 @@ async def test_a_fake_program_ends_at_a_call_that_waits() -> None:
     result = await Toolkit([add, pay], sandbox=sandbox).execute_async("")
 
     assert result.is_paused
-    assert [type(reply) for reply in sandbox.replies] == [Stop]
+    assert [type(reply) for reply in sandbox.replies] == [Pending]
 
 
 async def test_a_recording_sink_is_asked_in_a_test() -> None:

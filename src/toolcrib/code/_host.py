@@ -10,7 +10,7 @@ from typing import Any, cast
 from toolcrib.calls import ApprovalRequest, Completed, Failed, Outcome, Suspended, ToolCall, cut, new_call_id
 from toolcrib.code._arguments import ArgumentNames
 from toolcrib.code._replies import reply_to
-from toolcrib.code.sandboxes import Raised, Reply, Value
+from toolcrib.code.sandboxes import Emit, Raised, Reply, Value
 from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.invoke import Pipeline, RunScope
 from toolcrib.schema import ToolSpec
@@ -69,7 +69,7 @@ class ProgramHost:
         self.calls: list[dict[str, Any]] = []
         self.suspended: list[ApprovalRequest] = []
 
-    async def call(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Reply:
+    async def call(self, name: str, args: list[Any], kwargs: dict[str, Any], emit: Emit | None = None) -> Reply:
         """Make one call of the program."""
         tool = self._tools[name]
         call_id = new_call_id()

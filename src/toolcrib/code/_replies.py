@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended
-from toolcrib.code.sandboxes import Raised, Reply, Stop, Value
+from toolcrib.code.sandboxes import Pending, Raised, Reply, Value
 from toolcrib.errors import ResultNotSerializable
 from toolcrib.schema import ToolSpec
 
@@ -38,7 +38,7 @@ def reply_to(outcome: Outcome, arguments: Mapping[str, Any], spec: ToolSpec) -> 
         case Rejected():
             return Raised("PermissionError", outcome.reason)
         case Suspended():
-            return Stop(outcome.text())
+            return Pending(outcome.text())
         case Failed(problems=(_, *_)):
             return Raised(_misfit(outcome, arguments, spec), outcome.message)
         case Failed(code="tool_error", exception=Exception() as error):

@@ -9,7 +9,7 @@ from toolcrib.calls import (
     CallEvent,
     CallRecord,
 )
-from toolcrib.code.sandboxes import Host, Program, ProgramError, Raised, Reply, SandboxResult, Stop, Value
+from toolcrib.code.sandboxes import Host, Pending, Program, ProgramError, Raised, Reply, SandboxResult, Value
 from toolcrib.invoke import ListSink
 
 __all__ = ["FakeSandbox", "RecordingSink"]
@@ -70,7 +70,7 @@ class FakeSandbox:
         return SandboxResult(value, self._output, "", error, ("none: it runs no code",), made)
 
 
-def _ended_by(reply: Raised | Stop) -> ProgramError:
-    if isinstance(reply, Stop):
-        return ProgramError("stopped", "Stopped", reply.reason)
+def _ended_by(reply: Raised | Pending) -> ProgramError:
+    if isinstance(reply, Pending):
+        return ProgramError("paused", "Paused", reply.reason)
     return ProgramError("exception", reply.type, reply.message)

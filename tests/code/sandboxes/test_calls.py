@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.code.hosts import TableHost
-from toolcrib.code.sandboxes import Stop, Value
+from toolcrib.code.sandboxes import Pending, Value
 from toolcrib.code.sandboxes._calls import Call, Ended, HostCalls, Pause
 
 
@@ -51,9 +51,9 @@ async def test_no_more_calls_run_at_a_time_than_are_allowed() -> None:
 
 
 async def test_calls_that_wait_for_their_turn_do_not_begin_after_a_stop() -> None:
-    async def stop() -> Stop:
+    async def stop() -> Pending:
         await asyncio.sleep(0.01)
-        return Stop("wait")
+        return Pending("wait")
 
     host = TableHost(stop=stop, add=lambda: 1)
     calls = HostCalls(host, 1)
@@ -63,7 +63,7 @@ async def test_calls_that_wait_for_their_turn_do_not_begin_after_a_stop() -> Non
         replies += await calls.answer([])
 
     assert host.names == ["stop"]
-    assert all(isinstance(reply, Stop) for _, reply in replies)
+    assert all(isinstance(reply, Pending) for _, reply in replies)
 
 
 async def test_what_the_host_raises_is_raised() -> None:

@@ -210,7 +210,7 @@ async def test_a_stop_ends_the_program_and_cannot_be_caught(run: Run) -> None:
     result = await run("try:\n    stop()\nexcept BaseException:\n    add(1)\nadd(2)", host)
 
     assert result.error is not None
-    assert (result.error.kind, result.error.line) == ("stopped", 2)
+    assert (result.error.kind, result.error.line) == ("paused", 2)
     assert str(result.error) == "Stopped (line 2): it waits for a person"
     assert host.names == ["stop"]
 

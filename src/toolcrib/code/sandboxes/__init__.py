@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any
 from toolcrib.code.sandboxes._default import default_sandbox
 from toolcrib.code.sandboxes._protocol import (
     Described,
+    Emit,
     Host,
+    KeepsSessions,
+    Pending,
     Program,
     ProgramError,
     Raised,
     Reply,
+    Resumable,
     Sandbox,
     SandboxLimits,
     SandboxResult,
-    Stop,
+    SandboxSession,
     Value,
 )
 from toolcrib.errors import MissingExtraError
@@ -29,16 +33,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Described",
+    "Emit",
     "Host",
+    "KeepsSessions",
     "MontySandbox",
+    "Pending",
     "Program",
     "ProgramError",
     "Raised",
     "Reply",
+    "Resumable",
     "Sandbox",
     "SandboxLimits",
     "SandboxResult",
-    "Stop",
+    "SandboxSession",
     "Value",
     "default_sandbox",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from toolcrib.code.sandboxes._protocol import Host, ProgramError, Reply, Stop, Value
+from toolcrib.code.sandboxes._protocol import Host, Pending, ProgramError, Reply, Value
 
 __all__ = ["Call", "Ended", "HostCalls", "Pause", "Replies", "Request"]
 
@@ -53,7 +53,7 @@ class HostCalls:
         self._host = host
         self._slots = asyncio.Semaphore(at_once)
         self._tasks: dict[asyncio.Task[Reply], int] = {}
-        self._stopped: Stop | None = None  # what waits for its turn then does not begin
+        self._stopped: Pending | None = None  # what waits for its turn then does not begin
 
     async def answer(self, requests: Sequence[Request]) -> Replies:
         """Begin these requests, and return whatever replies are ready, at least one.
@@ -93,7 +93,7 @@ class HostCalls:
             if waits and self._stopped is not None:  # it was to begin after what stopped the program
                 return self._stopped
             reply = await self._reply(request)
-            if isinstance(reply, Stop):
+            if isinstance(reply, Pending):
                 self._stopped = reply
             return reply
 

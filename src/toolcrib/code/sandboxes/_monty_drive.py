@@ -275,7 +275,7 @@ class Drive:
             return {"exc_type": known_exception(reply.type), "message": reply.message}  # pyright: ignore[reportReturnType] -- one of Monty's own names
         while self._open:  # what was begun comes to its end; nothing more is begun
             self._take((yield []))
-        raise Ended(ProgramError("stopped", "Stopped", reply.reason, line))
+        raise Ended(ProgramError("paused", "Paused", reply.reason, line))
 
     # --- what is said of it
 

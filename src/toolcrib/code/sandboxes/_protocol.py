@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 __all__ = [
     "Described",
+    "Emit",
     "ErrorKind",
     "Host",
+    "KeepsSessions",
+    "Pending",
     "Program",
     "ProgramError",
     "Raised",
     "Reply",
+    "Resumable",
     "Sandbox",
     "SandboxLimits",
     "SandboxResult",
-    "Stop",
+    "SandboxSession",
     "Stream",
     "Value",
 ]
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
-ErrorKind: TypeAlias = Literal["syntax", "exception", "time", "memory", "output", "calls", "stopped", "sandbox"]
+ErrorKind: TypeAlias = Literal[
+    "syntax", "exception", "time", "memory", "output", "calls", "paused", "stopped", "sandbox"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,8 @@ class Program:
     Attributes:
         tools: Names the program may call as functions, each a Python identifier; `parent__child` may also be written
             `parent.child`.
+        streams: Those of them whose values the program takes one by one; an engine that cannot gives it a list.
+        signatures: How each tool is called, for an error that says so: `get_weather(city: str) -> Weather`.
         name: How tracebacks call the program.
         may_block: The event loop has nothing to do but this program, so that it may wait while the program computes;
             saves two changes of thread for each call.
@@ -77,6 +86,8 @@ class Program:
 
     code: str
     tools: tuple[str, ...] = ()
+    streams: frozenset[str] = field(default=frozenset(), kw_only=True)
+    signatures: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
     limits: SandboxLimits = field(default_factory=SandboxLimits)
     name: str = "program.py"
     may_block: bool = False
@@ -101,20 +112,31 @@ class Raised:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
-    """The program ends here, and cannot catch it; calls already running are waited for, and none is begun."""
+class Pending:
+    """The call waits for a person and has no reply yet; the program goes on as far as it can without, and then pauses.
+
+    It cannot catch that. Calls already running are waited for.
+    """
 
     reason: str
 
 
-Reply: TypeAlias = Value | Raised | Stop
+Reply: TypeAlias = Value | Raised | Pending
+
+Emit: TypeAlias = Callable[[Any], Awaitable[None]]
+"""Takes one value of a streaming call, of JSON shapes; returns when the program wants the next one."""
 
 
 class Host(Protocol):
     """Whoever runs a program: answers its calls, and hears what it prints. Both are called on the event loop."""
 
-    async def call(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Reply:
-        """Answer a call with JSON shapes; what this raises ends the program and is raised by `Sandbox.run`."""
+    async def call(self, name: str, args: list[Any], kwargs: dict[str, Any], emit: Emit | None = None) -> Reply:
+        """Answer a call with JSON shapes; what this raises ends the program and is raised by `Sandbox.run`.
+
+        Args:
+            emit: Given for a tool of `Program.streams` whose values are taken one by one: each goes there, and the
+                reply's own value counts for nothing. A program that takes no more of them cancels the call.
+        """
         ...
 
     def output(self, text: str, stream: Stream) -> None:
@@ -131,7 +153,8 @@ class ProgramError:
 
     Attributes:
         kind: `syntax`: it cannot run as it stands, nothing ran. `exception`: it raised. `time`, `memory`, `output`,
-            `calls`: a limit. `stopped`: the host's reply said so. `sandbox`: the sandbox itself failed.
+            `calls`: a limit. `paused`: it waits for a person. `stopped`: from outside. `sandbox`: the sandbox itself
+            failed.
         type: The exception's class name.
         message: What went wrong, for the model.
         line: The program's line, from 1; 0 when unknown.
@@ -160,6 +183,7 @@ class SandboxResult:
         error: Why it did not reach its end; None when it did.
         isolation: What kept it in, by name.
         calls: How many tool calls it made.
+        state: What a paused program is resumed from, of JSON shapes; None when this engine cannot.
     """
 
     value: Any = None
@@ -168,6 +192,7 @@ class SandboxResult:
     error: ProgramError | None = None
     isolation: tuple[str, ...] = ()
     calls: int = 0
+    state: Mapping[str, Any] | None = None
 
 
 class Sandbox(Protocol):
@@ -192,4 +217,51 @@ class Described(Protocol):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a model should know before it writes for it, a sentence each."""
+        ...
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A sandbox whose paused programs go on later, in this process or another."""
+
+    @property
+    def engine(self) -> str:
+        """Its name and version, such as `process-3.11`: a state is of use to the same one only."""
+        ...
+
+    @property
+    def replays(self) -> bool:
+        """Whether a program is run again from its start, so that every call it made is asked for once more.
+
+        Otherwise it goes on where it paused, and only the calls that had no reply are asked for again.
+        """
+        ...
+
+    async def resume(self, program: Program, state: Mapping[str, Any], host: Host) -> SandboxResult:
+        """Take up a paused program; see `Sandbox.run`.
+
+        Raises:
+            SandboxError: The state is none of this engine's.
+        """
+        ...
+
+
+class SandboxSession(Protocol):
+    """A place where one program after another runs, each with the names that the last one left."""
+
+    async def run(self, program: Program, host: Host) -> SandboxResult:
+        """Run the next program; see `Sandbox.run`. One at a time."""
+        ...
+
+    def close(self) -> None:
+        """End it; what its programs left is gone."""
+        ...
+
+
+@runtime_checkable
+class KeepsSessions(Protocol):
+    """A sandbox that can keep what a program leaves for the next one."""
+
+    def session(self) -> SandboxSession:
+        """Return a session of its own for the programs of one user."""
         ...
