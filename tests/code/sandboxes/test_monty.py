@@ -211,7 +211,7 @@ async def test_a_stop_ends_the_program_and_cannot_be_caught(run: Run) -> None:
 
     assert result.error is not None
     assert (result.error.kind, result.error.line) == ("paused", 2)
-    assert str(result.error) == "Stopped (line 2): it waits for a person"
+    assert str(result.error) == "Paused (line 2): it waits for a person"
     assert host.names == ["stop"]
 
 
