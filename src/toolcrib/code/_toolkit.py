@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from toolcrib.approvals import Approver
 from toolcrib.code._extract import extract_code
-from toolcrib.code._host import ProgramHost, ProgramTool
-from toolcrib.code._names import program_names
 from toolcrib.code._prompts import Listing, render_prompt, render_tool_prompt
 from toolcrib.code._result import ExecutionResult
-from toolcrib.code.sandboxes import Described, Program, Sandbox, SandboxLimits, SandboxResult, default_sandbox
+from toolcrib.code._runs import OnOutput, RunOptions, Runs
+from toolcrib.code.sandboxes import Described, Sandbox, SandboxLimits
 from toolcrib.errors import SandboxUnavailable, UnknownTool
 from toolcrib.hooks import HookSet
-from toolcrib.invoke import ListSink, Pipeline, RunScope, Sink, run_sync
+from toolcrib.invoke import RunScope, Sink, run_sync
 from toolcrib.tools import Tool
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
 __all__ = ["Toolkit"]
-
-OnOutput = Callable[[str, str], None]
 
 
 class Toolkit:
@@ -62,14 +58,12 @@ class Toolkit:
         self._toolset = Toolset.of(tools)
         if not self._toolset.is_open:
             raise ValueError("open the toolset first: `async with tools.open() as bound: Toolkit(bound)`")
+        if hooks is not None:
+            self._toolset = self._toolset.with_hooks(hooks)
         self._sandbox, self._limits = sandbox, limits or SandboxLimits()
         self._preamble, self._postamble, self._chaining = preamble, postamble, assist_tool_chaining
         self._approver, self._deps, self._sinks = approver, deps, tuple(sinks)
-        if hooks is not None:
-            self._toolset = self._toolset.with_hooks(hooks)
-        self._pipeline = Pipeline(self._toolset, sinks=self._sinks)
-        self._names = program_names(self._toolset.names())
-        self._programs = {n: ProgramTool(t, self._toolset[t].tool.spec) for n, t in self._names.items()}
+        self._runs = Runs(self._toolset, sandbox, self._limits, approver, deps, self._sinks)
 
     # --- running
 
@@ -80,7 +74,7 @@ class Toolkit:
             RuntimeError: An event loop is running here: use `await toolkit.execute_async(code)`.
             SandboxError: There is no sandbox for it; see `execute_async`.
         """
-        return run_sync(self._run(code, None, None, may_block=True), "write `await toolkit.execute_async(code)`")
+        return run_sync(self._runs.run(code, RunOptions(may_block=True)), "write `await toolkit.execute_async(code)`")
 
     async def execute_async(
         self, code: str, scope: RunScope | None = None, *, on_output: OnOutput | None = None
@@ -99,43 +93,7 @@ class Toolkit:
             SandboxUnavailable: There is no sandbox here; the message says what to install.
             Exception: What an observer raised, as everywhere.
         """
-        return await self._run(code, scope, on_output, may_block=False)
-
-    async def _run(
-        self, code: str, scope: RunScope | None, on_output: OnOutput | None, *, may_block: bool
-    ) -> ExecutionResult:
-        scope = self._opened(scope)
-        offered = self._offered(scope)
-        watch = ListSink() if self._sinks or scope.sinks else None
-        if watch is not None:
-            scope = replace(scope, sinks=(*scope.sinks, watch))
-        host = ProgramHost(self._pipeline, scope, self._programs, on_output)
-        program = Program(code, tuple(offered), self._limits, may_block=may_block)
-        ended = await self._used_sandbox().run(program, host)
-        return _result(ended, host, watch)
-
-    def _opened(self, given: RunScope | None) -> RunScope:
-        """Return the run of a program; what the host's own leaves open is the toolkit's."""
-        if given is None:
-            return RunScope(deps=self._deps, approver=self._approver, door="code")
-        return replace(
-            given,
-            deps=self._deps if given.deps is None else given.deps,
-            approver=given.approver or self._approver,
-            door="code" if given.door == "pipeline" else given.door,
-        )
-
-    def _offered(self, scope: RunScope | None = None) -> dict[str, str]:
-        """Return the tools that programs are offered, by the name they use."""
-        allowed = None if scope is None else scope.available
-        if allowed is None:
-            allowed = self._toolset.offered()
-        return {name: tool for name, tool in self._names.items() if tool in allowed}
-
-    def _used_sandbox(self) -> Sandbox:
-        if self._sandbox is None:
-            self._sandbox = default_sandbox()
-        return self._sandbox
+        return await self._runs.run(code, RunOptions(scope, on_output))
 
     # --- telling a model
 
@@ -143,14 +101,14 @@ class Toolkit:
         """Return a system prompt for a model that answers with a program; see `extract_code` for its answer."""
         notes: tuple[str, ...] = ()
         with suppress(SandboxUnavailable):
-            sandbox = self._used_sandbox()
+            sandbox = self._runs.sandbox
             notes = sandbox.notes if isinstance(sandbox, Described) else ()
-        tools = {name: self._toolset[tool] for name, tool in self._offered().items()}
+        tools = {name: self._toolset[tool] for name, tool in self._runs.offered().items()}
         return render_prompt(Listing(tools, self._chaining), self._preamble, self._postamble, notes)
 
     def tool_prompt(self) -> str:
         """Return a short text for a system prompt where programs go through one tool: one call for the whole job."""
-        return render_tool_prompt(list(self._offered()))
+        return render_tool_prompt(list(self._runs.offered()))
 
     @staticmethod
     def extract_code(text: str) -> str | None:
@@ -167,9 +125,9 @@ class Toolkit:
     def get_tool(self, name: str) -> Tool[..., Any]:
         """Return a tool by its own name or the one that programs use; raises UnknownTool."""
         try:
-            return self._toolset[self._names.get(name, name)].tool
+            return self._toolset[self._runs.names.get(name, name)].tool
         except UnknownTool:
-            raise UnknownTool(name, tuple(self._names)) from None
+            raise UnknownTool(name, tuple(self._runs.names)) from None
 
     def filter(
         self,
@@ -205,20 +163,4 @@ class Toolkit:
         )
 
     def __repr__(self) -> str:
-        return f"<Toolkit of {len(self._names)} tools>"
-
-
-def _result(ended: SandboxResult, host: ProgramHost, watch: ListSink | None) -> ExecutionResult:
-    error = ended.error
-    said = [ended.error_output, "" if error is None else error.traceback]
-    return ExecutionResult(
-        output=ended.output,
-        error_output="\n".join(text.rstrip("\n") for text in said if text),
-        return_value=ended.value,
-        tool_calls=host.calls,
-        success=error is None,
-        error=None if error is None else str(error),
-        isolation=ended.isolation,
-        suspended=tuple(host.suspended),
-        records=() if watch is None else tuple(watch.records),
-    )
+        return f"<Toolkit of {len(self._runs.names)} tools>"
