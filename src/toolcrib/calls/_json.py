@@ -13,9 +13,10 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from toolcrib.errors import ResultNotSerializable
 
-__all__ = ["cut", "jsonable", "lenient", "now", "parse_time"]
+__all__ = ["cut", "json_text", "jsonable", "lenient", "now", "parse_time"]
 
 _REDACT = {"redact": True}  # what `Redacted` looks for when it serialises
+_written = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode  # shapes have no circles
 
 
 def now() -> datetime:
@@ -42,7 +43,19 @@ def jsonable(value: object, tool: str = "") -> Any:
     kind = type(value)
     if kind is str or kind is int or kind is bool or value is None:
         return value
-    if isinstance(value, Iterator):  # pydantic would read it to its end, which empties it, or never comes
+    return _shaped(value, tool)[0]
+
+
+def json_text(value: object, tool: str = "") -> str:
+    """Return `value` as text for a model: a string as it is, anything else as JSON; raises as `jsonable` does."""
+    return value if type(value) is str else _shaped(value, tool)[1]
+
+
+def _shaped(value: object, tool: str) -> tuple[Any, str]:
+    """Return a value as JSON shapes, and these as text: writing them is also what finds what JSON does not have."""
+    kind = type(value)
+    if kind is not dict and kind is not list and isinstance(value, Iterator):
+        # pydantic would read it to its end, which empties it, or never comes
         raise ResultNotSerializable(tool, kind.__qualname__, "an iterator is spent by reading it; return a list")
     try:
         return _finite(to_jsonable_python(value, fallback=_number, context=_REDACT))
@@ -50,13 +63,15 @@ def jsonable(value: object, tool: str = "") -> Any:
         raise ResultNotSerializable(tool, kind.__qualname__, str(error)) from error
 
 
-def _finite(shape: Any) -> Any:
-    """Return JSON shapes with text in the place of numbers that JSON does not have."""
+def _finite(shape: Any) -> tuple[Any, str]:
+    """Return JSON shapes with text in the place of numbers that JSON does not have, and all of it as text."""
+    if type(shape) is str:
+        return shape, shape
     try:
-        json.dumps(shape, allow_nan=False)
+        return shape, _written(shape)
     except ValueError:
-        return _without_nan(shape)
-    return shape
+        finite = _without_nan(shape)
+        return finite, finite if isinstance(finite, str) else _written(finite)
 
 
 def _without_nan(shape: Any) -> Any:
@@ -97,7 +112,7 @@ def lenient(value: Any) -> Any:
     if isinstance(value, Iterator):  # to look at it is to use it up
         return _text(cast("object", value))
     try:
-        return _finite(to_jsonable_python(value, fallback=_described, context=_REDACT))
+        return _finite(to_jsonable_python(value, fallback=_described, context=_REDACT))[0]
     except Exception:  # a serialiser of anybody's: a record must not change what is recorded
         return _text(value)
 

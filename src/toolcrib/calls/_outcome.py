@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from toolcrib.calls._approval import ApprovalRequest
-from toolcrib.calls._json import cut, jsonable, lenient
+from toolcrib.calls._json import cut, json_text, jsonable, lenient
 from toolcrib.calls._slots import draft_of, slot_setters
 from toolcrib.errors import FieldProblem
 
@@ -72,8 +72,7 @@ class Completed:
 
     def text(self) -> str:
         """Return the value as text for a model: a string as it is, anything else as JSON."""
-        value = self.shown()
-        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return cut(json_text(self.value, self.tool), self.max_result)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as JSON shapes; a value without a JSON form becomes its text."""
