@@ -144,7 +144,7 @@ async def test_a_value_of_100_mb_stays_where_it_is(run: Run) -> None:
     result = await run("'x' * 100_000_000")
 
     assert result.error is not None
-    assert "the program's last value cannot leave it: it is larger than 4000000 characters" in result.error.message
+    assert "the program's last value cannot leave it: it is larger than 1000000 characters" in result.error.message
 
 
 BOMB = "a = []\nfor i in range(40):\n    a = [a] * 10\n"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from toolcrib.code.sandboxes._messages import CANCELLED
 from toolcrib.code.sandboxes._protocol import Host, Pending, ProgramError, Reply, Value
 
 __all__ = ["Call", "Ended", "HostCalls", "Pause", "Replies", "Request"]
@@ -110,4 +111,4 @@ class HostCalls:
 
 
 def _cancelled() -> Ended:
-    return Ended(ProgramError("stopped", "CancelledError", "a tool call was cancelled"))
+    return Ended(CANCELLED)

@@ -20,6 +20,7 @@ from weakref import WeakSet
 from pydantic_monty import Monty
 
 from toolcrib.code.sandboxes._calls import Ended, HostCalls, Replies, Request
+from toolcrib.code.sandboxes._messages import CLOSED, late
 from toolcrib.code.sandboxes._monty_drive import ISOLATION, Drive, Steps
 from toolcrib.code.sandboxes._monty_subset import NOTES, Checked, check
 from toolcrib.code.sandboxes._protocol import Host, Program, ProgramError, SandboxResult, Stream
@@ -31,7 +32,6 @@ __all__ = ["MontySandbox"]
 _SESSIONS_PER_WORKER = 1_000  # then the worker is replaced, so that nothing can pile up in it
 _FAREWELL = 2.0  # seconds that running programs are given to notice that they were ended
 _log = logging.getLogger("toolcrib.code")
-_CLOSED = ProgramError("stopped", "SandboxError", "the sandbox was closed while the program ran")
 
 
 class MontySandbox:
@@ -181,14 +181,12 @@ class _Run:
                 self._loop.call_soon_threadsafe(self._host.output, text, stream)
 
     def _late(self) -> SandboxResult:
-        seconds = self._program.limits.wall_time or 0
-        message = f"the program was not done after {seconds:g} s (wall_time), its tool calls included"
-        self.drive.end(ProgramError("time", "TimeoutError", message))
+        self.drive.end(late(self._program.limits))
         return self.drive.result(error=self.drive.ended.error if self.drive.ended is not None else None)
 
     def abort(self) -> None:
         """End the program because the sandbox is closed; called from any thread."""
-        self.drive.end(_CLOSED)
+        self.drive.end(CLOSED)
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._wake)
 

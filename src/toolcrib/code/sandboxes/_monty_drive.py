@@ -28,6 +28,14 @@ from pydantic_monty import (
 )
 
 from toolcrib.code.sandboxes._calls import Call, Ended, Pause, Replies, Request
+from toolcrib.code.sandboxes._messages import (
+    LIMITS,
+    died,
+    printed_too_much,
+    returned_too_much,
+    slept_too_long,
+    too_many_calls,
+)
 from toolcrib.code.sandboxes._monty_errors import known_exception, program_error
 from toolcrib.code.sandboxes._monty_subset import Checked
 from toolcrib.code.sandboxes._output import Kept
@@ -50,7 +58,7 @@ T = TypeVar("T")
 ISOLATION = (
     f"monty-{__version__}",
     *("worker-process", "no-files", "no-network", "no-environment"),
-    *("limit:program_time", "limit:wall_time", "limit:sleep_time", "limit:memory", "limit:output", "limit:calls"),
+    *LIMITS,
 )
 _SUSPENSIONS_PER_CALL = 4  # a call may cost a name look-up, a future and a resolution besides
 _SUSPENSIONS = 20_000  # for sleeps and names
@@ -183,9 +191,7 @@ class Drive:
         if self._out.size + self._err.size <= self._limits.output_killed_at:
             self._hear(text, stream)
             return
-        most = self._limits.output_killed_at
-        message = f"the program printed more than {most} characters. Print only what you need to see."
-        self.end(ProgramError("output", "OutputLimit", message))
+        self.end(printed_too_much(self._limits))
 
     # --- what it asks for
 
@@ -201,7 +207,7 @@ class Drive:
             return self._compute(snapshot.resume, {"exc_type": "NameError", "message": f"name '{name}' is not defined"})
         self._calls += 1
         if self._calls > self._limits.calls:
-            raise Ended(self._too_many(name, snapshot))
+            raise Ended(too_many_calls(name, self._limits, self._line(snapshot)))
         try:
             args = [self._export(value) for value in snapshot.args]
             kwargs = {key: self._export(value) for key, value in snapshot.kwargs.items()}
@@ -217,10 +223,7 @@ class Drive:
         seconds = float(snapshot.args[0])
         self._sleep_left -= seconds
         if not self._sleep_left >= 0:  # also for nan
-            message = (
-                f"the program wants to sleep {seconds:g} s more, and may sleep {self._limits.sleep_time:g} s in all"
-            )
-            raise Ended(ProgramError("time", "TimeoutError", message, self._line(snapshot)))
+            raise Ended(slept_too_long(seconds, self._limits, self._line(snapshot)))
         name = str(snapshot.function_name)
         return (yield from self._ask(snapshot, Pause(snapshot.call_id, seconds), name, awaited=name == "asyncio.sleep"))
 
@@ -265,12 +268,7 @@ class Drive:
             size = size_of(reply.value)
             if size <= self._limits.reply_size:
                 return {"return_value": reply.value}
-            most = self._limits.reply_size
-            reply = Raised(
-                "ValueError",
-                f"`{name}` returned about {size} characters, and {most} is the most a program can take in at once. "
-                "Ask it for less, or for one part at a time.",
-            )
+            reply = returned_too_much(name, size, self._limits)
         if isinstance(reply, Raised):
             return {"exc_type": known_exception(reply.type), "message": reply.message}  # pyright: ignore[reportReturnType] -- one of Monty's own names
         while self._open:  # what was begun comes to its end; nothing more is begun
@@ -292,13 +290,6 @@ class Drive:
         position = snapshot.position
         return 0 if position.filename == "<string>" else self._encoded.count(b"\n", 0, position.start) + 1
 
-    def _too_many(self, name: str, snapshot: FunctionSnapshot) -> ProgramError:
-        message = (
-            f"`{name}` was not called: the program may make {self._limits.calls} calls, and they are used up. Fetch "
-            "more with each call, or work on fewer items."
-        )
-        return ProgramError("calls", "CallLimit", message, self._line(snapshot))
-
     def _say_unawaited(self) -> None:
         for call, request in self._held.items():
             name, line = self._lines[call]
@@ -308,7 +299,7 @@ class Drive:
     def _crashed(self, crash: MontyCrashedError) -> ProgramError | None:
         if self.ended is not None:
             return self.ended.error
-        return ProgramError("sandbox", "SandboxError", f"the worker process died, and the program with it: {crash}")
+        return died(str(crash))
 
 
 def _stand_in(name: str) -> Callable[[], None]:

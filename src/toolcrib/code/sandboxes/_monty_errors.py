@@ -8,6 +8,7 @@ import re
 from pydantic_monty import Frame, MontyError, MontyRuntimeError, MontySyntaxError
 
 from toolcrib.calls import cut
+from toolcrib.code.sandboxes._messages import computed_too_long, needs_memory
 from toolcrib.code.sandboxes._protocol import ErrorKind, Program, ProgramError
 from toolcrib.errors import closest
 
@@ -68,15 +69,9 @@ def _limit(name: str, message: str, program: Program) -> tuple[ErrorKind, str] |
     """Return which limit an error stands for, if it is one of Monty's own."""
     limits = program.limits
     if name == "TimeoutError" and "time limit exceeded" in message:
-        return "time", (
-            f"the program computed for {limits.program_time:g} s, which is all it may (waiting for tools not counted). "
-            "Look for a loop without an end, or let a tool do the work."
-        )
+        return "time", computed_too_long(limits).message
     if name == "MemoryError" and "memory limit" in message:
-        return "memory", (
-            f"the program needs more than the {limits.memory // 1024 // 1024} MB of memory it may use. Work on the "
-            "data in parts, and keep only what you need."
-        )
+        return "memory", needs_memory(limits).message
     if name == "RuntimeError" and "suspension limit" in message:
         return "calls", "the program asked the host too often. Make fewer calls."
     return None

@@ -45,7 +45,8 @@ class SandboxLimits:
         output_killed_at: Characters printed in all at which the program is ended.
         calls: Tool calls it may make.
         calls_in_flight: Tool calls that run at a time; further ones wait.
-        value_size: Characters, about, of one value that leaves the program: the arguments of a call, its result.
+        value_size: Characters, about, of one value that leaves the program: the arguments of a call, its result. What
+            is small as text may be large as objects: 1 MB of `{}` takes the host 27 MB for a moment.
         reply_size: Characters, about, of one tool result that goes into the program.
         source_size: Characters of the program's text.
     """
@@ -58,7 +59,7 @@ class SandboxLimits:
     output_killed_at: int = 16_000_000
     calls: int = 5_000
     calls_in_flight: int = 100
-    value_size: int = 4_000_000
+    value_size: int = 1_000_000
     reply_size: int = 32_000_000
     source_size: int = 200_000
 

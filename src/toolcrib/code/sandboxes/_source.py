@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from toolcrib.errors import CodeError
 
-__all__ = ["Edit", "Source", "parse"]
+__all__ = ["Edit", "Source", "parse", "plain"]
 
 Edit = tuple[int, int, str]
 """A span of bytes, and what to put in its place."""
@@ -53,20 +53,30 @@ class Source:
         return Source(made, ast.parse(made))
 
 
+def plain(code: str, most: int) -> str:
+    """Return a program's text with every line ended by a line feed.
+
+    Raises:
+        CodeError: It is longer than `most` characters, or no text that can be written down.
+    """
+    if len(code) > most:
+        raise CodeError(f"the program is {len(code)} characters long, and may have {most}. Pass data through tools.")
+    try:
+        code.encode()
+    except UnicodeEncodeError:
+        raise CodeError("the program has a lone surrogate, which no text may have") from None
+    return code.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
+
+
 def parse(code: str, most: int) -> Source:
     """Return a program's source.
 
     Raises:
         CodeError: It is not Python, or longer than `most` characters.
     """
-    if len(code) > most:
-        raise CodeError(f"the program is {len(code)} characters long, and may have {most}. Pass data through tools.")
-    text = code.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
+    text = plain(code, most)
     try:
-        text.encode()
         return Source(text, _tree(text))
-    except UnicodeEncodeError:
-        raise CodeError("the program has a lone surrogate, which no text may have") from None
     except SyntaxError as error:
         raise CodeError(_shown(error), error.lineno or 0, type(error).__name__) from None
     except (ValueError, RecursionError, MemoryError) as error:  # null bytes; or nested deeper than the parser goes
