@@ -200,6 +200,28 @@ def test_reasoning_goes_back_with_the_calls_it_led_to() -> None:
     assert [item["type"] for item in made.items[1:]] == ["message", "function_call", "function_call"]
 
 
+@pytest.mark.parametrize(
+    ("provider", "reply"),
+    [
+        ("openai_responses", {"output": [{"type": "reasoning", "id": "rs_1", "summary": []}]}),
+        ("anthropic", {"content": [{"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}]}),
+    ],
+)
+def test_thoughts_that_led_to_nothing_do_not_go_back(provider: ProviderName, reply: dict[str, Any]) -> None:
+    made = PROVIDERS[provider].parse(reply)
+
+    assert made.items == ()
+    assert "led to nothing and was left out" in made.problems[0]
+
+
+def test_arguments_of_gemini_that_are_no_object_do_not_go_back() -> None:
+    call = {"functionCall": {"name": "look", "args": [7]}}
+
+    made = PROVIDERS["gemini"].parse({"candidates": [{"content": {"role": "model", "parts": [call]}}]})
+
+    assert made.items[0]["parts"] == [{"functionCall": {"name": "look"}}]
+
+
 def test_a_custom_call_is_answered_in_its_own_kind() -> None:
     sent = {"type": "custom_tool_call", "id": "ct", "call_id": "a", "name": "shell", "input": "ls"}
 

@@ -61,11 +61,12 @@ def test_a_thought_of_anthropic_is_signed_or_left_out() -> None:
     thought = {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "Hm."}}
     sign = {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "c2ln"}}
     stop = {"type": "content_block_stop", "index": 0}
+    said = {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": "Well."}}
 
-    whole_one = PROVIDERS["anthropic"].gather([start, thought, sign, stop, {"type": "message_stop"}])
+    whole_one = PROVIDERS["anthropic"].gather([start, thought, sign, stop, said, {"type": "message_stop"}])
     cut = PROVIDERS["anthropic"].gather([start, thought])
 
-    assert whole_one.items[0]["content"] == [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}]
+    assert whole_one.items[0]["content"][0] == {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
     assert cut.items == ()
 
 

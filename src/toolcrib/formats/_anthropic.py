@@ -33,6 +33,7 @@ from toolcrib.formats._wire import (
 __all__ = ["ANTHROPIC"]
 
 _OUTPUT_ONLY = frozenset({"parsed_output"})
+_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 
@@ -88,6 +89,9 @@ class _Anthropic(ProviderFormat):
                     cut.append(raw.get(place) if is_table(given) else json.dumps(given, default=str))
                     kept["input"] = given if is_table(given) else {}  # which is all that is taken back
                 blocks.append(kept)
+        while blocks and word(blocks[-1].get("type")) in _THOUGHTS:  # a message that ends in one is not taken back
+            blocks.pop()
+            problems.append("its last thought led to nothing and was left out")
         item: Item = {"role": "assistant", "content": blocks}
         ids, changed = settle_ids(self.calls_of(item), self.make_id, taken)
         if changed:

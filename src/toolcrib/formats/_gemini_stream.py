@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolcrib.formats._wire import Item, entries, table, word
+from toolcrib.formats._wire import Item, entries, is_table, table, word
 
 __all__ = ["gather_contents", "settled_part"]
 
@@ -34,7 +34,10 @@ def settled_part(part: Mapping[str, Any]) -> Item:
     """Return a part as it is taken back, without what is null; an empty text alone is nothing."""
     kept = {key: value for key, value in part.items() if value is not None}
     if isinstance(kept.get("functionCall"), Mapping):
-        kept["functionCall"] = {key: value for key, value in kept["functionCall"].items() if value is not None}
+        said = {key: value for key, value in kept["functionCall"].items() if value is not None}
+        if not is_table(said.get("args", {})):
+            del said["args"]  # only an object is taken back
+        kept["functionCall"] = said
     return {} if kept == {"text": ""} else kept
 
 

@@ -68,6 +68,9 @@ class _Responses(ProviderFormat):
                 problems.append("one of its calls named no tool and was left out")
             else:
                 items.append(_taken_back(sent))
+        while items and items[-1].get("type") == "reasoning":  # not taken back without the item that it led to
+            items.pop()
+            problems.append("its last reasoning led to nothing and was left out")
         read = [call for item in items for call in self.calls_of(item)]
         ids, changed = settle_ids(read, self.make_id, taken)
         new = iter(ids)
