@@ -1,0 +1,219 @@
+"""Values that leave a program, as JSON shapes: tuples and sets as lists, dates as ISO text, objects as their fields."""
+
+from __future__ import annotations
+
+import array
+import collections
+import dataclasses
+import datetime
+import enum
+import fractions
+import ipaddress
+import pathlib
+import re
+import types
+import uuid
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from decimal import Decimal
+from math import isfinite
+from typing import Any, cast
+
+__all__ = ["ValueRefused", "exported", "final"]
+
+_DEPTH = 100  # of lists in lists
+_DIGITS = 4_000  # of an int: Python refuses to read more than 4,300 as text
+_BITS = int(_DIGITS * 3.32)
+_SMALL = 1 << 62
+_PER_ITEM = 2  # characters of punctuation that an item costs
+_TEXT = 1_000  # characters that tell what has no JSON form
+_LISTS = (list, tuple, set, frozenset, collections.deque, range, array.array, KeysView, ValuesView, ItemsView)
+_NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, Callable, Iterator)
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_PLAIN = (
+    *(uuid.UUID, fractions.Fraction, pathlib.PurePath, ipaddress.IPv4Address, ipaddress.IPv6Address),
+    *(ipaddress.IPv4Network, ipaddress.IPv6Network, ipaddress.IPv4Interface, ipaddress.IPv6Interface, Decimal),
+)
+
+
+class ValueRefused(ValueError):
+    """A value is too large, too deep, or of a kind that cannot leave the program; the message says which."""
+
+
+def exported(value: Any, most: int) -> Any:
+    """Return a copy of a value as JSON shapes, of about `most` characters.
+
+    Raises:
+        ValueRefused: It is larger, nested too deep, or nothing that has a JSON form.
+    """
+    kind = cast("type[Any]", type(value))
+    if value is None or kind is bool or (kind is int and -_SMALL < value < _SMALL):
+        return value  # the usual ones, at once
+    if kind is str and len(value) <= most:
+        return value
+    return _Copier(most).copy(value, _DEPTH)
+
+
+def final(value: Any, most: int) -> Any:
+    """Return a program's last value as JSON shapes; a function, a class or a module is told as text.
+
+    Raises:
+        ValueRefused: It is too large, too deep, or holds what has no JSON form.
+    """
+    if isinstance(value, _NAMED) and not dataclasses.is_dataclass(value):
+        return _ADDRESS.sub("", repr(value))[:_TEXT]
+    return exported(value, most)
+
+
+class _Copier:
+    __slots__ = ("_done", "_left", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._most = self._left = most
+        self._done: dict[int, tuple[Any, int, Any]] = {}  # what was copied, what it cost, and itself, lest its id recur
+
+    def copy(self, value: Any, depth: int) -> Any:
+        kind = cast("type[Any]", type(value))
+        if kind is str:
+            self._count(len(value) + _PER_ITEM)
+            return value
+        if value is None or kind is bool:
+            self._count(_PER_ITEM)
+            return value
+        if kind is int:
+            return self._integer(value)
+        if kind is float:
+            return self._float(value)
+        again = self._done.get(id(value))
+        if again is not None:
+            self._count(again[1])
+            return again[0]
+        if depth == 0:
+            raise ValueRefused(f"it is nested more than {_DEPTH} deep")
+        before = self._left
+        made = self._other(value, depth)
+        self._done[id(value)] = (made, before - self._left, value)
+        return made
+
+    def _other(self, value: Any, depth: int) -> Any:
+        if isinstance(value, enum.Enum):
+            return self.copy(value.value, depth - 1)
+        if isinstance(value, Mapping):
+            return self._mapping(cast("Mapping[Any, Any]", value), depth)
+        if isinstance(value, _LISTS):
+            return self._items(cast("Iterable[Any]", value), depth)
+        text = _leaf(value)
+        if text is not None:
+            self._count(len(text) + _PER_ITEM)
+            return text
+        if isinstance(value, int):
+            return self._integer(int(value))
+        if isinstance(value, float):
+            return self._float(float(value))
+        fields = _fields(value)
+        if fields is None:
+            what = _ADDRESS.sub("", f"{value!r:.100}")
+            hint = "read it into a list first" if isinstance(value, Iterator) else "pass text, numbers, lists and dicts"
+            raise ValueRefused(f"{what} has no JSON form; {hint}")
+        return self._mapping(fields, depth)
+
+    def _items(self, values: Iterable[Any], depth: int) -> list[Any]:
+        made: list[Any] = []
+        for value in values:
+            self._count(_PER_ITEM)
+            made.append(self.copy(value, depth - 1))
+        return made
+
+    def _mapping(self, values: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        for key, value in values.items():
+            name: Any = key if type(key) is str else _key(self.copy(key, 2))
+            self._count(len(name) + _PER_ITEM)
+            made[name] = self.copy(value, depth - 1)
+        return made
+
+    def _integer(self, value: int) -> int:
+        bits = value.bit_length()
+        if bits > _BITS:
+            raise ValueRefused(f"an int of more than {_DIGITS} digits; pass it as text, in parts")
+        self._count(_PER_ITEM + bits // 3)
+        return value
+
+    def _float(self, value: float) -> float | str:
+        self._count(_PER_ITEM)
+        if isfinite(value):
+            return value
+        return "NaN" if value != value else ("Infinity" if value > 0 else "-Infinity")
+
+    def _count(self, characters: int) -> None:
+        self._left -= characters
+        if self._left < 0:
+            raise ValueRefused(f"it is larger than {self._most} characters as JSON")
+
+
+def _leaf(value: Any) -> str | None:
+    """Return the text that stands for a value, None for what has no such text."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, datetime.datetime | datetime.time):
+        text = value.isoformat()
+        return f"{text[:-6]}Z" if text.endswith("+00:00") else text
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return _duration(value)
+    if isinstance(value, bytes | bytearray):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise ValueRefused("bytes that are no UTF-8 text; pass base64.b64encode(data).decode()") from None
+    if isinstance(value, complex):
+        return str(value).strip("()")
+    if isinstance(value, re.Pattern):
+        return str(cast("re.Pattern[Any]", value).pattern)
+    return str(value) if isinstance(value, _PLAIN) else None
+
+
+def _duration(value: datetime.timedelta) -> str:
+    """Return ISO 8601 text, with years of 365 days: `P1DT2H0.5S`."""
+    whole = abs(value)
+    years, days = divmod(whole.days, 365)
+    minutes, seconds = divmod(whole.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    fraction = f".{whole.microseconds:06}".rstrip("0") if whole.microseconds else ""
+    day = "".join(f"{number}{unit}" for number, unit in ((years, "Y"), (days, "D")) if number)
+    clock = "".join(f"{number}{unit}" for number, unit in ((hours, "H"), (minutes, "M")) if number)
+    if seconds or fraction:
+        clock += f"{seconds}{fraction}S"
+    sign = "-" if value.days < 0 else ""
+    return f"{sign}P{day}T{clock}" if clock else f"{sign}P{day or 'T0S'}"
+
+
+def _fields(value: Any) -> Mapping[str, Any] | None:
+    """Return the fields of an object of a program's own class; None for anything else."""
+    if isinstance(value, _NAMED):
+        return None
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, types.SimpleNamespace) or type(value).__module__ == "__main__":
+        return _attributes(value)
+    return None
+
+
+def _attributes(value: Any) -> Mapping[str, Any] | None:
+    if isinstance(value, BaseException):
+        return None
+    found: dict[str, Any] = {}
+    for kind in reversed(type(value).__mro__):
+        slots: Any = vars(kind).get("__slots__", ())
+        for slot in (slots,) if isinstance(slots, str) else slots:
+            if slot not in ("__dict__", "__weakref__") and hasattr(value, slot):
+                found[slot] = getattr(value, slot)
+    return {**found, **getattr(value, "__dict__", {})}
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, list):
+        return ",".join(map(str, cast("list[Any]", key)))
+    return "null" if key is None else str(key)

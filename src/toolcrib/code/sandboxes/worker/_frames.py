@@ -1,0 +1,74 @@
+"""Frames between a worker and its host: four bytes of length, most significant first, and a JSON object in UTF-8."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Protocol, TypeAlias
+
+__all__ = ["Channel", "Frame", "Wire", "encoded"]
+
+Frame: TypeAlias = dict[str, Any]
+
+_HEAD = 4  # bytes that say how long the rest is
+_PIECE = 1 << 16
+_LARGE = 1 << 22
+_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def encoded(frame: Frame) -> bytes:
+    """Return the JSON of a frame; characters that UTF-8 does not have become question marks.
+
+    Raises:
+        ValueError: Something in it has no JSON form.
+    """
+    return _to_json(frame).encode("utf-8", "replace")
+
+
+class Wire(Protocol):
+    """What a guest reads frames from and writes them to."""
+
+    fd: int
+
+    def read(self) -> Frame:
+        """Wait for the next frame.
+
+        Raises:
+            EOFError: There will be none.
+        """
+        ...
+
+    def write(self, body: bytes) -> None:
+        """Send the JSON of a frame."""
+        ...
+
+
+class Channel:
+    """Frames over a stream socket."""
+
+    __slots__ = ("_buffer", "fd")
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._buffer = bytearray()
+
+    def write(self, body: bytes) -> None:
+        """Send the JSON of a frame; in one system call, when the socket takes it."""
+        rest = memoryview(len(body).to_bytes(_HEAD, "big") + body)
+        while rest:
+            rest = rest[os.write(self.fd, rest) :]
+
+    def read(self) -> Frame:
+        self._fill(_HEAD)
+        end = _HEAD + int.from_bytes(self._buffer[:_HEAD], "big")
+        self._fill(end)
+        frame = json.loads(self._buffer[_HEAD:end])
+        del self._buffer[:end]
+        return frame
+
+    def _fill(self, wanted: int) -> None:
+        while (missing := wanted - len(self._buffer)) > 0:
+            piece = os.read(self.fd, min(max(missing, _PIECE), _LARGE))
+            if not piece:
+                raise EOFError("the host is gone")
+            self._buffer += piece

@@ -1,0 +1,276 @@
+"""Tools as a program sees them: functions that ask the host, alone, several at once, awaited, or value by value."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from typing import Any
+
+from ._exchange import Exchange
+from ._frames import Frame
+
+__all__ = ["PendingCall", "Stubs", "Tool", "ValueStream", "raised_by"]
+
+_RAISED_BY = "_raised_by_tool"
+
+
+class Tool:
+    """A tool of the host's: call it as any function."""
+
+    def __init__(self, exchange: Exchange, name: str, signature: str, *, stream: bool) -> None:
+        self._exchange, self._stream, self._pending = exchange, stream, list["PendingCall"]()
+        self.__name__ = self.__qualname__ = name
+        self.__doc__ = signature
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if self._stream:
+            return ValueStream(self._exchange, self.__name__, args, kwargs)
+        return _value(self._exchange.answered(self.__name__, args, kwargs), self.__name__)
+
+    def __repr__(self) -> str:
+        return f"<tool {self.__name__}>"
+
+
+class Namespace:
+    """What `parent` is in `parent.child` where there is no tool called `parent`."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __repr__(self) -> str:
+        return f"<tools of {self.__name__}>"
+
+
+class ValueStream:
+    """The values of a streaming tool, each asked for when it is wanted; for `for`, `async for` and `list`."""
+
+    def __init__(self, exchange: Exchange, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._over = True  # should the call fail
+        self._exchange, self._name = exchange, name
+        self._call = exchange.call(name, args, kwargs, wait=False)
+        self._over = False
+
+    def __iter__(self) -> ValueStream:
+        return self
+
+    def __next__(self) -> Any:
+        if self._over:
+            raise StopIteration
+        frame = self._exchange.next(self._call)
+        if self._ends(frame):
+            raise StopIteration
+        return frame["v"]
+
+    def __aiter__(self) -> ValueStream:
+        return self
+
+    async def __anext__(self) -> Any:
+        if self._over:
+            raise StopAsyncIteration
+        frame = await self._exchange.next_awaited(self._call)
+        if self._ends(frame):
+            raise StopAsyncIteration
+        return frame["v"]
+
+    def __await__(self) -> Generator[Any, Any, list[Any]]:
+        return self._all().__await__()
+
+    async def _all(self) -> list[Any]:
+        return [value async for value in self]
+
+    def _ends(self, frame: Frame) -> bool:
+        if frame["t"] == "item":
+            return False
+        self._over = True
+        _value(frame, self._name)
+        return True
+
+    def close(self) -> None:
+        """Take no more values."""
+        if not self._over:
+            self._over = True
+            self._exchange.drop(self._call)
+
+    async def aclose(self) -> None:
+        """Take no more values."""
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<values of {self._name}>"
+
+
+class PendingCall(Coroutine[Any, Any, Any]):
+    """A call that is awaited later: the host hears of it when it is."""
+
+    def __init__(self, stubs: Stubs, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], line: int) -> None:
+        self._stubs, self._tool, self._args, self._kwargs = stubs, tool, args, kwargs
+        self.line = line
+        self._begun: Coroutine[Any, Any, Any] | None = None
+        self.__name__ = self.__qualname__ = tool.__name__
+        stubs.pending[id(self)] = self
+
+    async def _run(self) -> Any:
+        exchange, name = self._tool._exchange, self.__name__
+        if self._tool._stream:
+            return await ValueStream(exchange, name, self._args, self._kwargs)
+        return _value(await exchange.awaited(name, self._args, self._kwargs), name)
+
+    def _coroutine(self) -> Coroutine[Any, Any, Any]:
+        if self._begun is None:
+            self._stubs.pending.pop(id(self), None)
+            self._begun = self._run()
+        return self._begun
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._coroutine().__await__()
+
+    def send(self, value: Any, /) -> Any:
+        return self._coroutine().send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._coroutine().throw(*error)
+
+    def close(self) -> None:
+        if self._begun is not None:
+            self._begun.close()
+
+    def __getitem__(self, key: Any, /) -> Any:
+        raise TypeError(self._unawaited())
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(self._unawaited())
+
+    def _unawaited(self) -> str:
+        name = self.__name__
+        return f"this call of `{name}` is awaited elsewhere, so its value is not here yet: write `await {name}(...)`"
+
+    def __repr__(self) -> str:
+        return f"<call of {self.__name__} that was not awaited>"
+
+
+class Stubs:
+    """The tools of a program, and what goes with them.
+
+    Attributes:
+        pending: Calls that were made to be awaited, and were not yet.
+    """
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self.pending: dict[int, PendingCall] = {}
+
+    def names(self, tools: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        """Return the names that a program is given: its tools, `parent.child` for `parent__child`, `parallel`."""
+        made: dict[str, Any] = {"parallel": self.parallel}
+        for name, about in tools.items():
+            made[name] = Tool(self._exchange, name, about["signature"], stream=about["stream"])
+        for name in tools:
+            parent, *children = name.split("__")
+            if parent and all(children) and children:
+                holder = made.setdefault(parent, Namespace(parent))
+                for depth, child in enumerate(children, 2):
+                    below = "__".join([parent, *children[: depth - 1]])
+                    if not hasattr(holder, child):
+                        setattr(holder, child, made.get(below) or Namespace(below))
+                    holder = getattr(holder, child)
+        return made
+
+    def parallel(self, *calls: Any) -> list[Any]:
+        """Run calls at once, and return their results in order: `parallel((tool, arg, ...), (tool, arg, ...))`.
+
+        For keywords, give `functools.partial(tool, name=value)`, alone or first in the tuple. All calls come to their
+        end, and then the first failure is raised.
+        """
+        if len(calls) == 1 and isinstance(calls[0], list | Iterator):
+            calls = tuple(calls[0])
+        begun = [self._begin(call) for call in calls]
+        results: list[Any] = []
+        failed: BaseException | None = None
+        for name, call in begun:
+            try:
+                results.append(self._end(name, call))
+            except Exception as error:  # of the tool's, raised when all have ended
+                failed = failed or error
+        if failed is not None:
+            raise failed
+        return results
+
+    def _begin(self, call: Any) -> tuple[Tool, Any]:
+        tool, *args = call if isinstance(call, tuple | list) else (call,)
+        kwargs: dict[str, Any] = {}
+        while isinstance(tool, functools.partial):
+            args, kwargs, tool = [*tool.args, *args], {**tool.keywords, **kwargs}, tool.func
+        if isinstance(tool, PendingCall):
+            raise TypeError("parallel takes (tool, argument, ...) and not tool(argument): leave the call to it")
+        if not isinstance(tool, Tool):
+            raise TypeError(
+                f"parallel takes tuples that begin with a tool, such as (tool, argument), not {tool!r:.100}"
+            )
+        if tool._stream:
+            return tool, tool(*args, **kwargs)
+        return tool, self._exchange.call(tool.__name__, tuple(args), kwargs, wait=False)
+
+    def _end(self, tool: Tool, call: Any) -> Any:
+        if isinstance(call, ValueStream):
+            return list(call)
+        return _value(self._exchange.answer(call), tool.__name__)
+
+    def deferred(self, function: Any) -> Any:
+        """Return what to call where the value is awaited: a tool's call is then begun when it is."""
+        if isinstance(function, Tool):
+            return functools.partial(self._defer, function)
+        if isinstance(function, functools.partial) and isinstance(function.func, Tool):
+            return functools.partial(self._defer, function.func, *function.args, **function.keywords)
+        if function is builtins.map:
+            return self._map
+        return function
+
+    def _map(self, function: Any, *values: Any) -> Any:
+        return map(self.deferred(function), *values)
+
+    def _defer(self, tool: Tool, /, *args: Any, **kwargs: Any) -> PendingCall:
+        return PendingCall(self, tool, args, kwargs, sys._getframe(1).f_lineno)
+
+    def unawaited(self) -> list[str]:
+        """Return a sentence for each call that nothing awaited, and forget them."""
+        said = [
+            f"`{call.__name__}` (line {call.line}): never awaited, so it did not run" for call in self.pending.values()
+        ]
+        self.pending.clear()
+        return said
+
+
+def raised_by(error: BaseException) -> str | None:
+    """Return the tool that failed with this error, if it was one."""
+    name = getattr(error, _RAISED_BY, None)
+    return name if isinstance(name, str) else None
+
+
+def _value(frame: Frame, name: str) -> Any:
+    if "err" not in frame:
+        return frame.get("v")
+    error = _error(frame["err"]["type"], frame["err"]["message"])
+    setattr(error, _RAISED_BY, name)
+    raise error
+
+
+def _error(name: str, message: str) -> BaseException:
+    """Return the builtin exception of that name, or the nearest above it that takes just a message."""
+    kind: Any = getattr(builtins, name, None)
+    if not isinstance(kind, type) or not issubclass(kind, Exception) or issubclass(kind, BaseExceptionGroup):
+        return RuntimeError(message)
+    for near in kind.__mro__:
+        try:
+            made: Any = near(message)
+        except TypeError:
+            continue
+        return made
+    return RuntimeError(message)
+
+
+Deferred = Callable[..., Any]
