@@ -3,10 +3,25 @@
 One module per provider and one table of them. Nothing here knows a tool, runs one or talks to a provider.
 """
 
-from toolcrib.formats._arguments import without_filler
-from toolcrib.formats._format import ProviderFormat, ToolFormat
-from toolcrib.formats._table import FORMATS, PROVIDERS, FormatName, ProviderName, definition, definitions
-from toolcrib.formats._wire import Choice, Item, Media, ProblemKind, TranscriptProblem, WireCall, WireReply, WireResult
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toolcrib.formats._arguments import without_filler
+    from toolcrib.formats._format import ProviderFormat, ToolFormat
+    from toolcrib.formats._table import FORMATS, PROVIDERS, FormatName, ProviderName, definition, definitions
+    from toolcrib.formats._wire import (
+        Choice,
+        Item,
+        Media,
+        ProblemKind,
+        TranscriptProblem,
+        WireCall,
+        WireReply,
+        WireResult,
+    )
 
 __all__ = [
     "FORMATS",
@@ -27,3 +42,21 @@ __all__ = [
     "definitions",
     "without_filler",
 ]
+
+# Loaded when something is first asked for: toolsets know the formats by name, and most of them are never put into one.
+_HOMES = ("_arguments", "_format", "_table", "_wire")
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for."""
+    if name in __all__:
+        for home in _HOMES:
+            module = import_module(f"toolcrib.formats.{home}")
+            if name in module.__all__:
+                value = globals()[name] = getattr(module, name)
+                return value
+    raise AttributeError(f"module 'toolcrib.formats' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

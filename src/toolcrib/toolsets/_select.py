@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
+import toolcrib.formats as formats  # its names are loaded when a format is asked for
 from toolcrib.errors import ToolConstraintError
 from toolcrib.hooks import target_name
 from toolcrib.tools import Tool
+
+if TYPE_CHECKING:
+    from toolcrib.formats import ProviderName
 
 __all__ = ["Definition", "Group", "Selectable", "Selector", "ToolAvailability", "ToolRequirement", "names_of"]
 
@@ -143,3 +147,7 @@ class ToolRequirement:
             )
         if self.kind == "at_least_one" and not known:
             raise ToolConstraintError("any tool", "a call is required, and no tool is offered")
+
+    def tool_choice(self, format: ProviderName) -> Any:
+        """Return the same as the provider's parameter for the choice of a tool takes it."""
+        return formats.PROVIDERS[format].tool_choice(self.kind, self.name)

@@ -15,6 +15,7 @@ from toolcrib.hooks import GlobalHooks, HookSet, PerValue, PostHookFunc, PreHook
 from toolcrib.schema import RunContext
 from toolcrib.tools import Instruction, Tool, as_tool, object_tools
 from toolcrib.toolsets._declare import Member, NestedMember, ToolSource, declared_members, member_of
+from toolcrib.toolsets._definitions import Definitions
 from toolcrib.toolsets._either import either
 from toolcrib.toolsets._entry import ToolEntry, entry_of
 from toolcrib.toolsets._members import (
@@ -195,30 +196,7 @@ class Toolset:
         """Return what a model is told of one tool."""
         return define(self[target_name(selected)])
 
-    @either
-    def definitions(
-        self,
-        available: ToolAvailability | None = None,
-        *,
-        describe: Mapping[Any, str] | None = None,
-        revealed: Iterable[str] = (),
-    ) -> list[Definition]:
-        """Return what a model is told of the tools that are offered, in order.
-
-        Args:
-            available: Which tools; the default ones when None.
-            describe: Descriptions in place of the tools' own, by selector or name; the last one for a tool wins.
-            revealed: The names that were found in the run (`RunScope.revealed`). They come last and in the order they
-                were found, so that what was sent before stays the beginning of what is sent now.
-        """
-        offered = self.offered(available)
-        texts = {name: text for key, text in (describe or {}).items() for name in names_of([key])}
-        unknown = next((name for name in texts if name not in self._entries), None)
-        if unknown is not None:
-            raise UnknownTool(unknown, tuple(self._entries))
-        found = [name for name in revealed if name in self and name not in offered]
-        names = [*(entry.name for entry in self if entry.name in offered), *found]
-        return [define(self[name], texts.get(name)) for name in names]
+    definitions = Definitions()
 
     @either
     def offered(self, available: ToolAvailability | None = None) -> frozenset[str]:
