@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from tests.formats.replies import Asked, pieces
 from tests.rounds.replies import FORMATS, ReadFile, SearchResult, WebSearch, adding
 from toolcrib.calls import ToolCall
 from toolcrib.errors import InvalidOutput, RoundError, ToolConstraintError
@@ -86,6 +87,25 @@ async def test_an_answer_may_have_a_type() -> None:
     assert isinstance(made, Finished)
     assert (made.result, made.text) == (City(name="Oslo"), '{"name": "Oslo"}')
     assert model.requests[0].output == City.model_json_schema()
+
+
+@pytest.mark.parametrize("fence", ["```json\n{}\n```", "\n```\n{}```\n", "```JSON \n{}\n ```"])
+async def test_fences_around_a_typed_answer_are_no_part_of_it(fence: str) -> None:
+    said = fence.replace("{}", '{"Oslo": 1}')
+
+    made = await Session(ScriptedModel(said), output=dict[str, int]).step()
+
+    assert isinstance(made, Finished)
+    assert (made.result, made.text) == ({"Oslo": 1}, said)
+
+
+async def test_an_answer_that_is_text_is_taken_as_it_is() -> None:
+    model = ScriptedModel("Oslo")
+
+    made = await Session(model, output=str).step()
+
+    assert isinstance(made, Finished)
+    assert (made.result, model.requests[0].output) == ("Oslo", None)
 
 
 async def test_an_answer_of_another_type_is_not_committed() -> None:
@@ -216,6 +236,26 @@ async def test_a_streamed_reply_is_shown_as_it_comes() -> None:
 
     assert isinstance(made, Finished)
     assert (made.result, seen) == ("Hello", chunks)
+
+
+async def test_the_text_of_a_streamed_reply_is_shown_as_it_comes() -> None:
+    said: list[str] = []
+    chunks: list[object] = []
+    model = ScriptedModel(pieces("anthropic", "Hello you.", [Asked("a", "web_search", {"query": "x"})]))
+
+    made = await Session(model, format="anthropic", tools=AppTools).step(on_text=said.append, on_chunk=chunks.append)
+
+    assert isinstance(made, NeedsTools)
+    assert (said, made.round.text) == (["Hello", " you."], "Hello you.")
+    assert len(chunks) > len(said)
+
+
+async def test_what_tools_return_is_told_on_request() -> None:
+    model = ScriptedModel("ok")
+
+    await Session(model, tools=AppTools, return_schemas=True).step()
+
+    assert "snippets" in model.requests[0].tools[0]["function"]["description"]
 
 
 # --- the script

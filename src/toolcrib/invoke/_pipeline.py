@@ -34,11 +34,11 @@ from toolcrib.errors import (
 from toolcrib.hooks import HookRaised, HookSet
 from toolcrib.invoke._answers import answered, approve
 from toolcrib.invoke._approve import shown_arguments, shown_request
-from toolcrib.invoke._failures import described, failure, not_offered, offered, tool_failure, unknown
+from toolcrib.invoke._failures import described, failure, misread, not_offered, offered, tool_failure, unknown
 from toolcrib.invoke._gates import apply_post, apply_post_value, available, decide_and_edit
 from toolcrib.invoke._passes import once_more, received
 from toolcrib.invoke._plan import Executor, Performed, Plan, Prepared, RunnableTool
-from toolcrib.invoke._resume import approve_again, restored
+from toolcrib.invoke._resume import approve_again, pass_again, restored
 from toolcrib.invoke._scope import RunScope
 from toolcrib.invoke._sinks import LogSink, Sink, calls_log
 from toolcrib.invoke._trace import Trace
@@ -311,6 +311,27 @@ class Pipeline:
             prepared.revise(arguments)
         with prepared:
             refused = await once_more(prepared, scope, hooks, arguments is not None)
+            return prepared if refused is None else self._close(prepared.trace, refused)
+
+    def restore(self, state: Mapping[str, Any], scope: RunScope) -> Prepared | Failed:
+        """Return the call that `Prepared.to_dict` described, no gate asked; Failed when the tool does not take it now.
+
+        Have `readmit` ask before it is performed.
+        """
+        call = ToolCall(state["name"], state["arguments"], state["id"], state["origin"])
+        plan = self._plan(call.name)
+        if plan is None:
+            return unknown(self.toolset, call, scope)
+        try:
+            return restored(plan, state, scope)
+        except (InvalidArguments, SchemaError) as error:
+            return misread(plan.name, call.id, error)
+
+    async def readmit(self, prepared: Prepared, scope: RunScope) -> Prepared | Outcome:
+        """Take a restored call through availability and step 5 once more; hooks are not run again."""
+        prepared.trace = self._trace(prepared.call, scope)
+        with prepared:
+            refused = await pass_again(prepared, scope)
             return prepared if refused is None else self._close(prepared.trace, refused)
 
     # --- perform: step 6

@@ -8,14 +8,14 @@ from typing import Any, cast
 
 from toolcrib.calls import DecisionNote, Denial, Failed, Grant, Outcome, Suspended, ToolCall
 from toolcrib.errors import ApprovalError
-from toolcrib.invoke._answers import answered
+from toolcrib.invoke._answers import answered, approve
 from toolcrib.invoke._approve import reasons_for, shown_request
 from toolcrib.invoke._failures import not_offered, offered
 from toolcrib.invoke._gates import available
 from toolcrib.invoke._plan import Plan, Prepared
 from toolcrib.invoke._scope import RunScope
 
-__all__ = ["approve_again", "restored"]
+__all__ = ["approve_again", "pass_again", "restored"]
 
 
 async def approve_again(
@@ -23,13 +23,7 @@ async def approve_again(
 ) -> Outcome | None:
     """Ask availability and step 5 once more for a call that was suspended; None when it may go on."""
     plan, call = prepared.plan, prepared.call
-    if prepared.trace is not None:
-        prepared.trace.received(shown_request(prepared))
-    if prepared.revealed:
-        scope.revealed[plan.name] = None  # it was found in the run that asked, which this one goes on with
-    refused: Outcome | None = None if offered(plan.entry, scope) else not_offered(plan.name, call.id)
-    if refused is None and plan.availability:
-        refused = await available(prepared)
+    refused = await _offered_again(prepared, scope)
     if refused is None and given is not None and given.call_id not in (None, call.id):
         error = ApprovalError(plan.name, f"it answers the call {given.call_id}, and this is {call.id}")
         refused = Failed(plan.name, call.id, error.code, str(error), "ApprovalError", exception=error)
@@ -38,6 +32,23 @@ async def approve_again(
         reasons = reasons if isinstance(reasons, Failed) or reasons else [suspended.request.reason]
         refused = reasons if isinstance(reasons, Failed) else await answered(prepared, scope, reasons, given)
     return refused
+
+
+async def pass_again(prepared: Prepared, scope: RunScope) -> Outcome | None:
+    """Ask availability and step 5 once more for a call that waited for nobody; None when it may go on."""
+    refused = await _offered_again(prepared, scope)
+    return await approve(prepared, scope, None) if refused is None else refused
+
+
+async def _offered_again(prepared: Prepared, scope: RunScope) -> Outcome | None:
+    plan = prepared.plan
+    if prepared.trace is not None:
+        prepared.trace.received(shown_request(prepared))
+    if prepared.revealed:
+        scope.revealed[plan.name] = None  # it was found in the run that asked, which this one goes on with
+    if not offered(plan.entry, scope):
+        return not_offered(plan.name, prepared.call.id)
+    return await available(prepared) if plan.availability else None
 
 
 def restored(plan: Plan, state: Any, scope: RunScope) -> Prepared:

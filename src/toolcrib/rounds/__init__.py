@@ -4,6 +4,7 @@ Nothing here runs a tool or a gate itself: `invoke` does. Transcripts are the pr
 """
 
 from toolcrib.rounds._call import DecodedCall, RoundHook, RoundHooks
+from toolcrib.rounds._deltas import text_delta
 from toolcrib.rounds._detect import WireFormat, detected
 from toolcrib.rounds._model import ChatModel, ChatRequest
 from toolcrib.rounds._plan import ToolRoundPlan
@@ -16,7 +17,7 @@ from toolcrib.rounds._results import (
     ToolResult,
     rejection_reason,
 )
-from toolcrib.rounds._round import ToolRound, decode, decode_stream
+from toolcrib.rounds._round import DecodeKeywords, ToolRound, decode, decode_stream
 from toolcrib.rounds._session import Finished, NeedsTools, Session, StepKeywords
 from toolcrib.rounds._transcript import Transcript
 
@@ -25,6 +26,7 @@ __all__ = [
     "AwaitingTool",
     "ChatModel",
     "ChatRequest",
+    "DecodeKeywords",
     "DecodedCall",
     "Finished",
     "HandledTool",
@@ -44,4 +46,5 @@ __all__ = [
     "decode_stream",
     "detected",
     "rejection_reason",
+    "text_delta",
 ]

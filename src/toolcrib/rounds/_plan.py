@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Rejected, Suspended
 from toolcrib.errors import ApprovalError, CommitError
-from toolcrib.formats import Item, ProviderFormat, WireReply, WireResult
+from toolcrib.formats import Item, WireResult
+from toolcrib.invoke import Pipeline, RunScope
 from toolcrib.rounds._call import DecodedCall, RoundHooks, hooks_of
+from toolcrib.rounds._paper import Paper
 from toolcrib.rounds._results import (
     Answer,
     AwaitingTool,
@@ -19,10 +22,12 @@ from toolcrib.rounds._results import (
     ToolResult,
     rendered,
 )
+from toolcrib.rounds._saved import loaded, saved
 from toolcrib.rounds._transcript import shapes
 from toolcrib.rounds._work import Work
+from toolcrib.toolsets import ToolsetLike
 
-__all__ = ["HasTranscript", "Paper", "ToolRoundPlan", "TranscriptLike", "suggestion"]
+__all__ = ["HasTranscript", "ToolRoundPlan", "TranscriptLike", "suggestion"]
 
 
 @runtime_checkable
@@ -36,28 +41,6 @@ class HasTranscript(Protocol):
 
 
 TranscriptLike: TypeAlias = "MutableSequence[Any] | HasTranscript"
-
-
-class Paper:
-    """What a round and its plan share: the reply as it came, its calls, and whether it was committed."""
-
-    __slots__ = ("format", "reply", "settled", "works")
-
-    def __init__(self, format: ProviderFormat, reply: WireReply, works: tuple[Work, ...]) -> None:
-        self.format, self.reply, self.works = format, reply, works
-        self.settled = ""  # `committed` or `discarded`, once it is
-
-    def open(self) -> None:
-        """Raise CommitError when the round is over."""
-        if self.settled:
-            raise CommitError((f"the round was {self.settled} before",))
-
-    def discard(self) -> None:
-        """Drop the round."""
-        self.open()
-        self.settled = "discarded"
-        for work in self.works:
-            work.cancel()
 
 
 class ToolRoundPlan:
@@ -208,6 +191,39 @@ class ToolRoundPlan:
     def discard(self) -> None:
         """Drop the assistant's turn; the records of calls that were not answered are closed as cancelled."""
         self._paper.discard()
+
+    # --- another process
+
+    def to_json(self) -> str:
+        """Return the plan as JSON, from which `from_json` goes on, in another process perhaps.
+
+        It holds the real arguments, so it belongs in safe keeping and never in a log.
+
+        Raises:
+            CommitError: The round is over.
+            RoundError: The input of a call was edited since its gates were asked.
+            ResultNotSerializable: What a tool returned has no JSON form; commit first.
+        """
+        return json.dumps(saved(self._paper), ensure_ascii=False)
+
+    @classmethod
+    async def from_json(
+        cls, tools: Pipeline | ToolsetLike, text: str | bytes, *, scope: RunScope | None = None
+    ) -> ToolRoundPlan:
+        """Return the plan that `to_json` described.
+
+        Hooks are not asked about a call a second time, and no tool is run a second time. Availability and approval of
+        what is pending are asked again: a yes that was given for one call alone does not come along.
+
+        Args:
+            tools: The toolset, or a pipeline of it; of tools that have changed, calls may become issues.
+            text: What `to_json` returned.
+            scope: The run that goes on; what was counted in it before is added. One of the same id when None.
+
+        Raises:
+            ValueError: The text is no plan.
+        """
+        return cls(await loaded(tools, json.loads(text), scope))
 
 
 def suggestion(issues: Sequence[ToolCallIssue]) -> str | None:

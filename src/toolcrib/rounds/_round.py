@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from toolcrib.calls import CallMetadata, Failed
 from toolcrib.errors import RoundError
@@ -13,13 +13,16 @@ from toolcrib.formats import PROVIDERS, Item, WireReply
 from toolcrib.invoke import Pipeline, RunScope
 from toolcrib.rounds._call import DecodedCall, RoundHooks
 from toolcrib.rounds._detect import WireFormat, detected
-from toolcrib.rounds._plan import Paper, ToolRoundPlan, TranscriptLike, suggestion
+from toolcrib.rounds._paper import Paper
+from toolcrib.rounds._pipelines import pipeline_of
+from toolcrib.rounds._plan import ToolRoundPlan, TranscriptLike, suggestion
 from toolcrib.rounds._results import Answer, ToolCallIssue
+from toolcrib.rounds._saved import loaded, saved
 from toolcrib.rounds._transcript import taken_ids
 from toolcrib.rounds._work import Desk, Work
-from toolcrib.toolsets import ToolAvailability, Toolset, ToolsetLike
+from toolcrib.toolsets import ToolAvailability, ToolsetLike
 
-__all__ = ["ToolRound", "decode", "decode_stream", "gathered", "pipeline_of"]
+__all__ = ["DecodeKeywords", "ToolRound", "decode", "decode_stream", "gathered"]
 
 
 class ToolRound:
@@ -102,6 +105,19 @@ class ToolRound:
         """Drop the assistant's turn; nothing reaches a transcript."""
         self._paper.discard()
 
+    def to_json(self) -> str:
+        """Return the round as JSON, from which `from_json` goes on; see `ToolRoundPlan.to_json`."""
+        return json.dumps(saved(self._paper), ensure_ascii=False)
+
+    @classmethod
+    async def from_json(
+        cls, tools: Pipeline | ToolsetLike, text: str | bytes, *, scope: RunScope | None = None
+    ) -> ToolRound:
+        """Return the round that `to_json` described; see `ToolRoundPlan.from_json`, whose arguments these are."""
+        paper = await loaded(tools, json.loads(text), scope)
+        run = paper.works[0].desk.scope if paper.works else scope or RunScope(door="round")
+        return cls(paper, paper.title, run)
+
     def __repr__(self) -> str:
         return f"<ToolRound of {len(self._calls)} calls and {len(self._unread)} issues>"
 
@@ -114,6 +130,7 @@ def decode(
     format: WireFormat | None = None,
     scope: RunScope | None = None,
     transcript: Sequence[Any] = (),
+    strict: bool = False,
 ) -> ToolRound:
     """Return the calls in a provider's reply, read and checked against a toolset. Nothing runs and nobody is asked.
 
@@ -124,6 +141,7 @@ def decode(
         format: The wire format; told from the reply when None.
         scope: The run that the calls are part of; one of their own when None.
         transcript: What came before. A call whose id is in it gets another.
+        strict: Whether the tools were defined with `strict=True`: a null in the place of what is optional is left out.
 
     Raises:
         TypeError: The reply is neither a dict nor an SDK's object.
@@ -139,7 +157,21 @@ def decode(
         wire = made.gather(reply, taken)  # pyright: ignore[reportUnknownArgumentType] -- chunks of anybody's
     else:
         wire = made.parse(reply, taken)
-    return _round(tools, wire, name, available, scope)
+    pipeline = pipeline_of(tools)
+    run = scope or RunScope(door="round")
+    if available is not None:
+        run = replace(run, available=pipeline.toolset.offered(available))
+    desk = Desk(pipeline, run, strict)
+    return ToolRound(Paper(name, wire, tuple(Work(desk, call) for call in wire.calls)), name, run)
+
+
+class DecodeKeywords(TypedDict, total=False):
+    """What `decode` takes by keyword."""
+
+    format: WireFormat | None
+    scope: RunScope | None
+    transcript: Sequence[Any]
+    strict: bool
 
 
 async def decode_stream(
@@ -147,12 +179,11 @@ async def decode_stream(
     chunks: AsyncIterable[object],
     available: ToolAvailability | None = None,
     *,
-    format: WireFormat | None = None,
-    scope: RunScope | None = None,
     on_chunk: Callable[[object], None] | None = None,
+    **keywords: Unpack[DecodeKeywords],
 ) -> ToolRound:
     """Return the calls in a streamed reply when it has ended, as `decode` does; `on_chunk` is given each chunk."""
-    return decode(tools, await gathered(chunks, on_chunk), available, format=format, scope=scope)
+    return decode(tools, await gathered(chunks, on_chunk), available, **keywords)
 
 
 async def gathered(chunks: AsyncIterable[object], on_chunk: Callable[[object], None] | None) -> list[object]:
@@ -172,31 +203,3 @@ def _sample(reply: object) -> object:
             raise ValueError("the stream has no chunks; say which format it is in: decode(..., format='openai')")
         return reply[0]  # pyright: ignore[reportUnknownVariableType] -- a chunk of anybody's
     return reply
-
-
-def _round(
-    tools: Pipeline | ToolsetLike,
-    reply: WireReply,
-    name: WireFormat,
-    available: ToolAvailability | None,
-    scope: RunScope | None,
-) -> ToolRound:
-    pipeline = pipeline_of(tools)
-    run = scope or RunScope(door="round")
-    if available is not None:
-        run = replace(run, available=pipeline.toolset.offered(available))
-    desk = Desk(pipeline, run)
-    works = tuple(Work(desk, call) for call in reply.calls)
-    return ToolRound(Paper(PROVIDERS[name], reply, works), name, run)
-
-
-def pipeline_of(tools: Pipeline | ToolsetLike) -> Pipeline:
-    """Return a pipeline of the tools; the same one for the same toolset, because a pipeline learns its tools once."""
-    if isinstance(tools, Pipeline):
-        return tools
-    return _kept(tools) if isinstance(tools, Toolset | type) else Pipeline(tools)
-
-
-@lru_cache(maxsize=64)
-def _kept(tools: Toolset | type[Toolset]) -> Pipeline:
-    return Pipeline(tools)

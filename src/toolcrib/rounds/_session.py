@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypedDict, Unpack, cast
@@ -9,19 +11,23 @@ from typing import Any, TypeAlias, TypedDict, Unpack, cast
 from pydantic import TypeAdapter, ValidationError
 
 from toolcrib.errors import FieldProblem, InvalidOutput, RoundError
-from toolcrib.formats import PROVIDERS, Item, definitions
+from toolcrib.formats import PROVIDERS, Item
 from toolcrib.invoke import Pipeline, RunScope
 from toolcrib.rounds._call import DecodedCall, RoundHooks
+from toolcrib.rounds._deltas import text_delta
 from toolcrib.rounds._detect import WireFormat, shape_of
 from toolcrib.rounds._model import ChatModel, ChatRequest
+from toolcrib.rounds._pipelines import pipeline_of
 from toolcrib.rounds._plan import ToolRoundPlan
 from toolcrib.rounds._results import HandledTool, RejectedTool, ToolResult
-from toolcrib.rounds._round import ToolRound, decode, gathered, pipeline_of
+from toolcrib.rounds._round import ToolRound, decode, gathered
+from toolcrib.rounds._saved import run_from, run_of
 from toolcrib.rounds._transcript import Transcript
 from toolcrib.toolsets import ToolAvailability, ToolRequirement, ToolsetLike
 
 __all__ = ["Finished", "NeedsTools", "Session", "StepKeywords"]
 
+_FENCED = re.compile(r"\s*```\w*\s*\n(?P<inner>.*?)\n?\s*```\s*", re.DOTALL)
 Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Awaitable[Any]]
 
 
@@ -34,6 +40,8 @@ class StepKeywords(TypedDict, total=False):
         require: What the model is asked to do with them.
         describe: Descriptions in place of the tools' own, by selector or name.
         output: The type of the answer; text when left out.
+        strict: Whether the provider holds the model to the tools' schemas, where it has such a mode.
+        return_schemas: Whether the model is told what the tools return.
         commit: Whether an answer is added to the transcript at once; it is unless this is False.
     """
 
@@ -42,6 +50,8 @@ class StepKeywords(TypedDict, total=False):
     require: ToolRequirement
     describe: Mapping[Any, str]
     output: Any
+    strict: bool
+    return_schemas: bool
     commit: bool
 
 
@@ -115,12 +125,17 @@ class Session:
         return self
 
     async def step(
-        self, *, on_chunk: Callable[[object], None] | None = None, **keywords: Unpack[StepKeywords]
+        self,
+        *,
+        on_chunk: Callable[[object], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
+        **keywords: Unpack[StepKeywords],
     ) -> NeedsTools | Finished:
         """Ask the model once, and return what it wants: tools, or to have answered.
 
         Args:
-            on_chunk: Is given each chunk of a reply that is streamed.
+            on_chunk: Is given each chunk of a reply that is streamed, as the provider sends it.
+            on_text: Is given each piece of the answer of a reply that is streamed.
             keywords: What to do differently from the session's defaults.
 
         Raises:
@@ -131,14 +146,21 @@ class Session:
         self._require_settled()
         asked = cast("StepKeywords", {**self.defaults, **keywords})
         pipeline = pipeline_of(asked.get("tools", ()))
-        offered = asked.get("available")
         request = await self._request(pipeline, asked)
         reply = await self.model.reply(request)
         if isinstance(reply, AsyncIterable):
             chunks = cast("AsyncIterable[object]", reply)
-            reply = await gathered(chunks, on_chunk)
-        round = decode(pipeline, reply, offered, format=self.format, scope=self.scope, transcript=self.transcript)
-        if round.tool_calls or round.recoverable_issues:
+            reply = await gathered(chunks, _told(on_chunk, on_text, self.format))
+        round = decode(
+            pipeline,
+            reply,
+            asked.get("available"),
+            format=self.format,
+            scope=self.scope,
+            transcript=self.transcript,
+            strict=asked.get("strict", False),
+        )
+        if _asks(round):
             self._staged = round
             return NeedsTools(round)
         made = Finished(round, _typed(round.text, asked.get("output")), self.transcript)
@@ -210,6 +232,59 @@ class Session:
             **self.defaults,
         )
 
+    # --- another process
+
+    @property
+    def open_round(self) -> ToolRound | None:
+        """The round that was neither committed nor discarded; None when there is none."""
+        staged = self._staged
+        return staged if staged is not None and not staged.settled and _asks(staged) else None
+
+    def to_json(self) -> str:
+        """Return the session as JSON, from which `from_json` goes on, in another process perhaps.
+
+        An open round comes along, with the real arguments of its calls: it belongs in safe keeping.
+
+        Raises:
+            RoundError: An answer is staged, or the input of a call was edited since its gates were asked.
+        """
+        open_round = self.open_round
+        if open_round is None:
+            self._require_settled()
+        return json.dumps(
+            {
+                "format": self.format,
+                "system": self.system,
+                "transcript": [dict(shape_of(item)) for item in self.transcript],
+                "run": run_of(self.scope),
+                "round": None if open_round is None else open_round.to_json(),
+            },
+            ensure_ascii=False,
+        )
+
+    @classmethod
+    async def from_json(
+        cls, model: ChatModel, text: str | bytes, *, scope: RunScope | None = None, **defaults: Unpack[StepKeywords]
+    ) -> Session:
+        """Return the session that `to_json` described; `open_round` has the round that was open, if there was one.
+
+        Hooks are not asked about its calls a second time; see `ToolRoundPlan.from_json`.
+
+        Args:
+            model: The model.
+            text: What `to_json` returned.
+            scope: The run that goes on; what was counted in it before is added. One of the same id when None.
+            defaults: As for `Session`; the tools have to be among them when a round is open.
+        """
+        told = json.loads(text)
+        run = run_from(told["run"], scope, "session")
+        made = cls(
+            model, format=told["format"], system=told["system"], transcript=told["transcript"], scope=run, **defaults
+        )
+        if told["round"] is not None:
+            made._staged = await ToolRound.from_json(defaults.get("tools", ()), told["round"], scope=run)
+        return made
+
     # --- inside
 
     def _require_settled(self) -> None:
@@ -218,21 +293,49 @@ class Session:
         self._staged = None
 
     async def _request(self, pipeline: Pipeline, asked: StepKeywords) -> ChatRequest:
-        toolset, format = pipeline.toolset, PROVIDERS[self.format]
+        toolset = pipeline.toolset
         require = asked.get("require") or ToolRequirement.optional()
         available = asked.get("available")
         require.check(toolset.offered(available))
         describe = {**await toolset.description_overrides(), **asked.get("describe", {})}
-        told = toolset.definitions(available, describe=describe, revealed=self.scope.revealed)
+        tools = toolset.definitions(
+            available,
+            format=self.format,
+            strict=asked.get("strict", False),
+            return_schemas=asked.get("return_schemas", False),
+            describe=describe,
+            revealed=self.scope.revealed,
+        )
         output = asked.get("output")
         return ChatRequest(
             format=self.format,
             messages=tuple(dict(shape_of(item)) for item in self.transcript),
             system=self.system,
-            tools=tuple(definitions(told, self.format)),
-            tool_choice=format.tool_choice(require.kind, require.name) if told else None,
-            output=None if output is None else TypeAdapter(output).json_schema(),
+            tools=tuple(tools),
+            tool_choice=require.tool_choice(self.format) if tools else None,
+            output=None if output is None or output is str else TypeAdapter(output).json_schema(),
         )
+
+
+def _asks(round: ToolRound) -> bool:
+    """Return whether a reply asks for tools."""
+    return bool(round.tool_calls or round.recoverable_issues)
+
+
+def _told(
+    on_chunk: Callable[[object], None] | None, on_text: Callable[[str], None] | None, format: WireFormat
+) -> Callable[[object], None] | None:
+    """Return what is given each chunk."""
+    if on_text is None:
+        return on_chunk
+
+    def told(chunk: object) -> None:
+        if on_chunk is not None:
+            on_chunk(chunk)
+        if text := text_delta(chunk, format):
+            on_text(text)
+
+    return told
 
 
 async def _results(plan: ToolRoundPlan, dispatch: Dispatch | None) -> list[Any]:
@@ -250,11 +353,12 @@ async def _dispatched(call: DecodedCall[Any], dispatch: Dispatch) -> ToolResult 
 
 
 def _typed(text: str, output: Any) -> Any:
-    """Return an answer as a value of the type that was asked for."""
-    if output is None:
+    """Return an answer as a value of the type that was asked for; models like to put JSON between fences."""
+    if output is None or output is str:
         return text
+    fenced = _FENCED.fullmatch(text)
     try:
-        return TypeAdapter(output).validate_json(text)
+        return TypeAdapter(output).validate_json(text if fenced is None else fenced["inner"])
     except ValidationError as error:
         problems = tuple(FieldProblem(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors(include_url=False))
     raise InvalidOutput("the answer", problems)  # out here, so that it does not carry pydantic's error along

@@ -11,6 +11,7 @@ from toolcrib.calls import CallMetadata, Completed, Denial, Failed, Grant, Outco
 from toolcrib.formats import WireCall
 from toolcrib.hooks import HookSet
 from toolcrib.invoke import Performed, Pipeline, Prepared, RunScope
+from toolcrib.rounds._strict import unfilled
 
 __all__ = ["Desk", "State", "Work"]
 
@@ -19,10 +20,11 @@ State: TypeAlias = Literal["pending", "handled", "rejected", "awaiting", "issue"
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Where the calls of one round are taken: the pipeline, and the run they are part of."""
+    """Where the calls of one round are taken: the pipeline, the run they are part of, and how tools were defined."""
 
     pipeline: Pipeline
     scope: RunScope
+    strict: bool = False
 
 
 class Work:
@@ -51,7 +53,8 @@ class Work:
         self.outcome: Outcome | None = None if isinstance(first, Prepared) else first
 
     def _call(self) -> ToolCall:
-        return ToolCall(self.wire.name, self.wire.arguments, self.wire.id)
+        wire, desk = self.wire, self.desk
+        return ToolCall(wire.name, unfilled(desk.pipeline.toolset, wire) if desk.strict else wire.arguments, wire.id)
 
     @property
     def metadata(self) -> CallMetadata:
@@ -141,6 +144,11 @@ class Work:
         """Take up a call that waits for a person with what they said; with None their store or approver is asked."""
         if isinstance(self.outcome, Suspended):
             self._take(await self.desk.pipeline.prepare(self.outcome, self.desk.scope, answer))
+
+    async def readmit(self) -> None:
+        """Ask availability and approval once more for a call that was taken up from its JSON."""
+        if not self.begun:
+            self._take(await self.desk.pipeline.readmit(self.ready, self.desk.scope))
 
     def provide(self, values: Mapping[str, Any]) -> None:
         """Add what the caller supplies for injected parameters of this call."""

@@ -1,0 +1,33 @@
+"""Paper: what a round and its plan share."""
+
+from __future__ import annotations
+
+from toolcrib.errors import CommitError
+from toolcrib.formats import PROVIDERS, WireReply
+from toolcrib.rounds._detect import WireFormat
+from toolcrib.rounds._work import Work
+
+__all__ = ["Paper"]
+
+
+class Paper:
+    """The reply as it came, its calls, and whether it was committed."""
+
+    __slots__ = ("format", "reply", "settled", "title", "works")
+
+    def __init__(self, title: WireFormat, reply: WireReply, works: tuple[Work, ...]) -> None:
+        self.title: WireFormat = title
+        self.format, self.reply, self.works = PROVIDERS[title], reply, works
+        self.settled = ""  # `committed` or `discarded`, once it is
+
+    def open(self) -> None:
+        """Raise CommitError when the round is over."""
+        if self.settled:
+            raise CommitError((f"the round was {self.settled} before",))
+
+    def discard(self) -> None:
+        """Drop the round."""
+        self.open()
+        self.settled = "discarded"
+        for work in self.works:
+            work.cancel()

@@ -1,0 +1,359 @@
+"""A round that waits for a person survives its process: hooks and tools run once, availability and approval are asked
+again."""
+
+import json
+from datetime import date
+from typing import Any
+
+import pytest
+
+from tests.rounds.replies import FORMATS, ReadFile, SearchResult, WebSearch, adding, asks, results_in, round_of
+from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.calls import Ask, Complete, Grant, Reject, RunNormally, ToolCall
+from toolcrib.errors import CommitError, ModelRetry, ResultNotSerializable, RoundError
+from toolcrib.hooks import GlobalHooks, HookSet
+from toolcrib.invoke import CallLimits, Pipeline, RunScope
+from toolcrib.rounds import DecodedCall, Finished, Session, ToolRound, ToolRoundPlan, Transcript, WireFormat, decode
+from toolcrib.testing import RecordingSink, ScriptedModel
+from toolcrib.tools import BaseTool, ez_tool
+from toolcrib.toolsets import ToolAvailability, Toolset, off, use
+
+
+async def elsewhere(plan: ToolRoundPlan, tools: Any, **options: Any) -> ToolRoundPlan:
+    """Return the plan as another process takes it up."""
+    return await ToolRoundPlan.from_json(tools, plan.to_json(), **options)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_a_call_that_waits_is_granted_in_another_process(format: WireFormat) -> None:
+    ran: list[Any] = []
+    tools = [adding(ran, requires_approval=True)]
+    plan = await decode(tools, asks(("add", {"a": 1}), format=format)).apply_hooks()
+    request = plan.awaiting[0].request
+    transcript = Transcript(format=format)
+
+    plan = await elsewhere(plan, [adding(ran, requires_approval=True)])
+    await plan.resolve([request.grant("ada")])
+    await plan.commit(transcript, await plan.run_pending())
+
+    assert (ran, transcript.check()) == ([(1, 1)], [])
+
+
+async def test_a_call_that_waits_is_denied_in_another_process() -> None:
+    ran: list[Any] = []
+    plan = await round_of([adding(ran, requires_approval=True)], ("add", {"a": 1})).apply_hooks()
+    denial = plan.awaiting[0].request.deny("too much")
+    messages: list[Any] = []
+
+    plan = await elsewhere(plan, [adding(ran, requires_approval=True)])
+    await plan.resolve(denials=[denial])
+    await plan.commit(messages)
+
+    assert (ran, results_in(messages)) == ([], [("call_0", "Rejected: too much")])
+
+
+async def test_hooks_are_asked_once_and_what_they_said_comes_along() -> None:
+    asked: list[Any] = []
+    hooks = HookSet()
+
+    @hooks.on("add")
+    async def decide(call: Any, given: Any) -> Any:
+        asked.append(given.a)
+        match given.a:
+            case 1:
+                return Complete(111)
+            case 2:
+                return Reject("two is too few")
+            case 3:
+                return Ask("three is a crowd")
+            case _:
+                return RunNormally(given.model_copy(update={"a": 40}))
+
+    tools = Toolset([adding([])], hooks=hooks)
+    calls = [("add", {"a": n}) for n in (1, 2, 3, 4)]
+    plan = await round_of(tools, *calls, ("nope", {})).apply_hooks()
+
+    again = await elsewhere(plan, tools)
+
+    assert asked == [1, 2, 3, 4]
+    assert [one.output for one in again.handled] == [111]
+    assert [one.reason for one in again.rejected] == ["two is too few"]
+    assert [(one.call.input.a, one.request) for one in again.awaiting] == [(3, plan.awaiting[0].request)]
+    assert [call.input.a for call in again.pending] == [40]
+    assert [issue.outcome.code for issue in again.issues] == ["unknown_tool"]
+
+
+async def test_the_metadata_of_middleware_comes_along() -> None:
+    seen: list[Any] = []
+
+    async def pre(ctx: Any, tool: str, args: dict[str, Any], metadata: dict[str, Any]) -> dict[str, Any]:
+        metadata["begun"] = len(seen)
+        return args
+
+    async def post(ctx: Any, tool: str, result: Any, metadata: dict[str, Any]) -> Any:
+        seen.append(dict(metadata))
+        return result
+
+    tools = Toolset([adding([])], global_hooks=GlobalHooks(pre=pre, post=post))
+    plan = await elsewhere(await round_of(tools, ("add", {"a": 1})).apply_hooks(), tools)
+
+    await plan.commit([], await plan.run_pending())
+
+    assert seen == [{"begun": 0}]
+
+
+async def test_the_assistants_turn_stays_as_the_model_sent_it() -> None:
+    async def raise_it(call: DecodedCall[Any]) -> Any:
+        call.input.a = 7
+        return call
+
+    plan = await round_of([adding([])], ("add", '{ "a":1 }')).apply_hooks(raise_it)
+    messages: list[Any] = []
+
+    plan = await elsewhere(plan, [adding([])])
+    await plan.commit(messages, await plan.run_pending())
+
+    assert messages[0]["tool_calls"][0]["function"]["arguments"] == '{ "a":1 }'
+    assert results_in(messages) == [("call_0", "8")]
+
+
+async def test_what_was_executed_is_not_executed_again() -> None:
+    ran: list[Any] = []
+    tools = [adding(ran), adding_slowly(ran)]
+    plan = await round_of(tools, ("add", {"a": 1}), ("pay", {"amount": 2})).apply_hooks()
+    await plan.run_pending()
+    request = plan.awaiting[0].request
+    messages: list[Any] = []
+
+    plan = await elsewhere(plan, tools)
+    await plan.resolve([request.grant("ada")])
+    await plan.commit(messages, await plan.run_pending())
+
+    assert ran == [(1, 1), 2]
+    assert results_in(messages) == [("call_0", "2"), ("call_1", "2")]
+
+
+def adding_slowly(ran: list[Any]) -> Any:
+    @ez_tool(requires_approval=True)
+    async def pay(amount: int) -> int:
+        ran.append(amount)
+        return amount
+
+    return pay
+
+
+async def test_what_a_tool_raised_or_returned_comes_along() -> None:
+    @ez_tool
+    async def day() -> date:
+        return date(2026, 5, 1)
+
+    @ez_tool
+    async def fail(kind: str) -> str:
+        raise ModelRetry("try Oslo") if kind == "retry" else OSError("no disk")
+
+    calls = ("day", {}), ("fail", {"kind": "retry"}), ("fail", {"kind": "other"})
+    plan = await round_of([day, fail], *calls).apply_hooks()
+    here = await plan.run_pending()
+    messages: list[Any] = []
+
+    plan = await elsewhere(plan, [day, fail])
+    there = await plan.run_pending()
+    await plan.commit(messages, there)
+
+    assert (here[0].output, there[0].output) == (date(2026, 5, 1), date(2026, 5, 1))
+    texts = [text for _, text in results_in(messages)]
+    assert texts == ["2026-05-01", "ModelRetry: try Oslo", "OSError: no disk"]
+
+
+async def test_what_is_pending_is_asked_for_approval_again() -> None:
+    ran: list[Any] = []
+    tools = [adding(ran, requires_approval=True)]
+    plan = await round_of(tools, ("add", {"a": 1})).apply_hooks()
+    await plan.resolve([plan.awaiting[0].request.grant("ada")])
+    assert plan.pending
+
+    lost = await elsewhere(plan, tools)
+    standing = MemoryApprovalStore([Grant("add", "ada", scope="tool")])
+    kept = await elsewhere(plan, tools, scope=RunScope(approvals=standing))
+
+    assert (len(lost.awaiting), lost.pending, len(kept.pending)) == (1, [], 1)
+
+
+async def test_what_is_not_available_any_more_is_an_issue() -> None:
+    class Open(BaseTool):
+        """Open the door."""
+
+        name = "open_door"
+        shut = False
+
+        def is_available(self, ctx: Any) -> bool:
+            return not Open.shut
+
+        async def call(self, ctx: Any) -> str:
+            return "open"
+
+    plan = await round_of([Open], ("open_door", {})).apply_hooks()
+    Open.shut = True
+
+    plan = await elsewhere(plan, [Open])
+
+    assert [issue.outcome.code for issue in plan.issues] == ["not_available"]
+
+
+async def test_a_tool_that_has_changed_or_gone_makes_an_issue() -> None:
+    @ez_tool(name="add")
+    async def other(text: str) -> str:
+        return text
+
+    plan = await round_of([adding([])], ("add", {"a": 1})).apply_hooks()
+
+    changed, gone = await elsewhere(plan, [other]), await elsewhere(plan, [])
+
+    assert [one.issues[0].outcome.code for one in (changed, gone)] == ["invalid_arguments", "unknown_tool"]
+
+
+async def test_an_available_tool_that_is_off_stays_available() -> None:
+    class Tools(Toolset):
+        read_file = off(ReadFile)
+        web_search = use(WebSearch)
+
+    round = round_of(Tools, ("read_file", {"path": "/a"}), available=ToolAvailability.all())
+
+    plan = await elsewhere(await round.apply_hooks(), Tools)
+
+    assert [call.input for call in plan.pending] == [ReadFile(path="/a")]
+
+
+async def test_what_was_counted_is_not_forgotten() -> None:
+    scope = RunScope(id="trip", limits=CallLimits(total=2))
+    plan = await decode([adding([])], asks(("add", {"a": 1}), ("add", {"a": 2})), scope=scope).apply_hooks()
+    fresh = RunScope(id="trip", limits=CallLimits(total=2))
+
+    await elsewhere(plan, [adding([])], scope=fresh)
+    late = await decode([adding([])], asks(("add", {"a": 3})), scope=fresh).apply_hooks()
+
+    assert (fresh.calls, [one.source for one in late.rejected]) == ({"add": 2}, ["limit"])
+
+
+async def test_the_record_is_made_where_the_call_ends() -> None:
+    here, there = RecordingSink(), RecordingSink()
+    tools = [adding([])]
+    plan = await decode(Pipeline(tools, sinks=[here]), asks(("add", {"a": 1}))).apply_hooks()
+
+    plan = await elsewhere(plan, Pipeline(tools, sinks=[there]))
+    await plan.commit([], await plan.run_pending())
+
+    assert (len(here.records), [record.outcome["value"] for record in there.records]) == (0, [2])
+
+
+async def test_declared_inputs_are_executed_by_the_host_in_the_other_process() -> None:
+    plan = await round_of([WebSearch], ("web_search", {"query": "x"})).apply_hooks()
+    messages: list[Any] = []
+
+    plan = await elsewhere(plan, [WebSearch])
+    await plan.commit(messages, [plan.pending[0].complete(SearchResult(snippets=["y"]))])
+
+    assert results_in(messages) == [("call_0", '{"snippets": ["y"]}')]
+
+
+async def test_a_round_may_be_saved_before_anybody_was_asked() -> None:
+    ran: list[Any] = []
+    round = round_of([adding(ran)], ("add", {"a": 1}), ("nope", {}))
+
+    again = await ToolRound.from_json([adding(ran)], round.to_json())
+    plan = await again.apply_hooks()
+    await plan.commit([], await plan.run_pending())
+
+    assert (ran, again.format, len(again.recoverable_issues)) == ([(1, 1)], "openai", 1)
+
+
+# --- what cannot be saved
+
+
+async def test_a_round_that_is_over_cannot_be_saved() -> None:
+    round = round_of([WebSearch], ("web_search", {"query": "x"}))
+    round.discard()
+
+    with pytest.raises(CommitError, match="discarded"):
+        round.to_json()
+
+
+async def test_an_edit_that_nobody_was_asked_about_cannot_be_saved() -> None:
+    plan = await round_of([adding([])], ("add", {"a": 1})).apply_hooks()
+    plan.pending[0].input.a = 2
+
+    with pytest.raises(RoundError, match="`add` was edited"):
+        plan.to_json()
+
+
+async def test_a_result_without_a_json_form_cannot_be_saved() -> None:
+    @ez_tool
+    async def thing() -> Any:
+        return object()
+
+    plan = await round_of([thing], ("thing", {})).apply_hooks()
+    await plan.run_pending()
+
+    with pytest.raises(ResultNotSerializable, match="thing"):
+        plan.to_json()
+
+
+async def test_what_is_no_saved_round_is_an_error() -> None:
+    with pytest.raises(ValueError, match="version"):
+        await ToolRoundPlan.from_json([], json.dumps({"version": 7}))
+
+
+# --- sessions
+
+
+async def test_a_session_with_an_open_round_goes_on_in_another_process() -> None:
+    ran: list[Any] = []
+    tools = [adding(ran, requires_approval=True)]
+    first = Session(ScriptedModel(ToolCall("add", {"a": 1})), system="Be brief.", tools=tools).say("Add.")
+    plan = await first.run()
+    assert isinstance(plan, ToolRoundPlan)
+    request, text = plan.awaiting[0].request, first.to_json()
+
+    session = await Session.from_json(ScriptedModel("done"), text, tools=tools)
+    assert session.open_round is not None
+    plan = await session.open_round.apply_hooks()
+    await plan.resolve([request.grant("ada")])
+    await plan.commit(session, await plan.run_pending())
+    made = await session.run()
+
+    assert isinstance(made, Finished)
+    assert (made.result, ran, session.system, session.open_round) == ("done", [(1, 1)], "Be brief.", None)
+    assert session.scope.id == first.scope.id
+    assert session.transcript.check() == []
+
+
+async def test_a_session_between_rounds_goes_on_in_another_process() -> None:
+    first = Session(ScriptedModel("hello"), format="anthropic").say("hi")
+    await first.step()
+
+    session = await Session.from_json(ScriptedModel("again"), first.to_json())
+    await session.say("and?").step()
+
+    assert (session.format, len(session.transcript), session.transcript[:2]) == ("anthropic", 4, first.transcript)
+
+
+async def test_the_tools_that_were_offered_to_a_round_are_not_those_of_the_session() -> None:
+    class Tools(Toolset):
+        read_file = off(ReadFile)
+
+    first = Session(ScriptedModel(ToolCall("read_file", {"path": "/a"})), tools=Tools)
+    await first.step(available=ToolAvailability.all())
+
+    session = await Session.from_json(ScriptedModel(), first.to_json(), tools=Tools)
+
+    assert session.open_round is not None
+    assert session.open_round.expect_one().input == ReadFile(path="/a")
+    assert session.scope.available is None
+
+
+async def test_a_staged_answer_has_to_be_settled_before_a_session_is_saved() -> None:
+    session = Session(ScriptedModel("hello"))
+    await session.step(commit=False)
+
+    with pytest.raises(RoundError, match="neither committed nor discarded"):
+        session.to_json()
