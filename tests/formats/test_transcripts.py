@@ -188,6 +188,28 @@ def test_what_was_repaired_is_fine(provider: ProviderName, data: st.DataObject) 
 
 
 @each_provider
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_what_follows_what_is_fine_can_be_read_alone(provider: ProviderName, data: st.DataObject) -> None:
+    rules = PROVIDERS[provider]
+    before, _ = rules.repair(data.draw(histories(provider)))
+    after = data.draw(histories(provider))
+
+    alone = rules.waiting(after, {call.id for call in calls_in(provider, before)})
+
+    assert (alone == []) <= (rules.repair([*before, *after])[1] == [])
+
+
+@each_provider
+def test_the_calls_at_the_end_wait(provider: ProviderName) -> None:
+    rules = PROVIDERS[provider]
+    transcript = [says(provider, "user"), *asks(provider, A, B)]
+
+    assert rules.waiting(transcript) == [rules.key_of(call) for call in calls_in(provider, transcript)]
+    assert rules.waiting([*transcript, says(provider, "user")]) != []
+
+
+@each_provider
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_the_sdk_accepts_a_repaired_transcript(provider: ProviderName, data: st.DataObject) -> None:

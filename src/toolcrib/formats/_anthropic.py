@@ -16,6 +16,7 @@ from toolcrib.formats._anthropic_stream import gather_messages
 from toolcrib.formats._format import ProviderFormat
 from toolcrib.formats._ids import settle_ids
 from toolcrib.formats._pairing import Layout
+from toolcrib.formats._waiting import CallKey
 from toolcrib.formats._wire import (
     Choice,
     Item,
@@ -121,6 +122,16 @@ class _Anthropic(ProviderFormat):
             )
             for block in _blocks(item, "tool_result")
         )
+
+    def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
+        if item.get("role") != "assistant":
+            return []
+        return [word(b.get("id")) for b in entries(item.get("content")) if b.get("type") == "tool_use"]
+
+    def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
+        blocks = entries(item.get("content"))
+        keys: list[CallKey] = [word(b.get("tool_use_id")) for b in blocks if b.get("type") == "tool_result"]
+        return None if keys and self.leading(item) < len(keys) else keys
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return self.pack([_tool_result(result) for result in results])

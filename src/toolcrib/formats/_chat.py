@@ -9,6 +9,7 @@ from toolcrib.formats._chat_stream import gather_chat
 from toolcrib.formats._format import ProviderFormat
 from toolcrib.formats._ids import settle_ids
 from toolcrib.formats._pairing import Layout
+from toolcrib.formats._waiting import CallKey
 from toolcrib.formats._wire import Item, WireCall, WireReply, WireResult, entries, is_table, plain, table, word
 
 __all__ = ["ChatFormat", "text_of"]
@@ -66,10 +67,18 @@ class ChatFormat(ProviderFormat):
         kind = word(call.get("type")) or "function"
         said = table(call.get(kind))
         sent: object = said.get("input" if kind == "custom" else "arguments")
-        arguments = sent if is_table(sent) else word(sent)
+        arguments = sent if isinstance(sent, str) or is_table(sent) else ""
         return WireCall(word(call.get("id")), word(said.get("name")), arguments, kind)
 
     # --- transcripts
+
+    def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
+        if item.get("role") != "assistant":
+            return []
+        return [word(call.get("id")) for call in entries(item.get("tool_calls"))]
+
+    def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
+        return [word(item.get("tool_call_id"))] if item.get("role") == "tool" else []
 
     def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
         if item.get("role") != "assistant":

@@ -14,9 +14,10 @@ from typing import Any
 from toolcrib.formats._format import ProviderFormat
 from toolcrib.formats._gemini_schema import check_names, gemini_schema
 from toolcrib.formats._gemini_stream import gather_contents, settled_part
-from toolcrib.formats._ids import made_id, seed_of, unused_id
+from toolcrib.formats._ids import made_id, seed_of, seeds_of, unused_id
 from toolcrib.formats._pairing import Layout, ResultSpot
 from toolcrib.formats._strict import check_root
+from toolcrib.formats._waiting import CallKey
 from toolcrib.formats._wire import Choice, Item, Media, WireCall, WireReply, WireResult, entries, plain, table, word
 
 __all__ = ["GEMINI"]
@@ -92,12 +93,12 @@ class _Gemini(ProviderFormat):
 
     def _settle(self, item: Item, taken: Collection[str]) -> list[str]:
         """Give a call another id where its own is in use; return what was changed."""
-        used, changed = set(taken), list[str]()
+        used, changed = set[str](), list[str]()
         for place, part in enumerate(item["parts"]):
             call = table(part.get("functionCall"))
             id = word(call.get("id"))
-            if id and id in used:
-                new = unused_id(seed_of(call, place), made_id, used)
+            if id and (id in used or id in taken):
+                new = unused_id(seed_of(call, place), made_id, taken, used)
                 item["parts"][place] = {**part, "functionCall": {**call, "id": new}}
                 changed.append(
                     f"a call of `{call.get('name')}` came with the id `{id}`, which is in use, and is `{new}`"
@@ -116,15 +117,47 @@ class _Gemini(ProviderFormat):
             return ()
         parts = list(entries(item.get("parts")))
         sent = [table(part["functionCall"]) for part in parts if "functionCall" in part]
-        used = {*taken, *(word(call.get("id")) for call in sent)}
-        calls: list[WireCall] = []
-        for position, call in enumerate(sent):
-            id = word(call.get("id")) or unused_id(seed_of(parts, position), _unsent_id, used)
-            calls.append(WireCall(id, word(call.get("name")), table(call.get("args"))))
-        return tuple(calls)
+        ids = [word(call.get("id")) for call in sent]
+        if "" in ids:
+            seeds, used = seeds_of(parts, len(ids)), set(ids)
+            made = (unused_id(seed, _unsent_id, taken, used) for seed in seeds)
+            ids = [id or new for id, new in zip(ids, made, strict=True)]
+        return tuple(
+            WireCall(id, word(call.get("name")), table(call.get("args"))) for id, call in zip(ids, sent, strict=True)
+        )
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
         return tuple(map(_read_result, _responses(item)))
+
+    def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
+        if item.get("role") != "model":
+            return []
+        sent = [table(part["functionCall"]) for part in entries(item.get("parts")) if "functionCall" in part]
+        return [(word(call.get("id")), word(call.get("name"))) for call in sent]
+
+    def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
+        given = [table(part["functionResponse"]) for part in _responses(item)]
+        if given and self.leading(item) < len(given):
+            return None
+        return [(word(one.get("id")), word(one.get("name"))) for one in given]
+
+    def key_of(self, call: WireCall) -> CallKey:
+        return ("" if call.id.startswith(_UNSENT) else call.id, call.name)
+
+    def usable(self, keys: Sequence[CallKey]) -> bool:
+        ids = [key[0] for key in keys if key[0]]
+        return len(set(ids)) == len(ids)
+
+    def left(self, waiting: list[CallKey], answered: list[CallKey]) -> list[CallKey] | None:
+        """Return what is left; all have to be answered, and in their order, as one without an id is known by that."""
+        if len(answered) != len(waiting):
+            return None
+        pairs = zip(waiting, answered, strict=True)
+        return (
+            []
+            if all(one[1] == two[1] and (one[0] == two[0] or not (one[0] and two[0])) for one, two in pairs)
+            else None
+        )
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return self.pack([_function_response(result) for result in results])

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from toolcrib.formats._wire import WireCall
 
-__all__ = ["IdMaker", "made_id", "seed_of", "settle_ids", "unused_id"]
+__all__ = ["IdMaker", "made_id", "seed_of", "seeds_of", "settle_ids", "unused_id"]
 
 IdMaker = Callable[[str], str]
 
@@ -23,10 +23,16 @@ def seed_of(value: object, position: int) -> str:
     return f"{position}:{json.dumps(value, sort_keys=True, default=str)}"
 
 
-def unused_id(seed: str, make: IdMaker, taken: Collection[str]) -> str:
+def seeds_of(value: object, count: int) -> list[str]:
+    """Return what `seed_of` does for each position; the value is written once."""
+    written = json.dumps(value, sort_keys=True, default=str)
+    return [f"{position}:{written}" for position in range(count)]
+
+
+def unused_id(seed: str, make: IdMaker, taken: Collection[str], also: Collection[str] = ()) -> str:
     """Return an id for `seed` that is none of those taken."""
     made, count = make(seed), 1
-    while made in taken:
+    while made in taken or made in also:
         count += 1
         made = make(f"{count}:{seed}")
     return made
@@ -34,12 +40,12 @@ def unused_id(seed: str, make: IdMaker, taken: Collection[str]) -> str:
 
 def settle_ids(calls: Sequence[WireCall], make: IdMaker, taken: Collection[str]) -> tuple[list[str], list[str]]:
     """Return an id for each call that no other has, and what had to be changed for it, a sentence each."""
-    used, ids, problems = set(taken), list[str](), list[str]()
+    used, ids, problems = set[str](), list[str](), list[str]()  # `taken` may be long, and is not copied
     for position, call in enumerate(calls):
         id = call.id
-        if not id or id in used:
+        if not id or id in used or id in taken:
             what = f"the id `{id}`, which is in use," if id else "no id"
-            id = unused_id(seed_of([call.name, call.arguments], position), make, used)
+            id = unused_id(seed_of([call.name, call.arguments], position), make, taken, used)
             problems.append(f"a call of `{call.name}` came with {what} and is called `{id}`")
         used.add(id)
         ids.append(id)

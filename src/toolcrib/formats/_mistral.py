@@ -13,6 +13,7 @@ from typing import Any
 
 from toolcrib.formats._chat import ChatFormat
 from toolcrib.formats._strict import MISTRAL_RULES, check_root, strict_schema
+from toolcrib.formats._waiting import CallKey
 from toolcrib.formats._wire import Choice, Item, WireCall, WireResult
 
 __all__ = ["MISTRAL"]
@@ -39,6 +40,9 @@ class _Mistral(ChatFormat):
     def read_call(self, call: Mapping[str, Any]) -> WireCall:
         read = super().read_call(call)
         return WireCall("", read.name, read.arguments, read.kind) if read.id == "null" else read  # the SDK's "none"
+
+    def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
+        return ["" if key == "null" else key for key in super().call_keys(item)]
 
     def make_id(self, seed: str) -> str:
         return sha256(seed.encode("utf-8", "replace")).hexdigest()[:9]

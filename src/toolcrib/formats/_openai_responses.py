@@ -15,6 +15,7 @@ from toolcrib.formats._ids import settle_ids
 from toolcrib.formats._openai_events import gather_response
 from toolcrib.formats._pairing import Layout
 from toolcrib.formats._strict import OPENAI_RULES, check_root, strict_schema
+from toolcrib.formats._waiting import CallKey
 from toolcrib.formats._wire import Choice, Item, Media, WireCall, WireReply, WireResult, entries, plain, table, word
 
 __all__ = ["OPENAI_RESPONSES"]
@@ -96,6 +97,12 @@ class _Responses(ProviderFormat):
         output = item.get("output")
         text = output if isinstance(output, str) else "".join(word(part.get("text")) for part in entries(output))
         return (WireResult(WireCall(word(item.get("call_id")), "", ""), text),)
+
+    def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
+        return [word(item.get("call_id"))] if word(item.get("type")) in _CALLS else []
+
+    def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
+        return [word(item.get("call_id"))] if word(item.get("type")) in _OUTPUTS else []
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return [

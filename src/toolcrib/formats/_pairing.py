@@ -87,8 +87,7 @@ def pair(
     """Return the calls with their results: first those that are in place, then what is left over."""
     _mark_reused(calls, layout)
     if layout.place == "later":
-        for found in results:
-            _settle(found, [c for c in calls if c.index < found.index], matches)
+        _pair_later(calls, results, matches)
     else:
         _pair_in_place(calls, results, layout, matches)
     for found in results:
@@ -103,6 +102,19 @@ def _mark_reused(calls: list[CallSpot], layout: Layout) -> None:
         key = spot.call.id if layout.unique else (spot.index, spot.call.id)
         spot.reused = bool(spot.call.id) and key in seen
         seen.add(key)
+
+
+def _pair_later(
+    calls: list[CallSpot], results: list[ResultSpot], matches: Callable[[WireCall, ResultSpot], bool]
+) -> None:
+    coming, waiting = iter(calls), list[CallSpot]()  # what was answered is not looked at again
+    following = next(coming, None)
+    for found in results:
+        while following is not None and following.index < found.index:
+            waiting.append(following)
+            following = next(coming, None)
+        _settle(found, waiting, matches)
+        waiting = [spot for spot in waiting if spot.result is None]
 
 
 def _pair_in_place(

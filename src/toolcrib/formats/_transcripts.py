@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from toolcrib.formats._ids import made_id, seed_of, unused_id
-from toolcrib.formats._pairing import CallSpot, Layout, Pairing, ResultSpot, pair
+from toolcrib.formats._pairing import CallSpot, Pairing, ResultSpot, pair
+from toolcrib.formats._waiting import WaitingRules
 from toolcrib.formats._wire import Item, TranscriptProblem, WireCall, WireResult
 
 __all__ = ["UNANSWERED", "TranscriptRules"]
@@ -15,10 +16,8 @@ __all__ = ["UNANSWERED", "TranscriptRules"]
 UNANSWERED = "This call was not answered: the conversation went on without its result."
 
 
-class TranscriptRules(ABC):
+class TranscriptRules(WaitingRules):
     """How one provider keeps calls and results in a transcript; `check` and `repair` follow from it."""
-
-    layout: ClassVar[Layout]
 
     # --- what a provider's module says
 
@@ -73,6 +72,8 @@ class TranscriptRules(ABC):
 
         A call at the very end that waits for its result is missing one, too: the provider would not go on from there.
         """
+        if self.waiting(transcript) == []:
+            return []
         return sorted(self._pair(transcript).problems(self.layout), key=lambda problem: problem.index)
 
     def repair(self, transcript: Sequence[Mapping[str, Any]]) -> tuple[list[Item], list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias, TypeGuard, cast
 
 from pydantic import BaseModel
@@ -30,7 +30,7 @@ Choice: TypeAlias = Literal["optional", "at_least_one", "specific"]
 ProblemKind: TypeAlias = Literal["orphan", "missing", "duplicate", "misplaced"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)  # one is made for every call: see its __init__
 class WireCall:
     """A call in a reply.
 
@@ -45,6 +45,15 @@ class WireCall:
     name: str
     arguments: str | Mapping[str, Any]
     kind: str = "function"
+
+    def __init__(self, id: str, name: str, arguments: str | Mapping[str, Any], kind: str = "function") -> None:
+        _set_id(self, id)  # half the cost of what a frozen dataclass does for the same
+        _set_name(self, name)
+        _set_arguments(self, arguments)
+        _set_kind(self, kind)
+
+
+_set_id, _set_name, _set_arguments, _set_kind = (WireCall.__dict__[field.name].__set__ for field in fields(WireCall))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +111,7 @@ class Media:
         return f"[{self.name or 'file'}: {self.type}, {size}]"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)  # one is made for every call
 class WireResult:
     """The answer to a call.
 
@@ -118,10 +127,23 @@ class WireResult:
     is_error: bool = False
     media: tuple[Media, ...] = ()
 
+    def __init__(self, call: WireCall, content: str, is_error: bool = False, media: tuple[Media, ...] = ()) -> None:
+        _set_call(self, call)
+        _set_content(self, content)
+        _set_is_error(self, is_error)
+        _set_media(self, media)
+
     def text(self, left_out: tuple[Media, ...] | None = None) -> str:
         """Return the content, with the media that cannot be sent (all of them when None) described after it."""
         described = self.media if left_out is None else left_out
+        if not described:
+            return self.content
         return "\n".join([self.content, *map(str, described)] if self.content else map(str, described))
+
+
+_set_call, _set_content, _set_is_error, _set_media = (
+    WireResult.__dict__[field.name].__set__ for field in fields(WireResult)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +185,16 @@ def plain(reply: object) -> Mapping[str, Any]:
 
 def table(value: object) -> Mapping[str, Any]:
     """Return `value`, or an empty mapping when it is none."""
-    return value if is_table(value) else {}
+    return cast("Mapping[str, Any]", value) if type(value) is dict or isinstance(value, Mapping) else {}
 
 
 def entries(value: object) -> Iterator[Mapping[str, Any]]:
     """Return the mappings in a list one after the other; nothing for what is no list."""
     if not isinstance(value, list | tuple):
         return iter(())
-    return filter(is_table, cast("list[object]", value))
+    parts = cast("list[Any]", value)
+    found: list[Any] = [part for part in parts if type(part) is dict or isinstance(part, Mapping)]
+    return iter(found)
 
 
 def is_table(value: object) -> TypeGuard[Mapping[str, Any]]:
