@@ -1,0 +1,4 @@
+"""The confined process: the seal around it, the zygote it is forked from, and what runs a program inside.
+
+Loaded by a fresh interpreter as `toolcrib_worker`: the standard library only, relative imports, nothing of toolcrib.
+"""

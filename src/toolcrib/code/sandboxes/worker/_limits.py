@@ -1,0 +1,90 @@
+"""How much a worker may use, counted by the kernel: time, memory, descriptors, and no files at all."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["DESCRIPTORS", "THREADS", "Limits", "Mapped", "limit"]
+
+DESCRIPTORS: Final = 64
+THREADS: Final = 512
+"""Of all workers of one zygote together, which is how the kernel counts them."""
+
+_MAPPED_WHERE_UNKNOWN: Final = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one worker may use.
+
+    Attributes:
+        cpu: Seconds of computing.
+        memory: Bytes on top of what is mapped when the worker begins.
+    """
+
+    cpu: int
+    memory: int
+
+
+class Mapped:
+    """Tells how much memory this process has, though its file in /proc is out of sight by then."""
+
+    __slots__ = ("_file", "_page")
+
+    def __init__(self) -> None:
+        self._page = resource.getpagesize()
+        try:
+            self._file = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._file = -1
+
+    def read(self) -> tuple[int, int]:
+        """Return the bytes mapped, and of those the bytes in memory."""
+        try:
+            mapped, resident = os.pread(self._file, 64, 0).split(maxsplit=2)[:2]
+        except OSError:
+            return _MAPPED_WHERE_UNKNOWN, 0
+        return int(mapped) * self._page, int(resident) * self._page
+
+
+def limit(limits: Limits, mapped: int, *, own_users: bool) -> None:
+    """Limit this process for good.
+
+    Args:
+        limits: What it may use.
+        mapped: Bytes it has mapped now.
+        own_users: Its threads are counted apart from all others of the same user.
+
+    Raises:
+        OSError: One of them could not be set.
+    """
+    wanted = {
+        "RLIMIT_CPU": limits.cpu,
+        "RLIMIT_AS": mapped + limits.memory,
+        "RLIMIT_NOFILE": DESCRIPTORS,
+        "RLIMIT_FSIZE": 0,
+        "RLIMIT_CORE": 0,
+        "RLIMIT_MEMLOCK": 0,
+        "RLIMIT_MSGQUEUE": 0,
+        **({"RLIMIT_NPROC": THREADS} if own_users else {}),
+    }
+    for name, value in wanted.items():
+        which: int | None = getattr(resource, name, None)  # some are Linux's only
+        if which is not None:
+            _lower(which, value)
+
+
+def _lower(which: int, value: int) -> None:
+    hard = value + 1 if which == resource.RLIMIT_CPU else value  # a second between the warning and the end
+    _, most = resource.getrlimit(which)
+    if most != resource.RLIM_INFINITY:
+        hard = min(hard, most)
+    try:
+        resource.setrlimit(which, (min(value, hard), hard))
+    except ValueError as error:
+        if sys.platform == "linux":  # elsewhere some can be read and not set
+            raise OSError(f"a limit of {value} was refused: {error}") from error

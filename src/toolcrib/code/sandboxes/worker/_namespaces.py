@@ -1,0 +1,118 @@
+"""Where the process seems to be, and who: namespaces of its own, an empty root, no user that owns anything."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import struct
+from typing import Final
+
+from ._syscalls import function, prctl, syscall
+
+__all__ = ["become_nobody", "drop_capabilities", "empty_root", "separate", "set_dumpable"]
+
+NOBODY: Final = 65534
+
+_USER: Final = 0x10000000
+_ALL_OTHERS: Final = 0x00020000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000 | 0x02000000
+"""Mounts, host name, IPC, processes, network, control groups."""
+
+_RECURSIVELY_PRIVATE: Final = 0x4000 | 0x40000
+_EMPTY: Final = 0x1 | 0x2 | 0x4 | 0x8  # read-only, no set-uid, no devices, no execution
+_DETACH: Final = 2
+_LAST_CAPABILITY_EVER: Final = 63
+
+
+def set_dumpable(allowed: bool) -> None:
+    """Let others of the same user look into this process, or not."""
+    prctl(4, int(allowed))
+
+
+def separate() -> None:
+    """Enter namespaces of its own; this process's next child is the first of the new process namespace.
+
+    As root, the user is changed first and the way back kept, so that what enters the user namespace owns nothing; where
+    no user namespace can be had, root makes the others without.
+
+    Raises:
+        OSError: They are not allowed here, as in many containers.
+    """
+    was_root = os.geteuid() == 0
+    if was_root and _lend_to_nobody():
+        try:
+            _enter_as_user()
+        except OSError:
+            os.seteuid(0)
+        else:
+            return
+    try:
+        _enter_as_user()
+    except OSError:
+        if not was_root:
+            raise
+        function("unshare", _ALL_OTHERS)
+
+
+def _lend_to_nobody() -> bool:
+    """Take on a user that owns nothing, and keep the way back to root; False where there is no such user."""
+    try:
+        os.setgroups([])
+        os.setegid(NOBODY)
+        os.seteuid(NOBODY)
+    except OSError:
+        return False
+    return True
+
+
+def _enter_as_user() -> None:
+    user, group = os.geteuid(), os.getegid()
+    set_dumpable(True)  # else the maps below belong to root
+    function("unshare", _USER | _ALL_OTHERS)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{NOBODY} {user} 1"), ("gid_map", f"{NOBODY} {group} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def empty_root() -> None:
+    """Make an empty directory that nobody can write to the root of everything; needs namespaces of its own.
+
+    Raises:
+        OSError: Mounting is not allowed here.
+    """
+    function("mount", b"none", b"/", None, _RECURSIVELY_PRIVATE, None)
+    somewhere = next((path for path in ("/tmp", "/proc", "/dev") if os.path.isdir(path)), "/")
+    function("mount", b"none", somewhere.encode(), b"tmpfs", _EMPTY, b"size=4k,mode=555")
+    os.chdir(somewhere)
+    syscall("pivot_root", ctypes.c_char_p(b"."), ctypes.c_char_p(b"."))  # the old root now lies over the new one
+    function("umount2", b".", _DETACH)
+    os.chdir("/")
+
+
+def become_nobody() -> None:
+    """Give up root for good, and any way back to it; whoever was not root stays who it is.
+
+    Raises:
+        OSError: There is no other user here, as in some user namespaces.
+    """
+    user, group = os.geteuid() or NOBODY, os.getegid() or NOBODY
+    with contextlib.suppress(OSError):  # forbidden in a user namespace, and to whoever is not root
+        os.setgroups([])
+    os.setresgid(group, group, group)
+    os.setresuid(user, user, user)
+
+
+def drop_capabilities() -> None:
+    """Give up every capability, and any way of getting one.
+
+    Raises:
+        OSError: The kernel refused.
+    """
+    for capability in range(_LAST_CAPABILITY_EVER + 1):
+        try:
+            prctl(24, capability)
+        except OSError:
+            break  # past the last one this kernel has, or none to give up with
+    version_3, this_process = 0x20080522, 0
+    header = struct.pack("=Ii", version_3, this_process)
+    syscall("capset", ctypes.c_char_p(header), ctypes.c_char_p(bytes(24)))

@@ -1,0 +1,120 @@
+"""The layers that keep a worker in: the order they are put on in, and which of them are in force."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from . import _landlock, _namespaces
+from ._limits import Limits, Mapped, limit
+from ._seccomp import Filter
+from ._syscalls import prctl
+
+__all__ = ["CHANNEL", "LAYERS", "ON", "Seal"]
+
+LAYERS: Final = (
+    "no_new_privs",
+    "namespaces",
+    "empty_root",
+    "dropped_root",
+    "no_capabilities",
+    "landlock",
+    "seccomp",
+    "rlimits",
+    "closed_descriptors",
+    "empty_environment",
+)
+ON: Final = "on"
+SKIPPED: Final = "skipped"
+
+CHANNEL: Final = 3
+"""The one descriptor a worker has."""
+
+_ALL_DESCRIPTORS: Final = 1 << 20
+
+_T = TypeVar("_T")
+
+
+class Seal:
+    """Puts the layers on, some around the zygote with all its workers, the others around each worker.
+
+    Attributes:
+        report: Each layer with `on`, `skipped`, or `unavailable: why`.
+    """
+
+    def __init__(self, skip: frozenset[str]) -> None:
+        self.report = {name: SKIPPED if name in skip else ON for name in LAYERS}
+        self.mapped = Mapped()
+        self._ruleset: int | None = None
+        self._filter: Filter | None = None
+
+    def on(self, layer: str) -> bool:
+        """Tell whether a layer is in force."""
+        return self.report[layer] == ON
+
+    # --- around the zygote ----------------------------------------------------------------------------------------
+
+    def separate(self) -> bool:
+        """Leave the host's namespaces; True when the next child, and not this process, is inside."""
+        self._layer("no_new_privs", lambda: prctl(38, 1))
+        self._layer("namespaces", _namespaces.separate)
+        return self.on("namespaces")
+
+    def surround(self) -> None:
+        """Put on what a zygote shares with its workers; nothing can be read from files any more."""
+        self.mapped = Mapped()  # of this process, and while there is a /proc
+        if not self.on("namespaces") and self.on("empty_root"):
+            self.report["empty_root"] = "unavailable: it needs the namespaces"
+        self._layer("empty_root", _namespaces.empty_root)
+        self._layer("dropped_root", _namespaces.become_nobody)
+        self._layer("no_capabilities", _namespaces.drop_capabilities)
+        self._ruleset = self._layer("landlock", _landlock.make_ruleset)
+        self._filter = self._layer("seccomp", lambda: Filter.for_machine(os.uname().machine))
+        if self.on("empty_environment"):
+            os.environ.clear()
+        with contextlib.suppress(OSError):
+            _namespaces.set_dumpable(False)
+
+    def _layer(self, name: str, put_on: Callable[[], _T]) -> _T | None:
+        if not self.on(name):
+            return None
+        try:
+            return put_on()
+        except OSError as error:
+            self.report[name] = f"unavailable: {error}"
+            return None
+
+    # --- around each worker, in this order ------------------------------------------------------------------------
+
+    def detach(self, zygote: int) -> None:
+        """Make a fresh fork nobody's but the zygote's, with which it dies."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.setsid()
+        with contextlib.suppress(OSError):  # not Linux: there the zygote ends its workers itself
+            prctl(1, signal.SIGKILL)
+        if os.getppid() != zygote:
+            os._exit(1)
+
+    def restrict(self, channel: int) -> None:
+        """Take files, ports and signals away, and every descriptor but the channel, which becomes number 3."""
+        if self._ruleset is not None:
+            _landlock.restrict(self._ruleset)
+        if channel != CHANNEL:
+            os.dup2(channel, CHANNEL)
+        if self.on("closed_descriptors"):
+            os.closerange(0, CHANNEL)
+            os.closerange(CHANNEL + 1, _ALL_DESCRIPTORS)
+
+    def limit(self, limits: Limits, mapped: int) -> None:
+        """Limit what this worker may use; `mapped` is what it has by now."""
+        if self.on("rlimits"):
+            limit(limits, mapped, own_users=self.on("namespaces"))
+
+    def filter(self) -> None:
+        """Take away the system calls; the last layer, since it forbids to put on any other."""
+        if self._filter is not None:
+            self._filter.load()

@@ -1,0 +1,179 @@
+"""The filter of system calls: an allow-list with rules on arguments, as a program the kernel runs before each call."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ._syscalls import ALLOWED, ARCHITECTURES, HOSTILE, prctl, syscall
+
+__all__ = ["ALLOW", "KILL", "Filter", "Instruction", "failing"]
+
+ALLOW: Final = 0x7FFF0000
+KILL: Final = 0x80000000  # the whole process, not the thread that called
+
+_LOAD: Final = 0x20
+_IF_EQUAL: Final = 0x15
+_IF_AT_LEAST: Final = 0x35
+_IF_ANY_BIT: Final = 0x45
+_AND: Final = 0x54
+_RETURN: Final = 0x06
+
+# Where the kernel lays out what a filter may look at.
+_NUMBER_AT: Final = 0
+_ARCHITECTURE_AT: Final = 4
+_ARGUMENTS_AT: Final = 16
+
+_X32: Final = 0x40000000  # calls of the x32 ABI carry this bit, with the same architecture as x86_64
+
+
+def failing(number: int) -> int:
+    """Return the verdict that makes a call fail with an error number."""
+    return 0x00050000 | number
+
+
+_DENY: Final = failing(errno.EPERM)
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One step of a filter: an operation, how far to jump when it holds and when not, and its constant."""
+
+    code: int
+    constant: int
+    then: int = 0
+    otherwise: int = 0
+
+    def encode(self) -> bytes:
+        return struct.pack("=HBBI", self.code, self.then, self.otherwise, self.constant)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The program, whole but for the one number that differs: the process's own."""
+
+    before: bytes
+    after: bytes
+
+    @classmethod
+    def for_machine(cls, machine: str) -> Filter:
+        """Build the filter of a machine, as `os.uname()` names it.
+
+        Raises:
+            OSError: There is no table of its calls.
+        """
+        if machine not in ARCHITECTURES:
+            raise OSError(f"no table of system calls for {machine}; there are: {', '.join(ARCHITECTURES)}")
+        column, audit = ARCHITECTURES[machine]
+        head = [*_same_architecture(audit), *([] if machine != "x86_64" else _no_x32())]
+        rest: list[Instruction] = []
+        for name, numbers in ALLOWED.items():
+            if name != "tgkill":
+                rest += _on(numbers[column], _RULES.get(name, _verdict(ALLOW)))
+        for numbers in HOSTILE.values():
+            rest += _on(numbers[column], _verdict(KILL))
+        # A signal to itself is what abort() is made of; the rule comes first, so that its number is in a known place.
+        tgkill = ALLOWED["tgkill"][column] or 0
+        head += [Instruction(_IF_EQUAL, tgkill, 0, 4), _argument(0)]
+        rest = [*_verdict(ALLOW), *_verdict(_DENY), *rest, *_verdict(_DENY)]
+        return cls(_encode(head), _encode(rest))
+
+    def program(self, process: int) -> bytes:
+        """Return the program for the process of that number, eight bytes for each instruction."""
+        return self.before + Instruction(_IF_EQUAL, process, 0, 1).encode() + self.after
+
+    def load(self) -> None:
+        """Filter this process's calls from here on; there is no way back.
+
+        Raises:
+            OSError: The kernel has no filters, or another filter forbids this one.
+        """
+        program = self.program(os.getpid())
+        text = ctypes.create_string_buffer(program, len(program))
+        handle = struct.pack("@HP", len(program) // 8, ctypes.addressof(text))
+        set_mode_filter, no_flags = 1, 0
+        prctl(38, 1)  # without no_new_privs, a filter is for root only
+        syscall("seccomp", set_mode_filter, no_flags, ctypes.c_char_p(handle))
+
+
+def _encode(instructions: Sequence[Instruction]) -> bytes:
+    return b"".join(each.encode() for each in instructions)
+
+
+def _verdict(value: int) -> list[Instruction]:
+    return [Instruction(_RETURN, value)]
+
+
+def _same_architecture(audit: int) -> list[Instruction]:
+    return [
+        Instruction(_LOAD, _ARCHITECTURE_AT),
+        Instruction(_IF_EQUAL, audit, 1, 0),
+        *_verdict(KILL),
+        Instruction(_LOAD, _NUMBER_AT),
+    ]
+
+
+def _no_x32() -> list[Instruction]:
+    return [Instruction(_IF_AT_LEAST, _X32, 0, 1), *_verdict(KILL)]
+
+
+def _on(number: int | None, body: list[Instruction]) -> list[Instruction]:
+    """Return what is done for one call; every body ends in a verdict, so what it loaded is not seen after it."""
+    return [] if number is None else [Instruction(_IF_EQUAL, number, 0, len(body)), *body]
+
+
+# --- rules on arguments ----------------------------------------------------------------------------------------------
+
+
+def _argument(place: int, *, high: bool = False) -> Instruction:
+    """Load one half of an argument; both architectures are little-endian."""
+    return Instruction(_LOAD, _ARGUMENTS_AT + 8 * place + (4 if high else 0))
+
+
+def _one_of(place: int, values: Sequence[int], *, mask: int | None = None) -> list[Instruction]:
+    """Allow an argument that the kernel reads as an int, when it is one of these."""
+    tests = [Instruction(_IF_EQUAL, value, len(values) - at, 0) for at, value in enumerate(values)]
+    masked = [] if mask is None else [Instruction(_AND, mask)]
+    return [_argument(place), *masked, *tests, *_verdict(_DENY), *_verdict(ALLOW)]
+
+
+def _none_of_bits(place: int, bits: int) -> list[Instruction]:
+    """Allow flags without these."""
+    return [_argument(place), Instruction(_IF_ANY_BIT, bits, 0, 1), *_verdict(_DENY), *_verdict(ALLOW)]
+
+
+def _null(place: int) -> list[Instruction]:
+    """Allow a pointer that points nowhere: both halves are 0."""
+    return [
+        _argument(place),
+        Instruction(_IF_EQUAL, 0, 0, 3),
+        _argument(place, high=True),
+        Instruction(_IF_EQUAL, 0, 0, 1),
+        *_verdict(ALLOW),
+        *_verdict(_DENY),
+    ]
+
+
+_EXECUTABLE: Final = 0x4
+_NEW_THREAD: Final = (0x3D0F00, 0x7D0F00)  # the flags of pthread_create in glibc and in musl; fork has others
+_PLAIN_FUTEX: Final = (0, 1, 3, 4, 5, 9, 10)  # wait, wake, requeue; not the priority-inheriting kind
+_DESCRIPTOR_FLAGS: Final = (1, 2, 3, 4)  # F_GETFD, F_SETFD, F_GETFL, F_SETFL
+
+_RULES: Final[dict[str, list[Instruction]]] = {
+    "clone": _one_of(0, _NEW_THREAD),
+    "clone3": _verdict(failing(errno.ENOSYS)),  # its flags lie in memory, out of a filter's sight; clone is tried next
+    "fcntl": _one_of(1, _DESCRIPTOR_FLAGS),
+    "futex": _one_of(1, _PLAIN_FUTEX, mask=0x7F),
+    "getsockopt": _one_of(2, (3, 4, 38, 39)),  # SO_TYPE, SO_ERROR, SO_PROTOCOL, SO_DOMAIN; not who the peer is
+    "ioctl": _one_of(1, (0x5421, 0x5450, 0x5451)),  # FIONBIO, FIONCLEX, FIOCLEX
+    "mmap": _none_of_bits(2, _EXECUTABLE),
+    "mprotect": _none_of_bits(2, _EXECUTABLE),
+    "prlimit64": _null(2),  # reading limits, not setting them
+    "sendto": _null(4),  # to where the socket is connected
+    "socketpair": _one_of(0, (1,)),  # AF_UNIX
+}
