@@ -563,7 +563,8 @@ async def test_a_secret_that_changed_after_the_grant_does_not_run(door: Door) ->
         ran.append("ran")
 
     counter = door([login])
-    waiting = await counter.call("login", {"password": SecretStr("hunter2")})
+    given = "hunter2" if "model" in door.abilities else SecretStr("hunter2")
+    waiting = await counter.call("login", {"password": given})
     assert isinstance(waiting, Suspended)
     stored = json.loads(json.dumps(waiting.to_dict()))
     stored["prepared"]["arguments"]["password"] = "swordfish"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from toolcrib.calls import Outcome, Suspended, outcome_from_dict
+from toolcrib.calls import Denial, Grant, Outcome, Suspended, outcome_from_dict
 from toolcrib.formats import PROVIDERS
 from toolcrib.invoke import RunScope
-from toolcrib.rounds import NeedsTools, Session, ToolRound, ToolRoundPlan, Transcript, WireFormat, decode
+from toolcrib.rounds import NeedsTools, Session, ToolRoundPlan, Transcript, WireFormat, decode
 from toolcrib.testing._doors import Ability, Door, Visit
 from toolcrib.testing._fakes import RecordingSink
 from toolcrib.testing._replies import wire_reply
@@ -16,33 +18,49 @@ from toolcrib.testing._scripted import ScriptedModel
 
 __all__ = ["round_doors"]
 
+_SAVED = "round"  # where a call that waits has the JSON of its round
+
 
 class RoundDoor(Door):
-    """A reply with one call, decoded, decided on, run and committed.
+    """A reply with one call, decoded, decided on, run and committed; one that waits is taken up from its JSON.
 
     Args:
         format: The wire format of the reply and of the transcript.
     """
 
-    abilities: ClassVar[frozenset[Ability]] = frozenset({"model", "run", "id", "concurrent", "cancel"})
+    abilities: ClassVar[frozenset[Ability]] = frozenset({"model", "run", "id", "answer", "concurrent", "cancel"})
 
     def __init__(self, format: WireFormat) -> None:
         self._format: WireFormat = format
         self.title = f"{format} round"
 
     async def carry(self, visit: Visit) -> Outcome:
-        begun = await self._begin(visit)
-        return await begun.go_on()
-
-    async def _begin(self, visit: Visit) -> Begun:
         watch = RecordingSink()
         scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
-        transcript = Transcript(PROVIDERS[self._format].user("go"), self._format)
-        return Begun(await self._round(visit, scope).apply_hooks(), transcript, watch)
+        if not isinstance(visit.call, Suspended):
+            return await (await self._begin(visit, scope, watch)).go_on()
+        begun = await self._take_up(visit, visit.call, scope, watch)
+        match visit.answer:
+            case Grant() as grant:
+                await begun.plan.resolve([grant])
+            case Denial() as denial:
+                await begun.plan.resolve(denials=[denial])
+            case None:
+                await begun.plan.resolve()
+        return await begun.go_on()
 
-    def _round(self, visit: Visit, scope: RunScope) -> ToolRound:
+    async def _begin(self, visit: Visit, scope: RunScope, watch: RecordingSink) -> Begun:
         reply = wire_reply(self._format, [visit.new])
-        return decode(visit.pipeline, reply, format=self._format, scope=scope)
+        round = decode(visit.pipeline, reply, format=self._format, scope=scope)
+        return self._begun(await round.apply_hooks(), watch)
+
+    async def _take_up(self, visit: Visit, waiting: Suspended, scope: RunScope, watch: RecordingSink) -> Begun:
+        text = json.dumps(_with_call(_saved(waiting), waiting))
+        return self._begun(await ToolRoundPlan.from_json(visit.pipeline, text, scope=scope), watch)
+
+    def _begun(self, plan: ToolRoundPlan, watch: RecordingSink) -> Begun:
+        transcript = Transcript(PROVIDERS[self._format].user("go"), self._format)
+        return Begun(plan, transcript, watch, plan.to_json)
 
 
 class TextRoundDoor(RoundDoor):
@@ -58,14 +76,24 @@ class SessionDoor(TextRoundDoor):
         super().__init__("openai")
         self.title = "session"
 
-    async def _begin(self, visit: Visit) -> Begun:
-        watch = RecordingSink()
-        scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
+    async def _begin(self, visit: Visit, scope: RunScope, watch: RecordingSink) -> Begun:
         session = Session(ScriptedModel(visit.new), scope=scope, tools=visit.pipeline).say("go")
         made = await session.step()
         if not isinstance(made, NeedsTools):
             raise AssertionError("the session took a reply with a call for an answer")
-        return Begun(await made.round.apply_hooks(), session.transcript, watch)
+        return await self._opened(session, watch)
+
+    async def _take_up(self, visit: Visit, waiting: Suspended, scope: RunScope, watch: RecordingSink) -> Begun:
+        told = _saved(waiting)
+        told["round"] = json.dumps(_with_call(json.loads(told["round"]), waiting))
+        model = ScriptedModel()
+        session = await Session.from_json(model, json.dumps(told), scope=scope, tools=visit.pipeline)
+        return await self._opened(session, watch)
+
+    async def _opened(self, session: Session, watch: RecordingSink) -> Begun:
+        if session.open_round is None:
+            raise AssertionError("the session has lost its round")
+        return Begun(await session.open_round.apply_hooks(), session.transcript, watch, session.to_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +103,31 @@ class Begun:
     plan: ToolRoundPlan
     transcript: Transcript
     watch: RecordingSink
+    save: Callable[[], str]
 
     async def go_on(self) -> Outcome:
         """Take it to its end, unless a person is needed, and return what came of the call."""
         results = await self.plan.run_pending()
-        for waiting in self.plan.awaiting:
-            return Suspended(waiting.call.name, waiting.call.id, waiting.request)
+        if self.plan.awaiting:
+            [work] = json.loads(self.plan.to_json())["works"]
+            outcome = work["outcome"]
+            return outcome_from_dict({**outcome, "prepared": {**outcome["prepared"], _SAVED: self.save()}})
         await self.plan.commit(self.transcript, results)
         problems = self.transcript.check()
         if problems:
             raise AssertionError(f"the round left a transcript that its provider refuses: {problems}")
         return outcome_from_dict(self.watch.records[-1].outcome)
+
+
+def _saved(waiting: Suspended) -> dict[str, Any]:
+    """Return what the call that waits was saved with, as JSON shapes."""
+    return json.loads(waiting.to_dict()["prepared"][_SAVED])
+
+
+def _with_call(round: dict[str, Any], waiting: Suspended) -> dict[str, Any]:
+    """Return a saved round with its call as the test gives it, which may have changed it."""
+    [work] = round["works"]
+    return {**round, "works": [{**work, "outcome": waiting.to_dict()}]}
 
 
 round_doors: tuple[Door, ...] = (
