@@ -10,6 +10,8 @@ LOCK_VENV ?= .lock-venv
 DEMO ?= $(BIN)/toolcrib exec examples/shop/tools.py examples/shop/program.py --approve refund
 # More arguments for pytest: `make test PYTEST="-x tests/invoke"`.
 PYTEST ?=
+# More arguments for `make fuzz`: `make fuzz FUZZ="--rounds 20000 --formats gemini"`.
+FUZZ ?=
 
 BIN := $(VENV)/bin
 INSTALL := -m pip --disable-pip-version-check --quiet install
@@ -26,7 +28,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo demo-agent test check lint bench mutants fuzz docs bfcl bfcl-all coverage fmt api lock clean
+.PHONY: help demo demo-agent test check lint bench mutants attacks soak fuzz docs bfcl bfcl-all coverage fmt api lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,8 +56,14 @@ bench: $(BENCH_VENV)/.bench ## measure speed and memory side by side with the pe
 mutants: $(VENV)/.dev ## remove each gate of the pipeline in turn and show the tests that notice
 	$(BIN)/python tests/mutants/run.py
 
-fuzz: $(VENV)/.dev ## drive a million rounds per provider at random, and check every transcript that comes of them
-	TOOLCRIB_ROUNDS=50000 $(BIN)/pytest -q tests/rounds/test_any_round.py
+attacks: $(VENV)/.dev ## run every hostile program against both sandboxes, layer by layer, and against none at all
+	$(BIN)/python -m tests.attacks.run
+
+soak: $(VENV)/.dev ## run 10,000 programs, a tenth of them hostile or crashing, and look for what they leave behind
+	$(BIN)/python -m tests.attacks.soak
+
+fuzz: $(VENV)/.dev ## drive a million rounds per provider at random (about 50 minutes on two cores; Ctrl-C stops it)
+	$(BIN)/python -m tests.rounds.fuzz $(FUZZ)
 
 docs: $(VENV)/.dev ## run the examples of README, docs and docstrings, and check the links between pages
 	$(BIN)/pytest -q tests/docs

@@ -1,0 +1,245 @@
+"""What each provider refuses in a transcript, read from its documentation and from the errors that it answers with.
+
+Written a second time on purpose, and without anything of `toolcrib`: a mistake in `Transcript.check` must not hide in
+the test of it. Sources: the API references that `toolcrib.formats` names; for Mistral also mistral-common's validator.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+Item = dict[str, Any]
+
+
+def is_about_pairing(problem: str) -> bool:
+    """Return whether a refusal is about which result answers which call, and not about the form of an item."""
+    return "form: " not in problem
+
+
+def refused(format: str, transcript: Sequence[Item], sent: Collection[str] = ()) -> list[str]:
+    """Return what the provider would refuse.
+
+    Args:
+        format: The provider.
+        transcript: Its items.
+        sent: Ids that the provider sent itself: only others have to be in the shape that it documents.
+    """
+    made = [id for id in _ids(transcript) if id not in sent]
+    shape = _SHAPES[format]
+    wrong = [f"form: the id {id!r} is not in the provider's shape" for id in made if not re.fullmatch(shape, id)]
+    return [*_RULES[format](transcript), *wrong]
+
+
+# --- OpenAI Chat Completions, Mistral
+
+
+def _chat(transcript: Sequence[Item]) -> Iterator[str]:
+    waiting: dict[str, str] = {}
+    for at, message in enumerate(transcript):
+        role = message["role"]
+        if role == "tool":
+            if waiting.pop(message["tool_call_id"], None) is None:
+                yield f"{at}: a tool message answers no call of the message before"
+            if not isinstance(message["content"], str | list):
+                yield f"{at}: form: a tool message has no content"
+            continue
+        if waiting:
+            yield f"{at}: {list(waiting)} must be followed by tool messages"
+            waiting = {}
+        if role == "assistant":
+            yield from _speaks(at, message)
+            waiting = {call["id"]: call["function"]["name"] for call in message.get("tool_calls", ())}
+        elif role not in ("user", "system", "developer") or not message["content"]:
+            yield f"{at}: form: no message"
+    if waiting:
+        yield f"the end: {list(waiting)} must be followed by tool messages"
+
+
+def _speaks(at: int, message: Item) -> Iterator[str]:
+    calls = message.get("tool_calls")
+    if calls is not None and not calls:
+        yield f"{at}: form: `tool_calls` is empty"
+    if not calls and not (message.get("content") or message.get("refusal")):
+        yield f"{at}: form: neither content nor calls"
+    for call in calls or ():
+        if call["type"] != "function" or not isinstance(call["function"]["arguments"], str):
+            yield f"{at}: form: {call} is no call"
+        yield from _named(at, call["function"]["name"], r"[a-zA-Z0-9_-]{1,64}")
+    ids = [call["id"] for call in calls or ()]
+    if len(set(ids)) < len(ids) or not all(ids):
+        yield f"{at}: the ids {ids} are not one for each call"
+
+
+def _mistral(transcript: Sequence[Item]) -> Iterator[str]:
+    yield from _chat(transcript)
+    names: dict[str, str] = {}
+    for at, message in enumerate(transcript):
+        names |= {call["id"]: call["function"]["name"] for call in message.get("tool_calls", ())}
+        if message["role"] == "tool" and names.get(message["tool_call_id"]) != message["name"]:
+            yield f"{at}: form: the tool's name is not the call's"
+        if message["role"] in ("user", "system") and at and transcript[at - 1]["role"] == "tool":
+            yield f"{at}: form: unexpected role {message['role']} after tool"
+
+
+# --- OpenAI Responses
+
+
+def _responses(transcript: Sequence[Item]) -> Iterator[str]:
+    waiting: set[str] = set()
+    seen: set[str] = set()
+    for at, item in enumerate(transcript):
+        match item.get("type", "message"):
+            case "function_call":
+                id = item["call_id"]
+                if not id or id in seen:
+                    yield f"{at}: the call id {id!r} is not its own"
+                if not isinstance(item["arguments"], str):
+                    yield f"{at}: form: the arguments are no text"
+                yield from _named(at, item["name"], r"[a-zA-Z0-9_-]+")
+                waiting.add(id)
+                seen.add(id)
+            case "function_call_output":
+                if item["call_id"] not in waiting:
+                    yield f"{at}: no tool call found for the output of {item['call_id']!r}"
+                if not isinstance(item["output"], str | list):
+                    yield f"{at}: form: the output is neither text nor parts"
+                waiting.discard(item["call_id"])
+            case "reasoning":
+                if not _is_put_out(transcript[at + 1 : at + 2]):
+                    yield f"{at}: form: reasoning was provided without its required following item"
+            case "message":
+                if not item["content"]:
+                    yield f"{at}: form: a message without content"
+            case other:
+                yield f"{at}: form: no item is called {other}"
+    if waiting:
+        yield f"the end: no tool output found for {sorted(waiting)}"
+
+
+def _is_put_out(following: Sequence[Item]) -> bool:
+    return any(item.get("type") in ("function_call", "message", "reasoning") for item in following)
+
+
+# --- Anthropic Messages
+
+
+def _anthropic(transcript: Sequence[Item]) -> Iterator[str]:
+    seen: set[str] = set()
+    waiting: list[str] = []
+    if transcript and transcript[0]["role"] != "user":
+        yield "0: form: the first message must be the user's"
+    for at, message in enumerate(transcript):
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        kinds = [block["type"] for block in blocks]
+        answers = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+        if sorted(answers) != sorted(waiting):
+            yield f"{at}: the results {answers} are not one for each of the calls {waiting} just before"
+        if "tool_result" in kinds[len(answers) :]:
+            yield f"{at}: the results are not the first blocks"
+        if answers and message["role"] != "user":
+            yield f"{at}: results of the {message['role']}"
+        yield from _blocks(at, message["role"], blocks)
+        waiting = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        if len(seen.union(waiting)) < len(seen) + len(waiting):
+            yield f"{at}: the ids {waiting} are not unique"
+        seen.update(waiting)
+    if waiting:
+        yield f"the end: no results for {waiting}"
+
+
+def _blocks(at: int, role: str, blocks: Sequence[Item]) -> Iterator[str]:
+    if not blocks:
+        yield f"{at}: form: no content"
+    elif blocks[-1]["type"] in ("thinking", "redacted_thinking"):
+        yield f"{at}: form: the final block cannot be {blocks[-1]['type']}"
+    for block in blocks:
+        match block["type"]:
+            case "text" if not block["text"]:
+                yield f"{at}: form: text blocks must be non-empty"
+            case "thinking" if not block.get("signature"):
+                yield f"{at}: form: a thought without its signature"
+            case "tool_use":
+                if role != "assistant" or not block["id"] or not isinstance(block["input"], dict):
+                    yield f"{at}: form: {block} is no call"
+                yield from _named(at, block["name"], r"[a-zA-Z0-9_-]{1,128}")
+            case _:
+                pass
+
+
+# --- Gemini
+
+
+def _gemini(transcript: Sequence[Item]) -> Iterator[str]:
+    calls: list[Item] = []
+    before = "user"
+    for at, content in enumerate(transcript):
+        parts, role = content["parts"], content["role"]
+        answers = [part["functionResponse"] for part in parts if "functionResponse" in part]
+        if not parts or not all(parts) or role not in ("user", "model"):
+            yield f"{at}: form: no content"
+        if len(answers) != len(calls):
+            yield f"{at}: {len(answers)} function response parts for {len(calls)} function call parts"
+        if any("functionResponse" not in part for part in parts[: len(answers)]):
+            yield f"{at}: the function responses do not come first"
+        if sorted(map(_known_by, answers)) != sorted(map(_known_by, calls)):
+            yield f"{at}: the responses are not one for each of the calls just before"
+        if not all(isinstance(answer["response"], dict) for answer in answers):
+            yield f"{at}: form: the response is no object"
+        calls = [part["functionCall"] for part in parts if "functionCall" in part]
+        if calls and (role, before) != ("model", "user"):
+            yield f"{at}: form: a function call turn comes right after a user turn or a function response turn"
+        for call in calls:
+            if not isinstance(call.get("args", {}), dict):
+                yield f"{at}: form: the arguments are no object"
+            yield from _named(at, call["name"], r"[a-zA-Z0-9_.:-]{1,128}")
+        before = role
+    if calls:
+        yield f"the end: no function response parts for {len(calls)} function call parts"
+
+
+def _known_by(part: Item) -> tuple[str, str]:
+    """Return what ties a response to its call: the id, which may be left out, and the name."""
+    return part.get("id", ""), part["name"]
+
+
+# --- what they share
+
+
+def _named(at: int, name: str, shape: str) -> Iterator[str]:
+    if not re.fullmatch(shape, name):
+        yield f"{at}: form: {name!r} is no name of a function"
+
+
+def _ids(value: object) -> Iterator[str]:
+    """Yield the ids of the calls in a transcript of any provider."""
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _ids(part)
+    elif isinstance(value, dict):
+        if "call_id" in value and "arguments" in value:
+            yield value["call_id"]
+        elif value.get("type") in ("function", "tool_use"):
+            yield value["id"]
+        elif "functionCall" in value:
+            yield value["functionCall"].get("id") or "none"
+        else:
+            yield from _ids([value[key] for key in ("tool_calls", "content", "parts") if key in value])
+
+
+_RULES: dict[str, Callable[[Sequence[Item]], Iterator[str]]] = {
+    "openai": _chat,
+    "openai_responses": _responses,
+    "anthropic": _anthropic,
+    "gemini": _gemini,
+    "mistral": _mistral,
+}
+_SHAPES = {
+    "openai": r"[a-zA-Z0-9_-]{1,40}",
+    "openai_responses": r"[a-zA-Z0-9_-]{1,64}",
+    "anthropic": r"toolu_[a-zA-Z0-9_-]+",
+    "gemini": r".+",
+    "mistral": r"[a-zA-Z0-9]{9}",
+}

@@ -1,0 +1,167 @@
+"""One reply in the pieces in which each provider streams it; whoever wants a cut stream leaves off where they like."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from toolcrib.calls import ToolCall
+from toolcrib.rounds import WireFormat
+from toolcrib.testing import wire_reply
+
+Item = dict[str, Any]
+THOUGHT = "Hm."
+
+
+def whole(format: WireFormat, calls: Sequence[ToolCall], text: str, thinks: bool) -> Item:
+    """Return a reply in one piece; one that thinks does so before it speaks or calls."""
+    made = wire_reply(format, calls, text)
+    if thinks:
+        _PLACES[format](made)
+    return made
+
+
+def pieces(format: WireFormat, calls: Sequence[ToolCall], text: str, thinks: bool, size: int) -> list[Item]:
+    """Return the chunks of a stream, with at most `size` characters of text or arguments in each."""
+    return list(_PIECES[format](whole(format, calls, text, thinks), calls, size))
+
+
+def failure(format: WireFormat) -> Item:
+    """Return what a provider sends when it fails in the middle of a stream."""
+    return {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}, "message": "busy"}
+
+
+# --- thoughts in a whole reply
+
+
+def _think_in_chat(made: Item) -> None:
+    """OpenAI keeps thoughts to itself."""
+
+
+def _think_in_mistral(made: Item) -> None:
+    message = made["choices"][0]["message"]
+    said = [{"type": "text", "text": message["content"]}] if message["content"] else []
+    message["content"] = [{"type": "thinking", "thinking": [{"type": "text", "text": THOUGHT}]}, *said]
+
+
+def _think_in_response(made: Item) -> None:
+    for number, place in enumerate(range(0, len(made["output"]) + 1, 2)):
+        item = {"type": "reasoning", "id": f"rs_{number}", "summary": list[Any](), "encrypted_content": "c2Vj"}
+        made["output"].insert(place, item)
+
+
+def _think_in_message(made: Item) -> None:
+    made["content"].insert(0, {"type": "thinking", "thinking": THOUGHT, "signature": "c2lnbmVk"})
+
+
+def _think_in_contents(made: Item) -> None:
+    made["candidates"][0]["content"]["parts"].insert(0, {"text": THOUGHT, "thought": True})
+
+
+_PLACES = {
+    "openai": _think_in_chat,
+    "openai_responses": _think_in_response,
+    "anthropic": _think_in_message,
+    "gemini": _think_in_contents,
+    "mistral": _think_in_mistral,
+}
+
+# --- chunks
+
+
+def _cut(text: str, size: int) -> list[str]:
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+def _chunk(delta: Item, stop: str | None = None) -> Item:
+    choice = {"index": 0, "delta": delta, "finish_reason": stop}
+    return {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "scripted", "choices": [choice]}
+
+
+def _chat(made: Item, calls: Sequence[ToolCall], size: int) -> Iterator[Item]:
+    [choice] = made["choices"]
+    yield _chunk({"role": "assistant", "content": ""})
+    for part in _cut(choice["message"]["content"] or "", size):
+        yield _chunk({"content": part})
+    for index, call in enumerate(choice["message"].get("tool_calls", ())):
+        yield _chunk({"tool_calls": [{**call, "index": index, "function": {**call["function"], "arguments": ""}}]})
+        for part in _cut(call["function"]["arguments"], size):
+            yield _chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+    yield _chunk({}, choice["finish_reason"])
+    yield {**_chunk({}), "choices": list[Any]()}
+
+
+def _mistral(made: Item, calls: Sequence[ToolCall], size: int) -> Iterator[Item]:
+    """Mistral sends each call in one piece."""
+    [choice] = made["choices"]
+    said = choice["message"]["content"] or ""
+    yield {"data": _chunk({"role": "assistant", "content": ""})}
+    for part in _cut(said, size) if isinstance(said, str) else [[part] for part in said]:
+        yield {"data": _chunk({"content": part})}
+    for index, call in enumerate(choice["message"].get("tool_calls", ())):
+        yield {"data": _chunk({"content": "", "tool_calls": [{**call, "index": index}]})}
+    yield {"data": _chunk({"content": ""}, choice["finish_reason"])}
+
+
+def _response(made: Item, calls: Sequence[ToolCall], size: int) -> Iterator[Item]:
+    yield {"type": "response.created", "response": {**made, "status": "in_progress", "output": list[Any]()}}
+    for index, item in enumerate(made["output"]):
+        at = {"output_index": index, "item_id": item["id"]}
+        empty = {"function_call": {"arguments": ""}, "message": {"content": list[Any]()}}.get(item["type"], {})
+        yield {"type": "response.output_item.added", "item": {**item, **empty, "status": "in_progress"}, **at}
+        if item["type"] == "function_call":
+            for part in _cut(item["arguments"], size):
+                yield {"type": "response.function_call_arguments.delta", "delta": part, **at}
+        elif item["type"] == "message":
+            for part in _cut(item["content"][0]["text"], size):
+                yield {"type": "response.output_text.delta", "content_index": 0, "delta": part, **at}
+        yield {"type": "response.output_item.done", "item": item, **at}
+    yield {"type": "response.completed", "response": made}
+
+
+def _message(made: Item, calls: Sequence[ToolCall], size: int) -> Iterator[Item]:
+    yield {"type": "message_start", "message": {**made, "content": list[Any](), "stop_reason": None}}
+    texts = iter([call.arguments if isinstance(call.arguments, str) else "" for call in calls])
+    for index, block in enumerate(made["content"]):
+        begun, deltas = _block(block, next(texts) if block["type"] == "tool_use" else "", size)
+        yield {"type": "content_block_start", "index": index, "content_block": begun}
+        for delta in deltas:
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    stop = {"stop_reason": made["stop_reason"], "stop_sequence": None}
+    yield {"type": "message_delta", "delta": stop, "usage": {"output_tokens": 1}}
+    yield {"type": "message_stop"}
+
+
+def _block(block: Item, arguments: str, size: int) -> tuple[Item, list[Item]]:
+    """Return a block as it begins, and what is added to it."""
+    match block["type"]:
+        case "tool_use":
+            added = [{"type": "input_json_delta", "partial_json": part} for part in _cut(arguments, size)]
+            return {**block, "input": Item()}, added
+        case "text":
+            return {**block, "text": ""}, [{"type": "text_delta", "text": part} for part in _cut(block["text"], size)]
+        case _:
+            added = [{"type": "thinking_delta", "thinking": part} for part in _cut(block["thinking"], size)]
+            added.append({"type": "signature_delta", "signature": block["signature"]})
+            return {**block, "thinking": "", "signature": ""}, added
+
+
+def _contents(made: Item, calls: Sequence[ToolCall], size: int) -> Iterator[Item]:
+    """Gemini sends each call in one piece."""
+    [candidate] = made["candidates"]
+    for part in candidate["content"]["parts"]:
+        for sent in [{**part, "text": text} for text in _cut(part["text"], size)] if "text" in part else [part]:
+            yield {"candidates": [{"index": 0, "content": {"role": "model", "parts": [json.loads(json.dumps(sent))]}}]}
+    last = {"index": 0, "finishReason": candidate["finishReason"], "content": {"role": "model", "parts": list[Any]()}}
+    yield {"candidates": [last]}
+
+
+_PIECES = {
+    "openai": _chat,
+    "openai_responses": _response,
+    "anthropic": _message,
+    "gemini": _contents,
+    "mistral": _mistral,
+}
