@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from toolcrib.code.sandboxes._awaiting import awaited_calls
 from toolcrib.code.sandboxes._protocol import Program
 from toolcrib.code.sandboxes._source import Edit, Source, parse
+from toolcrib.code.sandboxes.worker._awaiting import awaited_calls
 from toolcrib.errors import CodeError
 
 __all__ = ["MODULES", "NOTES", "Checked", "check"]

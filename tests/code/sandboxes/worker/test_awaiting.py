@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from toolcrib.code.sandboxes._awaiting import awaited_calls
+from toolcrib.code.sandboxes.worker._awaiting import awaited_calls
 
 AWAITED = [
     "await get(1)",
@@ -28,6 +28,9 @@ AWAITED = [
     "wrapped = lambda i: get(1)\nawait asyncio.gather(*[wrapped(i) for i in x])",
     "ts = [get(1)]\nasync def main():\n    return await asyncio.gather(*ts)",
     "g = asyncio.gather(get(1))\nawait g",
+    "async def main():\n    t = asyncio.create_task(get(1))\n    return await t",
+    "async def main():\n    async with asyncio.TaskGroup() as group:\n        group.create_task(get(1))",
+    "await asyncio.wait_for(get(1), 2)",
 ]
 NOT_AWAITED = [
     "get(1)",

@@ -1,6 +1,6 @@
 """Which tool calls of a program are awaited: an engine must answer those with a future, and all others with a value.
 
-A call is awaited when its value flows into `await`, `asyncio.gather` or `asyncio.run`: directly, through a variable, a
+A call is awaited when its value flows into `await` or what takes coroutines, such as `asyncio.gather`: directly, through a variable, a
 list or a comprehension, or as what a plain function of the program returns. Followed without running anything.
 """
 
@@ -13,7 +13,10 @@ from dataclasses import dataclass, field
 
 __all__ = ["awaited_calls"]
 
-_TAKERS = frozenset({"gather", "run"})  # of asyncio: what takes coroutines
+_TAKERS = frozenset(
+    {"as_completed", "create_task", "ensure_future", "gather", "run", "shield", "wait", "wait_for"}
+)  # of asyncio: what takes coroutines
+_METHODS = frozenset({"create_task", "run_coroutine_threadsafe", "run_until_complete"})  # of groups and loops
 _PASSING = frozenset({"list", "tuple", "set", "zip", "enumerate", "reversed", "iter", "next"})
 _READERS = frozenset({"values", "items", "copy", "pop", "get"})  # methods that give what a container holds
 _WRITERS = frozenset({"append", "add", "insert", "extend", "appendleft", "setdefault", "update"})
@@ -105,6 +108,8 @@ class _Flow:
         arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
         match call.func:
             case ast.Attribute(value=ast.Name(id="asyncio"), attr=name) | ast.Name(id=name) if name in _TAKERS:
+                self._todo += [(argument, scope) for argument in arguments]
+            case ast.Attribute(attr=name) if name in _METHODS:
                 self._todo += [(argument, scope) for argument in arguments]
             case ast.Attribute(value=ast.Name(id=name), attr=method) if method in _WRITERS:
                 scope.find(name).bindings[name] += arguments
