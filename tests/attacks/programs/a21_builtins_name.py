@@ -1,0 +1,8 @@
+# __builtins__ dictionary of the name space.
+# breach: leak
+b = __builtins__
+imp = b['__import__'] if isinstance(b, dict) else b.__import__
+o = imp('os')
+print(o.environ['SECRET_CANARY'])
+fd = o.open('@CANARY@/secret.txt', 0)
+print(o.read(fd, 200))

@@ -1,0 +1,3 @@
+# Plain write.
+# breach: write
+open('@CANARY@/pwned','w').write('x')

@@ -1,0 +1,3 @@
+# Endless loop.
+# breach: hang, cpu
+while True: pass

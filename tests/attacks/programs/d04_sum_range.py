@@ -1,0 +1,3 @@
+# Endless loop in C.
+# breach: hang, cpu
+print(sum(range(10**11)))

@@ -1,0 +1,4 @@
+# Catastrophic backtracking.
+# breach: hang, cpu
+import re
+print(re.match(r'(a+)+$', 'a'*40 + 'b'))

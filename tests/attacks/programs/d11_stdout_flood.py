@@ -1,0 +1,3 @@
+# Endless output.
+# breach: mem, flood
+while True: print('x'*100000)

@@ -1,0 +1,4 @@
+# Sleeps beyond the limit in C.
+# breach: hang
+import time
+time.sleep(60)

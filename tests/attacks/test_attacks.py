@@ -1,0 +1,58 @@
+"""No hostile program gets through the sandbox that a user has by default; and the detectors do fire."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from tests.attacks.harness import attacks, run_attacks
+
+
+def _can_contain() -> bool:
+    """Return whether what the control's programs leave behind can be ended with a namespace."""
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        return False
+    tried = subprocess.run(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "true"], capture_output=True)
+    return tried.returncode == 0
+
+
+@pytest.mark.timeout(180)
+def test_no_program_gets_through_the_default_sandbox() -> None:
+    chosen = attacks()
+
+    found = run_attacks("process", chosen)
+
+    assert len(chosen) == 96
+    assert {finding.name: finding.traces for finding in found if finding.traces} == {}
+    assert all(finding.secs for finding in found)
+
+
+@pytest.mark.timeout(120)
+def test_no_program_gets_through_monty() -> None:
+    found = run_attacks("monty", attacks())
+
+    assert {finding.name: finding.traces for finding in found if finding.traces} == {}
+
+
+@pytest.mark.skipif(not _can_contain(), reason="needs root and a process namespace of its own")
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("name", "trace"),
+    [
+        ("a03_random_os", "leak_file"),
+        ("b02_write_file", "write"),
+        ("c01_tcp", "net_tcp"),
+        ("c02_udp", "net_udp"),
+        ("e02_exit_host", "dead"),
+        ("e04_patch_host", "tamper"),
+        ("e08_unoffered_tool", "unoffered"),
+        ("e20_next_run_state", "persist"),
+    ],
+)
+def test_the_detectors_see_what_gets_through_without_a_sandbox(name: str, trace: str) -> None:
+    [found, *_] = run_attacks("control", attacks(name), linger=0.0)
+
+    assert trace in found.traces
