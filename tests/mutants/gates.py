@@ -149,8 +149,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "availability on resuming",
         "invoke/_resume.py",
-        "refused: Outcome | None = None if offered(plan.entry, scope) else not_offered(plan.name, call.id)",
-        "refused: Outcome | None = None",
+        "    if not offered(plan.entry, scope):\n        return not_offered(plan.name, prepared.call.id)\n",
+        "",
     ),
     Gate(
         "denial",
@@ -353,6 +353,20 @@ GATES: tuple[Gate, ...] = (
         "rounds/_work.py",
         "        self.begun = True\n",
         "        self.begun = False\n",
+        ("tests/rounds",),
+    ),
+    Gate(
+        "one execution of a call that was saved",
+        "rounds/_saved.py",
+        'work.asked, work.begun = True, data["begun"]',
+        "work.asked, work.begun = True, False",
+        ("tests/rounds",),
+    ),
+    Gate(
+        "availability and approval of a round that was saved",
+        "rounds/_saved.py",
+        "        await work.readmit()\n",
+        "        pass\n",
         ("tests/rounds",),
     ),
     Gate(
