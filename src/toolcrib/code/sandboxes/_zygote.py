@@ -101,8 +101,8 @@ class Confined:
         """Whether it still waits for its first frame; it says nothing before."""
         return not _readable(self.socket)
 
-    def born(self, number: int, handle: int | None) -> None:
-        """Take what the zygote says of it."""
+    def born(self, number: int | None, handle: int | None) -> None:
+        """Take what the zygote says of it; no number when it could not be forked."""
         self._number, self._handle = number, handle
 
 
@@ -247,7 +247,8 @@ def _start(descriptor: int, options: str) -> subprocess.Popen[bytes]:
             "there is no Python to start a sandbox with: sys.executable is empty",
             remedy="Set sys.executable to the path of the interpreter before the first program",
         )
-    flags = ("-P", "-s", "-S", "-B", "-X", "utf8")  # not -I, which would ignore the fixed seed of hashes
+    flags = ["-P", "-s", "-S", "-X", "utf8"]  # not -I, which would ignore the fixed seed of hashes
+    flags += ["-B"] if sys.dont_write_bytecode else []
     command = [sys.executable, *flags, "-c", _BOOT, str(_WORKER), str(descriptor), options]
     try:
         return subprocess.Popen(
