@@ -330,7 +330,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "the provider's rules for the transcript",
         "rounds/_plan.py",
-        "        _require_valid(paper, before)\n",
+        "        _require_valid(paper, target, shapes(rest), known.ids)\n",
         "",
         ("tests/rounds",),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, MutableSequence, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableSequence, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Rejected, Suspended
@@ -23,7 +23,7 @@ from toolcrib.rounds._results import (
     rendered,
 )
 from toolcrib.rounds._saved import loaded, saved
-from toolcrib.rounds._transcript import shapes
+from toolcrib.rounds._transcript import known_of, shapes
 from toolcrib.rounds._work import Work
 from toolcrib.toolsets import ToolsetLike
 
@@ -175,16 +175,18 @@ class ToolRoundPlan:
         """
         paper = self._paper
         paper.open()
-        target = transcript.transcript if isinstance(transcript, HasTranscript) else transcript
+        target = _list_of(transcript)
         answers = _paired(paper.works, list(results))
-        before = shapes(target)
-        _require_valid(paper, before)
+        known, length = known_of(target), len(target)
+        rest = list(known.rest_of(target, paper.format))
+        _require_valid(paper, target, shapes(rest), known.ids)
         shown = [await _settled(work, answers.get(work.wire.id)) for work in paper.works]
         paper.open()  # somebody else may have committed it while post hooks ran
-        if len(target) != len(before):
+        if len(target) != length:
             raise CommitError(("the transcript was changed meanwhile",))
         added = [*paper.reply.items, *paper.format.answer(shown)]
         target.extend(added)
+        known.add([*rest, *added], {*_ids_in(paper, rest), *(work.wire.id for work in paper.works)})
         paper.settled = "committed"
         return added
 
@@ -297,12 +299,32 @@ def _paired(works: Sequence[Work], results: Sequence[Answer]) -> dict[str, Answe
     return found
 
 
-def _require_valid(paper: Paper, before: Sequence[Mapping[str, Any]]) -> None:
-    """Raise CommitError when the provider would refuse the transcript with this round at its end."""
-    blank = [WireResult(work.wire, "") for work in paper.works]
-    problems = paper.format.check([*before, *paper.reply.items, *paper.format.answer(blank)])
+def _list_of(transcript: TranscriptLike) -> MutableSequence[Any]:
+    if isinstance(transcript, list):  # asked first: what a protocol costs is more than all of the rest here
+        return transcript
+    return transcript.transcript if isinstance(transcript, HasTranscript) else transcript
+
+
+def _require_valid(
+    paper: Paper, target: Sequence[Any], rest: Sequence[Mapping[str, Any]], taken: Collection[str]
+) -> None:
+    """Raise CommitError when the provider would refuse the transcript with this round at its end.
+
+    Args:
+        rest: What of the transcript is not known to be in order; the round's own calls wait after it, in their order.
+        taken: The ids of the calls in what is.
+    """
+    rules, works = paper.format, paper.works
+    if rules.waiting([*rest, *paper.reply.items], taken) == [rules.key_of(work.wire) for work in works]:
+        return
+    blank = [WireResult(work.wire, "") for work in works]
+    problems = rules.check([*shapes(target), *paper.reply.items, *rules.answer(blank)])
     if problems:
         raise CommitError((*map(str, problems), "decode with `transcript=`, or mend what came before with `repair`"))
+
+
+def _ids_in(paper: Paper, items: Sequence[Any]) -> set[str]:
+    return {call.id for item in shapes(items) for call in paper.format.calls_of(item)}
 
 
 async def _settled(work: Work, answer: Answer | None) -> WireResult:

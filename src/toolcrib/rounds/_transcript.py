@@ -2,17 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from toolcrib.formats import PROVIDERS, ProviderFormat, TranscriptProblem
 from toolcrib.rounds._detect import WireFormat, shape_of
 
-__all__ = ["Transcript", "shapes", "taken_ids"]
+__all__ = ["Known", "Transcript", "known_of", "shapes", "taken_ids"]
+
+
+class Known:
+    """How much of a transcript was found to be in order, so that nobody reads it again.
+
+    Attributes:
+        format: The rules that it was read by.
+        items: The items, as they stood in the list.
+        ids: The ids of the calls in them.
+    """
+
+    __slots__ = ("format", "ids", "items")
+
+    def __init__(self) -> None:
+        self.format: ProviderFormat | None = None
+        self.items: list[Any] = []
+        self.ids: set[str] = set()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Known, ())  # a copy, or another process, reads for itself
+
+    def rest_of(self, transcript: Sequence[Any], format: ProviderFormat) -> Sequence[Any]:
+        """Return the items that were not read yet: all of them, when the host changed the list where it was read."""
+        size = len(self.items)
+        if self.format is not format or not _same(transcript[:size], self.items):
+            self.format, self.items, self.ids, size = format, [], set(), 0
+        return transcript[size:] if size else transcript
+
+    def add(self, items: Iterable[Any], ids: Iterable[str]) -> None:
+        """Note that these items follow, and that all is in order up to their end."""
+        self.items.extend(items)
+        self.ids.update(ids)
 
 
 class Transcript(list[Any]):
     """A provider's message list: a list of its items, with the rules that the provider has for tool results.
+
+    It may be edited like any list. What was committed to it is not read again at the next commit, unless the list was
+    changed there; an edit inside an item that was committed is found by `check`.
 
     Args:
         items: What it holds: dicts, or objects of the provider's SDK.
@@ -22,9 +57,10 @@ class Transcript(list[Any]):
     def __init__(self, items: Iterable[Any] = (), format: WireFormat = "openai") -> None:
         super().__init__(items)
         self.format: WireFormat = format
+        self._known = Known()
 
     def check(self) -> list[TranscriptProblem]:
-        """Return what the provider would refuse, in order; empty when it is valid."""
+        """Return what the provider would refuse, in order; empty when it is valid. All of it is read."""
         return PROVIDERS[self.format].check(shapes(self))
 
     def repair(self) -> list[str]:
@@ -39,11 +75,31 @@ class Transcript(list[Any]):
         return Transcript(self, self.format)
 
 
+def known_of(transcript: object) -> Known:
+    """Return what is known of a message list; nothing of one that is no Transcript."""
+    if not isinstance(transcript, Transcript):
+        return Known()
+    return transcript._known  # pyright: ignore[reportPrivateUsage] -- this module's own, and no business of a host's
+
+
 def shapes(items: Sequence[Any]) -> list[Mapping[str, Any]]:
     """Return the items of a message list as JSON shapes."""
     return [shape_of(item) for item in items]
 
 
-def taken_ids(format: ProviderFormat, transcript: Sequence[Any]) -> set[str]:
+def taken_ids(format: ProviderFormat, transcript: Sequence[Any]) -> Collection[str]:
     """Return the ids of the calls in a message list."""
-    return {call.id for item in shapes(transcript) for call in format.calls_of(item)}
+    if not transcript:
+        return ()
+    known = known_of(transcript)
+    rest = known.rest_of(transcript, format)
+    found = {call.id for item in shapes(rest) for call in format.calls_of(item)}
+    return found | known.ids if found else known.ids
+
+
+def _same(one: Sequence[Any], other: list[Any]) -> bool:
+    """Return whether a list has these items; ones that are the same objects are not compared."""
+    try:
+        return bool(one == other)
+    except Exception:  # anybody's __eq__; what cannot be compared is read again
+        return False
