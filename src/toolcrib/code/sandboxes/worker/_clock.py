@@ -17,7 +17,7 @@ _wall, _monotonic = time.time_ns, time.monotonic_ns
 class Clock:
     """Tells the time, in nanoseconds, and remembers what it told."""
 
-    __slots__ = ("_given", "_told", "_recorded", "_shift", "_wall", "_monotonic")
+    __slots__ = ("_given", "_monotonic", "_recorded", "_shift", "_told", "_wall")
 
     def __init__(self) -> None:
         self._recorded: list[int] = []
@@ -33,6 +33,11 @@ class Clock:
         """Return what was read since the last time this was asked."""
         told, self._told = self._told, []
         return told
+
+    @property
+    def last(self) -> int:
+        """What `monotonic` told last."""
+        return self._monotonic
 
     def wall(self) -> int:
         """Return the time since 1970."""
@@ -57,6 +62,10 @@ class Clock:
         self._monotonic = noted
         self._told.append(noted)
         return noted
+
+    def reach(self, moment: int) -> None:
+        """Let `monotonic` be at `moment` now: that is when the host says that the time waited for is over."""
+        self._shift = max(self._shift, moment - _monotonic())
 
     def _noted(self) -> int | None:
         if self._given == len(self._recorded):

@@ -22,6 +22,7 @@ from ._printed import Printed
 __all__ = ["Exchange"]
 
 _MARGIN = 64_000  # bytes that a frame may have beyond a value
+_ROUNDING = 1_000  # ns
 
 
 class Exchange:
@@ -46,6 +47,7 @@ class Exchange:
         self._dropped: list[int] = []
         self._forgotten: set[int] = set()
         self._woken = False
+        self._until = 0
         self._writing = threading.RLock()
         self._turn = threading.Condition()
         self._read_by: int | None = None
@@ -167,6 +169,8 @@ class Exchange:
 
     def wait(self, seconds: float | None) -> None:
         """Tell the host that nothing happens until it answers, or until `seconds` are over."""
+        if seconds is not None:
+            self._until = CLOCK.last + int(seconds * 1e9) + _ROUNDING
         with self._writing:
             self._send(encoded({"t": "wait", "for": seconds}))
 
@@ -186,15 +190,14 @@ class Exchange:
     def sleep(self, seconds: float) -> None:
         """Let that much time pass for the whole program."""
         until = CLOCK.monotonic() + int(seconds * 1e9)
-        left = seconds
-        self.wait(left)
+        self.wait(seconds)
         while not self.take():
-            left = max(0.0, (until - CLOCK.monotonic()) / 1e9)
-            self.wait(left)
+            self.wait(max(0.0, (until - CLOCK.monotonic()) / 1e9))
 
     def _deliver(self, frame: Frame) -> None:
         if frame["t"] == "wake":
             self._woken = True
+            CLOCK.reach(self._until)
             return
         call: int = frame["id"]
         if call in self._forgotten:

@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+import warnings
+
+from . import _leniency, _seeded, _times
 from ._exchange import Exchange
 from ._frames import Channel
 from ._imports import load_all
+from ._loop import LoopPolicy
 from ._program import Interpreter
 
 __all__ = ["serve", "warm_up"]
+
+_STACK = 1 << 20  # bytes of each thread's stack, which counts as memory of the program
 
 
 def warm_up() -> None:
     """Load all that programs may need; no file can be read later."""
     load_all()
+    _prepare()
+
+
+def _prepare() -> None:
+    """Put the program's clock, chance and asyncio in the place of Python's."""
+    _times.install()
+    _seeded.install()
+    _leniency.install()
+    threading.stack_size(_STACK)
+    warnings.simplefilter("ignore", DeprecationWarning)
 
 
 def serve(fd: int) -> None:
     """Run the programs that the host sends; return when it wants no more, or is gone."""
     channel = Channel(fd)
     exchange = Exchange(channel)
+    _prepare()
+    _times.on_sleep(exchange.sleep)
+    asyncio.set_event_loop_policy(LoopPolicy(exchange))
     interpreter = Interpreter(exchange)
     keep = True
     while keep:

@@ -52,8 +52,8 @@ def load_all() -> None:
 
 def guarded_import(
     name: str,
-    globals: Mapping[str, Any] | None = None,  # noqa: A002 -- as the import statement passes it
-    locals: Mapping[str, Any] | None = None,  # noqa: A002 -- as the import statement passes it
+    globals: Mapping[str, Any] | None = None,
+    locals: Mapping[str, Any] | None = None,
     fromlist: Sequence[str] | None = (),
     level: int = 0,
 ) -> Any:

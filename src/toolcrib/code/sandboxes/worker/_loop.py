@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from ._clock import CLOCK
 from ._exchange import Exchange
+from ._leniency import coroutine_of
 
 __all__ = ["LoopPolicy", "ProgramLoop"]
 
@@ -25,8 +26,9 @@ class ProgramLoop(BaseEventLoop):
     def __init__(self, exchange: Exchange) -> None:
         super().__init__()
         self._selector = _Waiting(exchange)
-        self._exchange = exchange
-        exchange.passed_on = self._selector.call
+
+    def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        return super().create_task(coroutine_of(coro), **options)
 
     def time(self) -> float:
         return CLOCK.monotonic() / 1e9
@@ -105,6 +107,7 @@ class _Waiting:
 
     def _among_threads(self, timeout: float | None) -> None:
         real, own = self._watched()
+        self._exchange.passed_on = self.call
         if self._called:
             return
         if not self._exchange.lead():

@@ -11,13 +11,14 @@ import sys
 import types
 from typing import Any, NoReturn
 
+from . import _seeded
 from ._clock import CLOCK
 from ._errors import Sources, failure, syntax_failure
 from ._exchange import Exchange
 from ._export import ValueRefused, final
 from ._frames import Frame
 from ._imports import guarded_import
-from ._loop import LoopPolicy
+from ._leniency import AWAITABLE, DEFERRED, awaitable, marked, run_in_loop
 from ._stubs import Stubs
 
 __all__ = ["Interpreter"]
@@ -37,7 +38,6 @@ class Interpreter:
         module.__dict__.update(self._names)
         self._names = module.__dict__
         sys.modules["__main__"] = module
-        self._runner: asyncio.Runner | None = None
 
     def run(self, frame: Frame) -> Frame:
         """Run the program of a `run` frame, and return the `done` frame."""
@@ -46,6 +46,7 @@ class Interpreter:
         linecache.cache[own] = (len(code), None, code.splitlines(keepends=True), own)
         self._exchange.start(frame["value_size"])
         CLOCK.start(frame["clock"])
+        _seeded.start(frame["seed"])
         self._names.update(self._stubs.names(frame["tools"]))
         sys.stdout, sys.stderr, sys.stdin = self._exchange.printed.out, self._exchange.printed.err, None  # pyright: ignore[reportAttributeAccessIssue] -- there is no keyboard
         try:
@@ -64,10 +65,10 @@ class Interpreter:
 
     def _value(self, body: types.CodeType, last: types.CodeType | None) -> Any:
         if (body.co_flags | (last.co_flags if last else 0)) & inspect.CO_COROUTINE:
-            return self._in_loop(self._awaited(body, last))
+            return run_in_loop(self._awaited(body, last))
         exec(body, self._names)
         value = eval(last, self._names) if last else None
-        return self._in_loop(value) if asyncio.iscoroutine(value) else value
+        return run_in_loop(value) if asyncio.iscoroutine(value) else value
 
     async def _awaited(self, body: types.CodeType, last: types.CodeType | None) -> Any:
         done = eval(body, self._names)
@@ -75,12 +76,6 @@ class Interpreter:
             await done
         value = eval(last, self._names) if last else None
         return await value if asyncio.iscoroutine(value) else value
-
-    def _in_loop(self, coroutine: Any) -> Any:
-        if self._runner is None:
-            asyncio.set_event_loop_policy(LoopPolicy(self._exchange))
-            self._runner = asyncio.Runner()
-        return self._runner.run(coroutine)
 
     def _done(self, value: Any, most: int) -> Frame:
         try:
@@ -97,7 +92,7 @@ class Interpreter:
 
 def _compiled(code: str, name: str) -> tuple[types.CodeType, types.CodeType | None]:
     """Return a program's code, its last expression apart."""
-    tree = ast.parse(code, name)
+    tree = marked(ast.parse(code, name), code)
     last = tree.body[-1] if tree.body else None
     if not isinstance(last, ast.Expr):
         return compile(tree, name, "exec", _FLAGS, dont_inherit=True), None
@@ -116,6 +111,8 @@ def _builtins(stubs: Stubs) -> dict[str, Any]:
         "input": _no_keyboard,
         "exit": sys.exit,
         "quit": sys.exit,
+        DEFERRED: stubs.deferred,
+        AWAITABLE: awaitable,
     }
 
 

@@ -1,0 +1,121 @@
+"""`time` and `datetime` as a program sees them: on the program's clock, in UTC."""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import datetime
+import gc
+import threading
+import time
+import timeit
+from collections.abc import Callable
+from typing import Any
+
+from ._clock import CLOCK
+
+__all__ = ["install", "on_sleep"]
+
+_gmtime, _localtime, _ctime, _asctime, _strftime = time.gmtime, time.localtime, time.ctime, time.asctime, time.strftime
+_sleep = time.sleep
+_LONGEST = 1e9  # seconds
+_pause: Callable[[float], None] = _sleep
+_REALTIME = {getattr(time, name) for name in ("CLOCK_REALTIME", "CLOCK_TAI") if hasattr(time, name)}
+
+
+def on_sleep(pause: Callable[[float], None]) -> None:
+    """Let `time.sleep` in the program's main thread do this."""
+    global _pause
+    _pause = pause
+
+
+def install() -> None:
+    """Put what reads the program's clock in the place of what reads the real one, in all modules there are."""
+    if time.sleep is sleep:
+        return
+    steady = ("monotonic", "perf_counter", "process_time", "thread_time")
+    for name, read in {**dict.fromkeys(steady, CLOCK.monotonic), "time": CLOCK.wall}.items():
+        setattr(time, f"{name}_ns", read)
+        setattr(time, name, _in_seconds(read, name))
+    time.sleep = sleep
+    for kind, original in {"gmtime": _gmtime, "localtime": _localtime, "ctime": _ctime}.items():
+        setattr(time, kind, _of_now(original, kind))
+    time.asctime, time.strftime = _asctime_now, _strftime_now
+    time.clock_gettime, time.clock_gettime_ns = _clock_gettime, _clock_gettime_ns
+    timeit.default_timer = time.perf_counter
+    _replace(datetime.datetime, {"now": classmethod(_datetime_now), "utcnow": classmethod(_datetime_utcnow)})
+
+
+def sleep(seconds: float, /) -> None:
+    """Let that much time pass."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):  # pyright: ignore[reportUnnecessaryIsInstance] -- a program passes anything
+        seconds = float(seconds.__index__())
+    if seconds != seconds:
+        raise ValueError("Invalid value NaN (not a number)")
+    if seconds < 0:
+        raise ValueError("sleep length must be non-negative")
+    if seconds > _LONGEST:
+        raise OverflowError("timestamp too large to convert to C PyTime_t")
+    if _thread.get_ident() == threading.main_thread().ident:
+        _pause(float(seconds))
+    else:
+        _sleep(seconds)
+
+
+def _in_seconds(read: Callable[[], int], name: str) -> Callable[[], float]:
+    def seconds() -> float:
+        return read() / 1e9
+
+    seconds.__name__ = seconds.__qualname__ = name
+    return seconds
+
+
+def _of_now(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def at(seconds: float | None = None, /) -> Any:
+        return original(CLOCK.wall() / 1e9 if seconds is None else seconds)
+
+    at.__name__ = at.__qualname__ = name
+    return at
+
+
+def _asctime_now(at: Any = None, /) -> str:
+    return _asctime(_localtime(CLOCK.wall() / 1e9) if at is None else at)
+
+
+def _strftime_now(form: str, at: Any = None, /) -> str:
+    return _strftime(form, _localtime(CLOCK.wall() / 1e9) if at is None else at)
+
+
+def _clock_gettime(clock: int, /) -> float:
+    return _clock_gettime_ns(clock) / 1e9
+
+
+def _clock_gettime_ns(clock: int, /) -> int:
+    return CLOCK.wall() if clock in _REALTIME else CLOCK.monotonic()
+
+
+def _datetime_now(cls: type[datetime.datetime], tz: datetime.tzinfo | None = None) -> datetime.datetime:
+    """Return the time of now; in UTC and without a zone where none is given."""
+    now = _now(cls)
+    return now.replace(tzinfo=None) if tz is None else now.astimezone(tz)
+
+
+def _datetime_utcnow(cls: type[datetime.datetime]) -> datetime.datetime:
+    """Return the time of now in UTC, without a zone."""
+    return _now(cls).replace(tzinfo=None)
+
+
+def _now(cls: type[datetime.datetime]) -> datetime.datetime:
+    seconds, rest = divmod(CLOCK.wall(), 1_000_000_000)
+    return cls.fromtimestamp(seconds, datetime.UTC).replace(microsecond=rest // 1000)
+
+
+def _replace(kind: type, methods: dict[str, Any]) -> None:
+    """Replace methods of a class that is written in C, which its own `setattr` refuses.
+
+    So it stays the one class there is: for `isinstance`, `type(x) is`, `match`, pickles and what inherits from it.
+    `date.today` and `datetime.today` need none of this: they ask `time.time`.
+    """
+    [names] = gc.get_referents(kind.__dict__)
+    names.update(methods)
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
