@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from toolcrib.errors import CommitError
-from toolcrib.formats import PROVIDERS, WireReply
-from toolcrib.rounds._detect import WireFormat
+from toolcrib.formats import ProviderFormat, WireReply
 from toolcrib.rounds._work import Work
 
 __all__ = ["Paper"]
@@ -13,11 +12,10 @@ __all__ = ["Paper"]
 class Paper:
     """The reply as it came, its calls, and whether it was committed."""
 
-    __slots__ = ("format", "reply", "settled", "title", "works")
+    __slots__ = ("format", "reply", "settled", "works")
 
-    def __init__(self, title: WireFormat, reply: WireReply, works: tuple[Work, ...]) -> None:
-        self.title: WireFormat = title
-        self.format, self.reply, self.works = PROVIDERS[title], reply, works
+    def __init__(self, format: ProviderFormat, reply: WireReply, works: tuple[Work, ...]) -> None:
+        self.format, self.reply, self.works = format, reply, works
         self.settled = ""  # `committed` or `discarded`, once it is
 
     def open(self) -> None:

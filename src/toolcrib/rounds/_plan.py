@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Rejected, Suspended
 from toolcrib.errors import ApprovalError, CommitError
-from toolcrib.formats import Item, WireResult
+from toolcrib.formats import Item, ProviderFormat, WireResult
 from toolcrib.invoke import Pipeline, RunScope
 from toolcrib.rounds._call import DecodedCall, RoundHooks, hooks_of
 from toolcrib.rounds._paper import Paper
@@ -210,7 +210,12 @@ class ToolRoundPlan:
 
     @classmethod
     async def from_json(
-        cls, tools: Pipeline | ToolsetLike, text: str | bytes, *, scope: RunScope | None = None
+        cls,
+        tools: Pipeline | ToolsetLike,
+        text: str | bytes,
+        *,
+        scope: RunScope | None = None,
+        format: ProviderFormat | None = None,
     ) -> ToolRoundPlan:
         """Return the plan that `to_json` described.
 
@@ -221,11 +226,12 @@ class ToolRoundPlan:
             tools: The toolset, or a pipeline of it; of tools that have changed, calls may become issues.
             text: What `to_json` returned.
             scope: The run that goes on; what was counted in it before is added. One of the same id when None.
+            format: What the round was decoded with, where that is no provider's name.
 
         Raises:
             ValueError: The text is no plan.
         """
-        return cls(await loaded(tools, json.loads(text), scope))
+        return cls(await loaded(tools, json.loads(text), scope, format))
 
 
 def suggestion(issues: Sequence[ToolCallIssue]) -> str | None:

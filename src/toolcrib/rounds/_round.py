@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 from toolcrib.calls import CallMetadata, Failed
 from toolcrib.errors import RoundError
-from toolcrib.formats import PROVIDERS, Item, WireReply
+from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireReply
 from toolcrib.invoke import Pipeline, RunScope
 from toolcrib.rounds._call import DecodedCall, RoundHooks
 from toolcrib.rounds._detect import WireFormat, detected
@@ -37,9 +37,9 @@ class ToolRound:
         scope: The run that the calls are part of.
     """
 
-    def __init__(self, paper: Paper, format: WireFormat, scope: RunScope) -> None:
+    def __init__(self, paper: Paper, scope: RunScope) -> None:
         self._paper = paper
-        self.format, self.scope = format, scope
+        self.format, self.scope = paper.format.title, scope
         reply = paper.reply
         self.text, self.problems, self.stop = reply.text, reply.problems, reply.stop
         self.items: tuple[Item, ...] = reply.items
@@ -111,12 +111,17 @@ class ToolRound:
 
     @classmethod
     async def from_json(
-        cls, tools: Pipeline | ToolsetLike, text: str | bytes, *, scope: RunScope | None = None
+        cls,
+        tools: Pipeline | ToolsetLike,
+        text: str | bytes,
+        *,
+        scope: RunScope | None = None,
+        format: ProviderFormat | None = None,
     ) -> ToolRound:
         """Return the round that `to_json` described; see `ToolRoundPlan.from_json`, whose arguments these are."""
-        paper = await loaded(tools, json.loads(text), scope)
+        paper = await loaded(tools, json.loads(text), scope, format)
         run = paper.works[0].desk.scope if paper.works else scope or RunScope(door="round")
-        return cls(paper, paper.title, run)
+        return cls(paper, run)
 
     def __repr__(self) -> str:
         return f"<ToolRound of {len(self._calls)} calls and {len(self._unread)} issues>"
@@ -127,7 +132,7 @@ def decode(
     reply: object,
     available: ToolAvailability | None = None,
     *,
-    format: WireFormat | None = None,
+    format: WireFormat | ProviderFormat | None = None,
     scope: RunScope | None = None,
     transcript: Sequence[Any] = (),
     strict: bool = False,
@@ -138,7 +143,7 @@ def decode(
         tools: The toolset; or a pipeline of it, with hooks, sinks or an executor of its own.
         reply: What the provider's SDK returned, the same as a dict, a list of a stream's chunks, or a `WireReply`.
         available: Which tools were offered; the default ones when None.
-        format: The wire format; told from the reply when None.
+        format: The wire format; told from the reply when None. Or the rules of one that is no provider's.
         scope: The run that the calls are part of; one of their own when None.
         transcript: What came before. A call whose id is in it gets another.
         strict: Whether the tools were defined with `strict=True`: a null in the place of what is optional is left out.
@@ -149,7 +154,7 @@ def decode(
         ToolConstraintError: `available` names a tool that is not in the toolset.
     """
     name = format or detected(_sample(reply))
-    made = PROVIDERS[name]
+    made = PROVIDERS[name] if isinstance(name, str) else name
     taken = taken_ids(made, transcript)
     if isinstance(reply, WireReply):
         wire = reply
@@ -162,13 +167,13 @@ def decode(
     if available is not None:
         run = replace(run, available=pipeline.toolset.offered(available))
     desk = Desk(pipeline, run, strict)
-    return ToolRound(Paper(name, wire, tuple(Work(desk, call) for call in wire.calls)), name, run)
+    return ToolRound(Paper(made, wire, tuple(Work(desk, call) for call in wire.calls)), run)
 
 
 class DecodeKeywords(TypedDict, total=False):
     """What `decode` takes by keyword."""
 
-    format: WireFormat | None
+    format: WireFormat | ProviderFormat | None
     scope: RunScope | None
     transcript: Sequence[Any]
     strict: bool

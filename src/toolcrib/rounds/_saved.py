@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from toolcrib.calls import Suspended, jsonable, outcome_from_dict
 from toolcrib.errors import InvalidOutput, ModelRetry, RoundError
-from toolcrib.formats import WireCall, WireReply
+from toolcrib.formats import PROVIDERS, ProviderFormat, WireCall, WireReply
 from toolcrib.invoke import Performed, Pipeline, Prepared, RunScope
 from toolcrib.rounds._paper import Paper
 from toolcrib.rounds._pipelines import pipeline_of
@@ -33,7 +33,7 @@ def saved(paper: Paper) -> dict[str, Any]:
     calls = [{"id": c.id, "name": c.name, "arguments": c.arguments, "kind": c.kind} for c in reply.calls]
     return {
         "version": _VERSION,
-        "format": paper.title,
+        "format": paper.format.title,
         "reply": {
             "items": list(reply.items),
             "text": reply.text,
@@ -47,14 +47,21 @@ def saved(paper: Paper) -> dict[str, Any]:
     }
 
 
-async def loaded(tools: Pipeline | ToolsetLike, data: Mapping[str, Any], scope: RunScope | None) -> Paper:
+async def loaded(
+    tools: Pipeline | ToolsetLike, data: Mapping[str, Any], scope: RunScope | None, format: ProviderFormat | None
+) -> Paper:
     """Return the round that `saved` described, with availability and approval asked again; no hook is.
 
     Raises:
-        ValueError: It is none, or of another version.
+        ValueError: It is none, of another version, or in a format that is not known.
     """
     if data.get("version") != _VERSION:
         raise ValueError(f"a saved round has the version {_VERSION}, and this has {data.get('version')!r}")
+    rules = cast("Mapping[str, ProviderFormat]", PROVIDERS).get(data["format"], format)
+    if rules is None:
+        raise ValueError(
+            f"the round is in the format {data['format']!r}, which is no provider's: give `format=`"
+        )
     told = data["reply"]
     reply = WireReply(
         items=tuple(told["items"]),
@@ -66,7 +73,7 @@ async def loaded(tools: Pipeline | ToolsetLike, data: Mapping[str, Any], scope: 
     run = run_from(data["run"], scope, "round")
     desk = Desk(pipeline_of(tools), run, data["strict"])
     works = [await _loaded_work(desk, call, one) for call, one in zip(reply.calls, data["works"], strict=True)]
-    return Paper(data["format"], reply, tuple(works))
+    return Paper(rules, reply, tuple(works))
 
 
 # --- the run
