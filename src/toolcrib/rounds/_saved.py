@@ -59,9 +59,7 @@ async def loaded(
         raise ValueError(f"a saved round has the version {_VERSION}, and this has {data.get('version')!r}")
     rules = cast("Mapping[str, ProviderFormat]", PROVIDERS).get(data["format"], format)
     if rules is None:
-        raise ValueError(
-            f"the round is in the format {data['format']!r}, which is no provider's: give `format=`"
-        )
+        raise ValueError(f"the round is in the format {data['format']!r}, which is no provider's: give `format=`")
     told = data["reply"]
     reply = WireReply(
         items=tuple(told["items"]),
