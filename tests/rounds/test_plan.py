@@ -262,6 +262,23 @@ async def test_calls_run_together_as_many_as_allowed() -> None:
     assert ([result.output for result in results], most) == ([0, 1, 2, 3, 4], 2)
 
 
+async def test_the_model_is_told_what_a_call_returned_even_when_a_later_one_changes_it() -> None:
+    seen: dict[str, Any] = {"names": []}
+
+    @ez_tool
+    async def watch(name: str) -> dict[str, Any]:
+        """Watch something too."""
+        seen["names"].append(name)
+        return seen
+
+    messages: list[Any] = [{"role": "user", "content": "go"}]
+    plan = await round_of([watch], ("watch", {"name": "a"}), ("watch", {"name": "b"})).apply_hooks()
+
+    await plan.commit(messages, await plan.run_pending(concurrency=1))
+
+    assert [text for _, text in results_in(messages)] == ['{"names": ["a"]}', '{"names": ["a", "b"]}']
+
+
 async def test_no_call_runs_twice() -> None:
     ran: list[Any] = []
     plan = await adds(1, 2, ran=ran).apply_hooks()

@@ -167,6 +167,7 @@ class Work:
         self.begun = True
         made = await self.desk.pipeline.perform(self.ready, self.desk.scope)
         if isinstance(made, Performed):
+            made.value = _as_it_is_now(made.value)
             self.performed = made
         else:
             self.begun = not isinstance(made, Suspended)  # a tool that asks for approval has done nothing before
@@ -212,6 +213,21 @@ def _own(value: Any) -> Any:
         return deepcopy(source)
     except Exception:  # anybody's __deepcopy__
         return dict(source)
+
+
+def _as_it_is_now(value: Any) -> Any:
+    """Return a result that later calls cannot change before it is committed: its dicts and lists are copied."""
+    try:
+        return _copied(value)
+    except RecursionError:  # it contains itself
+        return value
+
+
+def _copied(value: Any) -> Any:
+    kind: type[Any] = value.__class__
+    if kind is dict:
+        return {key: _copied(part) for key, part in value.items()}
+    return [_copied(part) for part in value] if kind is list else value
 
 
 def _equal(one: object, other: object) -> bool:
