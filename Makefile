@@ -68,7 +68,7 @@ fuzz: $(VENV)/.dev ## drive a million rounds per provider at random (about 50 mi
 docs: $(VENV)/.dev ## run the examples of README, docs and docstrings, and check the links between pages
 	$(BIN)/pytest -q tests/docs
 
-bfcl: $(VENV)/.dev ## replay the 200 multi-turn conversations of the Berkeley function-calling leaderboard
+bfcl: $(VENV)/.dev ## replay the leaderboard's 200 multi-turn conversations: as calls, programs, and rounds in each format
 	$(BIN)/python -m benchmarks.bfcl.run
 
 bfcl-all: $(VENV)/.dev ## the same with all four multi-turn files, 800 conversations

@@ -13,7 +13,7 @@ from benchmarks.bfcl._snapshots import snapshot
 from toolcrib import Completed, Failed, Outcome, Pipeline, RunScope, ToolCall, Toolset
 from toolcrib.errors import ResultNotSerializable
 
-__all__ = ["run_as_calls", "toolset_of"]
+__all__ = ["answer_of", "as_json", "run_as_calls", "toolset_of"]
 
 
 def toolset_of(apis: Mapping[str, Any]) -> Toolset:
@@ -26,17 +26,19 @@ async def run_as_calls(conversation: Conversation, *, as_published: bool = False
     apis = build_apis(conversation, as_published=as_published)
     pipeline, scope = Pipeline(toolset_of(apis)), RunScope(id=conversation.id)
     answers = [
-        tuple([_answer(await pipeline.run(_as_json(call, apis), scope)) for call in turn])
+        tuple([answer_of(await pipeline.run(as_json(call, apis), scope)) for call in turn])
         for turn in conversation.turns
     ]
     return Run(tuple(answers), states_of(apis))
 
 
-def _as_json(call: Call, apis: Mapping[str, Any]) -> ToolCall:
+def as_json(call: Call, apis: Mapping[str, Any]) -> ToolCall:
+    """Return a call as a model makes it: a name, and the arguments by name as JSON text."""
     return ToolCall(call.name, json.dumps(call.bound_to(function_named(call.name, apis))))
 
 
-def _answer(outcome: Outcome) -> Answer:
+def answer_of(outcome: Outcome) -> Answer:
+    """Return what an outcome says, as the call made directly would."""
     match outcome:
         case Completed():
             return _shown(outcome)

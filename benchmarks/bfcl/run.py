@@ -11,18 +11,23 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from benchmarks.bfcl._as_calls import run_as_calls
 from benchmarks.bfcl._as_programs import run_as_programs
+from benchmarks.bfcl._as_rounds import run_as_rounds
 from benchmarks.bfcl._compare import Difference, differences
 from benchmarks.bfcl._corrections import CORRECTIONS
 from benchmarks.bfcl._data import FILES, Conversation, DataMissing, load_conversations
-from benchmarks.bfcl._runs import run_directly
+from benchmarks.bfcl._runs import Run, run_directly
+from toolcrib.formats import PROVIDERS
 
 TITLE = "Replay the benchmark's multi-turn conversations over the counter, and compare with plain Python."
-MODES = {"json": run_as_calls, "code": run_as_programs}
+ROUNDS = {f"rounds-{format}": partial(run_as_rounds, format=format) for format in PROVIDERS}
+MODES: dict[str, Callable[..., Awaitable[Run]]] = {"json": run_as_calls, "code": run_as_programs, **ROUNDS}
+GROUPS = {"all": [*MODES], "both": ["json", "code"], "rounds": [*ROUNDS], **{mode: [mode] for mode in MODES}}
 SHOWN = 20  # how many differences are printed
 
 
@@ -44,7 +49,7 @@ class Report:
 
     def __str__(self) -> str:
         score = f"{self.same}/{self.conversations}"
-        return f"{self.file:24}{self.mode:6}{score:>9}  {self.calls:6,} calls  {self.seconds:6.1f} s"
+        return f"{self.file:24}{self.mode:23}{score:>9}  {self.calls:6,} calls  {self.seconds:6.1f} s"
 
 
 async def replay(file: str, mode: str, conversations: Iterable[Conversation], *, as_published: bool = False) -> Report:
@@ -81,7 +86,7 @@ async def replay_all(options: argparse.Namespace) -> list[Report]:
     reports: list[Report] = []
     for file in FILES if options.file == "all" else [options.file]:
         chosen = select(load_conversations(file), options.ids, options.limit)
-        for mode in MODES if options.mode == "both" else [options.mode]:
+        for mode in GROUPS[options.mode]:
             report = await replay(file, mode, chosen, as_published=options.as_published)
             print(report, flush=True)
             reports.append(report)
@@ -100,7 +105,8 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the options of the command line, or exit with 2 and the usage."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bfcl.run", description=TITLE)
     parser.add_argument("--file", default=FILES[0], choices=[*FILES, "all"], help="which conversations")
-    parser.add_argument("--mode", default="both", choices=[*MODES, "both"], help="JSON tool calls, programs, or both")
+    ways = "JSON tool calls, programs, both, rounds in each wire format or in one, or all of these"
+    parser.add_argument("--mode", default="all", choices=GROUPS, help=ways)
     parser.add_argument("--ids", nargs="+", default=[], metavar="ID", help="only these, as multi_turn_base_7 or 7")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N")
     parser.add_argument("--as-published", action="store_true", help="leave out the corrections")

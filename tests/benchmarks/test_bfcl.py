@@ -13,7 +13,7 @@ from benchmarks.bfcl._compare import Difference, differences
 from benchmarks.bfcl._data import FILES, Conversation, DataMissing, build_apis, load_conversations
 from benchmarks.bfcl._runs import Raised, Returned, Run, function_named, run_directly
 from benchmarks.bfcl._snapshots import Mismatch, mismatch, snapshot
-from benchmarks.bfcl.run import MODES, main, replay
+from benchmarks.bfcl.run import MODES, ROUNDS, main, replay
 
 
 @pytest.fixture(scope="module")
@@ -220,6 +220,23 @@ async def test_a_call_that_does_not_fit_its_declaration_is_refused(
     )
 
 
+@pytest.mark.parametrize("mode", ROUNDS)
+async def test_a_call_that_does_not_fit_is_an_issue_of_its_round(conversations: list[Conversation], mode: str) -> None:
+    report = await replay(FILES[0], mode, [conversations[173]], as_published=True)
+
+    assert len(report.differences) == 2
+    assert report.differences[0].run.startswith("raised InvalidArguments: `close_ticket` cannot take these arguments")
+
+
+@pytest.mark.parametrize("mode", ROUNDS)
+async def test_a_turn_without_calls_is_a_reply_without_calls(mode: str) -> None:
+    conversation = Conversation("quiet", ("MathAPI",), {}, ((), (parse_call("add(1, 2)"),)))
+
+    report = await replay(FILES[0], mode, [conversation])
+
+    assert (report.same, report.calls) == (1, 1)
+
+
 def test_a_program_makes_the_calls_as_they_are_written() -> None:
     lines = program((parse_call("cd('docs')"), parse_call("ls(a=True)"))).splitlines()
 
@@ -249,7 +266,7 @@ def test_the_command_prints_a_score_for_each_mode(capsys: pytest.CaptureFixture[
 
     lines = capsys.readouterr().out.splitlines()
     assert status == 0
-    assert [line.split()[:3] for line in lines[:2]] == [[FILES[0], "json", "2/2"], [FILES[0], "code", "2/2"]]
+    assert [line.split()[:3] for line in lines[: len(MODES)]] == [[FILES[0], mode, "2/2"] for mode in MODES]
 
 
 def test_the_command_fails_and_says_what_differs(capsys: pytest.CaptureFixture[str]) -> None:
