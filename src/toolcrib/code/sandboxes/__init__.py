@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from toolcrib.code.sandboxes._default import default_sandbox
 from toolcrib.code.sandboxes._protocol import (
     Described,
+    Dialect,
     Emit,
     Host,
     KeepsSessions,
@@ -24,15 +25,19 @@ from toolcrib.code.sandboxes._protocol import (
     SandboxLimits,
     SandboxResult,
     SandboxSession,
+    Speaks,
     Value,
 )
+from toolcrib.code.sandboxes._types import ChecksTypes, TypeProblem, type_checker
 from toolcrib.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from toolcrib.code.sandboxes._monty import MontySandbox
 
 __all__ = [
+    "ChecksTypes",
     "Described",
+    "Dialect",
     "Emit",
     "Host",
     "KeepsSessions",
@@ -47,8 +52,11 @@ __all__ = [
     "SandboxLimits",
     "SandboxResult",
     "SandboxSession",
+    "Speaks",
+    "TypeProblem",
     "Value",
     "default_sandbox",
+    "type_checker",
 ]
 
 

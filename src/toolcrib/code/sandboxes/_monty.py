@@ -22,9 +22,11 @@ from pydantic_monty import Monty
 from toolcrib.code.sandboxes._calls import Ended, HostCalls, Replies, Request
 from toolcrib.code.sandboxes._messages import CLOSED, late
 from toolcrib.code.sandboxes._monty_drive import ISOLATION, Drive, Steps
-from toolcrib.code.sandboxes._monty_subset import NOTES, Checked, check
-from toolcrib.code.sandboxes._protocol import Host, Program, ProgramError, SandboxResult, Stream
+from toolcrib.code.sandboxes._monty_subset import MODULES, NOTES, Checked, check
+from toolcrib.code.sandboxes._monty_types import type_problems
+from toolcrib.code.sandboxes._protocol import Dialect, Host, Program, ProgramError, SandboxResult, Stream
 from toolcrib.code.sandboxes._threads import Worker, Workers
+from toolcrib.code.sandboxes._types import TypeProblem
 from toolcrib.errors import CodeError, SandboxError
 
 __all__ = ["MontySandbox"]
@@ -81,6 +83,25 @@ class MontySandbox:
     def notes(self) -> tuple[str, ...]:
         """What a model should know before it writes for Monty."""
         return NOTES
+
+    @property
+    def dialect(self) -> Dialect:
+        """What programs find in Monty."""
+        return Dialect(MODULES)
+
+    async def type_check(self, code: str, stubs: str) -> list[TypeProblem]:
+        """Return what Monty's type checker says of a program, by line; nothing of it runs.
+
+        Raises:
+            SandboxError: There is no worker for it.
+        """
+        thread = self._threads.take()
+        try:
+            return await thread.run(lambda: type_problems(self._ready(), code, stubs))
+        except TimeoutError:
+            raise SandboxError("every worker was busy, for as long as a type check was to wait for one") from None
+        finally:
+            self._threads.give_back(thread)
 
     def close(self) -> None:
         """End what runs, and the workers with it; the sandbox cannot be used again."""

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 __all__ = [
     "Described",
+    "Dialect",
     "Emit",
     "ErrorKind",
     "Host",
@@ -22,6 +23,7 @@ __all__ = [
     "SandboxLimits",
     "SandboxResult",
     "SandboxSession",
+    "Speaks",
     "Stream",
     "Value",
 ]
@@ -218,6 +220,31 @@ class Described(Protocol):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a model should know before it writes for it, a sentence each."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What programs find in a sandbox's Python, so that they can be checked before they run.
+
+    Attributes:
+        modules: What they may import; None when that is not known.
+        names: Functions at hand besides Python's own and the tools, such as `parallel`.
+        streams: They take the values of a streaming tool one by one; they get a list otherwise.
+    """
+
+    modules: frozenset[str] | None = None
+    names: frozenset[str] = frozenset()
+    streams: bool = False
+
+
+@runtime_checkable
+class Speaks(Protocol):
+    """A sandbox that says which Python it has."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """What programs find there."""
         ...
 
 

@@ -1,0 +1,101 @@
+"""A program and its tools as a type checker takes them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+
+from toolcrib.code._check import Finding
+from toolcrib.code._misuse import called_name
+from toolcrib.code._reading import Reading
+from toolcrib.code.sandboxes import ChecksTypes
+from toolcrib.code.sandboxes._source import Edit, Source, parse
+from toolcrib.code.sandboxes.worker._awaiting import awaited_calls
+from toolcrib.errors import CodeError, SchemaError
+from toolcrib.schema import STUB_IMPORTS, StubTypes
+from toolcrib.tools import Tool
+
+__all__ = ["Stubs"]
+
+_AWAITED = "__awaited"
+_MORE = """
+from typing import AsyncIterator, Generic, Iterator, TypeVar
+
+_T = TypeVar("_T")
+
+class Stream(Generic[_T]):
+    def __iter__(self) -> Iterator[_T]: ...
+    def __next__(self) -> _T: ...
+    def __aiter__(self) -> AsyncIterator[_T]: ...
+    async def __anext__(self) -> _T: ...
+    def __getattr__(self, name: str) -> Any: ...
+
+def parallel(*calls: Any, **options: Any) -> list[Any]: ...
+def search_tools(query: str, limit: int = 5) -> list[dict[str, str]]: ...
+def describe(name: Any) -> str: ...
+"""
+_LIST = re.compile(r"-> list(\[.*\]:)")
+
+
+class Stubs:
+    """The tools of a toolkit as a type checker knows them.
+
+    Args:
+        tools: The tools, by the name that programs use.
+        streams: Programs take the values of a streaming tool one by one.
+    """
+
+    def __init__(self, tools: Mapping[str, Tool[..., object]], streams: bool) -> None:
+        types = StubTypes()
+        self._names: set[str] = set()
+        functions: list[str] = []
+        for name, tool in tools.items():
+            try:
+                stub = tool.spec.stub(name, docs=False, types=types)
+                awaited = tool.spec.stub(name + _AWAITED, docs=False, is_async=True, types=types)
+            except SchemaError:
+                functions.append(f"{name}: Any")
+                continue
+            if tool.is_streaming and streams:
+                stub = _LIST.sub(r"-> Stream\1", stub)
+            functions += [stub, awaited]
+            self._names.add(name)
+        self.text = "\n\n".join([STUB_IMPORTS, _MORE, *types.render(docs=False), *functions])
+
+    async def check(self, code: str, checker: ChecksTypes) -> list[Finding]:
+        """Return what the type checker finds, by line; empty for a program that does not parse."""
+        try:
+            source = self._rewritten(parse(code, len(code)))
+        except CodeError:
+            return []
+        problems = await checker.type_check(source.text, self.text)
+        return [Finding(one.line, "TypeError", one.message.replace(_AWAITED, "")) for one in problems]
+
+    def _rewritten(self, source: Source) -> Source:
+        """Return the program with each awaited call of a tool by a name that is async, and subtools by one name."""
+        bound = Reading(source.tree).bound
+        awaited = {id(call.func) for call in awaited_calls(source.tree)}
+        edits: list[Edit] = []
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+                edits.append((*source.span(node), "pass"))  # it would have to be the first statement
+            if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
+                continue
+            name = called_name(ast.Call(node, [], []))
+            root = node.id if isinstance(node, ast.Name) else (name or "").partition("__")[0]
+            if name not in self._names or root in bound:
+                continue
+            wanted = name + (_AWAITED if id(node) in awaited else "")
+            if wanted != (node.id if isinstance(node, ast.Name) else ""):
+                edits.append((*source.span(node), wanted))
+        return source.edited(_outermost(edits))
+
+
+def _outermost(edits: list[Edit]) -> list[Edit]:
+    """Return the edits without those inside another one: `a` in `a.b`."""
+    kept: list[Edit] = []
+    for edit in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
+        if not kept or edit[0] >= kept[-1][1]:
+            kept.append(edit)
+    return kept
