@@ -4,8 +4,21 @@ Toolkit renders the prompts and takes each call of a program to the pipeline; `s
 """
 
 from toolcrib.code._extract import extract_code
+from toolcrib.code._file_journal import FileJournal
+from toolcrib.code._journal import JournalLog
+from toolcrib.code._paused import PausedProgram, PendingCall
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._toolkit import Toolkit
 from toolcrib.code.sandboxes import Sandbox, SandboxLimits
 
-__all__ = ["ExecutionResult", "Sandbox", "SandboxLimits", "Toolkit", "extract_code"]
+__all__ = [
+    "ExecutionResult",
+    "FileJournal",
+    "JournalLog",
+    "PausedProgram",
+    "PendingCall",
+    "Sandbox",
+    "SandboxLimits",
+    "Toolkit",
+    "extract_code",
+]

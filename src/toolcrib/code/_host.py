@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
 from typing import Any, cast
 
-from toolcrib.calls import ApprovalRequest, Completed, Failed, Outcome, Suspended, ToolCall, cut, new_call_id
+from toolcrib.calls import (
+    ApprovalRequest,
+    Completed,
+    Denial,
+    Failed,
+    Grant,
+    Outcome,
+    Suspended,
+    ToolCall,
+    cut,
+    new_call_id,
+)
 from toolcrib.code._arguments import ArgumentNames
 from toolcrib.code._replies import reply_to
 from toolcrib.code.sandboxes import Emit, Raised, Reply, Value
-from toolcrib.errors import InvalidArguments, SchemaError
+from toolcrib.errors import InvalidArguments, ResultNotSerializable, SchemaError
 from toolcrib.invoke import Pipeline, RunScope
 from toolcrib.schema import ToolSpec
 
@@ -71,28 +83,68 @@ class ProgramHost:
 
     async def call(self, name: str, args: list[Any], kwargs: dict[str, Any], emit: Emit | None = None) -> Reply:
         """Make one call of the program."""
-        tool = self._tools[name]
-        call_id = new_call_id()
-        entry: dict[str, Any] = {"id": call_id, "name": tool.name, "arguments": None, "outcome": "cancelled"}
-        self.calls.append(entry)
+        told = self._told(name, new_call_id())
+        _, reply = await self._carry(told, self._tools[name], args, kwargs, lambda call: self._run(call, emit))
+        return reply
+
+    def _told(self, name: str, call_id: str) -> dict[str, Any]:
+        """Return what is told of a call that begins."""
+        told: dict[str, Any] = {
+            "id": call_id,
+            "name": self._tools[name].name,
+            "arguments": None,
+            "outcome": "cancelled",
+            "duration_ms": 0.0,
+        }
+        self.calls.append(told)
+        return told
+
+    async def _carry(
+        self,
+        told: dict[str, Any],
+        tool: ProgramTool,
+        args: list[Any],
+        kwargs: dict[str, Any],
+        run: Callable[[ToolCall], Awaitable[Outcome]],
+    ) -> tuple[Outcome, Reply]:
+        """Have `run` bring a call to its outcome, and tell what it came to."""
         began = time.perf_counter()
         try:
             try:
                 arguments = tool.bind(args, kwargs)
             except InvalidArguments as error:
                 arguments = {}
-                outcome: Outcome = _unnamed(tool.name, call_id, error)
+                outcome: Outcome = _unnamed(tool.name, told["id"], error)
             else:
-                entry["arguments"] = tool.shown(arguments)
-                outcome = await self._pipeline.run(ToolCall(tool.name, arguments, call_id), self._scope)
+                told["arguments"] = tool.shown(arguments)
+                outcome = await run(ToolCall(tool.name, arguments, told["id"]))
         finally:
-            entry["duration_ms"] = (time.perf_counter() - began) * 1000
+            told["duration_ms"] += (time.perf_counter() - began) * 1000
         reply = reply_to(outcome, arguments, tool.spec)
-        self._note(entry, outcome, reply)
-        return reply
+        self._note(told, outcome, reply)
+        return outcome, reply
+
+    async def _run(
+        self, call: ToolCall | Suspended, emit: Emit | None, answer: Grant | Denial | None = None
+    ) -> Outcome:
+        """Take a call to the pipeline; the values of a stream go to the program one by one."""
+        if emit is None:
+            return await self._pipeline.run(call, self._scope, grant=answer)
+        name, call_id = (call.tool, call.call_id) if isinstance(call, Suspended) else (call.name, call.id)
+        most = self._pipeline.toolset[name].tool.options.max_result
+        ended: list[Outcome] = []
+        stream = self._pipeline.stream(call, self._scope, grant=answer, ended=ended.append)
+        try:
+            async with aclosing(stream) as values:
+                async for value in values:
+                    await emit(Completed(name, call_id, value, max_result=most).shown())
+        except ResultNotSerializable as error:
+            return Failed(name, call_id, error.code, str(error), "ResultNotSerializable", exception=error)
+        return ended[0]
 
     def _note(self, entry: dict[str, Any], outcome: Outcome, reply: Reply) -> None:
         entry["outcome"] = outcome.kind
+        entry.pop("error", None)  # that it waited
         if isinstance(reply, Value):
             entry["result"] = _kept(reply.value)
         elif isinstance(outcome, Suspended):

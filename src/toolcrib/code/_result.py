@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolcrib.calls import ApprovalRequest, CallRecord
+from toolcrib.code._paused import PausedProgram, PendingCall
 
 __all__ = ["ExecutionResult"]
 
@@ -24,8 +25,11 @@ class ExecutionResult:
         success: Whether it reached its end.
         error: Why it did not, in a sentence with the line; None when it did.
         isolation: What kept it in, by name.
-        suspended: The calls that wait for a person; the program ended at them, and they have not run.
+        suspended: The questions about the calls that wait for a person; the program ended at them, and they have not
+            run.
         records: The calls' records, when the toolkit or the run has sinks that they were made for.
+        pending_calls: The calls that wait, each with the question about it.
+        paused: What `Toolkit.resume` takes; None where the sandbox cannot take a program up again.
     """
 
     output: str = ""
@@ -37,11 +41,13 @@ class ExecutionResult:
     isolation: tuple[str, ...] = ()
     suspended: tuple[ApprovalRequest, ...] = ()
     records: tuple[CallRecord, ...] = ()
+    pending_calls: tuple[PendingCall, ...] = ()
+    paused: PausedProgram | None = None
 
     @property
     def is_paused(self) -> bool:
         """Whether the program ended at a call that waits for a person."""
-        return bool(self.suspended)
+        return bool(self.suspended) and not self.success
 
     def text(self) -> str:
         """Return what a model is shown: what was printed, the last value when nothing was, and what went wrong."""

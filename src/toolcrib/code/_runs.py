@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from toolcrib.approvals import Approver
+from toolcrib.calls import Denial, Grant
+from toolcrib.code._answers import answers_for
 from toolcrib.code._host import ProgramHost, ProgramTool
+from toolcrib.code._journal import Journal, JournalLog
+from toolcrib.code._journal_host import Continuation, JournalHost, paused_from
 from toolcrib.code._names import program_names
+from toolcrib.code._paused import PausedProgram, PendingCall
 from toolcrib.code._result import ExecutionResult
-from toolcrib.code.sandboxes import Host, Program, Sandbox, SandboxLimits, SandboxResult, default_sandbox
+from toolcrib.code.sandboxes import Host, Program, Resumable, Sandbox, SandboxLimits, SandboxResult, default_sandbox
+from toolcrib.errors import PausedProgramError, SchemaError
 from toolcrib.invoke import ListSink, Pipeline, RunScope, Sink
-from toolcrib.toolsets import Toolset
+from toolcrib.toolsets import ToolEntry, Toolset
 
 __all__ = ["OnOutput", "Place", "RunOptions", "Runs"]
 
@@ -36,12 +43,14 @@ class RunOptions:
         on_output: Told what is printed, and to which stream, while the program runs.
         may_block: Nothing else happens on the event loop; see `Program.may_block`.
         place: Where it runs; the toolkit's sandbox when None.
+        journal: Where its calls are kept while it runs.
     """
 
     scope: RunScope | None = None
     on_output: OnOutput | None = None
     may_block: bool = False
     place: Place | None = None
+    journal: JournalLog | None = None
 
 
 class Runs:
@@ -73,6 +82,7 @@ class Runs:
         self._sandbox, self._approver, self._deps, self._sinks = sandbox, approver, deps, tuple(sinks)
         self._pipeline = Pipeline(toolset, sinks=self._sinks)
         self.names = program_names(toolset.names())
+        self._signed: dict[str, str] = {}
         self._tools = {name: ProgramTool(tool, toolset[tool].tool.spec) for name, tool in self.names.items()}
 
     @property
@@ -96,16 +106,102 @@ class Runs:
             SandboxError: No worker could be had; nothing ran.
             Exception: What an observer raised.
         """
+        place = options.place or self.sandbox
         scope, watch = self._opened(options.scope)
-        program = Program(code, tuple(self.offered(scope)), limits=self.limits, may_block=options.may_block)
-        host = ProgramHost(self._pipeline, scope, self._tools, options.on_output)
-        ended = await (options.place or self.sandbox).run(program, host)
-        return _result(ended, host, watch)
+        program = self._program(code, scope, options)
+        if not isinstance(place, Resumable):
+            host = ProgramHost(self._pipeline, scope, self._tools, options.on_output)
+            return _result(await place.run(program, host), host, watch)
+        given = Continuation(Journal(replays=place.replays), log=options.journal)
+        host = JournalHost(self._pipeline, scope, self._tools, options.on_output, given)
+        if options.journal is not None:
+            options.journal.write({"t": "program", **paused_from(program, place, host, {}).to_dict()})
+        return await self._driven(program, host, place, place.run(program, host), watch, options)
 
-    def _opened(self, given: RunScope | None) -> tuple[RunScope, ListSink | None]:
-        """Return the run of a program, and who keeps its records; what the host's own leaves open is the toolkit's."""
+    async def resume(
+        self, paused: PausedProgram, answers: Iterable[Grant | Denial], options: RunOptions
+    ) -> ExecutionResult:
+        """Take up a program that paused, and return how it went on; see `Toolkit.resume_async`."""
+        place = options.place or self.sandbox
+        if not isinstance(place, Resumable):
+            raise PausedProgramError(f"{type(place).__name__} cannot take up any program; it is one of {paused.engine}")
+        if place.engine != paused.engine:
+            raise PausedProgramError(f"it was run by {paused.engine}, and this is {place.engine}")
+        missing = [name for name in paused.tools if name not in self._tools]
+        if missing:
+            raise PausedProgramError(f"it was offered `{missing[0]}`, and this toolkit has no such tool")
+        found = answers_for(paused, answers)
+        scope, watch = self._opened(options.scope, paused.run)
+        program = self._resumed(paused, options)
+        journal = Journal(paused.copied(), replays=paused.replays)
+        given = Continuation(journal, found, _patience(self.limits), options.journal)
+        host = JournalHost(self._pipeline, scope, self._tools, options.on_output, given)
+        if options.journal is not None:
+            options.journal.write({"t": "program", **paused.to_dict()})
+        return await self._driven(program, host, place, place.resume(program, paused.state, host), watch, options)
+
+    async def _driven(
+        self,
+        program: Program,
+        host: JournalHost,
+        place: Resumable,
+        run: Coroutine[Any, Any, SandboxResult],
+        watch: ListSink | None,
+        options: RunOptions,
+    ) -> ExecutionResult:
+        try:
+            ended = await run
+        finally:
+            await host.close()
+        host.ended(ended.error)
+        paused = None
+        if ended.error is not None and ended.error.kind == "paused" and ended.state is not None:
+            paused = paused_from(program, place, host, ended.state)
+        if options.journal is not None:
+            options.journal.write({"t": "ended"} if paused is None else {"t": "program", **paused.to_dict()})
+        return _result(ended, host, watch, paused)
+
+    def _program(self, code: str, scope: RunScope, options: RunOptions) -> Program:
+        offered = self.offered(scope)
+        return Program(
+            code,
+            tuple(offered),
+            streams=frozenset(name for name, tool in offered.items() if self.toolset[tool].tool.is_streaming),
+            signatures=self._signatures(offered),
+            limits=self.limits,
+            may_block=options.may_block,
+        )
+
+    def _resumed(self, paused: PausedProgram, options: RunOptions) -> Program:
+        """Return the program with room for all the calls that wait, which are held back until each has come."""
+        waiting = sum(entry.is_open for entry in paused.journal)
+        limits = replace(self.limits, calls_in_flight=max(self.limits.calls_in_flight, waiting + 1))
+        return Program(
+            paused.code,
+            paused.tools,
+            streams=paused.streams,
+            signatures=paused.signatures,
+            limits=limits,
+            may_block=options.may_block,
+        )
+
+    def _signatures(self, offered: Mapping[str, str]) -> Mapping[str, str]:
+        for name, tool in offered.items():
+            if name not in self._signed:
+                self._signed[name] = _signature(name, self.toolset[tool])
+        return {name: self._signed[name] for name in offered}
+
+    def _opened(
+        self, given: RunScope | None, before: Mapping[str, Any] = MappingProxyType({})
+    ) -> tuple[RunScope, ListSink | None]:
+        """Return the run of a program, and who keeps its records; what the host's own leaves open is the toolkit's.
+
+        Args:
+            before: What was counted before it paused; a run of the host's that counted nothing yet goes on from there.
+        """
         if given is None:
             scope = RunScope(deps=self._deps, approver=self._approver, door="code")
+            scope.id = before.get("id", scope.id)
         else:
             scope = replace(
                 given,
@@ -113,15 +209,27 @@ class Runs:
                 approver=given.approver or self._approver,
                 door="code" if given.door == "pipeline" else given.door,
             )
+        if before and not scope.calls:
+            scope.calls.update(before["calls"])
+            scope.retries.update(before["retries"])
+            scope.completed.update(before["completed"])
+            scope.revealed.update(dict.fromkeys(before["revealed"]))
         if not (self._sinks or scope.sinks):
             return scope, None
         watch = ListSink()
         return replace(scope, sinks=(*scope.sinks, watch)), watch
 
 
-def _result(ended: SandboxResult, host: ProgramHost, watch: ListSink | None) -> ExecutionResult:
+def _result(
+    ended: SandboxResult, host: ProgramHost, watch: ListSink | None, paused: PausedProgram | None = None
+) -> ExecutionResult:
     error = ended.error
     said = [ended.error_output, "" if error is None else error.traceback]
+    waits = error is not None and error.kind == "paused"
+    if paused is not None:
+        pending = paused.pending
+    else:
+        pending = tuple(PendingCall(request) for request in host.suspended) if waits else ()
     return ExecutionResult(
         output=ended.output,
         error_output="\n".join(text.rstrip("\n") for text in said if text),
@@ -130,6 +238,21 @@ def _result(ended: SandboxResult, host: ProgramHost, watch: ListSink | None) -> 
         success=error is None,
         error=None if error is None else str(error),
         isolation=ended.isolation,
-        suspended=tuple(host.suspended),
+        suspended=tuple(call.request for call in pending),
         records=() if watch is None else tuple(watch.records),
+        pending_calls=pending,
+        paused=paused,
     )
+
+
+def _patience(limits: SandboxLimits) -> float:
+    """Return after how many seconds a program that runs again would have been ended, if it still computed or slept."""
+    return limits.program_time + limits.sleep_time
+
+
+def _signature(name: str, entry: ToolEntry) -> str:
+    try:
+        signature = entry.tool.signature
+    except SchemaError:  # the pipeline says so when it is called
+        return f"{name}(...)"
+    return signature.replace(entry.tool.name, name, 1)

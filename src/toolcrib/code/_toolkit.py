@@ -7,7 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 from toolcrib.approvals import Approver
+from toolcrib.calls import Denial, Grant
 from toolcrib.code._extract import extract_code
+from toolcrib.code._journal import JournalLog
+from toolcrib.code._paused import PausedProgram
 from toolcrib.code._prompts import Listing, render_prompt, render_tool_prompt
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._runs import OnOutput, RunOptions, Runs
@@ -67,17 +70,23 @@ class Toolkit:
 
     # --- running
 
-    def execute(self, code: str) -> ExecutionResult:
-        """Run a program from plain code, and return how it went.
+    def execute(self, code: str, *, journal: JournalLog | None = None) -> ExecutionResult:
+        """Run a program from plain code, and return how it went; see `execute_async`.
 
         Raises:
             RuntimeError: An event loop is running here: use `await toolkit.execute_async(code)`.
             SandboxError: There is no sandbox for it; see `execute_async`.
         """
-        return run_sync(self._runs.run(code, RunOptions(may_block=True)), "write `await toolkit.execute_async(code)`")
+        options = RunOptions(may_block=True, journal=journal)
+        return run_sync(self._runs.run(code, options), "write `await toolkit.execute_async(code)`")
 
     async def execute_async(
-        self, code: str, scope: RunScope | None = None, *, on_output: OnOutput | None = None
+        self,
+        code: str,
+        scope: RunScope | None = None,
+        *,
+        on_output: OnOutput | None = None,
+        journal: JournalLog | None = None,
     ) -> ExecutionResult:
         """Run a program, and return how it went; a program that fails is a result, too.
 
@@ -87,13 +96,63 @@ class Toolkit:
             scope: The run that its calls belong to; one of its own when None. The toolkit's `deps` and `approver` are
                 its, where it has none.
             on_output: Told what is printed, and to which stream, while the program runs.
+            journal: Where its calls are kept while it runs, so that it can be taken up after a crash: a `FileJournal`.
 
         Raises:
             SandboxError: No worker could be had; nothing ran.
             SandboxUnavailable: There is no sandbox here; the message says what to install.
             Exception: What an observer raised, as everywhere.
         """
-        return await self._runs.run(code, RunOptions(scope, on_output))
+        return await self._runs.run(code, RunOptions(scope, on_output, journal=journal))
+
+    def resume(
+        self,
+        paused: PausedProgram,
+        *,
+        grants: Iterable[Grant] = (),
+        denials: Iterable[Denial] = (),
+        journal: JournalLog | None = None,
+    ) -> ExecutionResult:
+        """Take up a paused program from plain code, and return how it went on; see `resume_async`.
+
+        Raises:
+            RuntimeError: An event loop is running here: use `await toolkit.resume_async(paused)`.
+        """
+        options = RunOptions(may_block=True, journal=journal)
+        return run_sync(
+            self._runs.resume(paused, (*grants, *denials), options), "write `await toolkit.resume_async(paused)`"
+        )
+
+    async def resume_async(
+        self,
+        paused: PausedProgram,
+        scope: RunScope | None = None,
+        *,
+        grants: Iterable[Grant] = (),
+        denials: Iterable[Denial] = (),
+        on_output: OnOutput | None = None,
+        journal: JournalLog | None = None,
+    ) -> ExecutionResult:
+        """Take up a paused program, and return how it went on.
+
+        The calls it made are not made again. Each call that waits is asked about once more: whether the tool is still
+        available, and for its approval, with the answer given here, or one that the run's store has meanwhile. A denial
+        is a PermissionError in the program. With calls left that nobody answered, the result is paused again.
+
+        Args:
+            paused: `ExecutionResult.paused`, or `PausedProgram.from_bytes(...)`.
+            scope: The run that its calls belong to; one of its own when None, which goes by the id it had.
+            grants: Yes to calls that wait, each as `result.pending_calls[0].grant("ada")` makes it.
+            denials: No to calls that wait.
+            on_output: Told what is printed from here on.
+            journal: Where its calls are kept while it runs.
+
+        Raises:
+            PausedProgramError: Another engine ran it, or this toolkit lacks one of its tools; nothing ran.
+            ApprovalError: An answer fits no call that waits, or was used before; no waiting call was made.
+            ReplayDiverged: The program did not do again what it did before; no waiting call was made.
+        """
+        return await self._runs.resume(paused, (*grants, *denials), RunOptions(scope, on_output, journal=journal))
 
     # --- telling a model
 

@@ -37,6 +37,8 @@ class RecordingSink(ListSink):
 class FakeSandbox:
     """A sandbox that runs no code: it makes the calls it was told to make, for each program that it is given.
 
+    A program that paused is taken up as in the real one: by making all its calls again.
+
     Args:
         calls: What the program calls, one after the other: a tool's name and its arguments.
         value: The value of the program's last expression; what the last call gave, when None.
@@ -51,6 +53,20 @@ class FakeSandbox:
         self._calls, self._value, self._output = calls, value, output
         self.programs: list[Program] = []
         self.replies: list[Reply] = []
+
+    @property
+    def engine(self) -> str:
+        """What its paused programs are bound to."""
+        return "fake-1"
+
+    @property
+    def replays(self) -> bool:
+        """It makes every call again."""
+        return True
+
+    async def resume(self, program: Program, state: Mapping[str, Any], host: Host) -> SandboxResult:
+        """Make the calls from the first one on."""
+        return await self.run(program, host)
 
     async def run(self, program: Program, host: Host) -> SandboxResult:
         """Make the calls; a call that raises or stops the program ends it, as it would in a real one."""
@@ -67,7 +83,8 @@ class FakeSandbox:
                 break
             value = reply.value if self._value is None else self._value
         value = None if error is not None else value
-        return SandboxResult(value, self._output, "", error, ("none: it runs no code",), made)
+        state = {} if error is not None and error.kind == "paused" else None
+        return SandboxResult(value, self._output, "", error, ("none: it runs no code",), made, state)
 
 
 def _ended_by(reply: Raised | Pending) -> ProgramError:

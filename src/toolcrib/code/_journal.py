@@ -1,0 +1,173 @@
+"""What a program has asked of its host, call by call: enough to run it again up to where it paused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from toolcrib.calls import Suspended, outcome_from_dict
+from toolcrib.code.sandboxes import Raised, Reply, Value
+from toolcrib.errors import ReplayDiverged
+
+__all__ = ["Journal", "JournalEntry", "JournalLog", "call_digest", "reply_from_dict", "reply_to_dict"]
+
+_SHOWN = 60  # characters of a digest or of arguments in a message
+
+
+class JournalLog(Protocol):
+    """Where a journal is kept while its program runs."""
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Keep one line, of JSON shapes; when this returns it must survive the process."""
+        ...
+
+
+def call_digest(args: list[Any], kwargs: dict[str, Any]) -> str:
+    """Return the SHA-256, in hex, of the arguments as a program gave them."""
+    text = json.dumps([args, kwargs], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(slots=True)
+class JournalEntry:
+    """One call of a program.
+
+    Attributes:
+        id: The call's id, the same however often the program is taken up.
+        name: What the program called it.
+        digest: Of its arguments.
+        told: The call as `ExecutionResult.tool_calls` has it.
+        reply: What it was answered; None while it has no answer.
+        values: The values that a streaming call gave, one by one.
+        cancelled: Whether the program itself gave it up.
+        suspended: What waits for a person.
+        in_doubt: Whether it was begun in a process that ended before it did.
+    """
+
+    id: str
+    name: str
+    digest: str
+    told: dict[str, Any]
+    reply: Reply | None = None
+    values: list[Any] = field(default_factory=list[Any])
+    cancelled: bool = False
+    suspended: Suspended | None = None
+    in_doubt: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has yet to come to something."""
+        return self.reply is None and not self.cancelled
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry as JSON shapes."""
+        told = dict(self.told)
+        if isinstance(self.reply, Value) and "result" in told and told["result"] is self.reply.value:
+            del told["result"]  # it need not be there twice
+        data: dict[str, Any] = {"id": self.id, "name": self.name, "digest": self.digest, "told": told}
+        if self.reply is not None:
+            data["reply"] = reply_to_dict(self.reply)
+        if self.suspended is not None and self.is_open:
+            data["suspended"] = self.suspended.to_dict()
+        if self.values:
+            data["values"] = self.values
+        return data | {name: True for name in ("cancelled", "in_doubt") if getattr(self, name)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> JournalEntry:
+        """Return the entry that `to_dict` described."""
+        entry = cls(data["id"], data["name"], data["digest"], dict(data["told"]))
+        entry.reply = reply_from_dict(data["reply"]) if "reply" in data else None
+        if isinstance(entry.reply, Value) and entry.told.get("outcome") == "completed":
+            entry.told.setdefault("result", entry.reply.value)
+        entry.values = list(data.get("values", ()))
+        entry.cancelled, entry.in_doubt = data.get("cancelled", False), data.get("in_doubt", False)
+        if "suspended" in data:
+            outcome = outcome_from_dict(data["suspended"])
+            entry.suspended = outcome if isinstance(outcome, Suspended) else None
+        return entry
+
+
+def reply_to_dict(reply: Reply) -> dict[str, Any]:
+    """Return a reply as JSON shapes."""
+    if isinstance(reply, Value):
+        return {"value": reply.value}
+    return {"raised": [reply.type, reply.message]} if isinstance(reply, Raised) else {}
+
+
+def reply_from_dict(data: Mapping[str, Any]) -> Reply:
+    """Return the reply that `reply_to_dict` described."""
+    return Raised(*data["raised"]) if "raised" in data else Value(data["value"])
+
+
+class Journal:
+    """The calls of one program, and how far it has come in asking for those of an earlier run again.
+
+    Args:
+        earlier: What it called before it paused.
+        replays: Whether it runs again from its start, and asks for each of them; else for those that are open.
+
+    Attributes:
+        entries: All its calls, in the order they were first made.
+        replays: As given.
+    """
+
+    def __init__(self, earlier: Iterable[JournalEntry] = (), *, replays: bool = True) -> None:
+        self.replays = replays
+        self.entries: list[JournalEntry] = list(earlier)
+        self._expected: defaultdict[tuple[str, str], deque[JournalEntry]] = defaultdict(deque)
+        self._order: dict[str, JournalEntry] = {}
+        for entry in self.entries:
+            if replays or entry.is_open:
+                self._expected[entry.name, entry.digest].append(entry)
+                self._order[entry.id] = entry
+
+    @property
+    def expected(self) -> JournalEntry | None:
+        """The first call of the earlier run that was not asked for again; None when each was."""
+        return next(iter(self._order.values()), None)
+
+    def asked(self, name: str, digest: str) -> JournalEntry | None:
+        """Return the call of the earlier run that this one is; None for a new one.
+
+        Calls are told apart by name, arguments and how often both occurred, not by the order in which they come.
+
+        Raises:
+            ReplayDiverged: It is a new one, and the program has not yet come to where it was.
+        """
+        if not self._order:
+            return None
+        waiting = self._expected.get((name, digest))
+        if not waiting:
+            first = next(iter(self._order.values()))
+            raise ReplayDiverged(
+                _described(first), f"`{name}` with {'other' if first.name == name else 'its'} arguments"
+            )
+        entry = waiting.popleft()
+        del self._order[entry.id]
+        return entry
+
+    def begin(self, entry: JournalEntry) -> None:
+        """Add a new call."""
+        self.entries.append(entry)
+
+    def diverged(self, came: str) -> ReplayDiverged | None:
+        """Return the error for a program that came to `came` with calls left to ask for; None when none is left."""
+        return None if self.expected is None else ReplayDiverged(_described(self.expected), came)
+
+    @property
+    def open(self) -> list[JournalEntry]:
+        """The calls that have yet to come to something, in order."""
+        return [entry for entry in self.entries if entry.is_open]
+
+
+def _described(entry: JournalEntry) -> str:
+    arguments = entry.told.get("arguments")
+    if not isinstance(arguments, dict):
+        return f"a call of `{entry.name}`"
+    shown = json.dumps(arguments, ensure_ascii=False)
+    return f"a call of `{entry.name}` with {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '...'}"

@@ -1,0 +1,281 @@
+"""Taking up a program that waits for a person: with answers, without, by another toolkit, too late."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.code.scripts import Asks, ScriptSandbox
+from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.code import ExecutionResult, PausedProgram, SandboxLimits, Toolkit
+from toolcrib.errors import ApprovalError, PausedProgramError, ReplayDiverged
+from toolcrib.invoke import CallLimits, RunScope
+from toolcrib.testing import FakeSandbox
+from toolcrib.tools import Tool, ez_tool
+from toolcrib.toolsets import Toolset
+
+KEY = b"a key of more than sixteen bytes"
+SHORT = SandboxLimits(program_time=0.1, sleep_time=0)
+
+
+class Desk:
+    """Tools that note what they did."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def tools(self, **options: Any) -> list[Tool[..., Any]]:
+        @ez_tool
+        async def find(city: str) -> int:
+            self.done.append(f"find {city}")
+            return len(city)
+
+        @ez_tool(requires_approval=True, **options)
+        async def book(city: str, seats: int = 1) -> str:
+            self.done.append(f"book {city} {seats}")
+            return f"{city}: {seats}"
+
+        return [find, book]
+
+
+async def trip(asks: Asks) -> Any:
+    found = await asks.call("find", "Oslo")
+    asks.print(f"found {found}\n")
+    booked = await asks.call("book", "Oslo", seats=found)
+    asks.print(f"booked {booked}\n")
+    return await asks.call("find", "Bergen")
+
+
+async def caught(asks: Asks) -> Any:
+    try:
+        return await asks.call("book", "Oslo")
+    except PermissionError as error:
+        return f"no: {error}"
+
+
+async def several(asks: Asks) -> Any:
+    return await asyncio.gather(*(asks.call(*made) for made in (("book", "A"), ("find", "BB"), ("book", "CCC"))))
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.fixture
+def kit(desk: Desk) -> Toolkit:
+    return Toolkit(desk.tools(), sandbox=ScriptSandbox(trip=trip, caught=caught, several=several))
+
+
+def paused(result: ExecutionResult) -> PausedProgram:
+    """Return the paused program, as another process reads it."""
+    assert result.paused is not None
+    return PausedProgram.from_bytes(result.paused.to_bytes(KEY), KEY)
+
+
+async def test_a_call_that_needs_approval_pauses_the_program(kit: Toolkit, desk: Desk) -> None:
+    result = await kit.execute_async("trip")
+
+    [call] = result.pending_calls
+    assert (result.is_paused, result.success, result.output) == (True, False, "found 4\n")
+    assert (call.tool, call.arguments, call.in_doubt) == ("book", {"city": "Oslo", "seats": 4}, False)
+    assert (call.request_id, call.digest, call.call_id) == (call.request.id, call.request.digest, call.request.call_id)
+    assert desk.done == ["find Oslo"]
+
+
+async def test_a_grant_takes_it_on_and_nothing_is_made_twice(kit: Toolkit, desk: Desk) -> None:
+    first = await kit.execute_async("trip")
+    told: list[str] = []
+
+    result = await kit.resume_async(
+        paused(first), grants=[first.pending_calls[0].grant("ada")], on_output=lambda text, stream: told.append(text)
+    )
+
+    assert (result.success, result.return_value, result.is_paused, result.paused) == (True, 6, False, None)
+    assert desk.done == ["find Oslo", "book Oslo 4", "find Bergen"]
+    assert (result.output, told) == ("found 4\nbooked Oslo: 4\n", ["booked Oslo: 4\n"])
+    assert [call["outcome"] for call in result.tool_calls] == ["completed"] * 3
+    assert [call["result"] for call in result.tool_calls] == [4, "Oslo: 4", 6]
+
+
+async def test_a_denial_is_an_error_that_the_program_can_catch(kit: Toolkit, desk: Desk) -> None:
+    first = await kit.execute_async("caught")
+
+    result = await kit.resume_async(paused(first), denials=[first.pending_calls[0].deny("too dear", "ada")])
+
+    assert (result.return_value, desk.done) == ("no: too dear", [])
+
+
+async def test_several_calls_wait_at_once_and_are_answered_one_by_one(kit: Toolkit, desk: Desk) -> None:
+    first = await kit.execute_async("several")
+    a, c = first.pending_calls
+
+    second = await kit.resume_async(paused(first), grants=[c.grant()])
+    third = await kit.resume_async(paused(second), grants=[a.grant()])
+
+    assert [call.arguments["city"] for call in second.pending_calls] == ["A"]
+    assert third.return_value == ["A: 1", 2, "CCC: 1"]
+    assert sorted(desk.done) == ["book A 1", "book CCC 1", "find BB"]
+
+
+async def test_without_an_answer_it_waits_on(kit: Toolkit, desk: Desk) -> None:
+    first = await kit.execute_async("trip")
+
+    second = await kit.resume_async(paused(first))
+
+    assert [call.request_id for call in second.pending_calls] == [call.request_id for call in first.pending_calls]
+    assert desk.done == ["find Oslo"]
+
+
+async def test_a_store_that_has_the_answer_meanwhile_is_asked(kit: Toolkit, desk: Desk) -> None:
+    store = MemoryApprovalStore()
+    first = await kit.execute_async("trip", RunScope(approvals=store))
+    await store.answer(first.pending_calls[0].grant("ada"))
+
+    result = await kit.resume_async(paused(first), RunScope(approvals=store))
+
+    assert (result.return_value, len(desk.done)) == (6, 3)
+
+
+async def test_a_person_may_put_other_arguments_in_place(kit: Toolkit, desk: Desk) -> None:
+    first = await kit.execute_async("trip")
+    grant = first.pending_calls[0].grant("ada", override_args={"city": "Rome", "seats": 2})
+
+    result = await kit.resume_async(paused(first), grants=[grant])
+
+    assert result.success
+    assert desk.done == ["find Oslo", "book Rome 2", "find Bergen"]
+
+
+async def test_a_standing_grant_answers_what_it_fits_and_what_comes_later(kit: Toolkit, desk: Desk) -> None:
+    first = await kit.execute_async("several")
+
+    result = await kit.resume_async(paused(first), grants=[first.pending_calls[0].request.always("ada")])
+
+    assert result.return_value == ["A: 1", 2, "CCC: 1"]
+
+
+@pytest.mark.parametrize("with_store", [False, True])
+@pytest.mark.parametrize("standing", [False, True])
+async def test_a_stale_paused_program_does_not_run_the_tool_again(
+    kit: Toolkit, desk: Desk, with_store: bool, standing: bool
+) -> None:
+    store = MemoryApprovalStore() if with_store else None
+    first = await kit.execute_async("trip", RunScope(approvals=store))
+    stale, request = paused(first), first.pending_calls[0].request
+    grant = request.always() if standing else request.grant()
+    await kit.resume_async(paused(first), RunScope(approvals=store), grants=[grant])
+
+    with pytest.raises(ApprovalError, match="used before"):
+        await kit.resume_async(stale, RunScope(approvals=store), grants=[grant])
+
+    assert desk.done.count("book Oslo 4") == 1
+
+
+async def test_an_answer_to_nothing_is_told_before_anything_runs(kit: Toolkit, desk: Desk) -> None:
+    first = await kit.execute_async("several")
+    a, c = first.pending_calls
+    other = (await kit.execute_async("trip")).pending_calls[0].grant()
+    desk.done.clear()
+
+    for grants in ([a.grant(), other], [a.grant(), a.grant("bob")], [a.grant(digest="0" * 64)]):
+        with pytest.raises(ApprovalError):
+            await kit.resume_async(paused(first), grants=grants)
+
+    assert desk.done == []
+    assert (await kit.resume_async(paused(first), grants=[a.grant(), c.grant()])).success
+
+
+async def test_another_engine_is_refused_by_name(kit: Toolkit, desk: Desk) -> None:
+    first = await kit.execute_async("trip")
+    newer = Toolkit(desk.tools(), sandbox=ScriptSandbox("script-2", trip=trip))
+
+    with pytest.raises(PausedProgramError, match=r"run by script-1.* this is script-2"):
+        await newer.resume_async(paused(first))
+
+
+async def test_a_toolkit_without_one_of_its_tools_is_refused(kit: Toolkit, desk: Desk) -> None:
+    first = await kit.execute_async("trip")
+    less = Toolkit(desk.tools()[1:], sandbox=ScriptSandbox(trip=trip))
+
+    with pytest.raises(PausedProgramError, match="`find`"):
+        await less.resume_async(paused(first))
+
+
+async def test_a_program_that_does_something_else_is_stopped_before_any_call(desk: Desk) -> None:
+    async def fickle(asks: Asks) -> Any:
+        await asks.call("find", "Oslo" if not desk.done else "Rome")
+        return await asks.call("book", "Oslo")
+
+    kit = Toolkit(desk.tools(), sandbox=ScriptSandbox(fickle=fickle))
+    first = await kit.execute_async("fickle")
+
+    with pytest.raises(ReplayDiverged, match=r"call of `find` with \{\"city\": \"Oslo\"\} was expected"):
+        await kit.resume_async(paused(first), grants=[first.pending_calls[0].grant()])
+
+    assert desk.done == ["find Oslo"]
+
+
+async def test_a_program_that_leaves_a_call_out_is_stopped_before_the_one_that_waits(desk: Desk) -> None:
+    async def fickle(asks: Asks) -> Any:
+        calls = [asks.call("book", "Oslo")]
+        if not desk.done:
+            calls.append(asks.call("find", "Oslo"))
+        return await asyncio.gather(*calls)
+
+    kit = Toolkit(desk.tools(), sandbox=ScriptSandbox(fickle=fickle), limits=SHORT)
+    first = await kit.execute_async("fickle")
+
+    with pytest.raises(ReplayDiverged, match="no further call came"):
+        await kit.resume_async(paused(first), grants=[first.pending_calls[0].grant()])
+
+    assert desk.done == ["find Oslo"]
+
+
+async def test_a_program_that_ends_too_soon_is_told(desk: Desk) -> None:
+    async def fickle(asks: Asks) -> Any:
+        if desk.done:
+            return 1
+        await asks.call("find", "Oslo")
+        return await asks.call("book", "Oslo")
+
+    kit = Toolkit(desk.tools(), sandbox=ScriptSandbox(fickle=fickle))
+    first = await kit.execute_async("fickle")
+
+    with pytest.raises(ReplayDiverged, match="its end came"):
+        await kit.resume_async(paused(first))
+
+
+def test_a_program_is_resumed_from_plain_code(desk: Desk) -> None:
+    kit = Toolkit(desk.tools(), sandbox=FakeSandbox(("find", {"city": "Oslo"}), ("book", {"city": "Oslo"})))
+    first = kit.execute("")
+
+    result = kit.resume(paused(first), grants=[first.pending_calls[0].grant()])
+
+    assert (result.return_value, desk.done) == ("Oslo: 1", ["find Oslo", "book Oslo 1"])
+
+
+async def test_a_tool_that_is_gone_meanwhile_is_an_error_in_the_program(desk: Desk) -> None:
+    tools = desk.tools()
+    kit = Toolkit(tools, sandbox=ScriptSandbox(caught=caught))
+    first = await kit.execute_async("caught")
+
+    result = await kit.resume_async(
+        paused(first), RunScope(available=frozenset({"find"})), grants=[first.pending_calls[0].grant()]
+    )
+
+    assert result.return_value.startswith("no: ")
+    assert desk.done == []
+
+
+async def test_the_counts_of_the_run_go_on(desk: Desk) -> None:
+    kit = Toolkit(Toolset(desk.tools()), sandbox=ScriptSandbox(trip=trip))
+    limits = CallLimits(total=2)
+    first = await kit.execute_async("trip", RunScope(limits=limits))
+
+    result = await kit.resume_async(paused(first), RunScope(limits=limits), grants=[first.pending_calls[0].grant()])
+
+    assert "RuntimeError" in (result.error or "")
+    assert desk.done == ["find Oslo", "book Oslo 4"]
