@@ -1,7 +1,8 @@
 """Which tool calls of a program are awaited: an engine must answer those with a future, and all others with a value.
 
-A call is awaited when its value flows into `await` or what takes coroutines, such as `asyncio.gather`: directly, through a variable, a
-list or a comprehension, or as what a plain function of the program returns. Followed without running anything.
+A call is awaited when its value flows into `await` or what takes coroutines, such as `asyncio.gather`: directly,
+through a variable, a list or a comprehension, or as what a plain function of the program returns. Followed without
+running anything.
 """
 
 from __future__ import annotations

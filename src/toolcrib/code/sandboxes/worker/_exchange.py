@@ -1,12 +1,11 @@
 """What a program asks the host, and the answers: calls, values of streams, waits, printed text.
 
-Nothing is read but after a frame that waits, and then one batch of the host's, so that a program that runs a second time
-gets the same answers at the same places. With threads, one of them reads for all.
+Nothing is read but after a frame that waits, and then one batch of the host's, so that a program that runs again gets
+the same answers at the same places. With threads, one of them reads for all.
 """
 
 from __future__ import annotations
 
-import _thread
 import asyncio
 import json
 import os
@@ -19,7 +18,7 @@ from ._export import ValueRefused, exported
 from ._frames import Frame, Wire, encoded
 from ._printed import Printed
 
-__all__ = ["Exchange"]
+__all__ = ["Exchange", "has_threads"]
 
 _MARGIN = 64_000  # bytes that a frame may have beyond a value
 _ROUNDING = 1_000  # ns
@@ -91,7 +90,7 @@ class Exchange:
 
     def answered(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
         """Call, wait for the end of the call, and return its frame."""
-        alone = not _thread._count()
+        alone = not has_threads()
         return self.answer(self.call(name, args, kwargs, wait=alone), asked=alone)
 
     async def awaited(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
@@ -100,7 +99,7 @@ class Exchange:
 
     def next(self, call: int) -> Frame:
         """Wait for the next value of a streaming call, or its end."""
-        alone = not _thread._count()
+        alone = not has_threads()
         self._ask_next(call, wait=alone)
         return self.answer(call, asked=alone)
 
@@ -119,7 +118,7 @@ class Exchange:
 
     def answer(self, call: int, *, asked: bool = False) -> Frame:
         """Wait for the frame that answers a call; `asked` when the host was told that the program waits for it."""
-        if _thread._count():
+        if has_threads():
             return self._answer_to_one_of_many(call)
         while call not in self._arrived:
             if not asked:
@@ -134,7 +133,7 @@ class Exchange:
                 if self._read_by is not None:
                     self._turn.wait()
                     continue
-                self._read_by = _thread.get_ident()
+                self._read_by = threading.get_ident()
                 self._turn.release()
                 try:
                     self.wait(None)
@@ -155,7 +154,7 @@ class Exchange:
         """Read for all threads from now on, unless another one does."""
         with self._turn:
             if self._read_by is None:
-                self._read_by = _thread.get_ident()
+                self._read_by = threading.get_ident()
                 return True
             return False
 
@@ -205,7 +204,7 @@ class Exchange:
         future = self._futures.pop(call, None)
         if future is None:
             self._arrived[call] = frame
-        elif self._read_by is None or not _thread._count():
+        elif self._read_by is None or not has_threads():
             _settle(future, frame)
         else:
             future.get_loop().call_soon_threadsafe(_settle, future, frame)
@@ -241,6 +240,11 @@ class Exchange:
                 self._print(text[half:], error)
             else:
                 self._wire.write(body)
+
+
+def has_threads() -> bool:
+    """Return whether anything runs beside the main thread."""
+    return threading.active_count() > 1
 
 
 def _settle(future: asyncio.Future[Frame], frame: Frame) -> None:

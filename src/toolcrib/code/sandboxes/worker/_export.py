@@ -13,7 +13,7 @@ import pathlib
 import re
 import types
 import uuid
-from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import AsyncIterator, Coroutine, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from decimal import Decimal
 from math import isfinite
 from typing import Any, cast
@@ -27,7 +27,8 @@ _SMALL = 1 << 62
 _PER_ITEM = 2  # characters of punctuation that an item costs
 _TEXT = 1_000  # characters that tell what has no JSON form
 _LISTS = (list, tuple, set, frozenset, collections.deque, range, array.array, KeysView, ValuesView, ItemsView)
-_NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, Callable, Iterator)
+_NAMED: tuple[type, ...] = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
+_UNREAD = (Iterator, Coroutine, AsyncIterator)
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _PLAIN = (
     *(uuid.UUID, fractions.Fraction, pathlib.PurePath, ipaddress.IPv4Address, ipaddress.IPv6Address),
@@ -59,7 +60,7 @@ def final(value: Any, most: int) -> Any:
     Raises:
         ValueRefused: It is too large, too deep, or holds what has no JSON form.
     """
-    if isinstance(value, _NAMED) and not dataclasses.is_dataclass(value):
+    if isinstance(value, _NAMED):
         return _ADDRESS.sub("", repr(value))[:_TEXT]
     return exported(value, most)
 
@@ -190,7 +191,7 @@ def _duration(value: datetime.timedelta) -> str:
 
 def _fields(value: Any) -> Mapping[str, Any] | None:
     """Return the fields of an object of a program's own class; None for anything else."""
-    if isinstance(value, _NAMED):
+    if isinstance(value, (*_NAMED, *_UNREAD)):
         return None
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}

@@ -12,6 +12,8 @@ from ._frames import Channel
 from ._imports import load_all
 from ._loop import LoopPolicy
 from ._program import Interpreter
+from ._rehearsal import rehearse
+from ._zones import load_zones
 
 __all__ = ["serve", "warm_up"]
 
@@ -21,25 +23,15 @@ _STACK = 1 << 20  # bytes of each thread's stack, which counts as memory of the 
 def warm_up() -> None:
     """Load all that programs may need; no file can be read later."""
     load_all()
-    _prepare()
-
-
-def _prepare() -> None:
-    """Put the program's clock, chance and asyncio in the place of Python's."""
-    _times.install()
-    _seeded.install()
-    _leniency.install()
-    threading.stack_size(_STACK)
-    warnings.simplefilter("ignore", DeprecationWarning)
+    load_zones()
+    rehearse(_begin)
 
 
 def serve(fd: int) -> None:
     """Run the programs that the host sends; return when it wants no more, or is gone."""
     channel = Channel(fd)
     exchange = Exchange(channel)
-    _prepare()
-    _times.on_sleep(exchange.sleep)
-    asyncio.set_event_loop_policy(LoopPolicy(exchange))
+    _begin(exchange)
     interpreter = Interpreter(exchange)
     keep = True
     while keep:
@@ -49,3 +41,14 @@ def serve(fd: int) -> None:
             return
         keep = bool(frame["keep"])
         exchange.end(interpreter.run(frame))
+
+
+def _begin(exchange: Exchange) -> None:
+    """Put the program's clock, chance and asyncio in the place of Python's."""
+    _times.install()
+    _times.on_sleep(exchange.sleep)
+    _seeded.install()
+    _leniency.install()
+    asyncio.set_event_loop_policy(LoopPolicy(exchange))  # pyright: ignore[reportDeprecated] -- until Python 3.16
+    threading.stack_size(_STACK)
+    warnings.simplefilter("ignore", DeprecationWarning)

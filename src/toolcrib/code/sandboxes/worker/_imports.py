@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import builtins
 import importlib
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 __all__ = ["MODULES", "guarded_import", "load_all"]
 
 _WANTED = """
-    __future__ _strptime abc array ast asyncio base64 binascii bisect builtins calendar cmath codecs collections collections.abc
-    colorsys concurrent.futures contextlib contextvars copy csv dataclasses datetime decimal difflib email.message
-    email.utils enum errno fnmatch fractions functools gc getpass glob graphlib gzip hashlib heapq hmac html html.entities
-    html.parser inspect io ipaddress itertools json keyword linecache locale logging math mimetypes numbers operator os
-    os.path pathlib pickle platform posixpath pprint queue quopri random re reprlib sched secrets selectors shlex signal
-    stat statistics string stringprep struct sys tempfile textwrap threading time timeit token tokenize tomllib traceback
-    types typing unicodedata unittest.mock urllib.parse uuid warnings weakref xml.etree.ElementTree zlib zoneinfo
-    bz2 lzma zipfile string.templatelib annotationlib
+    __future__ _strptime abc annotationlib array ast asyncio base64 binascii bisect builtins bz2 calendar cmath
+    codecs collections collections.abc colorsys concurrent.futures contextlib contextvars copy csv dataclasses
+    datetime decimal difflib email.message email.utils enum errno fnmatch fractions functools gc getpass glob
+    graphlib gzip hashlib heapq hmac html html.entities html.parser inspect io ipaddress itertools json keyword
+    linecache locale logging lzma math mimetypes numbers operator os os.path pathlib pickle platform posixpath
+    pprint queue quopri random re reprlib sched secrets selectors shlex signal stat statistics string
+    string.templatelib stringprep struct sys tempfile textwrap threading time timeit token tokenize tomllib
+    traceback types typing unicodedata unittest.mock urllib.parse uuid warnings weakref xml.etree.ElementTree
+    zipfile zlib zoneinfo
 """
 _UNNAMED = frozenset(
     {
@@ -29,25 +29,26 @@ _UNNAMED = frozenset(
 """Loaded since other modules need them, and not told among those to import, though they can be."""
 _ENCODINGS = ("ascii", "latin_1", "utf_8", "utf_8_sig", "utf_16", "utf_16_le", "utf_16_be", "utf_32", "cp1252", "idna")
 _MORE_ENCODINGS = ("cp437", "cp1251", "iso8859_15", "punycode", "rot_13", "hex_codec", "base64_codec", "unicode_escape")
+_PARENTS: set[str] = set()
 _import = builtins.__import__
 
-MODULES: frozenset[str] = frozenset()
+MODULES: set[str] = set()
 """Those there are in this Python, once they are loaded."""
 
 
 def load_all() -> None:
     """Load every module that a program may import, while files can still be read."""
-    global MODULES
-    found: set[str] = set()
     for name in _WANTED.split():
         try:
             importlib.import_module(name)
         except ImportError:  # not in this Python
             continue
-        found.add(name)
+        MODULES.add(name)
     for name in (*_ENCODINGS, *_MORE_ENCODINGS):
         importlib.import_module(f"encodings.{name}")
-    MODULES = frozenset(found)
+    for name in list(MODULES):
+        while name := name.rpartition(".")[0]:
+            _PARENTS.add(name)
 
 
 def guarded_import(
@@ -62,7 +63,7 @@ def guarded_import(
     Raises:
         ImportError: It is none of `MODULES`; the message lists them.
     """
-    if level or not (name in MODULES or name in _parents() or name == "__main__"):
+    if level or not (name in MODULES or name in _PARENTS or name == "__main__"):
         raise ModuleNotFoundError(refusal(name), name=name)
     return _import(name, globals, locals, fromlist or (), 0)
 
@@ -71,12 +72,3 @@ def refusal(name: str) -> str:
     """Return what to tell a program that wants to import something else."""
     known = ", ".join(sorted(MODULES - _UNNAMED))
     return f"`{name}` cannot be imported. A program can import {known}. For anything else call a tool."
-
-
-def _parents() -> set[str]:
-    return {name.rpartition(".")[0] for name in MODULES if "." in name} | {"xml"}
-
-
-def is_loaded(name: str) -> bool:
-    """Return whether a program can import this module."""
-    return name in MODULES and name in sys.modules

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import asyncio
 import selectors
 import socket
@@ -11,7 +10,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from ._clock import CLOCK
-from ._exchange import Exchange
+from ._exchange import Exchange, has_threads
 from ._leniency import coroutine_of
 
 __all__ = ["LoopPolicy", "ProgramLoop"]
@@ -50,10 +49,11 @@ class ProgramLoop(BaseEventLoop):
     create_unix_connection = create_unix_server = connect_read_pipe = connect_write_pipe = create_connection
     sock_connect = sock_accept = sock_recv = sock_sendall = getaddrinfo = getnameinfo = create_connection
 
-    def add_reader(self, *args: Any) -> NoReturn:
+    def add_reader(self, fd: Any, callback: Any, *args: Any) -> NoReturn:
         raise PermissionError(_NO_NETWORK)
 
-    add_writer = add_signal_handler = add_reader
+    def add_writer(self, fd: Any, callback: Any, *args: Any) -> NoReturn:
+        raise PermissionError(_NO_NETWORK)
 
 
 class LoopPolicy(asyncio.DefaultEventLoopPolicy):
@@ -80,7 +80,7 @@ class _Waiting:
         """Wait until something may have happened, or for `timeout` seconds."""
         if timeout is not None and timeout <= 0:
             return []
-        if _thread._count():
+        if has_threads():
             self._among_threads(timeout)
         elif timeout is None and not self._exchange.waiting:
             raise RuntimeError(_DEADLOCK)

@@ -13,16 +13,18 @@ from typing import Any, NoReturn
 
 from . import _seeded
 from ._clock import CLOCK
-from ._errors import Sources, failure, syntax_failure
+from ._errors import failure, syntax_failure
 from ._exchange import Exchange
 from ._export import ValueRefused, final
 from ._frames import Frame
 from ._imports import guarded_import
 from ._leniency import AWAITABLE, DEFERRED, awaitable, marked, run_in_loop
+from ._places import Sources
 from ._stubs import Stubs
 
 __all__ = ["Interpreter"]
 
+_FUTURES = 0x1FF0000  # what `from __future__ import ...` sets in the flags of code
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
@@ -48,7 +50,7 @@ class Interpreter:
         CLOCK.start(frame["clock"])
         _seeded.start(frame["seed"])
         self._names.update(self._stubs.names(frame["tools"]))
-        sys.stdout, sys.stderr, sys.stdin = self._exchange.printed.out, self._exchange.printed.err, None  # pyright: ignore[reportAttributeAccessIssue] -- there is no keyboard
+        sys.stdout, sys.stderr, sys.stdin = self._exchange.printed.out, self._exchange.printed.err, None
         try:
             body, last = _compiled(code, own)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -93,14 +95,13 @@ class Interpreter:
 def _compiled(code: str, name: str) -> tuple[types.CodeType, types.CodeType | None]:
     """Return a program's code, its last expression apart."""
     tree = marked(ast.parse(code, name), code)
-    last = tree.body[-1] if tree.body else None
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    body: types.CodeType = compile(tree, name, "exec", _FLAGS, dont_inherit=True)
     if not isinstance(last, ast.Expr):
-        return compile(tree, name, "exec", _FLAGS, dont_inherit=True), None
-    tree.body.pop()
-    body = compile(tree, name, "exec", _FLAGS, dont_inherit=True)
-    return body, compile(
-        ast.Expression(last.value), name, "eval", _FLAGS | body.co_flags & 0x1FF0000, dont_inherit=True
-    )
+        return body, None
+    flags = _FLAGS | body.co_flags & _FUTURES
+    value: types.CodeType = compile(ast.Expression(last.value), name, "eval", flags, dont_inherit=True)
+    return body, value
 
 
 def _builtins(stubs: Stubs) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def install() -> None:
     os.urandom = _urandom
     random._urandom = _urandom  # pyright: ignore[reportAttributeAccessIssue] -- what SystemRandom has imported
     random.Random.seed = _seed
-    random.seed = random._inst.seed  # pyright: ignore[reportAttributeAccessIssue] -- the generator of the module
+    random.seed = random._inst.seed  # pyright: ignore[reportPrivateUsage] -- the generator of the module
     uuid._generate_time_safe = uuid._UuidCreate = None  # pyright: ignore[reportAttributeAccessIssue] -- C, past the clock
     start("")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import builtins
 import functools
-import sys
-from collections.abc import Callable, Coroutine, Generator, Iterator
-from typing import Any
+import inspect
+from collections.abc import Coroutine, Generator, Iterable, Iterator, Sequence
+from typing import Any, cast
 
 from ._exchange import Exchange
 from ._frames import Frame
@@ -107,16 +107,16 @@ class ValueStream:
 class PendingCall(Coroutine[Any, Any, Any]):
     """A call that is awaited later: the host hears of it when it is."""
 
-    def __init__(self, stubs: Stubs, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], line: int) -> None:
-        self._stubs, self._tool, self._args, self._kwargs = stubs, tool, args, kwargs
+    def __init__(self, stubs: Stubs, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], line: int) -> None:
+        self._stubs, self._args, self._kwargs = stubs, args, kwargs
         self.line = line
         self._begun: Coroutine[Any, Any, Any] | None = None
-        self.__name__ = self.__qualname__ = tool.__name__
+        self.__name__ = self.__qualname__ = name
         stubs.pending[id(self)] = self
 
     async def _run(self) -> Any:
-        exchange, name = self._tool._exchange, self.__name__
-        if self._tool._stream:
+        exchange, name = self._stubs.exchange, self.__name__
+        if name in self._stubs.streams:
             return await ValueStream(exchange, name, self._args, self._kwargs)
         return _value(await exchange.awaited(name, self._args, self._kwargs), name)
 
@@ -157,25 +157,29 @@ class Stubs:
     """The tools of a program, and what goes with them.
 
     Attributes:
+        exchange: Where they ask.
+        streams: The names of the streaming ones.
         pending: Calls that were made to be awaited, and were not yet.
     """
 
     def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+        self.exchange = exchange
+        self.streams: frozenset[str] = frozenset()
         self.pending: dict[int, PendingCall] = {}
 
     def names(self, tools: dict[str, dict[str, Any]]) -> dict[str, Any]:
         """Return the names that a program is given: its tools, `parent.child` for `parent__child`, `parallel`."""
         made: dict[str, Any] = {"parallel": self.parallel}
+        self.streams = frozenset(name for name, about in tools.items() if about["stream"])
         for name, about in tools.items():
-            made[name] = Tool(self._exchange, name, about["signature"], stream=about["stream"])
+            made[name] = Tool(self.exchange, name, about["signature"], stream=about["stream"])
         for name in tools:
             parent, *children = name.split("__")
             if parent and all(children) and children:
                 holder = made.setdefault(parent, Namespace(parent))
                 for depth, child in enumerate(children, 2):
                     below = "__".join([parent, *children[: depth - 1]])
-                    if not hasattr(holder, child):
+                    if child not in vars(holder):
                         setattr(holder, child, made.get(below) or Namespace(below))
                     holder = getattr(holder, child)
         return made
@@ -187,7 +191,7 @@ class Stubs:
         end, and then the first failure is raised.
         """
         if len(calls) == 1 and isinstance(calls[0], list | Iterator):
-            calls = tuple(calls[0])
+            calls = tuple(cast("Iterable[Any]", calls[0]))
         begun = [self._begin(call) for call in calls]
         results: list[Any] = []
         failed: BaseException | None = None
@@ -201,40 +205,44 @@ class Stubs:
         return results
 
     def _begin(self, call: Any) -> tuple[Tool, Any]:
-        tool, *args = call if isinstance(call, tuple | list) else (call,)
+        parts: list[Any] = list(cast("Sequence[Any]", call)) if isinstance(call, tuple | list) else [call]
+        tool, args = parts[0] if parts else None, parts[1:]
         kwargs: dict[str, Any] = {}
         while isinstance(tool, functools.partial):
-            args, kwargs, tool = [*tool.args, *args], {**tool.keywords, **kwargs}, tool.func
+            args, kwargs, tool = [*tool.args, *args], {**tool.keywords, **kwargs}, cast("Any", tool.func)
         if isinstance(tool, PendingCall):
             raise TypeError("parallel takes (tool, argument, ...) and not tool(argument): leave the call to it")
         if not isinstance(tool, Tool):
             raise TypeError(
                 f"parallel takes tuples that begin with a tool, such as (tool, argument), not {tool!r:.100}"
             )
-        if tool._stream:
+        if tool.__name__ in self.streams:
             return tool, tool(*args, **kwargs)
-        return tool, self._exchange.call(tool.__name__, tuple(args), kwargs, wait=False)
+        return tool, self.exchange.call(tool.__name__, tuple(args), kwargs, wait=False)
 
     def _end(self, tool: Tool, call: Any) -> Any:
         if isinstance(call, ValueStream):
             return list(call)
-        return _value(self._exchange.answer(call), tool.__name__)
+        return _value(self.exchange.answer(call), tool.__name__)
 
     def deferred(self, function: Any) -> Any:
         """Return what to call where the value is awaited: a tool's call is then begun when it is."""
         if isinstance(function, Tool):
             return functools.partial(self._defer, function)
         if isinstance(function, functools.partial) and isinstance(function.func, Tool):
-            return functools.partial(self._defer, function.func, *function.args, **function.keywords)
+            given = cast("functools.partial[Any]", function)
+            return functools.partial(self._defer, function.func, *given.args, **given.keywords)
         if function is builtins.map:
             return self._map
-        return function
+        return cast("Any", function)
 
     def _map(self, function: Any, *values: Any) -> Any:
         return map(self.deferred(function), *values)
 
     def _defer(self, tool: Tool, /, *args: Any, **kwargs: Any) -> PendingCall:
-        return PendingCall(self, tool, args, kwargs, sys._getframe(1).f_lineno)
+        frame = inspect.currentframe()
+        line = frame.f_back.f_lineno if frame is not None and frame.f_back is not None else 0
+        return PendingCall(self, tool.__name__, args, kwargs, line)
 
     def unawaited(self) -> list[str]:
         """Return a sentence for each call that nothing awaited, and forget them."""
@@ -271,6 +279,3 @@ def _error(name: str, message: str) -> BaseException:
             continue
         return made
     return RuntimeError(message)
-
-
-Deferred = Callable[..., Any]

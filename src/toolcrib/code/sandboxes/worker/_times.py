@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import ctypes
 import datetime
 import gc
@@ -56,7 +55,7 @@ def sleep(seconds: float, /) -> None:
         raise ValueError("sleep length must be non-negative")
     if seconds > _LONGEST:
         raise OverflowError("timestamp too large to convert to C PyTime_t")
-    if _thread.get_ident() == threading.main_thread().ident:
+    if threading.get_ident() == threading.main_thread().ident:
         _pause(float(seconds))
     else:
         _sleep(seconds)
