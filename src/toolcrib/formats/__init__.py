@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolcrib.formats._arguments import without_filler
     from toolcrib.formats._format import ProviderFormat, ToolFormat
+    from toolcrib.formats._ids import settle_ids
+    from toolcrib.formats._pairing import Layout
     from toolcrib.formats._table import FORMATS, PROVIDERS, FormatName, ProviderName, definition, definitions
     from toolcrib.formats._wire import (
         Choice,
@@ -29,6 +31,7 @@ __all__ = [
     "Choice",
     "FormatName",
     "Item",
+    "Layout",
     "Media",
     "ProblemKind",
     "ProviderFormat",
@@ -40,11 +43,12 @@ __all__ = [
     "WireResult",
     "definition",
     "definitions",
+    "settle_ids",
     "without_filler",
 ]
 
 # Loaded when something is first asked for: toolsets know the formats by name, and most of them are never put into one.
-_HOMES = ("_arguments", "_format", "_table", "_wire")
+_HOMES = ("_wire", "_table", "_format", "_arguments", "_ids", "_pairing")
 
 
 def __getattr__(name: str) -> Any:

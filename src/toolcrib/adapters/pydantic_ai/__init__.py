@@ -17,12 +17,16 @@ except ModuleNotFoundError as error:
 from toolcrib.adapters.pydantic_ai._agent import create_agent, stream_agent
 from toolcrib.adapters.pydantic_ai._answers import answers, approval_requests
 from toolcrib.adapters.pydantic_ai._chat_model import PydanticChatModel, chat_model
+from toolcrib.adapters.pydantic_ai._history import MessageHistory, decode_response
+from toolcrib.adapters.pydantic_ai._messages import MESSAGES
 from toolcrib.adapters.pydantic_ai._outcomes import ToolYielded
 from toolcrib.adapters.pydantic_ai._source import PydanticToolset, from_toolset
 from toolcrib.adapters.pydantic_ai._toolset import CribToolset, as_toolset
 
 __all__ = [
+    "MESSAGES",
     "CribToolset",
+    "MessageHistory",
     "PydanticChatModel",
     "PydanticToolset",
     "ToolYielded",
@@ -31,6 +35,7 @@ __all__ = [
     "as_toolset",
     "chat_model",
     "create_agent",
+    "decode_response",
     "from_toolset",
     "stream_agent",
 ]

@@ -1,0 +1,206 @@
+"""The rules of Pydantic AI's message history, on messages as their own JSON.
+
+A response's calls are answered by the parts of the request after it, before anything else in it; Pydantic AI puts
+requests that follow each other into one. A result names its call by id.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
+
+from toolcrib.formats import (
+    Choice,
+    Item,
+    Layout,
+    Media,
+    ProviderFormat,
+    WireCall,
+    WireReply,
+    WireResult,
+    settle_ids,
+)
+
+__all__ = ["MESSAGES", "message_of", "shape_of_message"]
+
+_RESULTS = ("tool-return", "retry-prompt")
+_FAILED = ("failed", "denied", "interrupted", "retried")
+
+
+def shape_of_message(message: ModelMessage) -> Item:
+    """Return a message as JSON shapes."""
+    return cast("Item", ModelMessagesTypeAdapter.dump_python([message], mode="json")[0])
+
+
+def message_of(shape: Mapping[str, Any]) -> ModelMessage:
+    """Return the message that JSON shapes describe."""
+    return ModelMessagesTypeAdapter.validate_python([shape])[0]
+
+
+class _Messages(ProviderFormat):
+    title = "pydantic_ai"
+    layout = Layout("run")
+
+    def define(
+        self,
+        name: str,
+        description: str,
+        parameters: Mapping[str, Any],
+        strict: bool,
+        returns: Mapping[str, Any] | None,
+    ) -> Item:
+        made: Item = {"name": name, "description": description, "parameters_json_schema": dict(parameters)}
+        return {**made, "strict": True} if strict else made
+
+    # --- replies
+
+    def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
+        if isinstance(reply, ModelResponse):
+            item = shape_of_message(reply)
+        elif isinstance(reply, Mapping):
+            item = dict(cast("Mapping[str, Any]", reply))
+        else:
+            raise TypeError(f"a reply is a ModelResponse, and this is a {type(reply).__qualname__}")
+        problems: list[str] = []
+        if item.get("finish_reason") == "length":
+            problems.append("the reply was cut at the limit of tokens")
+        calls = self.calls_of(item)
+        ids, changed = settle_ids(calls, self.make_id, taken)
+        if changed:
+            item = self.with_call_ids(item, ids)
+            calls = self.calls_of(item)
+        said = "".join(str(part.get("content") or "") for part in _parts(item) if part.get("part_kind") == "text")
+        if not item.get("parts"):
+            problems.append("the reply is empty")
+        stop = item.get("finish_reason")
+        items = (item,) if item.get("parts") else ()
+        return WireReply(items, said, calls, stop if isinstance(stop, str) else None, (*problems, *changed))
+
+    def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
+        """Return what is in the last of the responses that a stream gave: each of them is the whole so far."""
+        whole = [chunk for chunk in chunks if isinstance(chunk, ModelResponse)]
+        if not whole:
+            raise TypeError("a stream is read from its responses: `[response async for response in stream.stream...]`")
+        return self.parse(whole[-1], taken)
+
+    # --- transcripts
+
+    def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
+        return tuple(
+            WireCall(_word(part, "tool_call_id"), _word(part, "tool_name"), part.get("args") or "{}")
+            for part in _asked(item)
+        )
+
+    def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
+        return tuple(
+            WireResult(
+                WireCall(_word(part, "tool_call_id"), _word(part, "tool_name"), ""),
+                _text_of(part.get("content")),
+                part.get("outcome") in _FAILED or part.get("part_kind") == "retry-prompt",
+            )
+            for part in _answered(item)
+        )
+
+    def call_keys(self, item: Mapping[str, Any]) -> list[Any]:
+        return [_word(part, "tool_call_id") for part in _asked(item)]
+
+    def result_keys(self, item: Mapping[str, Any]) -> list[Any] | None:
+        found = _answered(item)
+        return [_word(part, "tool_call_id") for part in found] if len(found) == self.leading(item) else None
+
+    def answer(self, results: Sequence[WireResult]) -> list[Item]:
+        return self.pack([_tool_return(result) for result in results])
+
+    def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
+        return [dict(part) for part in _answered(item)]
+
+    def leading(self, item: Mapping[str, Any]) -> int:
+        given = [_is_result(item, part) for part in _parts(item)]
+        return next((place for place, is_result in enumerate(given) if not is_result), len(given))
+
+    def rest_of(self, item: Mapping[str, Any]) -> Item | None:
+        rest = [part for part in _parts(item) if not _is_result(item, part)]
+        return {**item, "parts": rest} if rest else None
+
+    def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
+        if not raw:
+            return [] if rest is None else [rest]
+        if rest is None:
+            return [{"kind": "request", "parts": [*raw]}]
+        return [{**rest, "parts": [*raw, *_parts(rest)]}]
+
+    def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
+        new = iter(ids)
+        asked = _asked(item)
+        parts = [{**part, "tool_call_id": next(new)} if part in asked else part for part in _parts(item)]
+        return {**item, "parts": parts}
+
+    def with_result_id(self, raw: Item, id: str) -> Item:
+        return {**raw, "tool_call_id": id}
+
+    # --- requests
+
+    def tool_choice(self, kind: Choice, name: str | None = None) -> Any:
+        if kind == "specific":
+            return [name]
+        return "required" if kind == "at_least_one" else "auto"
+
+    def user(self, text: str) -> list[Item]:
+        return [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": text}]}]
+
+    def system(self, text: str) -> list[Item]:
+        return [{"kind": "request", "parts": [{"part_kind": "system-prompt", "content": text}]}]
+
+    def assistant(self, text: str) -> list[Item]:
+        return [{"kind": "response", "parts": [{"part_kind": "text", "content": text}]}]
+
+
+def _parts(item: Mapping[str, Any]) -> list[Item]:
+    return cast("list[Item]", item.get("parts") or [])
+
+
+def _asked(item: Mapping[str, Any]) -> list[Item]:
+    """Return the parts that are calls of the host's own tools; what a provider runs itself is answered beside it."""
+    return [part for part in _parts(item) if item.get("kind") == "response" and part.get("part_kind") == "tool-call"]
+
+
+def _answered(item: Mapping[str, Any]) -> list[Item]:
+    return [part for part in _parts(item) if _is_result(item, part)]
+
+
+def _is_result(item: Mapping[str, Any], part: Item) -> bool:
+    return item.get("kind") == "request" and part.get("part_kind") in _RESULTS and bool(part.get("tool_name"))
+
+
+def _word(part: Mapping[str, Any], key: str) -> str:
+    value = part.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _text_of(content: object) -> str:
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, default=str)
+
+
+def _tool_return(result: WireResult) -> Item:
+    content: Any = result.content
+    if result.media:
+        content = [*([result.content] if result.content else []), *map(_file, result.media)]
+    call = result.call
+    made: Item = {"part_kind": "tool-return", "tool_name": call.name, "tool_call_id": call.id, "content": content}
+    return {**made, "outcome": "failed"} if result.is_error else made
+
+
+def _file(media: Media) -> Item:
+    if media.url is not None:
+        kind = "image-url" if media.is_image else "document-url"
+        return {"kind": kind, "url": media.url, "media_type": media.type}
+    data = base64.urlsafe_b64encode(media.data).decode("ascii")
+    return {"kind": "binary", "data": data, "media_type": media.type}
+
+
+MESSAGES = _Messages()
+"""The format of Pydantic AI's messages, for `decode(..., format=MESSAGES)`; `decode_response` is the short way."""
