@@ -48,7 +48,15 @@ def jsonable(value: object, tool: str = "") -> Any:
 
 def json_text(value: object, tool: str = "") -> str:
     """Return `value` as text for a model: a string as it is, anything else as JSON; raises as `jsonable` does."""
-    return value if type(value) is str else _shaped(value, tool)[1]
+    kind = type(value)
+    if kind is str:
+        return cast("str", value)
+    if kind is dict or kind is list:
+        try:
+            return _written(value)
+        except (TypeError, ValueError, RecursionError):  # not JSON shapes alone
+            pass
+    return _shaped(value, tool)[1]
 
 
 def _shaped(value: object, tool: str) -> tuple[Any, str]:

@@ -72,7 +72,8 @@ class Completed:
 
     def text(self) -> str:
         """Return the value as text for a model: a string as it is, anything else as JSON."""
-        return cut(json_text(self.value, self.tool), self.max_result)
+        text = json_text(self.value, self.tool)
+        return text if self.max_result is None else cut(text, self.max_result)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as JSON shapes; a value without a JSON form becomes its text."""

@@ -40,7 +40,11 @@ def unused_id(seed: str, make: IdMaker, taken: Collection[str], also: Collection
 
 def settle_ids(calls: Sequence[WireCall], make: IdMaker, taken: Collection[str]) -> tuple[list[str], list[str]]:
     """Return an id for each call that no other has, and what had to be changed for it, a sentence each."""
-    used, ids, problems = set[str](), list[str](), list[str]()  # `taken` may be long, and is not copied
+    ids = [call.id for call in calls]
+    used, problems = set(ids), list[str]()
+    if len(used) == len(ids) and "" not in used and used.isdisjoint(taken):
+        return ids, []  # as they nearly always are
+    used, ids = set[str](), list[str]()  # `taken` may be long, and is not copied
     for position, call in enumerate(calls):
         id = call.id
         if not id or id in used or id in taken:

@@ -22,6 +22,7 @@ __all__ = [
     "is_table",
     "plain",
     "table",
+    "wire_call",
     "word",
 ]
 
@@ -54,6 +55,15 @@ class WireCall:
 
 
 _set_id, _set_name, _set_arguments, _set_kind = (WireCall.__dict__[field.name].__set__ for field in fields(WireCall))
+_Draft: Any = type("WireCallDraft", (), {"__slots__": tuple(field.name for field in fields(WireCall))})
+
+
+def wire_call(id: str, name: str, arguments: str | Mapping[str, Any], kind: str = "function") -> WireCall:
+    """Return `WireCall(id, name, arguments, kind)`, sooner: it is filled in before it is frozen."""
+    made = _Draft()
+    made.id, made.name, made.arguments, made.kind = id, name, arguments, kind
+    made.__class__ = WireCall
+    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -282,9 +282,10 @@ def _paired(works: Sequence[Work], results: Sequence[Answer]) -> dict[str, Answe
     found: dict[str, Answer] = {}
     problems: list[str] = []
     for result in results:
-        id, name = (
-            (result.call_id, result.name) if isinstance(result, ToolResult) else (result.call.id, result.call.name)
-        )
+        if isinstance(result, ToolResult):
+            id, name = result.call_id, result.name
+        else:
+            id, name = result.call.id, result.call.name
         work = known.get(id)
         if work is None:
             problems.append(f"the result for `{name}` ({id}) answers no call of this round")
@@ -292,13 +293,13 @@ def _paired(works: Sequence[Work], results: Sequence[Answer]) -> dict[str, Answe
             problems.append(f"there are two results for `{work.wire.name}` ({id})")
         elif name != work.wire.name:
             problems.append(f"the result for {id} is of `{name}`, and the call is of `{work.wire.name}`")
-        elif work.state in ("handled", "rejected"):
+        elif work.outcome is not None and work.state in ("handled", "rejected"):
             problems.append(f"`{name}` ({id}) was {work.state} before; leave its result out")
         found[id] = result
     for work in works:
         if work.state == "awaiting":
             problems.append(f"`{work.wire.name}` ({work.wire.id}) waits for approval; resolve it first")
-        elif work.state == "pending" and work.wire.id not in found:
+        elif work.wire.id not in found and work.state == "pending":
             problems.append(f"there is no result for `{work.wire.name}` ({work.wire.id})")
     if problems:
         raise CommitError(tuple(problems))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast
 
@@ -31,7 +31,7 @@ __all__ = [
 I = TypeVar("I")  # noqa: E741 -- the input of a call
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)  # one is made for every call: see its __init__
 class ToolResult:
     """The host's answer to one call: an output, or the error that there was instead."""
 
@@ -39,6 +39,17 @@ class ToolResult:
     name: str
     output: Any = None
     error: Exception | None = None
+
+    def __init__(self, call_id: str, name: str, output: Any = None, error: Exception | None = None) -> None:
+        _set_call_id(self, call_id)  # half the cost of what a frozen dataclass does for the same
+        _set_name(self, name)
+        _set_output(self, output)
+        _set_error(self, error)
+
+
+_set_call_id, _set_name, _set_output, _set_error = (
+    ToolResult.__dict__[field.name].__set__ for field in fields(ToolResult)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +153,8 @@ def _path(location: tuple[str | int, ...]) -> str:
 
 # --- showing it to the model
 
+_TEXTUAL: frozenset[type[Any]] = frozenset({str, dict, int, float, bool, type(None)})
+
 
 def rendered(call: WireCall, outcome: Outcome, *, ran: bool) -> WireResult:
     """Return what the model is shown of an outcome.
@@ -162,6 +175,8 @@ def rendered(call: WireCall, outcome: Outcome, *, ran: bool) -> WireResult:
 def _shown(outcome: Completed) -> tuple[str, bool, tuple[Media, ...]]:
     """Return the text of a result and the media in it; media may stand alone or in a list."""
     value = outcome.value
+    if type(value) in _TEXTUAL:  # as most are
+        return outcome.text(), False, ()
     parts: list[Any] = [value] if isinstance(value, Media) else []
     if isinstance(value, list | tuple):
         parts = list(cast("list[Any]", value))

@@ -43,7 +43,7 @@ class ToolRound:
         reply = paper.reply
         self.text, self.problems, self.stop = reply.text, reply.problems, reply.stop
         self.items: tuple[Item, ...] = reply.items
-        self._calls = [DecodedCall[Any](work) for work in paper.works if work.prepared is not None]
+        self._calls: list[DecodedCall[Any]] = [DecodedCall(work) for work in paper.works if work.prepared is not None]
         self._unread = [(work.metadata, work.outcome) for work in paper.works if work.prepared is None]
 
     @property
