@@ -214,6 +214,18 @@ def test_thoughts_that_led_to_nothing_do_not_go_back(provider: ProviderName, rep
     assert "led to nothing and was left out" in made.problems[0]
 
 
+@each_provider
+def test_a_name_that_no_tool_can_have_is_taken_back_as_another(provider: ProviderName) -> None:
+    reply = whole(provider, "", (Asked("abcdefgh1", "many.at once"),))
+
+    made = PROVIDERS[provider].parse(reply)
+
+    assert [call.name for call in made.calls] == ["unknown_many_at_once"]
+    assert "many.at once" not in json.dumps(made.items)
+    assert "which no tool can have" in made.problems[0]
+    sdk_accepts(provider, answered(provider, made))
+
+
 def test_arguments_of_gemini_that_are_no_object_do_not_go_back() -> None:
     call = {"functionCall": {"name": "look", "args": [7]}}
 

@@ -14,7 +14,7 @@ from toolcrib.calls import ToolCall
 
 IDS = ("a", "b", "c", "d", "abcdefghi", "", "long-" * 12)
 FRESH = tuple(f"call{number}" for number in range(40))
-NAMES = ("add", "add", "add", "wipe", "web_search", "read_file", "nope", "")
+NAMES = ("add", "add", "add", "wipe", "web_search", "read_file", "nope", "", "many.at_once", "é " * 40)
 FITTING = {"add": '{"a": 1}', "wipe": '{"path": "/a"}', "web_search": '{"query": "x"}', "read_file": '{"path": "/b"}'}
 ARGUMENTS = (*FITTING.values(), '{"a": 1, "b": 0}', '{"a": "x"}', '{"a": 1', "", "null", "[]", "7", '"x"')
 DECISIONS = ("run", "run", "complete", "reject", "ask", "nonsense", "edit", "misfit", "raise")

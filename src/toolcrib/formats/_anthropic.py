@@ -86,6 +86,7 @@ class _Anthropic(ProviderFormat):
                 problems.append("one of its calls named no tool and was left out")
             elif kept.get("type") != "text" or kept.get("text"):  # an empty text is not taken back
                 if kept.get("type") == "tool_use":
+                    kept["name"] = self.called(kept["name"], problems)
                     given = kept.get("input", {})
                     cut.append(raw.get(place) if is_table(given) else json.dumps(given, default=str))
                     kept["input"] = given if is_table(given) else {}  # which is all that is taken back

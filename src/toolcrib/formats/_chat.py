@@ -50,6 +50,11 @@ class ChatFormat(ProviderFormat):
         nameless = sum(not call.name for call in asked)
         if nameless:
             problems.append(f"{nameless} of its calls named no tool and were left out")
+        for at, read in enumerate(asked):
+            name = self.called(read.name, problems) if read.name else ""
+            if name != read.name:
+                sent[at] = {**sent[at], read.kind: {**table(sent[at].get(read.kind)), "name": name}}
+                asked[at] = self.read_call(sent[at])
         if nameless < len(asked):
             item["tool_calls"] = [_taken_back(call) for call, read in zip(sent, asked, strict=True) if read.name]
         calls = tuple(read for read in asked if read.name)

@@ -80,6 +80,14 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         """Return what is in a streamed reply, from all of its chunks; one that was cut has `problems`."""
 
+    def called(self, name: str, problems: list[str]) -> str:
+        """Return a call's name as the provider takes it back: one that no tool can have is made into another."""
+        if re.fullmatch(self.names, name):
+            return name
+        made = f"unknown_{re.sub('[^a-zA-Z0-9_-]', '_', name)[:56]}"
+        problems.append(f"a call came with the name `{name}`, which no tool can have, and is called `{made}`")
+        return made
+
     @abstractmethod
     def tool_choice(self, kind: Choice, name: str | None = None) -> Any:
         """Return what the provider's parameter for the choice of a tool takes; `name` for a specific one."""

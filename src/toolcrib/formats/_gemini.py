@@ -82,6 +82,8 @@ class _Gemini(ProviderFormat):
             if "functionCall" in part and not word(table(part["functionCall"]).get("name")):
                 problems.append("one of its calls named no tool and was left out")
             elif part:
+                if "functionCall" in part:
+                    part["functionCall"]["name"] = self.called(part["functionCall"]["name"], problems)
                 parts.append(part)
         item: Item = {"role": "model", "parts": parts}
         changed = self._settle(item, taken)

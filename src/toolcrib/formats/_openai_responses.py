@@ -68,7 +68,10 @@ class _Responses(ProviderFormat):
             if word(sent.get("type")) in _CALLS and not word(sent.get("name")):
                 problems.append("one of its calls named no tool and was left out")
             else:
-                items.append(_taken_back(sent))
+                item = _taken_back(sent)
+                if word(item.get("type")) in _CALLS:
+                    item["name"] = self.called(item["name"], problems)
+                items.append(item)
         while items and items[-1].get("type") == "reasoning":  # not taken back without the item that it led to
             items.pop()
             problems.append("its last reasoning led to nothing and was left out")
