@@ -273,6 +273,8 @@ class _Victim:
     def _take(self, report: dict[str, Any]) -> None:
         finding = self._found[report["name"].removeprefix("neighbour:")]
         finding.secs, finding.said = max(report["secs"], 0.01), " | ".join(part for part in report["said"] if part)
+        if "alive" not in report.get("neighbour", "alive"):
+            finding.said = f"the neighbour said {report['neighbour']!r}"
         text = json.dumps(report["said"])
         signs = {
             "leak_env": self._env_secret in text,
@@ -287,7 +289,7 @@ class _Victim:
             "threads": report["threads"] > 60,
             "late": report["secs"] > 3.0 + _LATE,
             "flood": report["size"] > _FLOOD,
-            "neighbour": report.get("neighbour") is False,
+            "neighbour": "alive" not in report.get("neighbour", "alive"),
         }
         finding.traces |= {sign for sign, there in signs.items() if there}
 
@@ -317,8 +319,8 @@ class _Seen:
     processes: tuple[int, ...] = ()
     ticks: int = 0
     memory: int = 0
-    host: int = 0
-    largest: int = 0
+    host: int = 0  # the process itself
+    largest: int = 0  # of those below it
 
 
 def _seen(root: int) -> _Seen:
@@ -337,7 +339,7 @@ def _seen(root: int) -> _Seen:
         sum(stats[pid][0] for pid in below),
         sum(sizes),
         sizes[0] if sizes else 0,
-        max(sizes, default=0),
+        max(sizes[1:], default=0),
     )
 
 

@@ -25,6 +25,7 @@ from toolcrib import Toolset, ez_tool
 from toolcrib.code import SandboxLimits, Toolkit, sandboxes
 
 LIMITS = SandboxLimits(program_time=1.0, wall_time=3.0, sleep_time=1.0, memory=128 * 1024 * 1024)
+PATIENT = SandboxLimits(program_time=20.0, wall_time=60.0, sleep_time=20.0)
 CONFIG = {"admin": False}
 HOSTKEY = "hk-" + os.environ.get("SECRET_CANARY", "")[::-1]
 _dumps = json.JSONEncoder(default=repr).encode
@@ -40,7 +41,7 @@ except Exception:
     print("clean")
 """
 _NEIGHBOUR = "import time\nfor n in range(20):\n    time.sleep(0.02)\n    add(n, 1)\nprint('alive')\n"
-Run = Callable[[str], Awaitable[list[str]]]
+Run = Callable[..., Awaitable[list[str]]]
 
 
 def add(a: int, b: int) -> int:
@@ -78,10 +79,11 @@ def mark(name: str) -> None:
 def in_sandbox(sandbox: Any) -> Run:
     """Return what runs a program as any user of the library would."""
     tools = Toolset([ez_tool(add), ez_tool(get_config), ez_tool(big), ez_tool(wipe, requires_approval=True)])
-    toolkit = Toolkit(tools, sandbox=sandbox, limits=LIMITS)
+    sandbox = sandbox or sandboxes.default_sandbox()
+    hurried, patient = (Toolkit(tools, sandbox=sandbox, limits=limits) for limits in (LIMITS, PATIENT))
 
-    async def run(code: str) -> list[str]:
-        result = await toolkit.execute_async(code)
+    async def run(code: str, *, hurry: bool = True) -> list[str]:
+        result = await (hurried if hurry else patient).execute_async(code)
         return [result.output, repr(result.return_value), result.error_output, result.error or ""]
 
     return run
@@ -135,7 +137,11 @@ async def attempt(name: str, code: str, run: Run) -> dict[str, Any]:
     """Run one program and report on it."""
     began = time.monotonic()
     report: dict[str, Any] = {"name": name}
-    beside = asyncio.create_task(run(_NEIGHBOUR)) if "neighbour" in name and JOB["engine"] != "control" else None
+    beside = (
+        asyncio.ensure_future(run(_NEIGHBOUR, hurry=False))
+        if "neighbour" in name and JOB["engine"] != "control"
+        else None
+    )
     try:
         said = await run(code)
     except Exception as error:
@@ -146,7 +152,7 @@ async def attempt(name: str, code: str, run: Run) -> dict[str, Any]:
         report["baseexc"] = type(error).__name__
     report["secs"] = round(time.monotonic() - began, 2)
     if beside is not None:
-        report["neighbour"] = "alive" in "".join(await beside)
+        report["neighbour"] = "".join(await beside)
     if "BACKDOOR" in code:
         report["persist"] = "SEEN" in "".join(await run(_CHECK))
     report["size"] = sum(len(text or "") for text in said)
