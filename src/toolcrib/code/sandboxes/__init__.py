@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.code.sandboxes._default import default_sandbox
+from toolcrib.code.sandboxes._default import default_sandbox, sandbox_named
 from toolcrib.code.sandboxes._protocol import (
     Described,
     Dialect,
@@ -32,7 +32,9 @@ from toolcrib.code.sandboxes._types import ChecksTypes, TypeProblem, type_checke
 from toolcrib.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from toolcrib.code.sandboxes._inline import UnsafeInlineSandbox
     from toolcrib.code.sandboxes._monty import MontySandbox
+    from toolcrib.code.sandboxes._process import ProcessSandbox, SubprocessSandbox
 
 __all__ = [
     "ChecksTypes",
@@ -43,6 +45,7 @@ __all__ = [
     "KeepsSessions",
     "MontySandbox",
     "Pending",
+    "ProcessSandbox",
     "Program",
     "ProgramError",
     "Raised",
@@ -53,18 +56,29 @@ __all__ = [
     "SandboxResult",
     "SandboxSession",
     "Speaks",
+    "SubprocessSandbox",
     "TypeProblem",
+    "UnsafeInlineSandbox",
     "Value",
     "default_sandbox",
+    "sandbox_named",
     "type_checker",
 ]
 
 
+_ENGINES = {
+    "MontySandbox": "_monty",
+    "ProcessSandbox": "_process",
+    "SubprocessSandbox": "_process",
+    "UnsafeInlineSandbox": "_inline",
+}
+
+
 def __getattr__(name: str) -> Any:
     """Load an engine, and its optional dependency with it, when it is first named."""
-    if name != "MontySandbox":
+    if name not in _ENGINES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        return importlib.import_module("toolcrib.code.sandboxes._monty").MontySandbox
+        return getattr(importlib.import_module(f"{__name__}.{_ENGINES[name]}"), name)
     except ImportError as error:
-        raise MissingExtraError("MontySandbox", "monty") from error
+        raise MissingExtraError(name, "monty") from error

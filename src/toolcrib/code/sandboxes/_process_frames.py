@@ -29,6 +29,7 @@ __all__ = [
     "Printed",
     "Waits",
     "batch",
+    "builtin_exception",
     "frame_limit",
     "item_of",
     "raised_of",
@@ -285,7 +286,7 @@ def item_of(call: int, value: Any) -> tuple[bytes, int]:
 
 def raised_of(call: int, raised: Raised) -> bytes:
     """Return the frame that ends a call with an exception."""
-    told = {"type": _builtin(raised.type), "message": raised.message}
+    told = {"type": builtin_exception(raised.type), "message": raised.message}
     return b'{"t":"ret","id":%d,"err":%b' % (call, _json(told))
 
 
@@ -313,7 +314,7 @@ def _size(value: Any, body: bytes) -> int:
 
 
 @lru_cache(maxsize=256)
-def _builtin(name: str) -> str:
+def builtin_exception(name: str) -> str:
     """Return the builtin exception nearest above the one called `name` that is made from one text."""
     kind: object = getattr(builtins, name, None)
     for parent in kind.__mro__ if isinstance(kind, type) and issubclass(kind, Exception) else ():
