@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from toolcrib.code import Toolkit
-from toolcrib.code.sandboxes import Host, Program, SandboxResult
+from toolcrib.code.sandboxes import Host, MontySandbox, Program, SandboxResult
 from toolcrib.errors import SandboxError
 from toolcrib.schema import Injected, RunContext
 from toolcrib.tools import ez_tool, tool
@@ -102,7 +102,7 @@ def test_the_first_and_last_words_can_be_replaced_or_left_out() -> None:
 
 
 def test_the_sandbox_says_what_its_python_lacks() -> None:
-    prompt = Toolkit([ping]).prompt()
+    prompt = Toolkit([ping], sandbox=MontySandbox()).prompt()
 
     assert "- This is a small Python: no `yield`" in prompt
     assert "- These modules can be imported: asyncio, base64," in prompt

@@ -12,13 +12,14 @@ from typing import Any
 
 from toolcrib.calls import new_call_id
 from toolcrib.code._listing import Detail, Listing
-from toolcrib.code.sandboxes import Raised, Reply, Value
+from toolcrib.code.sandboxes import Emit, Host, Raised, Reply, Value
+from toolcrib.code.sandboxes._protocol import Stream
 from toolcrib.errors import MissingExtraError, closest
 from toolcrib.invoke import RunScope
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry, Toolset, is_available
 
-__all__ = ["Lookup", "finder_names"]
+__all__ = ["Lookup", "LookupHost", "finder_names"]
 
 _MOST = 20  # tools that one search finds
 _WORD = re.compile(r"[^\W_]+")
@@ -119,6 +120,23 @@ class Lookup:
     def _context(name: str, scope: RunScope) -> RunContext[Any]:
         """Return what conditions of availability see; nothing is revealed by a look-up."""
         return RunContext(scope.deps, new_call_id(), name, scope.id, provided=scope.provide)
+
+
+class LookupHost:
+    """The host of one program, which answers what it looks up itself and leaves the rest to another host."""
+
+    def __init__(self, host: Host, lookup: Lookup, scope: RunScope) -> None:
+        self._host, self._lookup, self._scope = host, lookup, scope
+
+    async def call(self, name: str, args: list[Any], kwargs: dict[str, Any], emit: Emit | None = None) -> Reply:
+        """Answer a call of the program; see `Host`."""
+        if name in self._lookup.names:
+            return await self._lookup.answer(name, args, kwargs, self._scope)
+        return await self._host.call(name, args, kwargs, emit)
+
+    def output(self, text: str, stream: Stream) -> None:
+        """Take what was printed."""
+        self._host.output(text, stream)
 
 
 async def _matching(entries: Iterable[ToolEntry], query: str, limit: int, ctx: RunContext[Any]) -> list[ToolEntry]:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
 
-from toolcrib.errors import SchemaError
-from toolcrib.schema import describe_shape
-from toolcrib.toolsets import ToolEntry
+from toolcrib.code._listing import Detail, Listing
 
-__all__ = ["DEFAULT_POSTAMBLE", "DEFAULT_PREAMBLE", "Listing", "render_prompt", "render_tool_prompt"]
+__all__ = [
+    "DEFAULT_POSTAMBLE",
+    "DEFAULT_PREAMBLE",
+    "Words",
+    "estimated_tokens",
+    "render_description",
+    "render_prompt",
+    "render_tool_prompt",
+]
 
 DEFAULT_PREAMBLE = (
     "You can solve this task by writing Python. The functions below are at hand as if they were imported. Nothing else "
@@ -21,6 +27,7 @@ DEFAULT_POSTAMBLE = (
     "print whatever you need to know. Do the whole job in that one program: loops, conditions, one function's result "
     "as another's argument."
 )
+_DESCRIPTION = "Run a Python program that calls the functions below, and return what it prints."
 _RULES = (
     "Call the functions like any others; `await` is allowed and not needed.",
     "Independent calls run at once with `await asyncio.gather(f(a), f(b))`.",
@@ -33,100 +40,106 @@ _TOOL_RULES = (
     "The program sees only what its own code computes: print what you want to read afterwards.",
     "If it fails, mend the program and send all of it again; nothing is kept from the last one.",
 )
+_BYTES_PER_TOKEN = 3.5
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """The tools of a prompt.
+class Words:
+    """What the host says around the tools; None for the usual words, empty for none."""
 
-    Attributes:
-        tools: What programs call each tool, and the tool.
-        returns: Whether the shape of each result is told, so that one call's result can feed another.
+    preamble: str | None = None
+    postamble: str | None = None
+
+
+def estimated_tokens(text: str) -> int:
+    """Return about how many tokens a text takes: one for each 3.5 bytes of its UTF-8.
+
+    Tokenizers get more than that out of English and about that much out of Python, so it is rather too high than too
+    low; other scripts count by their bytes.
     """
-
-    tools: Mapping[str, ToolEntry]
-    returns: bool = False
-
-    def render(self) -> str:
-        """Return the tools as Python functions without bodies."""
-        return "\n\n".join(self._function(name, entry) for name, entry in self.tools.items())
-
-    def _function(self, name: str, entry: ToolEntry) -> str:
-        tool = entry.tool
-        head = f"def {name}{_parameters(tool.signature, tool.name, tool.is_streaming)}:"
-        lines = [head, *_docstring(entry.description, _arguments(entry))]
-        if self.returns and (shape := _shape_of(entry)):
-            lines.append(f"    # Returns: {shape}")
-        return "\n".join([*lines, "    ..."])
+    return ceil(len(text.encode("utf-8", "replace")) / _BYTES_PER_TOKEN)
 
 
-def render_prompt(listing: Listing, preamble: str | None, postamble: str | None, notes: Iterable[str]) -> str:
+def render_prompt(listing: Listing, words: Words, notes: Sequence[str], budget: int | None = None) -> str:
     """Return the system prompt for a model that answers with a program."""
-    dotted = (_DOTTED,) if any("__" in name for name in listing.tools) else ()
-    rules = "\n".join(f"- {rule}" for rule in (*_RULES, *dotted, *notes))
-    parts = [
-        DEFAULT_PREAMBLE if preamble is None else preamble,
-        f"```python\n{listing.render()}\n```" if listing.tools else "There are no functions.",
-        rules,
-        DEFAULT_POSTAMBLE if postamble is None else postamble,
-    ]
-    return "\n\n".join(part for part in parts if part)
+
+    def render(listing: Listing) -> str:
+        parts = [
+            DEFAULT_PREAMBLE if words.preamble is None else words.preamble,
+            _functions(listing),
+            _bullets(_rules(listing, notes)),
+            DEFAULT_POSTAMBLE if words.postamble is None else words.postamble,
+        ]
+        return "\n\n".join(part for part in parts if part)
+
+    return _fitted(listing, budget, render)
+
+
+def render_description(listing: Listing, notes: Sequence[str], budget: int | None = None) -> str:
+    """Return the description of the one tool that programs are sent through; it has no blank line."""
+
+    def render(listing: Listing) -> str:
+        return "\n".join([_DESCRIPTION, _functions(listing), _bullets((*_rules(listing, notes), *_TOOL_RULES))])
+
+    return _fitted(replace(listing, compact=True), budget, render)
 
 
 def render_tool_prompt(names: Sequence[str]) -> str:
     """Return what reinforces, in a system prompt, that programs go through one tool in one call."""
     listed = ", ".join(f"`{name}`" for name in names)
-    rules = "\n".join(f"- {rule}" for rule in _TOOL_RULES)
-    return f"The functions {listed} are called from Python programs, which you send through one tool.\n{rules}"
+    head = f"The functions {listed} are called from Python programs, which you send through one tool."
+    return f"{head}\n{_bullets(_TOOL_RULES)}"
 
 
-# --- one tool --------------------------------------------------------------------------------------------------------
+def _fitted(listing: Listing, budget: int | None, render: Callable[[Listing], str]) -> str:
+    """Return the text with the most detail that is within the budget, the shortest one when none is."""
+    if budget is None:
+        return render(listing)
+    room = int(budget * _BYTES_PER_TOKEN)
+    for detail in Detail:
+        smaller = replace(listing, detail=detail)
+        if smaller.is_longer(room):
+            continue
+        text = render(smaller)
+        if estimated_tokens(text) <= budget:
+            return text
+    return render(replace(listing, detail=Detail.SEARCH))
 
 
-def _parameters(signature: str, name: str, streams: bool) -> str:
-    """Return the signature from its first parenthesis on; a program gets a stream as a list."""
-    text = signature.removeprefix(name)
-    return text.rpartition(") -> ")[0].removesuffix(")") + ") -> list" if streams and ") -> " in text else text
+def _functions(listing: Listing) -> str:
+    if not listing.tools:
+        return "There are no functions."
+    if listing.detail == Detail.SEARCH:
+        return f"There are {len(listing.tools)} functions, too many to list here."
+    if listing.detail == Detail.NAMES:
+        return f"The functions: {listing.render()}."
+    return f"```python\n{listing.render()}\n```"
 
 
-def _docstring(description: str, arguments: Sequence[str]) -> list[str]:
-    text = description.strip()
-    if not text and not arguments:
-        return []
-    if not arguments and "\n" not in text:
-        return [f'    """{text}"""']
-    body = [*text.splitlines(), *(["", "Args:"] if text else ["Args:"]), *arguments] if arguments else text.splitlines()
-    indented = [f"    {line}".rstrip() for line in body]
-    return [f'    """{indented[0].strip()}', *indented[1:], '    """']
+def _rules(listing: Listing, notes: Iterable[str]) -> Iterable[str]:
+    yield from _more(listing)
+    yield from _RULES
+    if any("__" in name for name in listing.tools):
+        yield _DOTTED
+    yield from notes
 
 
-def _arguments(entry: ToolEntry) -> list[str]:
-    try:
-        schema = entry.parameters
-    except SchemaError:
-        return []
-    lines: list[str] = []
-    for name, part in schema.get("properties", {}).items():
-        words = [text for text in (_inner_shape(part, schema), " ".join(part.get("description", "").split())) if text]
-        if words:
-            lines.append(f"    {name}: {'. '.join(words)}")
-    return lines
+def _more(listing: Listing) -> Iterable[str]:
+    """Yield how a program learns what is not told here."""
+    search, describe = listing.finders
+    if not listing.tools or listing.detail == Detail.FULL:
+        return
+    if listing.detail == Detail.SEARCH:
+        yield (
+            f'`{search}("what it should do")` returns the functions that fit, a list of dicts with `name`, `call` and '
+            f"`description`."
+        )
+    rest = "how a function is called and what it returns" if listing.detail >= Detail.NAMES else "the rest"
+    yield (
+        f'Not everything is told here: `{describe}("name")` returns {rest}, as text. Print it, and call the function '
+        "in that program or the next."
+    )
 
 
-def _inner_shape(part: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    """Return the shape of an argument that has keys of its own: a type's name would not tell them."""
-    shape = describe_shape({**part, "$defs": schema.get("$defs", {})})
-    return shape if "{" in shape else ""
-
-
-def _shape_of(entry: ToolEntry) -> str:
-    try:
-        schema = entry.return_schema
-    except SchemaError:
-        return ""
-    if not schema:
-        return ""
-    shape = describe_shape(schema)
-    if "{" not in shape:
-        return ""  # the signature says as much
-    return f"list[{shape}]" if entry.tool.is_streaming else shape
+def _bullets(rules: Iterable[str]) -> str:
+    return "\n".join(f"- {rule}" for rule in rules)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolcrib.calls import ApprovalRequest, CallRecord
+from toolcrib.code._check import Finding
 from toolcrib.code._paused import PausedProgram, PendingCall
 
 __all__ = ["ExecutionResult"]
@@ -30,6 +31,11 @@ class ExecutionResult:
         records: The calls' records, when the toolkit or the run has sinks that they were made for.
         pending_calls: The calls that wait, each with the question about it.
         paused: What `Toolkit.resume` takes; None where the sandbox cannot take a program up again.
+        findings: What was wrong with it before it ran, so that nothing of it ran.
+        warnings: What the type checker said of it, with `typecheck="warn"`, a sentence each.
+        hint: What a model is told besides, after a failure.
+        earlier: The results of the programs that this one was mended from, with `retry_handler`; their calls are in
+            `tool_calls`, before its own.
     """
 
     output: str = ""
@@ -43,6 +49,10 @@ class ExecutionResult:
     records: tuple[CallRecord, ...] = ()
     pending_calls: tuple[PendingCall, ...] = ()
     paused: PausedProgram | None = None
+    findings: tuple[Finding, ...] = ()
+    warnings: tuple[str, ...] = ()
+    hint: str = ""
+    earlier: tuple[ExecutionResult, ...] = ()
 
     @property
     def is_paused(self) -> bool:
@@ -50,12 +60,21 @@ class ExecutionResult:
         return bool(self.suspended) and not self.success
 
     def text(self) -> str:
-        """Return what a model is shown: what was printed, the last value when nothing was, and what went wrong."""
+        """Return what a model is shown: what was printed, the last value when nothing was, and what went wrong.
+
+        Of a paused program it says which calls wait; after a failure it ends with the hint.
+        """
         parts = [self.output.rstrip("\n")] if self.output.strip() else []
         if not parts and self.return_value is not None:
             parts.append(f"{self.return_value}")
         if self.error_output.strip():
             parts.append(self.error_output.rstrip("\n"))
-        if self.error and self.error.partition(": ")[2] not in self.error_output:
+        if self.is_paused:
+            parts += ["The program is paused. It goes on when a person has decided on:"]
+            parts += [f"- {request.text()}".replace("\n", "\n  ") for request in self.suspended]
+        elif self.error and self.error.partition(": ")[2] not in self.error_output:
             parts.append(self.error)
+        if not self.success:
+            parts += [f"The type checker had said: {warning}" for warning in self.warnings]
+            parts += [self.hint] if self.hint else []
         return "\n".join(parts) or "The program ran and printed nothing."

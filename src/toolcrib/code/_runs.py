@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -13,10 +14,22 @@ from toolcrib.code._answers import answers_for
 from toolcrib.code._host import ProgramHost, ProgramTool
 from toolcrib.code._journal import Journal, JournalLog
 from toolcrib.code._journal_host import Continuation, JournalHost, paused_from
+from toolcrib.code._listing import Listing
+from toolcrib.code._lookup import Lookup, LookupHost, finder_names
 from toolcrib.code._names import program_names
 from toolcrib.code._paused import PausedProgram, PendingCall
 from toolcrib.code._result import ExecutionResult
-from toolcrib.code.sandboxes import Host, Program, Resumable, Sandbox, SandboxLimits, SandboxResult, default_sandbox
+from toolcrib.code.sandboxes import (
+    Dialect,
+    Host,
+    Program,
+    Resumable,
+    Sandbox,
+    SandboxLimits,
+    SandboxResult,
+    Speaks,
+    default_sandbox,
+)
 from toolcrib.errors import PausedProgramError, SchemaError
 from toolcrib.invoke import ListSink, Pipeline, RunScope, Sink
 from toolcrib.toolsets import ToolEntry, Toolset
@@ -24,6 +37,9 @@ from toolcrib.toolsets import ToolEntry, Toolset
 __all__ = ["OnOutput", "Place", "RunOptions", "Runs"]
 
 OnOutput = Callable[[str, str], None]
+
+_BY_TEXT = re.compile(r"\b(?:globals|eval|exec|locals|vars)\b")
+"""A program with one of these may name a function without writing it down."""
 
 
 class Place(Protocol):
@@ -67,6 +83,7 @@ class Runs:
     Attributes:
         toolset: The tools.
         names: The tools' own names, by the names that programs use.
+        finders: What programs call `search_tools` and `describe`.
     """
 
     def __init__(
@@ -82,7 +99,9 @@ class Runs:
         self._sandbox, self._approver, self._deps, self._sinks = sandbox, approver, deps, tuple(sinks)
         self._pipeline = Pipeline(toolset, sinks=self._sinks)
         self.names = program_names(toolset.names())
+        self.finders = finder_names(self.names)
         self._signed: dict[str, str] = {}
+        self._lookup: Lookup | None = None
         self._tools = {name: ProgramTool(tool, toolset[tool].tool.spec) for name, tool in self.names.items()}
 
     @property
@@ -99,6 +118,30 @@ class Runs:
             allowed = self.toolset.offered()
         return {name: tool for name, tool in self.names.items() if tool in allowed}
 
+    def callable_names(self, code: str, scope: RunScope | None = None) -> dict[str, str]:
+        """Return the tools that a program can name: those on offer, and those it might find and then call.
+
+        A tool that has to be found first is only there for a program that mentions it; its call is refused until then.
+        """
+        offered = self.offered(scope)
+        hidden = {name: tool for name, tool in self.names.items() if name not in offered and self.toolset[tool].off}
+        if hidden and not _BY_TEXT.search(code):
+            words = set(re.findall(r"\w+", code.replace(".", "__"))) | set(re.findall(r"\w+", code))
+            hidden = {name: tool for name, tool in hidden.items() if name in words}
+        return offered | hidden if hidden else offered
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """What the sandbox's Python has; None when it does not say."""
+        sandbox = self.sandbox
+        return sandbox.dialect if isinstance(sandbox, Speaks) else None
+
+    def signature(self, name: str) -> str:
+        """Return how programs call a tool, by the name they use."""
+        if name not in self._signed:
+            self._signed[name] = _signature(name, self.toolset[self.names[name]])
+        return self._signed[name]
+
     async def run(self, code: str, options: RunOptions) -> ExecutionResult:
         """Run a program, and return how it went.
 
@@ -111,12 +154,13 @@ class Runs:
         program = self._program(code, scope, options)
         if not isinstance(place, Resumable):
             host = ProgramHost(self._pipeline, scope, self._tools, options.on_output)
-            return _result(await place.run(program, host), host, watch)
+            return _result(await place.run(program, self._answering(host, scope)), host, watch)
         given = Continuation(Journal(replays=place.replays), log=options.journal)
         host = JournalHost(self._pipeline, scope, self._tools, options.on_output, given)
         if options.journal is not None:
             options.journal.write({"t": "program", **paused_from(program, place, host, {}).to_dict()})
-        return await self._driven(program, host, place, place.run(program, host), watch, options)
+        run = place.run(program, self._answering(host, scope))
+        return await self._driven(program, host, place, run, watch, options)
 
     async def resume(
         self, paused: PausedProgram, answers: Iterable[Grant | Denial], options: RunOptions
@@ -127,7 +171,7 @@ class Runs:
             raise PausedProgramError(f"{type(place).__name__} cannot take up any program; it is one of {paused.engine}")
         if place.engine != paused.engine:
             raise PausedProgramError(f"it was run by {paused.engine}, and this is {place.engine}")
-        missing = [name for name in paused.tools if name not in self._tools]
+        missing = [name for name in paused.tools if name not in self._tools and name not in self.finders]
         if missing:
             raise PausedProgramError(f"it was offered `{missing[0]}`, and this toolkit has no such tool")
         found = answers_for(paused, answers)
@@ -138,7 +182,8 @@ class Runs:
         host = JournalHost(self._pipeline, scope, self._tools, options.on_output, given)
         if options.journal is not None:
             options.journal.write({"t": "program", **paused.to_dict()})
-        return await self._driven(program, host, place, place.resume(program, paused.state, host), watch, options)
+        run = place.resume(program, paused.state, self._answering(host, scope))
+        return await self._driven(program, host, place, run, watch, options)
 
     async def _driven(
         self,
@@ -158,16 +203,28 @@ class Runs:
         if ended.error is not None and ended.error.kind == "paused" and ended.state is not None:
             paused = paused_from(program, place, host, ended.state)
         if options.journal is not None:
-            options.journal.write({"t": "ended"} if paused is None else {"t": "program", **paused.to_dict()})
+            options.journal.write({"t": "done"} if paused is None else {"t": "program", **paused.to_dict()})
         return _result(ended, host, watch, paused)
 
+    def _answering(self, host: ProgramHost, scope: RunScope) -> Host:
+        """Return the host of a program with what it can look up besides."""
+        return LookupHost(host, self._look_up(), scope)
+
+    def _look_up(self) -> Lookup:
+        if self._lookup is None:
+            dialect = self.dialect
+            streams = dialect is not None and dialect.streams
+            listing = Listing({}, returns=True, streams=streams, finders=self.finders)
+            self._lookup = Lookup(self.toolset, self.names, listing)
+        return self._lookup
+
     def _program(self, code: str, scope: RunScope, options: RunOptions) -> Program:
-        offered = self.offered(scope)
+        named = self.callable_names(code, scope)
         return Program(
             code,
-            tuple(offered),
-            streams=frozenset(name for name, tool in offered.items() if self.toolset[tool].tool.is_streaming),
-            signatures=self._signatures(offered),
+            (*named, *self.finders),
+            streams=frozenset(name for name, tool in named.items() if self.toolset[tool].tool.is_streaming),
+            signatures={name: self.signature(name) for name in named} | self._look_up().signatures,
             limits=self.limits,
             may_block=options.may_block,
         )
@@ -184,12 +241,6 @@ class Runs:
             limits=limits,
             may_block=options.may_block,
         )
-
-    def _signatures(self, offered: Mapping[str, str]) -> Mapping[str, str]:
-        for name, tool in offered.items():
-            if name not in self._signed:
-                self._signed[name] = _signature(name, self.toolset[tool])
-        return {name: self._signed[name] for name in offered}
 
     def _opened(
         self, given: RunScope | None, before: Mapping[str, Any] = MappingProxyType({})

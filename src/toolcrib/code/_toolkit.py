@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import suppress
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal, overload
 
 from toolcrib.approvals import Approver
 from toolcrib.calls import Denial, Grant
+from toolcrib.code._check import Finding
 from toolcrib.code._extract import extract_code
 from toolcrib.code._journal import JournalLog
+from toolcrib.code._listing import Listing
 from toolcrib.code._paused import PausedProgram
-from toolcrib.code._prompts import Listing, render_prompt, render_tool_prompt
+from toolcrib.code._programs import ErrorHint, Programs, Retries, RetryHandler, TypeCheck, default_hint
+from toolcrib.code._prompts import Words, render_description, render_prompt, render_tool_prompt
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._runs import OnOutput, RunOptions, Runs
+from toolcrib.code._session import ProgramSession, opened_session
+from toolcrib.code._stream import ProgramEvent, events_of
+from toolcrib.code._surfaces import (
+    CODE_PARAMETERS,
+    TOOL_NAME,
+    AsyncProgramTool,
+    OnResult,
+    SyncProgramTool,
+    program_tool,
+)
 from toolcrib.code.sandboxes import Described, Sandbox, SandboxLimits
 from toolcrib.errors import SandboxUnavailable, UnknownTool
+from toolcrib.formats import FormatName, definition
 from toolcrib.hooks import HookSet
 from toolcrib.invoke import RunScope, Sink, run_sync
 from toolcrib.tools import Tool
@@ -38,9 +53,15 @@ class Toolkit:
         approver: Somebody who is asked while the program waits; without one it ends at a call that needs approval.
         deps: What the tools get as `ctx.deps`.
         sinks: Where the events of calls go.
+        typecheck: Have programs checked against the tools' types before the first call, by the checker that comes with
+            the extra `monty`: `warn` puts what it finds into `result.warnings` and runs the program, `error` runs
+            nothing then.
+        error_hint: What a model is told besides after a failure, a text or `hint(result)`; the usual words when None,
+            which name the calls that were made already.
 
     Raises:
         DuplicateNameError: Two tools would have one name in a program.
+        MissingExtraError: `typecheck` needs the extra `monty`.
         ValueError: The toolset has to be opened first.
     """
 
@@ -57,20 +78,33 @@ class Toolkit:
         approver: Approver | None = None,
         deps: Any = None,
         sinks: Iterable[Sink] = (),
+        typecheck: TypeCheck = "off",
+        error_hint: ErrorHint | None = None,
     ) -> None:
         self._toolset = Toolset.of(tools)
         if not self._toolset.is_open:
             raise ValueError("open the toolset first: `async with tools.open() as bound: Toolkit(bound)`")
         if hooks is not None:
             self._toolset = self._toolset.with_hooks(hooks)
-        self._sandbox, self._limits = sandbox, limits or SandboxLimits()
-        self._preamble, self._postamble, self._chaining = preamble, postamble, assist_tool_chaining
-        self._approver, self._deps, self._sinks = approver, deps, tuple(sinks)
-        self._runs = Runs(self._toolset, sandbox, self._limits, approver, deps, self._sinks)
+        limits, sinks = limits or SandboxLimits(), tuple(sinks)
+        self._options: dict[str, Any] = {
+            **{"sandbox": sandbox, "limits": limits, "approver": approver, "deps": deps, "sinks": sinks},
+            **{"preamble": preamble, "postamble": postamble, "assist_tool_chaining": assist_tool_chaining},
+            **{"typecheck": typecheck, "error_hint": error_hint},
+        }
+        self._runs = Runs(self._toolset, sandbox, limits, approver, deps, sinks)
+        self._programs = Programs(self._runs, typecheck, default_hint if error_hint is None else error_hint)
 
     # --- running
 
-    def execute(self, code: str, *, journal: JournalLog | None = None) -> ExecutionResult:
+    def execute(
+        self,
+        code: str,
+        *,
+        journal: JournalLog | None = None,
+        max_retries: int | None = None,
+        retry_handler: RetryHandler | None = None,
+    ) -> ExecutionResult:
         """Run a program from plain code, and return how it went; see `execute_async`.
 
         Raises:
@@ -78,7 +112,8 @@ class Toolkit:
             SandboxError: There is no sandbox for it; see `execute_async`.
         """
         options = RunOptions(may_block=True, journal=journal)
-        return run_sync(self._runs.run(code, options), "write `await toolkit.execute_async(code)`")
+        run = self._programs.run(code, options, Retries.of(max_retries, retry_handler))
+        return run_sync(run, "write `await toolkit.execute_async(code)`")
 
     async def execute_async(
         self,
@@ -87,6 +122,8 @@ class Toolkit:
         *,
         on_output: OnOutput | None = None,
         journal: JournalLog | None = None,
+        max_retries: int | None = None,
+        retry_handler: RetryHandler | None = None,
     ) -> ExecutionResult:
         """Run a program, and return how it went; a program that fails is a result, too.
 
@@ -97,13 +134,45 @@ class Toolkit:
                 its, where it has none.
             on_output: Told what is printed, and to which stream, while the program runs.
             journal: Where its calls are kept while it runs, so that it can be taken up after a crash: a `FileJournal`.
+            max_retries: How often a failed program may be mended; three times when only a handler is given.
+            retry_handler: `handler(text, code, result)`, sync or async: given what a model is to be shown of a failed
+                program, it returns the mended one, or a model's reply with it; None to leave it. Calls of the failed
+                programs are not undone: they are in `result.tool_calls`, before those of the last. A paused program is
+                never mended.
 
         Raises:
             SandboxError: No worker could be had; nothing ran.
             SandboxUnavailable: There is no sandbox here; the message says what to install.
             Exception: What an observer raised, as everywhere.
         """
-        return await self._runs.run(code, RunOptions(scope, on_output, journal=journal))
+        options = RunOptions(scope, on_output, journal=journal)
+        return await self._programs.run(code, options, Retries.of(max_retries, retry_handler))
+
+    def stream(self, code: str, scope: RunScope | None = None) -> AsyncGenerator[ProgramEvent, None]:
+        """Yield what happens in a program while it runs: what it prints, its calls, and at last how it went.
+
+        The program does not wait for whoever reads; what is not read yet is kept. Leaving early stops the program and
+        its calls: put the generator into `contextlib.aclosing`, so that they stop at once.
+        """
+
+        async def start(on_output: OnOutput, sink: Sink) -> ExecutionResult:
+            opened = scope or RunScope()
+            return await self._programs.run(code, RunOptions(replace(opened, sinks=(*opened.sinks, sink)), on_output))
+
+        return events_of(start)
+
+    def session(self, scope: RunScope | None = None) -> ProgramSession:
+        """Return a session: programs that run in it find the names that earlier ones left.
+
+        Open one for each user, and close it, or use it in `with` or `async with`.
+
+        Args:
+            scope: The run that all its calls belong to; one of its own when None.
+
+        Raises:
+            SandboxError: The sandbox keeps nothing between programs; the message names one that does.
+        """
+        return opened_session(self._programs, scope)
 
     def resume(
         self,
@@ -119,9 +188,8 @@ class Toolkit:
             RuntimeError: An event loop is running here: use `await toolkit.resume_async(paused)`.
         """
         options = RunOptions(may_block=True, journal=journal)
-        return run_sync(
-            self._runs.resume(paused, (*grants, *denials), options), "write `await toolkit.resume_async(paused)`"
-        )
+        run = self._runs.resume(paused, (*grants, *denials), options)
+        return self._programs.told(run_sync(run, "write `await toolkit.resume_async(paused)`"))
 
     async def resume_async(
         self,
@@ -152,22 +220,112 @@ class Toolkit:
             ApprovalError: An answer fits no call that waits, or was used before; no waiting call was made.
             ReplayDiverged: The program did not do again what it did before; no waiting call was made.
         """
-        return await self._runs.resume(paused, (*grants, *denials), RunOptions(scope, on_output, journal=journal))
+        options = RunOptions(scope, on_output, journal=journal)
+        return self._programs.told(await self._runs.resume(paused, (*grants, *denials), options))
+
+    # --- before it runs
+
+    def check(self, code: str) -> list[Finding]:
+        """Return what cannot work in a program, by line, without running it; `execute` looks first, too.
+
+        Syntax, modules that the sandbox lacks, names that nothing defines, and tools called with arguments that they
+        do not take. What only may be wrong is not in it.
+        """
+        return self._programs.check(code)
 
     # --- telling a model
 
-    def prompt(self) -> str:
-        """Return a system prompt for a model that answers with a program; see `extract_code` for its answer."""
-        notes: tuple[str, ...] = ()
-        with suppress(SandboxUnavailable):
-            sandbox = self._runs.sandbox
-            notes = sandbox.notes if isinstance(sandbox, Described) else ()
-        tools = {name: self._toolset[tool] for name, tool in self._runs.offered().items()}
-        return render_prompt(Listing(tools, self._chaining), self._preamble, self._postamble, notes)
+    def prompt(self, budget: int | None = None) -> str:
+        """Return a system prompt for a model that answers with a program; see `extract_code` for its answer.
+
+        Args:
+            budget: Tokens that it may take, about: one is counted for each 3.5 bytes. What does not fit is left out
+                step by step: what arguments are for, the shapes of results, descriptions but for their first sentence,
+                then all of them, signatures, and names; what is missing can be looked up from a program, with
+                `describe(name)` and `search_tools(query)`, and the prompt says so. A budget that is too small for
+                that gets the shortest prompt there is.
+        """
+        words = Words(self._options["preamble"], self._options["postamble"])
+        return render_prompt(self._listing(), words, self._notes(), budget)
 
     def tool_prompt(self) -> str:
         """Return a short text for a system prompt where programs go through one tool: one call for the whole job."""
         return render_tool_prompt(list(self._runs.offered()))
+
+    def tool_schema(
+        self, format: FormatName = "openai", *, name: str = TOOL_NAME, strict: bool = False, budget: int | None = None
+    ) -> dict[str, Any]:
+        """Return the definition of the one tool that takes programs, as a provider's `tools` parameter has it.
+
+        Args:
+            format: The provider, or `raw` for name, description and schema as they are.
+            name: What the model calls it.
+            strict: Have the provider hold the model to the schema.
+            budget: Tokens that its description may take; see `prompt`.
+
+        Raises:
+            FormatError: The provider refuses the name, or has no strict mode.
+        """
+        return definition(name, self._description(budget), CODE_PARAMETERS, format, strict)
+
+    @overload
+    def as_tool(
+        self,
+        *,
+        name: str = TOOL_NAME,
+        sync: Literal[False] = False,
+        budget: int | None = None,
+        on_result: OnResult | None = None,
+    ) -> AsyncProgramTool: ...
+
+    @overload
+    def as_tool(
+        self,
+        *,
+        name: str = TOOL_NAME,
+        sync: Literal[True],
+        budget: int | None = None,
+        on_result: OnResult | None = None,
+    ) -> SyncProgramTool: ...
+
+    def as_tool(
+        self,
+        *,
+        name: str = TOOL_NAME,
+        sync: bool = False,
+        budget: int | None = None,
+        on_result: OnResult | None = None,
+    ) -> AsyncProgramTool | SyncProgramTool:
+        """Return a function that runs a program and returns what a model is shown, for any framework to register.
+
+        Its docstring lists the tools as they are now. A program that fails or pauses is a text like any other; a host
+        that resumes paused ones takes them from `on_result`.
+
+        Args:
+            name: What the model calls it.
+            sync: A plain function instead of an async one, for a framework that wants it; not for use in an event loop.
+            budget: Tokens that its description may take; see `prompt`.
+            on_result: Told the result of each program.
+        """
+        run = self.execute if sync else self.execute_async
+        return program_tool(run, name, self._description(budget), is_async=not sync, on_result=on_result)
+
+    def _description(self, budget: int | None) -> str:
+        return render_description(self._listing(), self._notes(), budget)
+
+    def _listing(self) -> Listing:
+        tools = {name: self._toolset[tool] for name, tool in self._runs.offered().items()}
+        streams = False
+        with suppress(SandboxUnavailable):
+            dialect = self._runs.dialect
+            streams = dialect is not None and dialect.streams
+        return Listing(tools, bool(self._options["assist_tool_chaining"]), streams=streams, finders=self._runs.finders)
+
+    def _notes(self) -> tuple[str, ...]:
+        with suppress(SandboxUnavailable):
+            sandbox = self._runs.sandbox
+            return sandbox.notes if isinstance(sandbox, Described) else ()
+        return ()
 
     @staticmethod
     def extract_code(text: str) -> str | None:
@@ -209,17 +367,7 @@ class Toolkit:
             for entry in self._toolset
             if entry.name in chosen and (wanted is None or entry.tool.tags & wanted) and (where is None or where(entry))
         ]
-        return Toolkit(
-            self._toolset.subset(kept),
-            sandbox=self._sandbox,
-            preamble=self._preamble,
-            postamble=self._postamble,
-            assist_tool_chaining=self._chaining,
-            limits=self._limits,
-            approver=self._approver,
-            deps=self._deps,
-            sinks=self._sinks,
-        )
+        return Toolkit(self._toolset.subset(kept), **self._options)
 
     def __repr__(self) -> str:
         return f"<Toolkit of {len(self._runs.names)} tools>"

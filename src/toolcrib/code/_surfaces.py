@@ -1,0 +1,53 @@
+"""Code mode as one tool: a function for any framework to register, and its definition for a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+from toolcrib.code._result import ExecutionResult
+
+__all__ = ["CODE_PARAMETERS", "TOOL_NAME", "AsyncProgramTool", "OnResult", "SyncProgramTool", "program_tool"]
+
+TOOL_NAME = "run_python"
+_CODE = "The program, as Python text."
+CODE_PARAMETERS: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"code": {"type": "string", "description": _CODE}},
+    "required": ["code"],
+    "additionalProperties": False,
+}
+
+OnResult: TypeAlias = Callable[[ExecutionResult], object]
+AsyncProgramTool: TypeAlias = Callable[[str], Awaitable[str]]
+SyncProgramTool: TypeAlias = Callable[[str], str]
+
+
+def program_tool(
+    run: Callable[[str], Any], name: str, description: str, *, is_async: bool, on_result: OnResult | None
+) -> Any:
+    """Return the function that a framework registers.
+
+    Args:
+        run: Runs a program and returns its result; a coroutine function when `is_async`.
+        name: What the model calls it.
+        description: What the model is told of it.
+        on_result: Told each result.
+    """
+
+    def shown(result: ExecutionResult) -> str:
+        if on_result is not None:
+            on_result(result)
+        return result.text()
+
+    async def run_async(code: str) -> str:
+        return shown(await run(code))
+
+    def run_plain(code: str) -> str:
+        return shown(run(code))
+
+    made: Any = run_async if is_async else run_plain
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"{description}\n\nArgs:\n    code: {_CODE}\n"
+    made.__annotations__ = {"code": str, "return": str}
+    return made
