@@ -67,7 +67,7 @@ def _as_json(results: Results) -> dict[str, Any]:
                 "contender": target.contender,
                 "against": target.against,
                 "at_most": target.at_most,
-                "ratio": results.ratio(target.contender, target.against, target.metric),
+                "reached": results.reached(target),
             }
             for target in measure.targets
         ],

@@ -36,7 +36,10 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`contender` should need at most `at_most` times what `against` needs, in `metric`."""
+    """`contender` should need at most `at_most` times what `against` needs, in `metric`.
+
+    Where `against` is empty, `at_most` is a figure in the metric's own unit.
+    """
 
     metric: str
     contender: str
@@ -83,6 +86,13 @@ class Results:
     def values(self, contender: str, metric: str) -> list[float]:
         """Return the contender's figures, one per round."""
         return [sample[metric] for sample in self.samples.get(contender, [])]
+
+    def reached(self, target: Target) -> float | None:
+        """Return what a target's contender came to: a ratio, or its median figure; None when it was not measured."""
+        if target.against:
+            return self.ratio(target.contender, target.against, target.metric)
+        values = self.values(target.contender, target.metric)
+        return median(values) if values else None
 
     def ratio(self, contender: str, against: str, metric: str) -> float | None:
         """Return the median over the rounds of one's figure by the other's, or None when one of them is missing.

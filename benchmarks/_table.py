@@ -43,13 +43,15 @@ def _figures(results: Results, metric: Metric) -> Iterator[str]:
 
 
 def _verdict(results: Results, target: Target) -> str:
-    aim = f"   target: {target.contender} at most {times(target.at_most)} x {target.against}: "
-    ratio = results.ratio(target.contender, target.against, target.metric)
-    if ratio is None:
+    unit = next(metric.unit for metric in results.measure.metrics if metric.key == target.metric)
+    told, against = (times, f" x {target.against}") if target.against else (number, f" {unit}")
+    aim = f"   target: {target.contender} at most {told(target.at_most)}{against}: "
+    reached = results.reached(target)
+    if reached is None:
         return aim + "not measured"
-    if ratio <= target.at_most:
-        return aim + f"{times(ratio)}, met"
-    return aim + f"{times(ratio)}, MISSED by {ratio / target.at_most - 1:.0%}"
+    if reached <= target.at_most:
+        return aim + f"{told(reached)}, met"
+    return aim + f"{told(reached)}, MISSED by {reached / target.at_most - 1:.0%}"
 
 
 def number(value: float) -> str:

@@ -71,50 +71,57 @@ def monty_callback() -> Sample:
     return _sample(execute)
 
 
-def _toolcrib(tool: Any) -> Sample:
+def _toolcrib(tool: Any, sandbox: str) -> Sample:
     from toolcrib.code import Toolkit
 
-    toolkit = Toolkit([tool])
+    return _sample(printed_by(Toolkit([tool], sandbox=sandbox).execute))
 
-    def execute(code: str) -> str:
-        result = toolkit.execute(code)
+
+def printed_by(execute: Callable[[str], Any]) -> Callable[[str], str]:
+    """Return `execute`, told to give what was printed and to raise when the program fails."""
+
+    def run(code: str) -> str:
+        result = execute(code)
         if not result.success:
             raise RuntimeError(result.error)
         return result.output
 
-    return _sample(execute)
+    return run
 
 
-def toolcrib_async() -> Sample:
-    from toolcrib.tools import tool
+def _in(sandbox: str) -> Callable[[], Sample]:
+    def setup() -> Sample:
+        from toolcrib.tools import tool
 
-    return _toolcrib(tool(name="add")(add_soon))
+        return _toolcrib(tool(name="add")(add_soon), sandbox)
+
+    return setup
 
 
 def toolcrib_sync() -> Sample:
     from toolcrib.tools import ez_tool
 
-    return _toolcrib(ez_tool(thread=False)(add))
+    return _toolcrib(ez_tool(thread=False)(add), "process")
 
 
 def toolcrib_thread() -> Sample:
     from toolcrib.tools import ez_tool
 
-    return _toolcrib(ez_tool(add))
+    return _toolcrib(ez_tool(add), "process")
+
+
+def toolcrib_session() -> Sample:
+    from toolcrib.code import Toolkit
+    from toolcrib.tools import tool
+
+    session = Toolkit([tool(name="add")(add_soon)], sandbox="process").session()
+    return _sample(printed_by(session.execute))  # kept until the process ends
 
 
 def ez_ptc() -> Sample:
     from ez_ptc import Toolkit, ez_tool
 
-    toolkit = Toolkit([ez_tool(add)])
-
-    def execute(code: str) -> str:
-        result = toolkit.execute_sync(code)
-        if not result.success:
-            raise RuntimeError(result.error)
-        return result.output
-
-    return _sample(execute)
+    return _sample(printed_by(Toolkit([ez_tool(add)]).execute_sync))
 
 
 def smolagents() -> Sample:
@@ -129,6 +136,26 @@ def smolagents() -> Sample:
     return _sample(execute)
 
 
+def restricted_python() -> Sample:
+    from RestrictedPython import Eval, Guards, PrintCollector, compile_restricted, safe_builtins
+
+    names = {
+        "__builtins__": {**safe_builtins, "range": range, "sum": sum},
+        "_print_": PrintCollector,
+        "_getattr_": Guards.safer_getattr,
+        "_getitem_": Eval.default_guarded_getitem,
+        "_getiter_": Eval.default_guarded_getiter,
+        "add": add,
+    }
+
+    def execute(code: str) -> str:
+        scope = {**names}
+        exec(compile_restricted(code, "program", "exec"), scope)
+        return scope["_print"]()
+
+    return _sample(execute)
+
+
 MEASURE = Measure(
     name="code",
     title="model-written Python, warm: print(1+1), and 1,000 tool calls in one program",
@@ -136,20 +163,25 @@ MEASURE = Measure(
     contenders=(
         Contender("monty, suspended calls", monty_suspended),
         Contender("monty, callbacks", monty_callback),
-        Contender("toolcrib Toolkit, async tool", toolcrib_async),
-        Contender("toolcrib Toolkit, sync tool on the loop", toolcrib_sync),
-        Contender("toolcrib Toolkit, sync tool in a thread", toolcrib_thread),
+        Contender("toolcrib process, async tool", _in("process")),
+        Contender("toolcrib process, sync tool on the loop", toolcrib_sync),
+        Contender("toolcrib process, sync tool in a thread", toolcrib_thread),
+        Contender("toolcrib process, kept session", toolcrib_session),
+        Contender("toolcrib monty, async tool", _in("monty")),
         Contender("ez-ptc", ez_ptc),
         Contender("smolagents LocalPythonExecutor", smolagents),
+        Contender("RestrictedPython", restricted_python),
     ),
-    baseline="monty, suspended calls",
+    baseline="ez-ptc",
     often=3,
     targets=(
-        Target("run", "toolcrib Toolkit, async tool", "monty, suspended calls", 4),
-        Target("call", "toolcrib Toolkit, async tool", "monty, suspended calls", 3),
+        Target("run", "toolcrib process, async tool", "ez-ptc", 2),
+        Target("run", "toolcrib monty, async tool", "monty, suspended calls", 4),
+        Target("call", "toolcrib process, async tool", "", 130),
+        Target("call", "toolcrib monty, async tool", "monty, suspended calls", 3),
     ),
     notes=(
-        "monty and toolcrib run the program in a worker process; ez-ptc and smolagents run it in this one.",
+        "monty and toolcrib run the program in a worker process; ez-ptc, smolagents and RestrictedPython in this one.",
         "monty alone validates, approves and records nothing; its limits are at their defaults.",
     ),
 )

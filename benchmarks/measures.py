@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import calls, code_mode, definitions, imports, streaming, turns
+from benchmarks import calls, code_mode, definitions, imports, programs, streaming, turns
 from benchmarks._measure import Measure
 
 MEASURES: tuple[Measure, ...] = (
@@ -10,6 +10,7 @@ MEASURES: tuple[Measure, ...] = (
     streaming.MEASURE,
     imports.MEASURE,
     code_mode.MEASURE,
+    *programs.MEASURES,
     definitions.MEASURE,
     *turns.MEASURES,
 )
