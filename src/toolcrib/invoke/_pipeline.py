@@ -208,7 +208,7 @@ class Pipeline:
         Returns:
             What `prepare` takes; or what is wrong with the call, of which `prepare` makes the same outcome.
         """
-        plan = self._plan(call.name)
+        plan = self._plans.get(call.name) or self._plan(call.name)
         return unknown(self.toolset, call, scope) if plan is None else received(plan, call, scope)
 
     async def prepare(
@@ -421,6 +421,10 @@ class Pipeline:
             with prepared:
                 outcome = await apply_post(performed, scope)
         return self._concluded(performed, scope) if outcome is None else self._close(prepared.trace, outcome)
+
+    def finished(self, performed: Performed, scope: RunScope) -> Outcome | None:
+        """Return what `finish` does, at once; None where a post hook has to be awaited, and nothing was done."""
+        return None if performed.prepared.plan.held else self._concluded(performed, scope)
 
     def _concluded(self, performed: Performed, scope: RunScope) -> Outcome:
         """Return what a call came to that nobody touches any more, and close its record."""

@@ -180,7 +180,8 @@ class ToolRoundPlan:
         known, length = known_of(target), len(target)
         rest = list(known.rest_of(target, paper.format))
         _require_valid(paper, target, shapes(rest), known.ids)
-        shown = [await _settled(work, answers.get(work.wire.id)) for work in paper.works]
+        found = [(work, answers.get(work.wire.id)) for work in paper.works]
+        shown = [_settled_at_once(*one) or await _settled(*one) for one in found]
         paper.open()  # somebody else may have committed it while post hooks ran
         if len(target) != length:
             raise CommitError(("the transcript was changed meanwhile",))
@@ -332,6 +333,14 @@ def _require_valid(
 
 def _ids_in(paper: Paper, items: Sequence[Any]) -> set[str]:
     return {call.id for item in shapes(items) for call in paper.format.calls_of(item)}
+
+
+def _settled_at_once(work: Work, answer: Answer | None) -> WireResult | None:
+    """Return what the model is shown for a call that ran and whose tool has no post hooks; None for any other."""
+    if work.outcome is not None or not isinstance(answer, ToolResult):
+        return None
+    outcome = work.finish_at_once(answer.output, answer.error)
+    return None if outcome is None else rendered(work.wire, outcome, ran=True)
 
 
 async def _settled(work: Work, answer: Answer | None) -> WireResult:

@@ -48,9 +48,9 @@ class Work:
         self.finished: Outcome | None = None
         self._input: Any = None
         self._made_of: object = None
-        first = desk.pipeline.receive(self._call(), desk.scope)
-        self.prepared: Prepared | None = first if isinstance(first, Prepared) else None
-        self.outcome: Outcome | None = None if isinstance(first, Prepared) else first
+        self.prepared: Prepared | None = None
+        self.outcome: Outcome | None = None
+        self._take(desk.pipeline.receive(self._call(), desk.scope))
 
     def _call(self) -> ToolCall:
         wire, desk = self.wire, self.desk
@@ -133,7 +133,7 @@ class Work:
             self.asked = True
             made = await pipeline.prepare(self._call(), scope, hooks=hooks)
         else:
-            edited = self.edited()
+            edited = None if self._made_of is None else self.edited()  # nobody looked at the input
             if edited is not None:
                 self.prepared.revise(edited)
             self.asked = True
@@ -176,11 +176,23 @@ class Work:
     async def finish(self, output: Any, error: Exception | None) -> Outcome:
         """Let the post hooks at what the tool or the host's own code came to, once, and close the record."""
         if self.finished is None:
-            performed = self.performed or self.desk.pipeline.performed(self.ready)
-            performed.value, performed.error = output, error
-            self.performed = performed
+            performed = self._performed(output, error)
             self.finished = await self.desk.pipeline.finish(performed, self.desk.scope)
         return self.finished
+
+    def finish_at_once(self, output: Any, error: Exception | None) -> Outcome | None:
+        """Do what `finish` does where there is no post hook to wait for; else nothing, and return None."""
+        if self.finished is None and not self.ready.plan.held:
+            self.finished = self.desk.pipeline.finished(self._performed(output, error), self.desk.scope)
+        return self.finished
+
+    def _performed(self, output: Any, error: Exception | None) -> Performed:
+        performed = self.performed
+        if performed is None:
+            performed = self.performed = self.desk.pipeline.performed(self.ready, output, error)
+        else:
+            performed.value, performed.error = output, error
+        return performed
 
     def end(self, outcome: Outcome) -> Outcome:
         """Close a call that the host answers in the place of its tool."""
