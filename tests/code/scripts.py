@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from toolcrib.code.sandboxes import Host, Pending, Program, ProgramError, Raised, SandboxResult
@@ -17,7 +17,8 @@ class Asks:
     """What a script may do."""
 
     def __init__(self, host: Host, told: int) -> None:
-        self._host, self._told = host, told
+        self.host, self._told = host, told
+        self._streams: list[Values] = []
         self.printed = ""
         self.running = 0
         self.pending = 0
@@ -27,51 +28,22 @@ class Asks:
         self.steps += 1
         self.running += 1
         try:
-            reply = await self._host.call(name, list(args), kwargs)
+            reply = await self.host.call(name, list(args), kwargs)
         finally:
             self.running -= 1
             self.steps += 1
-        return await self._taken(reply)
+        return await self.taken(reply)
 
-    async def stream(self, name: str, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        values: asyncio.Queue[Any] = asyncio.Queue()
-        wanted = asyncio.Semaphore(0)
+    def stream(self, name: str, *args: Any, **kwargs: Any) -> Values:
+        made = Values(self, name, args, kwargs)
+        self._streams.append(made)
+        return made
 
-        async def emit(value: Any) -> None:
-            await values.put((value,))
-            self.running -= 1
-            try:
-                await wanted.acquire()
-            finally:
-                self.running += 1
+    async def close(self) -> None:
+        for stream in self._streams:
+            await stream.aclose()
 
-        async def drive() -> None:
-            self.running += 1
-            try:
-                await values.put(await self._host.call(name, list(args), kwargs, emit))
-            finally:
-                self.running -= 1
-
-        task = asyncio.create_task(drive())
-        try:
-            while True:
-                get = asyncio.ensure_future(values.get())
-                await asyncio.wait([get, task], return_when=asyncio.FIRST_COMPLETED)
-                if not get.done() and values.empty():
-                    get.cancel()
-                    task.result()
-                item = await get
-                self.steps += 1
-                if not isinstance(item, tuple):
-                    await self._taken(item)
-                    return
-                yield item[0]
-                wanted.release()
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
-
-    async def _taken(self, reply: Any) -> Any:
+    async def taken(self, reply: Any) -> Any:
         if isinstance(reply, Pending):
             self.pending += 1
             await asyncio.Event().wait()
@@ -84,11 +56,59 @@ class Asks:
         self.printed += text
         new = self.printed[max(before, self._told) :]
         if new:
-            self._host.output(new, "stdout")
+            self.host.output(new, "stdout")
+
+
+class Values:
+    """The values of a streaming call, asked for one by one."""
+
+    def __init__(self, asks: Asks, name: str, args: Any, kwargs: Any) -> None:
+        self._asks, self._wanted = asks, asyncio.Semaphore(0)
+        self._items: asyncio.Queue[Any] = asyncio.Queue()
+        asks.running += 1
+        self._task = asyncio.create_task(self._drive(name, args, kwargs))
+        self._begun = False
+
+    async def _drive(self, name: str, args: Any, kwargs: Any) -> None:
+        try:
+            self._items.put_nowait(await self._asks.host.call(name, list(args), kwargs, self._emit))
+        except Exception as error:
+            self._items.put_nowait(error)
+        finally:
+            self._asks.running -= 1
+
+    async def _emit(self, value: Any) -> None:
+        self._items.put_nowait((value,))
+        self._asks.running -= 1
+        try:
+            await self._wanted.acquire()
+        finally:
+            self._asks.running += 1
+
+    def __aiter__(self) -> Values:
+        return self
+
+    async def __anext__(self) -> Any:
+        if self._begun:
+            self._wanted.release()
+        self._begun = True
+        item = await self._items.get()
+        self._asks.steps += 1
+        if isinstance(item, Exception):
+            raise item
+        if isinstance(item, tuple):
+            return item[0]  # type: ignore[misc]
+        await self._asks.taken(item)
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        if not self._task.done():
+            self._task.cancel()
+            await asyncio.wait([self._task])
 
 
 class ScriptSandbox:
-    """Runs the script that a program's text names."""
+    """Runs the script that a program names in a comment."""
 
     def __init__(self, engine: str = "script-1", **scripts: Script) -> None:
         self._scripts, self._engine = scripts, engine
@@ -108,7 +128,7 @@ class ScriptSandbox:
     async def resume(self, program: Program, state: Mapping[str, Any], host: Host) -> SandboxResult:
         self.programs.append(program)
         asks = Asks(host, state.get("told", 0))
-        task = asyncio.ensure_future(self._scripts[program.code](asks))
+        task = asyncio.ensure_future(self._scripts[program.code.strip("# ")](asks))
         try:
             paused = await self._waits(task, asks)
             if paused:
@@ -122,6 +142,7 @@ class ScriptSandbox:
         finally:
             task.cancel()
             await asyncio.wait([task])
+            await asks.close()
 
     async def _waits(self, task: asyncio.Future[Any], asks: Asks) -> bool:
         """Return whether the program waits for people and nothing else; False when it has ended."""

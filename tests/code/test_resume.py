@@ -76,7 +76,7 @@ def paused(result: ExecutionResult) -> PausedProgram:
 
 
 async def test_a_call_that_needs_approval_pauses_the_program(kit: Toolkit, desk: Desk) -> None:
-    result = await kit.execute_async("trip")
+    result = await kit.execute_async("# trip")
 
     [call] = result.pending_calls
     assert (result.is_paused, result.success, result.output) == (True, False, "found 4\n")
@@ -86,7 +86,7 @@ async def test_a_call_that_needs_approval_pauses_the_program(kit: Toolkit, desk:
 
 
 async def test_a_grant_takes_it_on_and_nothing_is_made_twice(kit: Toolkit, desk: Desk) -> None:
-    first = await kit.execute_async("trip")
+    first = await kit.execute_async("# trip")
     told: list[str] = []
 
     result = await kit.resume_async(
@@ -101,7 +101,7 @@ async def test_a_grant_takes_it_on_and_nothing_is_made_twice(kit: Toolkit, desk:
 
 
 async def test_a_denial_is_an_error_that_the_program_can_catch(kit: Toolkit, desk: Desk) -> None:
-    first = await kit.execute_async("caught")
+    first = await kit.execute_async("# caught")
 
     result = await kit.resume_async(paused(first), denials=[first.pending_calls[0].deny("too dear", "ada")])
 
@@ -109,7 +109,7 @@ async def test_a_denial_is_an_error_that_the_program_can_catch(kit: Toolkit, des
 
 
 async def test_several_calls_wait_at_once_and_are_answered_one_by_one(kit: Toolkit, desk: Desk) -> None:
-    first = await kit.execute_async("several")
+    first = await kit.execute_async("# several")
     a, c = first.pending_calls
 
     second = await kit.resume_async(paused(first), grants=[c.grant()])
@@ -121,7 +121,7 @@ async def test_several_calls_wait_at_once_and_are_answered_one_by_one(kit: Toolk
 
 
 async def test_without_an_answer_it_waits_on(kit: Toolkit, desk: Desk) -> None:
-    first = await kit.execute_async("trip")
+    first = await kit.execute_async("# trip")
 
     second = await kit.resume_async(paused(first))
 
@@ -131,7 +131,7 @@ async def test_without_an_answer_it_waits_on(kit: Toolkit, desk: Desk) -> None:
 
 async def test_a_store_that_has_the_answer_meanwhile_is_asked(kit: Toolkit, desk: Desk) -> None:
     store = MemoryApprovalStore()
-    first = await kit.execute_async("trip", RunScope(approvals=store))
+    first = await kit.execute_async("# trip", RunScope(approvals=store))
     await store.answer(first.pending_calls[0].grant("ada"))
 
     result = await kit.resume_async(paused(first), RunScope(approvals=store))
@@ -140,7 +140,7 @@ async def test_a_store_that_has_the_answer_meanwhile_is_asked(kit: Toolkit, desk
 
 
 async def test_a_person_may_put_other_arguments_in_place(kit: Toolkit, desk: Desk) -> None:
-    first = await kit.execute_async("trip")
+    first = await kit.execute_async("# trip")
     grant = first.pending_calls[0].grant("ada", override_args={"city": "Rome", "seats": 2})
 
     result = await kit.resume_async(paused(first), grants=[grant])
@@ -150,7 +150,7 @@ async def test_a_person_may_put_other_arguments_in_place(kit: Toolkit, desk: Des
 
 
 async def test_a_standing_grant_answers_what_it_fits_and_what_comes_later(kit: Toolkit, desk: Desk) -> None:
-    first = await kit.execute_async("several")
+    first = await kit.execute_async("# several")
 
     result = await kit.resume_async(paused(first), grants=[first.pending_calls[0].request.always("ada")])
 
@@ -163,7 +163,7 @@ async def test_a_stale_paused_program_does_not_run_the_tool_again(
     kit: Toolkit, desk: Desk, with_store: bool, standing: bool
 ) -> None:
     store = MemoryApprovalStore() if with_store else None
-    first = await kit.execute_async("trip", RunScope(approvals=store))
+    first = await kit.execute_async("# trip", RunScope(approvals=store))
     stale, request = paused(first), first.pending_calls[0].request
     grant = request.always() if standing else request.grant()
     await kit.resume_async(paused(first), RunScope(approvals=store), grants=[grant])
@@ -175,9 +175,9 @@ async def test_a_stale_paused_program_does_not_run_the_tool_again(
 
 
 async def test_an_answer_to_nothing_is_told_before_anything_runs(kit: Toolkit, desk: Desk) -> None:
-    first = await kit.execute_async("several")
+    first = await kit.execute_async("# several")
     a, c = first.pending_calls
-    other = (await kit.execute_async("trip")).pending_calls[0].grant()
+    other = (await kit.execute_async("# trip")).pending_calls[0].grant()
     desk.done.clear()
 
     for grants in ([a.grant(), other], [a.grant(), a.grant("bob")], [a.grant(digest="0" * 64)]):
@@ -189,7 +189,7 @@ async def test_an_answer_to_nothing_is_told_before_anything_runs(kit: Toolkit, d
 
 
 async def test_another_engine_is_refused_by_name(kit: Toolkit, desk: Desk) -> None:
-    first = await kit.execute_async("trip")
+    first = await kit.execute_async("# trip")
     newer = Toolkit(desk.tools(), sandbox=ScriptSandbox("script-2", trip=trip))
 
     with pytest.raises(PausedProgramError, match=r"run by script-1.* this is script-2"):
@@ -197,7 +197,7 @@ async def test_another_engine_is_refused_by_name(kit: Toolkit, desk: Desk) -> No
 
 
 async def test_a_toolkit_without_one_of_its_tools_is_refused(kit: Toolkit, desk: Desk) -> None:
-    first = await kit.execute_async("trip")
+    first = await kit.execute_async("# trip")
     less = Toolkit(desk.tools()[1:], sandbox=ScriptSandbox(trip=trip))
 
     with pytest.raises(PausedProgramError, match="`find`"):
@@ -210,7 +210,7 @@ async def test_a_program_that_does_something_else_is_stopped_before_any_call(des
         return await asks.call("book", "Oslo")
 
     kit = Toolkit(desk.tools(), sandbox=ScriptSandbox(fickle=fickle))
-    first = await kit.execute_async("fickle")
+    first = await kit.execute_async("# fickle")
 
     with pytest.raises(ReplayDiverged, match=r"call of `find` with \{\"city\": \"Oslo\"\} was expected"):
         await kit.resume_async(paused(first), grants=[first.pending_calls[0].grant()])
@@ -226,7 +226,7 @@ async def test_a_program_that_leaves_a_call_out_is_stopped_before_the_one_that_w
         return await asyncio.gather(*calls)
 
     kit = Toolkit(desk.tools(), sandbox=ScriptSandbox(fickle=fickle), limits=SHORT)
-    first = await kit.execute_async("fickle")
+    first = await kit.execute_async("# fickle")
 
     with pytest.raises(ReplayDiverged, match="no further call came"):
         await kit.resume_async(paused(first), grants=[first.pending_calls[0].grant()])
@@ -242,7 +242,7 @@ async def test_a_program_that_ends_too_soon_is_told(desk: Desk) -> None:
         return await asks.call("book", "Oslo")
 
     kit = Toolkit(desk.tools(), sandbox=ScriptSandbox(fickle=fickle))
-    first = await kit.execute_async("fickle")
+    first = await kit.execute_async("# fickle")
 
     with pytest.raises(ReplayDiverged, match="its end came"):
         await kit.resume_async(paused(first))
@@ -260,7 +260,7 @@ def test_a_program_is_resumed_from_plain_code(desk: Desk) -> None:
 async def test_a_tool_that_is_gone_meanwhile_is_an_error_in_the_program(desk: Desk) -> None:
     tools = desk.tools()
     kit = Toolkit(tools, sandbox=ScriptSandbox(caught=caught))
-    first = await kit.execute_async("caught")
+    first = await kit.execute_async("# caught")
 
     result = await kit.resume_async(
         paused(first), RunScope(available=frozenset({"find"})), grants=[first.pending_calls[0].grant()]
@@ -273,7 +273,7 @@ async def test_a_tool_that_is_gone_meanwhile_is_an_error_in_the_program(desk: De
 async def test_the_counts_of_the_run_go_on(desk: Desk) -> None:
     kit = Toolkit(Toolset(desk.tools()), sandbox=ScriptSandbox(trip=trip))
     limits = CallLimits(total=2)
-    first = await kit.execute_async("trip", RunScope(limits=limits))
+    first = await kit.execute_async("# trip", RunScope(limits=limits))
 
     result = await kit.resume_async(paused(first), RunScope(limits=limits), grants=[first.pending_calls[0].grant()])
 

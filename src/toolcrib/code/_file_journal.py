@@ -59,7 +59,7 @@ class FileJournal:
             if line["t"] == "program":
                 program = PausedProgram.from_dict(line)
                 found = _Found(program)
-            elif line["t"] == "ended":
+            elif line["t"] == "done":
                 program = None
             elif found is not None:
                 found.take(line)

@@ -160,9 +160,7 @@ class JournalHost(ProgramHost):
         """Take up a call of the earlier run that came to nothing there."""
         self._asked[entry.id] = (call, emit)
         self._look()
-        if entry.cancelled:  # a stream that was cut with its program, and of which it wants more now
-            entry.cancelled, entry.in_doubt = False, True
-            return await self._doubtful(entry, call, emit)
+        entry.cancelled = False  # a stream that was cut when its program paused, and of which it wants more now
         await self._until_caught_up()
         if self._taking_up is None:
             self._taking_up = asyncio.create_task(self._take_up())
@@ -183,8 +181,8 @@ class JournalHost(ProgramHost):
         """Have the gates asked again for every call that waits, before any of them is made."""
         prepared: dict[str, Prepared | Outcome] = {}
         for entry in sorted(self._waiting, key=lambda entry: entry.id not in self._answers):  # they may hold for more
-            _, emit = self._asked[entry.id]
-            if entry.suspended is not None and emit is None:
+            _, emit = self._asked.get(entry.id, (None, None))
+            if entry.suspended is not None and emit is None and not entry.values:
                 answer = self._answers.get(entry.id)
                 scope = self._alone if entry.in_doubt and answer is None else self._scope
                 made = await self._pipeline.prepare(entry.suspended, scope, answer)
@@ -196,6 +194,7 @@ class JournalHost(ProgramHost):
         answer = self._answers.get(entry.id)
         noting = self._noting(entry, emit, skipped=len(entry.values))
         if entry.suspended is None:
+            entry.in_doubt = True
             if self._pipeline.toolset[call.name].tool.options.idempotent:
                 self._started(entry)
                 return await self._run(call, noting)

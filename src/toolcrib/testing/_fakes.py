@@ -83,7 +83,7 @@ class FakeSandbox:
                 break
             value = reply.value if self._value is None else self._value
         value = None if error is not None else value
-        state = {} if error is not None and error.kind == "paused" else None
+        state: dict[str, Any] | None = {} if error is not None and error.kind == "paused" else None
         return SandboxResult(value, self._output, "", error, ("none: it runs no code",), made, state)
 
 

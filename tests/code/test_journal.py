@@ -1,0 +1,355 @@
+"""The journal: which call is which, and what is known of one when the process was killed."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.code.scripts import Asks, ScriptSandbox
+from toolcrib.approvals import allow
+from toolcrib.code import FileJournal, PausedProgram, Toolkit
+from toolcrib.code._journal import Journal, JournalEntry, call_digest
+from toolcrib.code.sandboxes import Raised, Value
+from toolcrib.errors import ApprovalError, PausedProgramError, ReplayDiverged
+from toolcrib.invoke import RunScope
+from toolcrib.schema import RunContext
+from toolcrib.testing import FakeSandbox
+from toolcrib.tools import Tool, ez_tool
+
+KEY = b"a key of more than sixteen bytes"
+
+
+# --- which call is which ---------------------------------------------------------------------------------------------
+
+
+_ids = itertools.count()
+
+
+def entry(name: str, *args: Any, **fields: Any) -> JournalEntry:
+    told = {"id": name, "name": name, "arguments": {"at": list(args)}, "outcome": "completed"}
+    return JournalEntry(f"{name} {next(_ids)}", name, call_digest(list(args), {}), told, **fields)
+
+
+def test_calls_are_told_apart_by_name_arguments_and_occurrence() -> None:
+    one, two, three = (entry("find", at, reply=Value(at)) for at in (1, 1, 3))
+    journal = Journal([one, two, three])
+
+    asked = [journal.asked("find", call_digest([number], {})) for number in (3, 1, 1, 1)]
+
+    assert [id(found) for found in asked] == [id(three), id(one), id(two), id(None)]
+
+
+def test_a_new_call_before_the_known_ones_is_none_of_this_program() -> None:
+    journal = Journal([entry("find", 1, reply=Value(1))])
+
+    with pytest.raises(ReplayDiverged, match=r"call of `find` with .*1.* expected, and `find` with other arguments"):
+        journal.asked("find", call_digest([2], {}))
+    with pytest.raises(ReplayDiverged, match="and `drop` with its arguments came"):
+        journal.asked("drop", call_digest([], {}))
+
+
+def test_where_nothing_runs_again_only_open_calls_are_expected() -> None:
+    waits = entry("book", 1)
+    journal = Journal([entry("find", 1, reply=Value(1)), waits], replays=False)
+
+    assert journal.expected is waits
+    assert journal.asked("book", call_digest([1], {})) is waits
+    assert journal.asked("find", call_digest([1], {})) is None
+
+
+def test_an_entry_goes_to_json_and_back() -> None:
+    for fields in ({"reply": Value({"a": [1]})}, {"reply": Raised("KeyError", "x")}, {"values": [1]}, {"cancelled": 1}):
+        made = entry("find", 1, **fields)
+
+        assert JournalEntry.from_dict(made.to_dict()) == made or made.told.get("result") is None
+
+
+# --- killed between an effect and its record -------------------------------------------------------------------------
+
+PROGRAM = """
+    import os, signal, sys
+    from toolcrib.code import FileJournal, Toolkit
+    from toolcrib.testing import FakeSandbox
+    from toolcrib.tools import ez_tool
+
+    @ez_tool
+    async def find(city: str) -> int:
+        return 3
+
+    @ez_tool
+    async def pay(sum: int) -> str:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    calls = ("find", {"city": "Oslo"}), ("pay", {"sum": 3})
+    Toolkit([find, pay], sandbox=FakeSandbox(*calls)).execute("", journal=FileJournal(sys.argv[1]))
+"""
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> PausedProgram:
+    """Return what is left of a program whose process was killed in its second call."""
+    journal = tmp_path_factory.mktemp("killed") / "journal"
+    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM), str(journal)], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    return FileJournal(journal).paused()
+
+
+def here(done: list[str], **options: Any) -> Toolkit:
+    """Return the toolkit of the next process."""
+
+    @ez_tool
+    async def find(city: str) -> int:
+        done.append("find")
+        return 3
+
+    @ez_tool(**options)
+    async def pay(sum: int) -> str:
+        done.append("pay")
+        return "paid"
+
+    return Toolkit([find, pay], sandbox=FakeSandbox(("find", {"city": "Oslo"}), ("pay", {"sum": 3})))
+
+
+def test_a_call_that_was_begun_when_the_process_died_is_in_doubt(left: PausedProgram) -> None:
+    done: list[str] = []
+
+    result = here(done).resume(left)
+
+    [call] = result.pending_calls
+    assert (call.tool, call.arguments, call.in_doubt) == ("pay", {"sum": 3}, True)
+    assert "may have done its work" in call.request.text()
+    assert done == []
+
+
+def test_what_is_in_doubt_is_repeated_by_a_grant_alone(left: PausedProgram) -> None:
+    done: list[str] = []
+    first = here(done).resume(left)
+    assert first.paused is not None
+
+    again = here(done).resume(first.paused)
+    result = here(done).resume(first.paused, grants=[first.pending_calls[0].grant("ada")])
+
+    assert [call.in_doubt for call in again.pending_calls] == [True]
+    assert (result.return_value, done) == ("paid", ["pay"])
+    with pytest.raises(ApprovalError, match="used before"):
+        here(done).resume(first.paused, grants=[first.pending_calls[0].grant("ada")])
+
+
+def test_what_is_in_doubt_may_be_left_as_it_is(left: PausedProgram) -> None:
+    done: list[str] = []
+    first = here(done).resume(left)
+    assert first.paused is not None
+
+    result = here(done).resume(first.paused, denials=[first.pending_calls[0].deny("it was paid")])
+
+    assert (result.error, done) == ("PermissionError: it was paid", [])
+
+
+def test_an_idempotent_call_is_made_again_under_its_own_id(left: PausedProgram) -> None:
+    done: list[str] = []
+
+    result = here(done, idempotent=True).resume(left)
+
+    assert (result.return_value, done) == ("paid", ["pay"])
+    assert [call["id"] for call in result.tool_calls] == [entry.id for entry in left.journal]
+
+
+# --- the file --------------------------------------------------------------------------------------------------------
+
+
+def paying(done: list[str], **options: Any) -> list[Tool[..., Any]]:
+    @ez_tool
+    async def find(city: str) -> int:
+        done.append(f"find {city}")
+        return 3
+
+    @ez_tool(requires_approval=True, **options)
+    async def pay(ctx: RunContext[Any], sum: int) -> str:
+        done.append(f"pay {sum}")
+        return f"paid {sum}"
+
+    return [find, pay]
+
+
+CALLS = ("find", {"city": "Oslo"}), ("pay", {"sum": 3})
+
+
+def test_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    Toolkit(paying([]), sandbox=FakeSandbox(*CALLS)).execute("", journal=FileJournal(tmp_path / "journal"))
+
+    assert (tmp_path / "journal").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_program_that_paused_is_read_from_its_journal(tmp_path: Path) -> None:
+    done: list[str] = []
+    kit = Toolkit(paying(done), sandbox=FakeSandbox(*CALLS))
+    journal = FileJournal(tmp_path / "journal")
+    first = kit.execute("", journal=journal)
+
+    result = kit.resume(journal.paused(), grants=[first.pending_calls[0].grant()], journal=journal)
+
+    assert (result.return_value, done) == ("paid 3", ["find Oslo", "pay 3"])
+    with pytest.raises(PausedProgramError, match="no program that has yet to end"):
+        journal.paused()
+
+
+def test_a_program_that_ended_is_not_taken_up(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path / "journal", sync=True)
+    Toolkit(paying([]), sandbox=FakeSandbox(CALLS[0])).execute("", journal=journal)
+
+    with pytest.raises(PausedProgramError, match="no program that has yet to end"):
+        journal.paused()
+    with pytest.raises(PausedProgramError, match="cannot be read"):
+        FileJournal(tmp_path / "none").paused()
+
+
+def test_a_line_that_was_cut_loses_no_other(tmp_path: Path) -> None:
+    done: list[str] = []
+    kit = Toolkit(paying(done), sandbox=FakeSandbox(*CALLS))
+    path = tmp_path / "journal"
+    with FileJournal(path) as journal:
+        kit.execute("", journal=journal)
+    lines = path.read_bytes().splitlines(keepends=True)
+    at = next(index for index, line in enumerate(lines) if b'"ended"' in line and b'"find"' in line)
+    path.write_bytes(b"".join(lines[:at]) + lines[at][:20])
+
+    with FileJournal(path) as journal:
+        result = kit.resume(journal.paused(), journal=journal)
+        last = journal.paused()
+
+    assert [(call.tool, call.in_doubt) for call in result.pending_calls] == [("find", True)]
+    assert last.pending == result.pending_calls
+
+
+async def test_a_guarded_call_in_doubt_is_asked_about_even_where_somebody_always_says_yes(tmp_path: Path) -> None:
+    done: list[str] = []
+    kit = Toolkit(paying(done), sandbox=FakeSandbox(*CALLS), approver=allow)
+    journal = FileJournal(tmp_path / "journal")
+    await kit.execute_async("", journal=journal)
+    lines = (tmp_path / "journal").read_bytes().splitlines(keepends=True)
+    (tmp_path / "journal").write_bytes(b"".join(lines[:-2]))
+
+    result = await kit.resume_async(journal.paused())
+
+    assert [(call.tool, call.in_doubt) for call in result.pending_calls] == [("pay", True)]
+    assert done == ["find Oslo", "pay 3"]
+
+
+async def test_a_run_that_is_cancelled_leaves_its_calls_in_doubt(tmp_path: Path) -> None:
+    begun = asyncio.Event()
+
+    @ez_tool
+    async def wait() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    kit = Toolkit([wait], sandbox=FakeSandbox(("wait", {})))
+    journal = FileJournal(tmp_path / "journal")
+    task = asyncio.create_task(kit.execute_async("", journal=journal))
+    await begun.wait()
+    task.cancel()
+    await asyncio.wait([task])
+
+    result = await kit.resume_async(journal.paused())
+
+    assert [call.in_doubt for call in result.pending_calls] == [True]
+
+
+# --- streams ---------------------------------------------------------------------------------------------------------
+
+
+class Counting:
+    """A tool that counts, and one that waits for a person."""
+
+    def __init__(self) -> None:
+        self.given: list[int] = []
+        self.closed = 0
+
+    def tools(self, **options: Any) -> list[Tool[..., Any]]:
+        @ez_tool(**options)
+        async def count(to: int) -> Any:
+            try:
+                for number in range(to):
+                    self.given.append(number)
+                    yield number
+            finally:
+                self.closed += 1
+
+        @ez_tool(requires_approval=True)
+        async def pay(sum: int) -> int:
+            return sum
+
+        return [count, pay]
+
+
+async def whole(asks: Asks) -> Any:
+    values = [value async for value in asks.stream("count", 3)]
+    return [*values, await asks.call("pay", 9)]
+
+
+async def early(asks: Asks) -> Any:
+    stream = asks.stream("count", 3)
+    first = await anext(stream)
+    await stream.aclose()
+    return [first, await asks.call("pay", 9)]
+
+
+async def between(asks: Asks) -> Any:
+    return [await asks.call("pay", value) async for value in asks.stream("count", 2)]
+
+
+async def test_the_values_of_a_stream_are_given_again(tmp_path: Path) -> None:
+    counting = Counting()
+    kit = Toolkit(counting.tools(), sandbox=ScriptSandbox(whole=whole))
+    first = await kit.execute_async("# whole")
+    assert first.paused is not None
+
+    paused = PausedProgram.from_bytes(first.paused.to_bytes(KEY), KEY)
+    result = await kit.resume_async(paused, grants=[first.pending_calls[0].grant()])
+
+    assert (result.return_value, counting.given, counting.closed) == ([0, 1, 2, 9], [0, 1, 2], 1)
+
+
+async def test_a_stream_that_was_left_early_is_left_early_again() -> None:
+    counting = Counting()
+    kit = Toolkit(counting.tools(), sandbox=ScriptSandbox(early=early))
+    first = await kit.execute_async("# early")
+    assert first.paused is not None
+
+    result = await kit.resume_async(first.paused, grants=[first.pending_calls[0].grant()])
+
+    assert (result.return_value, counting.given, counting.closed) == ([0, 9], [0], 1)
+
+
+async def test_a_stream_that_was_cut_by_the_pause_is_in_doubt() -> None:
+    counting = Counting()
+    kit = Toolkit(counting.tools(), sandbox=ScriptSandbox(between=between))
+    first = await kit.execute_async("# between")
+    assert first.paused is not None
+
+    second = await kit.resume_async(first.paused, grants=[first.pending_calls[0].grant()])
+
+    assert [(call.tool, call.in_doubt) for call in second.pending_calls] == [("count", True)]
+    assert counting.given == [0]
+
+
+async def test_an_idempotent_stream_goes_on_after_the_values_that_were_taken() -> None:
+    counting = Counting()
+    kit = Toolkit(counting.tools(idempotent=True), sandbox=ScriptSandbox(between=between))
+    first = await kit.execute_async("# between")
+    assert first.paused is not None
+
+    second = await kit.resume_async(first.paused, grants=[first.pending_calls[0].grant()])
+    assert second.paused is not None
+    third = await kit.resume_async(second.paused, RunScope(), grants=[second.pending_calls[0].grant()])
+    assert third.paused is None
+
+    assert third.return_value == [0, 1]
