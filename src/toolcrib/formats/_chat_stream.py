@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
-from toolcrib.formats._wire import Item, entries, table, word
+from toolcrib.formats._wire import Item, entries, is_table, table, word
 
 __all__ = ["gather_chat"]
+
+_KNOWN = frozenset({"role", "content", "refusal", "tool_calls", "function_call"})
+_OWN = ("index", "id", "type")
 
 
 def gather_chat(chunks: Iterable[Mapping[str, Any]]) -> tuple[Item, str | None, list[str]]:
@@ -27,9 +30,26 @@ def gather_chat(chunks: Iterable[Mapping[str, Any]]) -> tuple[Item, str | None, 
             _add_content(message, key, delta.get(key))
         for position, piece in enumerate(entries(delta.get("tool_calls"))):
             _add_call(calls, current, piece, position)
+        _add_rest(message, delta)
     if calls:
         message["tool_calls"] = calls
     return message, stop, [] if stop else ["the stream was cut: it never said why it ended"]
+
+
+def _add_rest(message: Item, delta: Mapping[str, Any]) -> None:
+    """Keep what is nobody's here: a server that thinks wants its thoughts back with the calls that they led to."""
+    for key, piece in delta.items():
+        if key in _KNOWN or piece is None:
+            continue
+        before: Any = message.get(key)
+        if isinstance(piece, str):
+            message[key] = word(before) + piece
+        elif isinstance(piece, list):
+            message[key] = [*(cast("list[Any]", before) if isinstance(before, list) else ()), *cast("list[Any]", piece)]
+        elif is_table(piece):
+            message[key] = {**table(before), **piece}
+        else:
+            message[key] = piece
 
 
 def _add_content(message: Item, key: str, piece: object) -> None:
@@ -77,3 +97,4 @@ def _add_call(calls: list[Item], current: dict[object, Item], piece: Mapping[str
             inner[key] = word(inner.get(key)) + value
         elif value is not None and value != "":
             inner[key] = value
+    call |= {key: value for key, value in piece.items() if key not in (*_OWN, call["type"]) and value is not None}

@@ -15,6 +15,10 @@ from toolcrib.formats._wire import Choice, Item, WireResult, table
 
 __all__ = ["OPENAI"]
 
+_SAID = ("content", "refusal", "tool_calls")
+# What has a rule of its own here, or is not taken back:
+_TOLD = frozenset({"role", *_SAID, "audio", "function_call", "annotations", "parsed"})
+
 
 class _OpenAI(ChatFormat):
     title = "openai"
@@ -39,6 +43,8 @@ class _OpenAI(ChatFormat):
 
     def kept(self, message: Mapping[str, Any]) -> Item:
         made = super().kept(message)
+        if any(message.get(key) for key in _SAID):  # a server's own thoughts, which it wants back with what they led to
+            made |= {key: value for key, value in message.items() if key not in _TOLD and value is not None}
         if message.get("refusal"):
             made["refusal"] = message["refusal"]
         spoken = table(message.get("audio")).get("id")  # what was said is known by its id
