@@ -6,6 +6,7 @@ Nothing here runs a tool or a gate itself: `invoke` does. Transcripts are the pr
 from toolcrib.rounds._call import DecodedCall, RoundHook, RoundHooks
 from toolcrib.rounds._deltas import text_delta
 from toolcrib.rounds._detect import WireFormat, detected
+from toolcrib.rounds._fences import unfenced
 from toolcrib.rounds._model import ChatModel, ChatRequest
 from toolcrib.rounds._plan import ToolRoundPlan
 from toolcrib.rounds._results import (
@@ -47,4 +48,5 @@ __all__ = [
     "detected",
     "rejection_reason",
     "text_delta",
+    "unfenced",
 ]

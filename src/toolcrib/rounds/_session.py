@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypedDict, Unpack, cast
@@ -16,6 +15,7 @@ from toolcrib.invoke import Pipeline, RunScope
 from toolcrib.rounds._call import DecodedCall, RoundHooks
 from toolcrib.rounds._deltas import text_delta
 from toolcrib.rounds._detect import WireFormat, shape_of
+from toolcrib.rounds._fences import unfenced
 from toolcrib.rounds._model import ChatModel, ChatRequest
 from toolcrib.rounds._pipelines import pipeline_of
 from toolcrib.rounds._plan import ToolRoundPlan
@@ -27,7 +27,6 @@ from toolcrib.toolsets import ToolAvailability, ToolRequirement, ToolsetLike
 
 __all__ = ["Finished", "NeedsTools", "Session", "StepKeywords"]
 
-_FENCED = re.compile(r"\s*```\w*\s*\n(?P<inner>.*?)\n?\s*```\s*", re.DOTALL)
 Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Awaitable[Any]]
 
 
@@ -356,9 +355,8 @@ def _typed(text: str, output: Any) -> Any:
     """Return an answer as a value of the type that was asked for; models like to put JSON between fences."""
     if output is None or output is str:
         return text
-    fenced = _FENCED.fullmatch(text)
     try:
-        return TypeAdapter(output).validate_json(text if fenced is None else fenced["inner"])
+        return TypeAdapter(output).validate_json(unfenced(text))
     except ValidationError as error:
         problems = tuple(FieldProblem(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors(include_url=False))
     raise InvalidOutput("the answer", problems)  # out here, so that it does not carry pydantic's error along

@@ -1,5 +1,6 @@
 """`chat_model`: sessions with Pydantic AI's models."""
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from pydantic_ai.models.test import TestModel
 
 from tests.adapters.pydantic_ai.scripted import refunding, scripted
 from toolcrib.adapters.pydantic_ai import chat_model
+from toolcrib.errors import InvalidOutput
 from toolcrib.rounds import Finished, NeedsTools, Session, ToolRoundPlan
 from toolcrib.toolsets import ToolRequirement
 
@@ -32,6 +34,21 @@ def answering(*parts: Any, seen: list[Any], **options: Any) -> FunctionModel:
         return ModelResponse(list(parts[len(seen) - 1]), **options)
 
     return FunctionModel(answer)
+
+
+def saying(*pieces: str, seen: list[AgentInfo]) -> FunctionModel:
+    """Return a model that says the same in pieces and at once."""
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        seen.append(info)
+        return ModelResponse([TextPart("".join(pieces))])
+
+    async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        seen.append(info)
+        for piece in pieces:
+            yield piece
+
+    return FunctionModel(answer, stream_function=stream)
 
 
 async def test_a_session_runs_with_a_model_of_pydantic_ai() -> None:
@@ -113,6 +130,61 @@ async def test_an_answer_may_have_a_type(native: bool) -> None:
     assert isinstance(done, Finished)
     assert done.result == City(name="Oslo")
     assert seen[0][1].model_request_parameters.output_mode == ("native" if native else "prompted")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_that_is_no_object_is_asked_for_in_one(stream: bool) -> None:
+    class City(BaseModel):
+        name: str
+
+    seen: list[Any] = []
+    said: list[str] = []
+    model = chat_model(saying('```json\n{"value": [{"name": "Oslo"}]}\n```', seen=seen), stream=stream)
+
+    done = await Session(model).say("Where?").step(output=list[City], on_text=said.append)
+
+    assert isinstance(done, Finished)
+    assert (done.result, done.text) == ([City(name="Oslo")], '[{"name": "Oslo"}]')
+    asked = seen[0].model_request_parameters.output_object.json_schema
+    assert (asked["type"], asked["required"], "City" in asked["$defs"]) == ("object", ["value"], True)
+    assert said == (['[{"name": "Oslo"}]'] if stream else [])
+
+
+async def test_an_answer_that_is_not_what_was_asked_for_is_refused() -> None:
+    with pytest.raises(InvalidOutput):
+        await Session(chat_model(saying("Oslo", seen=[]))).say("Where?").step(output=list[int])
+
+
+async def test_an_answer_comes_in_pieces() -> None:
+    said: list[str] = []
+    session = Session(chat_model(saying("Hello ", "you.", seen=[]), stream=True)).say("Hi.")
+
+    done = await session.step(on_text=said.append)
+
+    assert isinstance(done, Finished)
+    assert (done.result, said) == ("Hello you.", ["Hello ", "you."])
+    assert session.transcript[-1] == {"role": "assistant", "content": "Hello you."}
+
+
+async def test_calls_come_at_the_end_of_a_stream() -> None:
+    ran: list[Any] = []
+    calls = [("refund", '{"order": 7}', "c1"), ("refund", '{"order": "x"}', "c2")]
+    model = chat_model(scripted(calls), stream=True)
+    session = Session(model, tools=[refunding(ran, requires_approval=False)]).say("Refund order 7.")
+
+    done = await session.run()
+
+    assert isinstance(done, Finished)
+    assert (done.result, ran, session.transcript.check()) == ("done", [(7, 100)], [])
+
+
+async def test_a_strict_tool_is_strict_for_the_model() -> None:
+    seen: list[AgentInfo] = []
+    model = chat_model(saying("ok", seen=seen))
+
+    await Session(model, tools=[refunding([])], strict=True).say("Hi.").step()
+
+    assert [tool.strict for tool in seen[0].function_tools] == [True]
 
 
 async def test_a_cut_answer_says_so() -> None:

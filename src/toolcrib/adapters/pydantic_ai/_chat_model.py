@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 from pydantic import TypeAdapter
-from pydantic_ai.direct import model_request
+from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.messages import (
     ImageUrl,
     ModelMessage,
     ModelRequest,
     ModelRequestPart,
     ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
     SystemPromptPart,
     TextPart,
+    TextPartDelta,
     ThinkingPart,
     ToolCallPart,
     ToolReturnPart,
@@ -29,20 +32,18 @@ from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.tools import ToolDefinition
 
 from toolcrib.formats import Item
-from toolcrib.rounds import ChatRequest
+from toolcrib.rounds import ChatRequest, unfenced
 
 __all__ = ["PydanticChatModel", "chat_model"]
 
 _KEPT: TypeAlias = list[ThinkingPart | ToolCallPart]
 _kept = TypeAdapter[_KEPT](_KEPT)
 _STOPS = {"tool_call": "tool_calls", None: "stop"}
-_EXTRA, _OURS = (
-    "extra_content",
-    "pydantic_ai",
-)  # where a call says what its provider wants back with it: signed thoughts
+_VALUE = "value"
+_EXTRA, _OURS = "extra_content", "pydantic_ai"  # where a call says what its provider wants back: signed thoughts
 
 
-def chat_model(model: Model | str, *, settings: ModelSettings | None = None) -> PydanticChatModel:
+def chat_model(model: Model | str, *, settings: ModelSettings | None = None, stream: bool = False) -> PydanticChatModel:
     """Return a `ChatModel` for `Session(model)` of any model that Pydantic AI knows: `chat_model("openai:gpt-5")`.
 
     The session keeps its transcript in the format `openai`, whichever provider answers.
@@ -50,18 +51,19 @@ def chat_model(model: Model | str, *, settings: ModelSettings | None = None) -> 
     Args:
         model: What `pydantic_ai.Agent` takes as one.
         settings: What every request is sent with: `{"temperature": 0}`.
+        stream: Have the answer come in pieces, for the `on_text` of a step.
     """
-    return PydanticChatModel(infer_model(model) if isinstance(model, str) else model, settings)
+    return PydanticChatModel(infer_model(model) if isinstance(model, str) else model, settings, stream=stream)
 
 
 class PydanticChatModel:
     """A model of Pydantic AI, as a session asks it. Made by `chat_model`."""
 
-    def __init__(self, model: Model, settings: ModelSettings | None) -> None:
-        self._model, self._settings = model, settings
+    def __init__(self, model: Model, settings: ModelSettings | None, *, stream: bool = False) -> None:
+        self._model, self._settings, self._stream = model, settings, stream
 
-    async def reply(self, request: ChatRequest) -> Item:
-        """Ask the model, and return its answer as a chat completion.
+    async def reply(self, request: ChatRequest) -> Item | AsyncIterator[Item]:
+        """Ask the model, and return its answer as a chat completion, or as the chunks of one.
 
         Raises:
             ValueError: The session has another format than `openai`, or a message holds what cannot be translated.
@@ -69,18 +71,45 @@ class PydanticChatModel:
         if request.format != "openai":
             raise ValueError(f"the session's format is {request.format!r}; write Session(model, format='openai')")
         chosen = cast("ModelSettings", {} if request.tool_choice is None else {"tool_choice": _choice(request)})
+        settings = merge_model_settings(self._settings, chosen) or None
+        messages, parameters = list(_messages(request)), self._parameters(request)
+        if self._stream:
+            return self._pieces(messages, settings, parameters, request.output)
         answer = await model_request(
-            self._model,
-            list(_messages(request)),
-            model_settings=merge_model_settings(self._settings, chosen) or None,
-            model_request_parameters=self._parameters(request),
+            self._model, messages, model_settings=settings, model_request_parameters=parameters
         )
-        return _completion(answer)
+        return _completion(answer, request.output)
+
+    async def _pieces(
+        self,
+        messages: list[ModelMessage],
+        settings: ModelSettings | None,
+        parameters: ModelRequestParameters,
+        output: Mapping[str, Any] | None,
+    ) -> AsyncIterator[Item]:
+        """Yield the text as it comes, unless the answer has to be taken out of it, and the rest at the end."""
+        whole_only = output is not None and not _is_object(output)
+        async with model_request_stream(
+            self._model, messages, model_settings=settings, model_request_parameters=parameters
+        ) as stream:
+            async for event in stream:
+                if (text := _said(event)) and not whole_only:
+                    yield _chunk({"content": text}, None)
+            [choice] = _completion(stream.get(), output)["choices"]
+        if whole_only:
+            yield _chunk({"content": choice["message"]["content"]}, None)
+        calls = [{**call, "index": place} for place, call in enumerate(choice["message"].get("tool_calls", ()))]
+        yield _chunk({"tool_calls": calls} if calls else {}, choice["finish_reason"])
 
     def _parameters(self, request: ChatRequest) -> ModelRequestParameters:
         functions = [tool["function"] for tool in request.tools]
         tools = [
-            ToolDefinition(name=f["name"], description=f.get("description"), parameters_json_schema=f["parameters"])
+            ToolDefinition(
+                name=f["name"],
+                description=f.get("description"),
+                parameters_json_schema=f["parameters"],
+                strict=f.get("strict"),
+            )
             for f in functions
         ]
         if request.output is None:
@@ -89,7 +118,7 @@ class PydanticChatModel:
         return ModelRequestParameters(
             function_tools=tools,
             output_mode="native" if held else "prompted",
-            output_object=OutputObjectDefinition(json_schema=dict(request.output), name="answer"),
+            output_object=OutputObjectDefinition(json_schema=_object(request.output), name="answer"),
         )
 
 
@@ -164,7 +193,28 @@ def _answered(item: Item) -> Iterator[TextPart | ThinkingPart | ToolCallPart]:
 # --- the answer
 
 
-def _completion(answer: ModelResponse) -> Item:
+def _is_object(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") == "object"
+
+
+def _object(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an answer as providers want it, an object: any other stands in one, under `_VALUE`."""
+    if _is_object(schema):
+        return dict(schema)
+    inner = {key: value for key, value in schema.items() if key != "$defs"}
+    made = {"type": "object", "properties": {_VALUE: inner}, "required": [_VALUE], "additionalProperties": False}
+    return {**made, "$defs": schema["$defs"]} if "$defs" in schema else made
+
+
+def _taken_out(text: str) -> str:
+    """Return the JSON of an answer that stands in an object; what is none is the session's to refuse."""
+    try:
+        return json.dumps(json.loads(unfenced(text))[_VALUE], ensure_ascii=False)
+    except (ValueError, LookupError, TypeError):
+        return text
+
+
+def _completion(answer: ModelResponse, output: Mapping[str, Any] | None) -> Item:
     """Return an answer as the chat completion that `decode` reads."""
     thoughts = [part for part in answer.parts if isinstance(part, ThinkingPart)]
     calls: list[Item] = []
@@ -178,9 +228,26 @@ def _completion(answer: ModelResponse) -> Item:
         if kept:
             made[_EXTRA] = {_OURS: json.loads(_kept.dump_json(kept))}
         calls.append(made)
-    message: Item = {"role": "assistant", "content": answer.text or None}
+    text = answer.text or ""
+    if text and output is not None and not _is_object(output):
+        text = _taken_out(text)
+    message: Item = {"role": "assistant", "content": text or None}
     if calls:
         message["tool_calls"] = calls
     reason = answer.finish_reason
     choice = {"index": 0, "message": message, "finish_reason": _STOPS.get(reason, reason)}
     return {"object": "chat.completion", "model": answer.model_name, "choices": [choice]}
+
+
+def _said(event: object) -> str:
+    """Return the text that an event of a stream adds to the answer."""
+    match event:
+        case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            return text
+        case _:
+            return ""
+
+
+def _chunk(delta: Item, stop: str | None) -> Item:
+    choice = {"index": 0, "delta": delta, "finish_reason": stop}
+    return {"object": "chat.completion.chunk", "choices": [choice]}
