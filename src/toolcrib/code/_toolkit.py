@@ -28,7 +28,7 @@ from toolcrib.code._surfaces import (
     SyncProgramTool,
     program_tool,
 )
-from toolcrib.code.sandboxes import Described, Sandbox, SandboxLimits
+from toolcrib.code.sandboxes import Described, Sandbox, SandboxLimits, SandboxName, sandbox_named
 from toolcrib.errors import SandboxUnavailable, UnknownTool
 from toolcrib.formats import FormatName, definition
 from toolcrib.hooks import HookSet
@@ -44,7 +44,8 @@ class Toolkit:
 
     Args:
         tools: A toolset, or a sequence of what one is made of.
-        sandbox: Where programs run; the process's own when None, which keeps its workers warm.
+        sandbox: Where programs run, or its name: `process`, `monty`, or one that keeps nothing in, `subprocess` and
+            `unsafe_inline`. When None, this process's own, which keeps its workers warm.
         preamble: The first words of `prompt()`, in place of the usual ones.
         postamble: The last words of `prompt()`, in place of the usual ones.
         assist_tool_chaining: Tell the model the shape of each tool's result.
@@ -69,7 +70,7 @@ class Toolkit:
         self,
         tools: ToolsetLike,
         *,
-        sandbox: Sandbox | None = None,
+        sandbox: Sandbox | SandboxName | None = None,
         preamble: str | None = None,
         postamble: str | None = None,
         assist_tool_chaining: bool = False,
@@ -87,6 +88,7 @@ class Toolkit:
         if hooks is not None:
             self._toolset = self._toolset.with_hooks(hooks)
         limits, sinks = limits or SandboxLimits(), tuple(sinks)
+        sandbox = sandbox_named(sandbox) if isinstance(sandbox, str) else sandbox
         self._options: dict[str, Any] = {
             **{"sandbox": sandbox, "limits": limits, "approver": approver, "deps": deps, "sinks": sinks},
             **{"preamble": preamble, "postamble": postamble, "assist_tool_chaining": assist_tool_chaining},

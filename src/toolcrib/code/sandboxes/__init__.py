@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.code.sandboxes._default import default_sandbox, sandbox_named
+from toolcrib.code.sandboxes._default import SandboxName, default_sandbox, sandbox_named
 from toolcrib.code.sandboxes._protocol import (
     Described,
     Dialect,
@@ -53,6 +53,7 @@ __all__ = [
     "Resumable",
     "Sandbox",
     "SandboxLimits",
+    "SandboxName",
     "SandboxResult",
     "SandboxSession",
     "Speaks",
