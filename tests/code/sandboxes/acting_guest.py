@@ -16,6 +16,7 @@ def warm_up() -> None:
 
 def serve(descriptor: int) -> None:
     names: dict[str, object] = {
+        "is_open": _is_open,
         "ctypes": ctypes,
         "os": os,
         "resource": resource,
@@ -35,3 +36,11 @@ def _answer(source: str, names: dict[str, object]) -> str:
         return repr(eval(source, names))
     except BaseException as error:
         return f"{type(error).__name__}: {error}"
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.get_inheritable(descriptor)
+    except OSError:
+        return False
+    return True

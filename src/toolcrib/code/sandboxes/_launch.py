@@ -49,7 +49,6 @@ _OTHERWISE: Final = (
     "Or choose by name a sandbox that needs no such layer: MontySandbox(), from pip install 'toolcrib[monty]'"
 )
 
-_FORKS_OF_ONE: Final = 10_000
 _GROWTH_OF_ONE: Final = 64 << 20
 
 
@@ -72,6 +71,7 @@ class WorkerPool:
         require: frozenset[str] | None = None,
         skip: frozenset[str] = frozenset(),
         spares: int = 2,
+        renew_after: int = 10_000,
         guest: Path | None = None,
     ) -> None:
         """Make a pool; nothing is started yet.
@@ -80,6 +80,7 @@ class WorkerPool:
             require: Layers without which `start` refuses; `a|b` is either of them. None for `REQUIRED`.
             skip: Layers not to put on, for tests and for sandboxes that say they do not confine.
             spares: How many workers are forked ahead, for the limits that were used last.
+            renew_after: How many workers are forked before a fresh process takes over the forking.
             guest: A Python file with `warm_up()` and `serve(descriptor)`, to run in the workers instead of programs.
 
         Raises:
@@ -92,6 +93,7 @@ class WorkerPool:
             raise ValueError(f"there is no layer {', '.join(sorted(unknown))}; there are {', '.join(LAYERS)}")
         self._guest = guest
         self._stock = spares
+        self._renew_after = renew_after
         self.layers: tuple[str, ...] = ()
         self.report: Mapping[str, str] = MappingProxyType({})
         self.python = ""
@@ -132,12 +134,15 @@ class WorkerPool:
         with self._lock:
             for _ in range(2):
                 zygote = self._living()
+                worker = self._spare((cpu, memory))
                 try:
-                    worker = self._spare((cpu, memory)) or zygote.fork(cpu, memory)
+                    worker = worker or zygote.fork(cpu, memory)
                     while len(self._spares) < self._stock:
                         self._spares.append(zygote.fork(cpu, memory))
-                except ConnectionError:
-                    continue  # it died just now
+                except ConnectionError:  # it died just now, and the worker with it
+                    if worker is not None:
+                        worker.close()
+                    continue
                 return worker
             raise SandboxError("the sandbox's zygote dies as soon as it is started")
 
@@ -188,7 +193,7 @@ class WorkerPool:
     def _renewed(self, zygote: Zygote) -> Zygote:
         """Return this zygote, or the one started to replace it once that is ready: nobody waits for it."""
         if self._successor is None:
-            if zygote.forks >= _FORKS_OF_ONE or zygote.growth >= _GROWTH_OF_ONE:
+            if zygote.forks >= self._renew_after or zygote.growth >= _GROWTH_OF_ONE:
                 self._successor = Zygote(self._skip, self._guest)
         elif self._successor.spoke:
             successor, self._successor = self._successor, None

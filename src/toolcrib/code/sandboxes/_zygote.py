@@ -53,7 +53,8 @@ class Confined:
     """A worker under its seal, waiting on `socket` for the first frame.
 
     Attributes:
-        socket: The host's end of the worker's one channel, a blocking stream socket; end of file when it is dead.
+        socket: The host's end of the worker's one channel, a blocking stream socket. Once the worker is dead it is at
+            its end, or raises ConnectionResetError where the worker left something unread.
     """
 
     __slots__ = ("__weakref__", "_handle", "_number", "_zygote", "socket")
@@ -70,14 +71,25 @@ class Confined:
             return
         if self._number is None:
             self._zygote.hear(until=self)
-        if self._handle is not None:
-            with contextlib.suppress(ProcessLookupError):
-                try:
-                    signal.pidfd_send_signal(self._handle, signal.SIGKILL)
-                except PermissionError:  # another user, and a host without the right to signal it
-                    self._zygote.kill(self._number or 0)
-        elif self._number is not None:
+        if self._number is not None and not self._signal():
             self._zygote.kill(self._number)
+
+    def _signal(self) -> bool:
+        """Tell whether the host itself could signal it: it has a handle, and the right to."""
+        if self._handle is None:
+            return False
+        try:
+            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            return False
+        return True
+
+    def __del__(self) -> None:
+        if self._zygote is not None:  # nobody closed it
+            self._signal()
+            self.forget()
 
     def close(self) -> None:
         """Kill the worker and give back what it held of the host; more than once is fine."""
@@ -126,8 +138,13 @@ class Zygote:
         self._retired = False
         self._control, theirs = socket.socketpair()
         options = {"skip": sorted(skip), "guest": None if guest is None else str(guest)}
-        with theirs:
+        try:
             self._process = _start(theirs.fileno(), json.dumps(options))
+        except SandboxUnavailable:
+            self._control.close()
+            raise
+        finally:
+            theirs.close()
         self._end = weakref.finalize(self, _end, self._control, self._process)
 
     # --- its life ---------------------------------------------------------------------------------------------------
@@ -153,6 +170,7 @@ class Zygote:
             data = self._control.recv(1 << 16)
         except TimeoutError:
             self._process.kill()
+            self.end()
             raise SandboxUnavailable(f"the sandbox did not start within {_STARTS_WITHIN:.0f} s") from None
         except ConnectionError:
             data = b""
