@@ -29,7 +29,7 @@ async def main():
 
 print(len(await main()))
 """
-TOGETHER_EZ = f"print(len(parallel(*[(pause, {WAIT}) for _ in range({WAITS})])))"
+TOGETHER_EZ = f"print(len(parallel(*[(pause_blocking, {WAIT}) for _ in range({WAITS})])))"
 FIB = """
 def fib(n):
     return n if n < 2 else fib(n - 1) + fib(n - 2)
@@ -83,7 +83,7 @@ def _together(sandbox: str, code: str) -> Callable[[], Sample]:
 def ez_together() -> Sample:
     from ez_ptc import Toolkit, ez_tool
 
-    return _printing(printed_by(Toolkit([ez_tool(name="pause")(pause_blocking)]).execute_sync), TOGETHER_EZ, f"{WAITS}")
+    return _printing(printed_by(Toolkit([ez_tool(pause_blocking)]).execute_sync), TOGETHER_EZ, f"{WAITS}")
 
 
 # --- arithmetic
