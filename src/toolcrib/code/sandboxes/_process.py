@@ -12,30 +12,70 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from socket import socket
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
-from toolcrib.code.sandboxes._launch import LAYERS, Confined, WorkerPool
+from toolcrib.code.sandboxes._launch import LAYERS, WorkerPool
 from toolcrib.code.sandboxes._messages import CLOSED, LIMITS
+from toolcrib.code.sandboxes._process_dialect import NOTES, worker_dialect
 from toolcrib.code.sandboxes._process_drive import Conversation
 from toolcrib.code.sandboxes._process_frames import frame_limit
 from toolcrib.code.sandboxes._process_replay import Course
 from toolcrib.code.sandboxes._process_wire import Wire
-from toolcrib.code.sandboxes._protocol import Host, Program, ProgramError, SandboxResult
+from toolcrib.code.sandboxes._protocol import Dialect, Host, Program, ProgramError, SandboxResult
 from toolcrib.code.sandboxes._source import plain
 from toolcrib.errors import CodeError, SandboxError
 
-__all__ = ["ProcessSandbox", "ProcessSession", "SubprocessSandbox"]
+__all__ = ["ProcessSandbox", "ProcessSession", "SubprocessSandbox", "WorkerSandbox"]
 
 _VERSION: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 _SESSION_CPU: Final = 24 * 3600  # seconds: what each of its programs may compute is counted here
 _OPEN: Final = "no-isolation: files and network can be reached"
 
 
-class _WorkerSandbox:
-    """Runs programs in the workers of a pool; see the classes below."""
+class Worker(Protocol):
+    """A process that runs programs, for as long as somebody holds it."""
 
-    def __init__(self, pool: WorkerPool, name: str, words: tuple[str, ...] = ()) -> None:
+    @property
+    def socket(self) -> socket:
+        """The host's end of its one channel."""
+        ...
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        ...
+
+    def close(self) -> None:
+        """End it, and give back what it held."""
+        ...
+
+
+class Workers(Protocol):
+    """Where workers come from; see `WorkerPool`."""
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """What keeps them in."""
+        ...
+
+    def start(self) -> None:
+        """Start, unless it has been started."""
+        ...
+
+    def take(self, cpu: int, memory: int) -> Worker:
+        """Return a worker that may compute for `cpu` seconds, and take so many bytes."""
+        ...
+
+    def close(self) -> None:
+        """End all of them."""
+        ...
+
+
+class WorkerSandbox:
+    """Runs programs in workers; see the classes below."""
+
+    def __init__(self, pool: Workers, name: str, words: tuple[str, ...] = ()) -> None:
         self._pool, self._words = pool, words
         self._engine = f"{name}-{_VERSION}"
         self._lock = threading.Lock()
@@ -82,6 +122,16 @@ class _WorkerSandbox:
         """
         return await self._run(program, host, Course.of(state, self._engine))
 
+    @property
+    def dialect(self) -> Dialect:
+        """What programs find here."""
+        return worker_dialect()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a model should know before it writes for it."""
+        return NOTES
+
     def session(self) -> ProcessSession:
         """Return a session, whose programs share one worker and find the names that the last one left."""
         return ProcessSession(self)
@@ -121,7 +171,7 @@ class _WorkerSandbox:
         told = ProgramError("syntax", error.kind, error.problem, error.line)
         return SandboxResult(error=told, isolation=self._isolation())
 
-    async def take(self, program: Program, cpu: int) -> Confined:
+    async def take(self, program: Program, cpu: int) -> Worker:
         """Return a worker of the pool, which is started when it is first needed."""
         if not self._is_started:
             if program.may_block:
@@ -132,7 +182,7 @@ class _WorkerSandbox:
         return self._pool.take(cpu, program.limits.memory)
 
     async def converse(
-        self, program: Program, host: Host, course: Course, worker: Confined, *, keep: bool = False
+        self, program: Program, host: Host, course: Course, worker: Worker, *, keep: bool = False
     ) -> tuple[SandboxResult, bool]:
         """Run a program in a worker; return how it went, and whether the worker can run another."""
         wire = partial(Wire, worker.socket, frame_limit(program.limits.value_size))
@@ -150,7 +200,7 @@ class _WorkerSandbox:
         return (self._engine, *self._words, *self._pool.layers, *LIMITS)
 
 
-class ProcessSandbox(_WorkerSandbox):
+class ProcessSandbox(WorkerSandbox):
     """Runs programs in full Python, each in a process that cannot reach files, network, or other processes.
 
     It needs Linux, and no privilege. The processes are forked from one that is kept warm, so that a program begins in
@@ -169,7 +219,7 @@ class ProcessSandbox(_WorkerSandbox):
         super().__init__(WorkerPool(require=required, skip=frozenset(skip), spares=spares), "process")
 
 
-class SubprocessSandbox(_WorkerSandbox):
+class SubprocessSandbox(WorkerSandbox):
     """Runs programs in a process of their own that is NOT kept in: for programs as trusted as your own code.
 
     A program that computes too long, needs too much memory, or crashes takes nothing else with it. But it can read and
@@ -192,9 +242,9 @@ class ProcessSession:
     may take is what the first one may.
     """
 
-    def __init__(self, sandbox: _WorkerSandbox) -> None:
+    def __init__(self, sandbox: WorkerSandbox) -> None:
         self._sandbox = sandbox
-        self._worker: Confined | None = None
+        self._worker: Worker | None = None
         self._is_busy = False
         self._over: str | None = None
 

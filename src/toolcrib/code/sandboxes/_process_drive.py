@@ -84,6 +84,7 @@ class Conversation:
         self._alarm: asyncio.TimerHandle | None = None
         self._is_woken = False  # the time that the program asked for is over
         self._sleep_left = program.limits.sleep_time
+        self._is_answering = False
         self._ended: ProgramError | None = None
         self._state: dict[str, Any] | None = None
         self.is_whole = False
@@ -101,13 +102,13 @@ class Conversation:
         except Ended as ended:
             error = ended.error
         except Breach as breach:
-            error = ProgramError("sandbox", "SandboxError", f"the worker broke the protocol, and was ended: {breach}")
+            error = _breached(breach)
         except Diverged as diverged:
             error = _diverged(diverged)
         except TimeoutError:
             if not self._deadline.expired():
                 raise
-            error = self._ended or late(self._limits)
+            error = self._gone() or late(self._limits)
         finally:
             await self._close()
         state = None if keep else self._state
@@ -173,15 +174,21 @@ class Conversation:
         """Give the waiting program what there is; return whether it was anything."""
         if self._calls.failed is not None:
             raise self._calls.failed
-        if self._wire.breach is not None:
-            raise self._wire.breach
-        if self._ended is not None:
-            raise Ended(self._ended)
-        if self._wire.has_ended:
-            limits = self._limits
-            may = f"{limits.program_time:g} s, {limits.memory // 1024 // 1024} MB"
-            raise Ended(died(f"it crashed, or took more time or memory than it may ({may})"))
+        if self._ended is not None or self._wire.is_over:
+            raise Ended(self._gone())
         return self._waits is not None and self._gives(self._waits)
+
+    def _gone(self) -> ProgramError | None:
+        """Return why the program cannot go on, if it is so."""
+        if self._ended is not None:
+            return self._ended
+        if self._wire.breach is not None:
+            return _breached(self._wire.breach)
+        if not self._wire.is_over:
+            return None
+        limits = self._limits
+        may = f"{limits.program_time:g} s, {limits.memory // 1024 // 1024} MB"
+        return died(f"it crashed, or took more time or memory than it may ({may})")
 
     def _done(self, done: Done) -> tuple[Any, ProgramError | None]:
         self._watch.rest()
@@ -195,8 +202,11 @@ class Conversation:
     # --- waiting
 
     def _wake(self) -> None:
-        if self._signal is not None and not self._signal.done():
-            self._signal.set_result(None)
+        if self._signal is not None:
+            if not self._signal.done():
+                self._signal.set_result(None)
+        elif self._is_answering and self._wire.is_over:
+            self._interrupt()
 
     async def _something(self) -> None:
         """Return when there may be something new."""
@@ -236,6 +246,7 @@ class Conversation:
         return False
 
     async def _answer(self, asked: CallAsked) -> None:
+        self._is_answering = True
         try:
             reply = await self._host.call(asked.name, asked.args, asked.kwargs)
         except asyncio.CancelledError:
@@ -243,6 +254,8 @@ class Conversation:
             if task is None or task.cancelling():
                 raise
             raise Ended(CANCELLED) from None
+        finally:
+            self._is_answering = False
         if isinstance(reply, Pending):
             self._calls.settle(self._calls.add(asked), reply)
         else:
@@ -370,6 +383,10 @@ class Conversation:
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm, self._is_woken = None, False
+
+
+def _breached(breach: Breach) -> ProgramError:
+    return ProgramError("sandbox", "SandboxError", f"the worker broke the protocol, and was ended: {breach}")
 
 
 def _diverged(diverged: Diverged) -> ProgramError:

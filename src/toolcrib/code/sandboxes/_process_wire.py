@@ -28,8 +28,8 @@ class Wire:
         woken: Told that there is something new: a frame, a breach, or the end.
 
     Attributes:
-        has_ended: The worker closed its end, or is dead.
-        breach: What it said that is no frame; nothing more is read.
+        is_over: Nothing more is read: the worker is dead, or said what is no frame.
+        breach: What that was.
     """
 
     def __init__(self, channel: socket.socket, most: int, woken: Callable[[], None]) -> None:
@@ -40,7 +40,7 @@ class Wire:
         self._ahead = 0
         self._reads = False
         self._unsent: deque[memoryview] = deque()
-        self.has_ended = False
+        self.is_over = False
         self.breach: Breach | None = None
         channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _BLOCKED)
         self._read(True)
@@ -61,14 +61,14 @@ class Wire:
         if self._unsent:
             return False
         self._pull(0)
-        return bool(self._frames) or self.has_ended or self.breach is not None
+        return bool(self._frames) or self.is_over
 
     def pull(self) -> None:
         """Read what is there now."""
         self._pull(socket.MSG_DONTWAIT)
 
     def _pull(self, flags: int) -> None:
-        if self.has_ended or self.breach is not None:
+        if self.is_over:
             return
         try:
             data = self._socket.recv(_PIECE, flags)
@@ -81,13 +81,13 @@ class Wire:
 
     def _take(self, data: bytes) -> None:
         if not data:
-            self.has_ended = True
+            self.is_over = True
             self._read(False)
             return
         try:
             self._frames.extend(self._incoming.feed(data))
         except Breach as breach:
-            self.breach = breach
+            self.breach, self.is_over = breach, True
             self._read(False)
             return
         self._ahead += len(data)
@@ -95,7 +95,7 @@ class Wire:
             self._read(False)
 
     def _read(self, wanted: bool) -> None:
-        wanted = wanted and not self.has_ended and self.breach is None
+        wanted = wanted and not self.is_over
         if wanted and not self._reads:
             self._loop.add_reader(self._socket, self.pull)
         elif self._reads and not wanted:
@@ -140,4 +140,4 @@ class Wire:
         if self._unsent:
             self._loop.remove_writer(self._socket)
         quiet = not self._frames and self._incoming.is_between and not self._unsent
-        return quiet and not self.has_ended and self.breach is None
+        return quiet and not self.is_over
