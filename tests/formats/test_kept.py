@@ -14,11 +14,8 @@ ONE = (Asked("abcdefgh1"),)
 
 def test_a_servers_thoughts_go_back_with_the_calls_they_led_to() -> None:
     reply = whole("openai", "Well.", ONE)
-    reply["choices"][0]["message"] |= {
-        "reasoning_content": "Hm.",
-        "reasoning_details": [{"text": "Hm."}],
-        "audio": None,
-    }
+    thoughts = {"reasoning_content": "Hm.", "reasoning_details": [{"text": "Hm."}]}
+    reply["choices"][0]["message"] |= {**thoughts, "audio": None}
     reply["choices"][0]["message"]["tool_calls"][0]["extra_content"] = {"google": {"thought_signature": "c2ln"}}
 
     [item] = PROVIDERS["openai"].parse(sdk_reply("openai", reply)).items
