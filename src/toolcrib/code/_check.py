@@ -128,7 +128,10 @@ def _imports(program: Reading, dialect: Dialect | None) -> Iterator[Finding]:
     for found in program.imports:
         top = found.module.partition(".")[0]
         if top not in tops and top != "__future__" and not found.catches & guards:
-            message = f"`{found.module}` cannot be imported. These can: {', '.join(sorted(dialect.modules))}."
+            told = ", ".join(sorted(dialect.modules - dialect.unnamed))
+            message = (
+                f"`{found.module}` cannot be imported. A program can import {told}. For anything else call a tool."
+            )
             yield Finding(found.line, "ImportError", message)
 
 

@@ -19,10 +19,13 @@ from toolcrib.invoke import RunScope
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry, Toolset, is_available
 
-__all__ = ["Lookup", "LookupHost", "finder_names"]
+__all__ = ["Lookup", "LookupHost", "finder_names", "matching"]
 
 _MOST = 20  # tools that one search finds
 _WORD = re.compile(r"[^\W_]+")
+_COMMON = frozenset(
+    {"a", "an", "and", "as", "for", "in", "is", "it", "its", "of", "on", "or", "that", "the", "to", "with"}
+)
 _FUNCTION = re.compile(r"<function (\w+)")  # what a function becomes on its way out of a program
 _SEARCH, _DESCRIBE = "search_tools", "describe"
 
@@ -92,7 +95,7 @@ class Lookup:
         try:
             searched = self._searcher(frozenset(mine), entries)
         except MissingExtraError:
-            return [mine[entry.name] for entry in await _matching(entries, query, limit, ctx)]
+            return [mine[entry.name] for entry in await matching(entries, query, limit, ctx)]
         return [mine[found["name"]] for found in await searched.call(ctx, query, limit)]
 
     def _searcher(self, names: frozenset[str], entries: list[ToolEntry]) -> Any:
@@ -139,7 +142,7 @@ class LookupHost:
         self._host.output(text, stream)
 
 
-async def _matching(entries: Iterable[ToolEntry], query: str, limit: int, ctx: RunContext[Any]) -> list[ToolEntry]:
+async def matching(entries: Iterable[ToolEntry], query: str, limit: int, ctx: RunContext[Any]) -> list[ToolEntry]:
     """Return the tools with most words of the query in name or description, the name counting twice."""
     words = set(_words(query))
     scores = [
@@ -157,4 +160,4 @@ async def _matching(entries: Iterable[ToolEntry], query: str, limit: int, ctx: R
 
 
 def _words(text: str) -> list[str]:
-    return [word.lower().removesuffix("s") for word in _WORD.findall(text)]
+    return [word.removesuffix("s") for word in _WORD.findall(text.lower()) if word not in _COMMON]

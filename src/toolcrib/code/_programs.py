@@ -115,10 +115,12 @@ class Programs:
         )
         return check_program(code, names, self.runs.limits.source_size)
 
-    async def _type_check(self, code: str, scope: RunScope | None) -> list[Finding]:
+    async def _type_check(self, code: str, scope: RunScope | None, left: Left | None) -> list[Finding]:
         if self._checker is None:
             return []
         offered = self.runs.callable_names(code, scope)
+        if left is not None and not left.names.isdisjoint(offered):
+            return []  # an earlier program has put something else in a tool's place
         key = frozenset(offered)
         dialect = self.runs.dialect
         streams = dialect is not None and dialect.streams
@@ -162,7 +164,7 @@ class Programs:
 
     async def _once(self, code: str, options: RunOptions, left: Left | None) -> ExecutionResult:
         findings = self.check(code, options.scope, left)
-        typed = await self._type_check(code, options.scope) if not findings and left is None else []
+        typed = await self._type_check(code, options.scope, left) if not findings else []
         if self._typecheck == "error":
             findings, typed = [*findings, *typed], []
         if findings:

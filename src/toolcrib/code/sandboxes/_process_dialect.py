@@ -20,7 +20,7 @@ NOTES = (
 @cache
 def worker_dialect() -> Dialect:
     """Return what programs find there: the modules that there are in this Python, and what is at hand besides tools."""
-    return Dialect(frozenset(name for name in WANTED if _is_here(name)), UNNAMED, frozenset({"parallel"}), True)
+    return Dialect(frozenset(name for name in WANTED.split() if _is_here(name)), UNNAMED, frozenset({"parallel"}), True)
 
 
 def _is_here(name: str) -> bool:

@@ -229,11 +229,13 @@ class Dialect:
 
     Attributes:
         modules: What they may import; None when that is not known.
+        unnamed: Those of them that a model is not told of, being of little use to it.
         names: Functions at hand besides Python's own and the tools, such as `parallel`.
         streams: They take the values of a streaming tool one by one; they get a list otherwise.
     """
 
     modules: frozenset[str] | None = None
+    unnamed: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
     streams: bool = False
 

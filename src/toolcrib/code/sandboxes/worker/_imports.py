@@ -7,9 +7,9 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["MODULES", "guarded_import", "load_all"]
+__all__ = ["MODULES", "UNNAMED", "WANTED", "guarded_import", "load_all"]
 
-_WANTED = """
+WANTED = """
     __future__ _strptime abc annotationlib array ast asyncio base64 binascii bisect builtins bz2 calendar cmath
     codecs collections collections.abc colorsys concurrent.futures contextlib contextvars copy csv dataclasses
     datetime decimal difflib email.message email.utils enum errno fnmatch fractions functools gc getpass glob
@@ -20,7 +20,7 @@ _WANTED = """
     traceback types typing unicodedata unittest.mock urllib.parse uuid warnings weakref xml.etree.ElementTree
     zipfile zlib zoneinfo
 """
-_UNNAMED = frozenset(
+UNNAMED = frozenset(
     {
         *("_strptime", "builtins", "errno", "gc", "getpass", "glob", "linecache", "locale", "mimetypes", "pickle"),
         *("platform", "posixpath", "selectors", "signal", "stat", "stringprep", "tempfile", "unittest.mock", "quopri"),
@@ -38,7 +38,7 @@ MODULES: set[str] = set()
 
 def load_all() -> None:
     """Load every module that a program may import, while files can still be read."""
-    for name in _WANTED.split():
+    for name in WANTED.split():
         try:
             importlib.import_module(name)
         except ImportError:  # not in this Python
@@ -70,5 +70,5 @@ def guarded_import(
 
 def refusal(name: str) -> str:
     """Return what to tell a program that wants to import something else."""
-    known = ", ".join(sorted(MODULES - _UNNAMED))
+    known = ", ".join(sorted(MODULES - UNNAMED))
     return f"`{name}` cannot be imported. A program can import {known}. For anything else call a tool."

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from typing_extensions import TypedDict
+
+from toolcrib.code import Toolkit
+from toolcrib.code._typing import Stubs
+from toolcrib.code.sandboxes import MontySandbox
+from toolcrib.tools import ez_tool, tool
+
+ran: list[str] = []
+
+
+class Weather(TypedDict):
+    city: str
+    temp: int
+
+
+@ez_tool
+def get_weather(city: str) -> Weather:
+    """Say what the weather is like."""
+    ran.append(city)
+    return {"city": city, "temp": 3}
+
+
+@tool
+async def parcels() -> list[Weather]:
+    """List the parcels."""
+    return []
+
+
+@parcels.subtool()
+async def pieces(number: int) -> list[str]:
+    """List the pieces of an order."""
+    return []
+
+
+@ez_tool
+async def watch(city: str) -> AsyncIterator[Weather]:
+    """Watch the weather."""
+    yield {"city": city, "temp": 3}
+
+
+TOOLS = {"get_weather": get_weather, "parcels": parcels, "parcels__pieces": pieces, "watch": watch}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_ran() -> None:
+    ran.clear()
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "message"),
+    [
+        ("get_weather(1)", 1, "Expected `str`, found `Literal[1]`"),
+        ("w = get_weather('a')\nw['tmp']", 2, 'Unknown key "tmp" for TypedDict `Weather` - did you mean "temp"?'),
+        ("x = await get_weather('a')\nx['tmp']", 2, 'Unknown key "tmp"'),
+        ("import asyncio\na, b = await asyncio.gather(get_weather('a'), get_weather('b'))\nb['tmp']", 3, "tmp"),
+        ("parcels.pieces('x')", 1, "Argument to function `parcels__pieces` is incorrect"),
+        ("for one in watch('a'):\n    one['tmp']", 2, 'Unknown key "tmp"'),
+        ("from __future__ import annotations\n\nget_weather('a') + 1", 3, "Operator `+` is not supported"),
+    ],
+)
+async def test_types_that_do_not_fit_are_found(sandbox: MontySandbox, code: str, line: int, message: str) -> None:
+    (finding,) = await Stubs(TOOLS, streams=True).check(code, sandbox)
+
+    assert (finding.line, finding.kind) == (line, "TypeError")
+    assert message in finding.message
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "get_weather('a')['temp'] + 1",
+        "import numpy\nnumpy.array(get_weather('a'))",
+        "next(watch('a'))['temp']\nasync for one in watch('a'): one['city']\nlist(watch('a'))[0]['temp']",
+        "parallel((get_weather, 'a'))[0]['x']\nsearch_tools('x')[0]['name']\ndescribe('a').upper()",
+        "def get_weather(n): return n\nget_weather(1)",
+        "import re\nre.match('a', 'b').group(0)",
+        "unknown(1)",
+        "x = (",
+    ],
+)
+async def test_what_may_be_right_is_not_remarked_on(sandbox: MontySandbox, code: str) -> None:
+    assert await Stubs(TOOLS, streams=True).check(code, sandbox) == []
+
+
+async def test_an_error_keeps_the_program_from_running(sandbox: MontySandbox) -> None:
+    kit = Toolkit([get_weather], sandbox=sandbox, typecheck="error")
+
+    result = await kit.execute_async("get_weather('a')['tmp']")
+
+    assert (result.success, ran, result.warnings) == (False, [], ())
+    assert str(result.error).startswith("TypeError (line 1): Unknown key")
+
+
+async def test_a_warning_is_in_the_result_of_a_program_that_runs(sandbox: MontySandbox) -> None:
+    kit = Toolkit([get_weather], sandbox=sandbox, typecheck="warn")
+
+    result = await kit.execute_async("get_weather('a').get('tmp')")
+    failed = await kit.execute_async("get_weather('a')['tmp']")
+
+    assert (result.success, ran) == (True, ["a", "a"])
+    assert failed.warnings[0].startswith("line 1: TypeError: Unknown key")
+    assert "The type checker had said: line 1" in failed.text()
+
+
+async def test_a_program_is_never_run_by_the_checker(sandbox: MontySandbox) -> None:
+    code = "while True: pass"
+
+    found = await asyncio.wait_for(Stubs({}, streams=False).check(code, sandbox), 20)
+
+    assert found == []
+
+
+def test_another_word_is_refused() -> None:
+    wrong: Any = "maybe"
+
+    with pytest.raises(ValueError, match='"off", "warn" or "error"'):
+        Toolkit([get_weather], typecheck=wrong)
