@@ -232,7 +232,7 @@ def test_a_host_that_ends_without_closing_says_nothing() -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "1\n", "")
 
 
-def test_nothing_but_limits(pool: WorkerPool) -> None:
+def test_nothing_but_limits() -> None:
     bare = acting_pool(*(set(LAYERS) - {"rlimits"}))
 
     answer = act(bare, "resource.getrlimit(resource.RLIMIT_FSIZE)")
@@ -240,6 +240,16 @@ def test_nothing_but_limits(pool: WorkerPool) -> None:
     bare.close()
     assert bare.layers == ("rlimits",)
     assert answer == "(0, 0)"
+
+
+def test_a_host_with_many_descriptors(pool: WorkerPool) -> None:
+    opened = [os.open("/dev/null", os.O_RDONLY) for _ in range(300)]
+
+    answer = act(pool, "[d for d in range(1024) if is_open(d)]")
+
+    for each in opened:
+        os.close(each)
+    assert answer == "[3]"
 
 
 def test_the_channel_is_a_blocking_stream(pool: WorkerPool) -> None:

@@ -33,7 +33,8 @@ SKIPPED: Final = "skipped"
 CHANNEL: Final = 3
 """The one descriptor a worker has."""
 
-_ALL_DESCRIPTORS: Final = 1 << 20
+_ALL_DESCRIPTORS: Final = 1024
+"""Far above what a zygote ever has; where there is no call to close many, each is a call."""
 
 _T = TypeVar("_T")
 
@@ -83,7 +84,7 @@ class Seal:
             return None
         try:
             return put_on()
-        except OSError as error:
+        except (OSError, AttributeError) as error:  # a system without it may lack the function, too
             self.report[name] = f"unavailable: {error}"
             return None
 

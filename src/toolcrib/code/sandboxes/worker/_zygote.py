@@ -31,7 +31,9 @@ __all__ = ["main"]
 
 def main(descriptor: str, options: str) -> None:
     """Be a launcher: load what programs use, put the seal on, and fork until the host is gone. Does not return."""
-    control = socket.socket(fileno=int(descriptor))
+    control = socket.socket(fileno=os.dup(int(descriptor)))  # low, however many the host has: see Seal.restrict
+    os.close(int(descriptor))
+    gc.disable()  # nothing of what is loaded now is ever garbage
     try:
         _launch(control, json.loads(options))
     except Exception as error:  # whatever the interpreter or the guest's modules raise, told to the host
@@ -54,6 +56,7 @@ def _launch(control: socket.socket, options: dict[str, Any]) -> None:
         prctl(1, signal.SIGKILL)  # die with the launcher, if that is another; a change of user would have undone it
     gc.collect()
     gc.freeze()  # so that a worker's collections touch no page that it shares
+    gc.enable()
     ready = {"ready": seal.report, "broken": broken_layers(seal), "python": sys.version.split()[0]}
     control.sendall(json.dumps(ready).encode())
     _Zygote(control, seal, guest).run()
