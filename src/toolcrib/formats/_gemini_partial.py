@@ -87,7 +87,8 @@ def _value(piece: Mapping[str, Any], kind: str) -> Any:
 def _put(place: Any, path: list[str | int], value: Any, goes_on: bool) -> bool:
     """Put a value where the path says, or after the text that is there; return whether there is such a place."""
     step, rest = path[0], path[1:]
-    kind, wanted = type(place), list if isinstance(step, int) else dict
+    kind: type[Any] = type(place)
+    wanted = list if isinstance(step, int) else dict
     if kind is not wanted or (isinstance(step, int) and step > len(place)):
         return False
     known = step < len(place) if isinstance(step, int) else step in place
