@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from toolcrib.code.sandboxes._messages import CANCELLED
-from toolcrib.code.sandboxes._protocol import Host, Pending, ProgramError, Reply, Value
+from toolcrib.code.sandboxes._protocol import Host, ProgramError, Reply, Value
 
 __all__ = ["Call", "Ended", "HostCalls", "Pause", "Replies", "Request"]
 
@@ -54,7 +54,6 @@ class HostCalls:
         self._host = host
         self._slots = asyncio.Semaphore(at_once)
         self._tasks: dict[asyncio.Task[Reply], int] = {}
-        self._stopped: Pending | None = None  # what waits for its turn then does not begin
 
     async def answer(self, requests: Sequence[Request]) -> Replies:
         """Begin these requests, and return whatever replies are ready, at least one.
@@ -89,14 +88,8 @@ class HostCalls:
         return Value(None)
 
     async def _in_turn(self, request: Request) -> Reply:
-        waits = self._slots.locked()
         async with self._slots:
-            if waits and self._stopped is not None:  # it was to begin after what stopped the program
-                return self._stopped
-            reply = await self._reply(request)
-            if isinstance(reply, Pending):
-                self._stopped = reply
-            return reply
+            return await self._reply(request)
 
     async def close(self) -> None:
         """Stop what still runs, and wait until it has stopped."""

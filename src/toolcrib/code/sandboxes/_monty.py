@@ -13,8 +13,10 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
+from typing import Any
 from weakref import WeakSet
 
 from pydantic_monty import Monty
@@ -22,6 +24,7 @@ from pydantic_monty import Monty
 from toolcrib.code.sandboxes._calls import Ended, HostCalls, Replies, Request
 from toolcrib.code.sandboxes._messages import CLOSED, late
 from toolcrib.code.sandboxes._monty_drive import ISOLATION, Drive, Steps
+from toolcrib.code.sandboxes._monty_state import ENGINE, MontyState
 from toolcrib.code.sandboxes._monty_subset import MODULES, NOTES, Checked, check
 from toolcrib.code.sandboxes._monty_types import type_problems
 from toolcrib.code.sandboxes._protocol import Dialect, Host, Program, ProgramError, SandboxResult, Stream
@@ -67,7 +70,30 @@ class MontySandbox:
         except CodeError as error:
             refused = ProgramError("syntax", error.kind, error.problem, error.line)
             return SandboxResult(error=refused, isolation=ISOLATION)
-        run = _Run(program, checked, host)
+        return await self._run(program, _Run(program, checked, host))
+
+    async def resume(self, program: Program, state: Mapping[str, Any], host: Host) -> SandboxResult:
+        """Take up a paused program from Monty's snapshot of it.
+
+        Nothing of a snapshot is checked by Monty: take it from your own safe keeping, or from a signed `PausedProgram`.
+
+        Raises:
+            SandboxError: The state is of another version of Monty, or none; or there is no worker for it.
+        """
+        left = MontyState.from_dict(state)
+        return await self._run(program, _Run(program, left.checked, host, left))
+
+    @property
+    def engine(self) -> str:
+        """Monty and its version: another one cannot read a snapshot."""
+        return ENGINE
+
+    @property
+    def replays(self) -> bool:
+        """Programs go on where they paused."""
+        return False
+
+    async def _run(self, program: Program, run: _Run) -> SandboxResult:
         with self._lock:
             self._running.add(run)
         thread = None if program.may_block else self._threads.take()
@@ -156,11 +182,11 @@ class MontySandbox:
 class _Run:
     """One program between its steps and its host; lives on the event loop that asked for it."""
 
-    def __init__(self, program: Program, checked: Checked, host: Host) -> None:
+    def __init__(self, program: Program, checked: Checked, host: Host, left: MontyState | None = None) -> None:
         self._program, self._host = program, host
         self._loop = asyncio.get_running_loop()
         self._deadline: asyncio.Timeout | None = None
-        self.drive = Drive(program, checked, self._hear)
+        self.drive = Drive(program, checked, self._hear, left)
 
     async def to_its_end(self, steps: Steps[SandboxResult], thread: Worker | None) -> SandboxResult:
         """Take turns between the program's steps and the host's calls, until the program is done."""

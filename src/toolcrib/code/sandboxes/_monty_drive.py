@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias, TypeVar
 
@@ -24,7 +24,6 @@ from pydantic_monty import (
     MontySession,
     NameLookupSnapshot,
     SyncSnapshot,
-    __version__,
 )
 
 from toolcrib.code.sandboxes._calls import Call, Ended, Pause, Replies, Request
@@ -37,12 +36,13 @@ from toolcrib.code.sandboxes._messages import (
     too_many_calls,
 )
 from toolcrib.code.sandboxes._monty_errors import known_exception, program_error
+from toolcrib.code.sandboxes._monty_state import ENGINE, MontyState
 from toolcrib.code.sandboxes._monty_subset import Checked
 from toolcrib.code.sandboxes._output import Kept
 from toolcrib.code.sandboxes._protocol import (
+    Pending,
     Program,
     ProgramError,
-    Raised,
     Reply,
     SandboxResult,
     Stream,
@@ -56,7 +56,7 @@ __all__ = ["ISOLATION", "Drive", "Steps"]
 T = TypeVar("T")
 
 ISOLATION = (
-    f"monty-{__version__}",
+    ENGINE,
     *("worker-process", "no-files", "no-network", "no-environment"),
     *LIMITS,
 )
@@ -74,12 +74,19 @@ class Drive:
 
     Args:
         hear: Told what is printed, on the thread where the program's steps run.
+        left: Where it paused, for a program that goes on from there.
 
     Attributes:
         ended: Why the program was ended from outside, once it was.
     """
 
-    def __init__(self, program: Program, checked: Checked, hear: Callable[[str, Stream], None]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        checked: Checked,
+        hear: Callable[[str, Stream], None],
+        left: MontyState | None = None,
+    ) -> None:
         self._program, self._checked, self._limits, self._hear = program, checked, program.limits, hear
         self._offered = frozenset(program.tools)
         self._encoded = checked.code.encode()
@@ -87,13 +94,26 @@ class Drive:
         self._sleep_left = program.limits.sleep_time
         self._calls = 0
         self._held: dict[int, Request] = {}  # answered with a future and not awaited yet: not begun, as in asyncio
-        self._open: set[int] = set()  # begun, without a reply
+        self._open: dict[int, Request] = {}  # begun, without a reply
+        self._waits: dict[int, tuple[Request, str]] = {}  # begun, and waiting for a person, and why
         self._settled: dict[int, Reply] = {}  # replies that the program has not asked for yet
         self._lines: dict[int, tuple[str, int]] = {}
         self._lock = threading.Lock()
         self._pid: int | None = None
         self.computing = False
         self.ended: Ended | None = None
+        self._left, self._state = left, None
+        self._state: MontyState | None
+        if left is not None:
+            self._restore(left)
+
+    def _restore(self, left: MontyState) -> None:
+        self._held = {request.id: request for request in left.held}
+        self._settled, self._lines = dict(left.settled), dict(left.lines)
+        self._calls, self._sleep_left = left.calls, left.sleep_left
+        for kept, text, size in zip((self._out, self._err), left.output, left.printed, strict=True):
+            kept.add(text)
+            kept.size = size
 
     # --- from any thread
 
@@ -109,7 +129,8 @@ class Drive:
 
     def result(self, value: Any = None, error: ProgramError | None = None) -> SandboxResult:
         """Return how the program went, with what was printed so far."""
-        return SandboxResult(value, self._out.text(), self._err.text(), error, ISOLATION, self._calls)
+        state = None if self._state is None else self._state.to_dict()
+        return SandboxResult(value, self._out.text(), self._err.text(), error, ISOLATION, self._calls, state)
 
     # --- step by step
 
@@ -165,7 +186,10 @@ class Drive:
             checkout.__exit__(None, None, None)
 
     def _play(self, session: MontySession) -> Steps[Any]:
-        snapshot = self._compute(session.feed_start, self._checked.code, print_callback=self._print)
+        if self._left is None:
+            snapshot = self._compute(session.feed_start, self._checked.code, print_callback=self._print)
+        else:
+            snapshot = yield from self._again(self._load(session, self._left.snapshot), self._left.waits)
         while not isinstance(snapshot, MontyComplete):
             if isinstance(snapshot, FunctionSnapshot):
                 step = self._system if snapshot.is_os_function else self._function
@@ -175,6 +199,14 @@ class Drive:
             else:
                 snapshot = self._name(snapshot)
         return snapshot.output
+
+    def _load(self, session: MontySession, snapshot: bytes) -> SyncSnapshot:
+        try:
+            return self._compute(session.load_snapshot, snapshot, print_callback=self._print)
+        except MontyCrashedError:
+            raise
+        except MontyError as error:
+            raise SandboxError(f"Monty cannot read this snapshot: {error}") from error
 
     def _compute(self, step: Callable[..., SyncSnapshot], *args: Any, **kwargs: Any) -> SyncSnapshot:
         """Let the program compute until it asks for something; only then is ending it worth a killed worker."""
@@ -233,47 +265,80 @@ class Drive:
             self._lines[request.id] = (name, self._line(snapshot))
             return self._compute(snapshot.resume, {"future": ...})
         if self._open:
-            yield from self._wait([request], {request.id})
-            reply = self._settled.pop(request.id)
-        else:  # nothing else runs: the one reply is this one's
-            [(_, reply)] = yield [request]
+            return (yield from self._sync(snapshot, [request], request.id, name))
+        [(_, reply)] = yield [request]  # nothing else runs: the one reply is this one's
         if isinstance(reply, Value) and size_of(reply.value) <= self._limits.reply_size:
             return self._compute(snapshot.resume, {"return_value": reply.value})
-        refusal = yield from self._answer(reply, name, self._line(snapshot))
-        return self._compute(snapshot.resume, refusal)
+        if isinstance(reply, Pending):
+            self._waits[request.id] = (request, reply.reason)
+            raise self._paused(snapshot, self._line(snapshot))
+        return self._compute(snapshot.resume, self._answer(reply, name))
 
-    def _futures(self, snapshot: FutureSnapshot) -> Steps[SyncSnapshot]:
+    def _sync(self, snapshot: FunctionSnapshot, requests: list[Request], wanted: int, name: str) -> Steps[SyncSnapshot]:
+        """Begin requests, and go on with the reply to the one for which the whole program waits."""
+        yield from self._wait(requests, {wanted})
+        if wanted not in self._settled:
+            raise self._paused(snapshot, self._line(snapshot))
+        return self._compute(snapshot.resume, self._answer(self._settled.pop(wanted), name))
+
+    def _futures(self, snapshot: FutureSnapshot, again: Sequence[Request] = ()) -> Steps[SyncSnapshot]:
         pending = sorted(snapshot.pending_call_ids)  # in the order they were called
-        yield from self._wait([self._held.pop(call) for call in pending if call in self._held], set(pending))
+        begun = [self._held.pop(call) for call in pending if call in self._held]
+        yield from self._wait([*again, *begun], set(pending))
         answers: dict[int, ExternalSettledResult] = {}
         for call in pending:
             if call in self._settled:
-                name, line = self._lines.pop(call)
-                answers[call] = yield from self._answer(self._settled.pop(call), name, line)
+                answers[call] = self._answer(self._settled.pop(call), self._lines.pop(call)[0])
+        if not answers:
+            raise self._paused(snapshot, self._lines[next(iter(self._waits))][1])
         return self._compute(snapshot.resume, answers)
 
+    def _again(self, snapshot: SyncSnapshot, waits: list[Request]) -> Steps[SyncSnapshot]:
+        """Go on from where the program paused: with all the calls that waited begun once more."""
+        if isinstance(snapshot, FunctionSnapshot):
+            return (yield from self._sync(snapshot, waits, snapshot.call_id, str(snapshot.function_name)))
+        if isinstance(snapshot, FutureSnapshot):
+            return (yield from self._futures(snapshot, waits))
+        raise SandboxError("this state is none that a paused program was left in")
+
     def _wait(self, requests: list[Request], wanted: set[int]) -> Steps[None]:
-        """Begin requests, and wait until one of those wanted has its reply."""
-        self._open.update(request.id for request in requests)
-        while requests or not self._settled.keys() & wanted:
-            self._take((yield requests))
+        """Begin requests, and wait until one of those wanted has its reply, or nothing runs any more."""
+        self._open.update((request.id, request) for request in requests)
+        while requests or (self._open and not self._settled.keys() & wanted):
+            for call, reply in (yield requests):
+                request = self._open.pop(call)
+                if isinstance(reply, Pending):
+                    self._waits[call] = (request, reply.reason)
+                else:
+                    self._settled[call] = reply
             requests = []
 
-    def _take(self, replies: Replies) -> None:
-        self._settled.update(replies)
-        self._open.difference_update(call for call, _ in replies)
-
-    def _answer(self, reply: Reply, name: str, line: int) -> Steps[ExternalSettledResult]:
+    def _answer(self, reply: Reply, name: str) -> ExternalSettledResult:
         if isinstance(reply, Value):
             size = size_of(reply.value)
             if size <= self._limits.reply_size:
                 return {"return_value": reply.value}
             reply = returned_too_much(name, size, self._limits)
-        if isinstance(reply, Raised):
-            return {"exc_type": known_exception(reply.type), "message": reply.message}  # pyright: ignore[reportReturnType] -- one of Monty's own names
-        while self._open:  # what was begun comes to its end; nothing more is begun
-            self._take((yield []))
-        raise Ended(ProgramError("paused", "Paused", reply.reason, line))
+        if isinstance(reply, Pending):
+            raise SandboxError(f"the host gave no reply to `{name}`")
+        return {"exc_type": known_exception(reply.type), "message": reply.message}  # pyright: ignore[reportReturnType] -- one of Monty's own names
+
+    def _paused(self, snapshot: FunctionSnapshot | FutureSnapshot, line: int) -> Ended:
+        """Keep where the program is, and return its end: it cannot go on without the people it waits for."""
+        waits = [self._waits[call] for call in sorted(self._waits)]
+        self._state = MontyState(
+            snapshot.dump(),
+            self._checked,
+            [request for request, _ in waits],
+            list(self._held.values()),
+            dict(self._settled),
+            dict(self._lines),
+            self._calls,
+            self._sleep_left,
+            (self._out.text(), self._err.text()),
+            (self._out.size, self._err.size),
+        )
+        return Ended(ProgramError("paused", "Paused", waits[0][1], line))
 
     # --- what is said of it
 
