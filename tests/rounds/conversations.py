@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, fields
+from random import Random
 from typing import Any
 
 from tests.rounds.moves import (
@@ -11,15 +13,17 @@ from tests.rounds.moves import (
     SENT,
     Commit,
     CommitAtOnce,
+    Damage,
     Decide,
     Discard,
+    Mend,
     Move,
     Reply,
     Resolve,
     Say,
     moves_of,
 )
-from tests.rounds.provider_rules import refused
+from tests.rounds.provider_rules import is_about_pairing, refused
 from tests.rounds.replies import ReadFile, WebSearch
 from tests.rounds.streams import failure, pieces, whole
 from toolcrib.calls import Ask, Complete, Reject, RunNormally
@@ -96,6 +100,7 @@ class Conversation:
         self.round: ToolRound | None = None
         self.plan: ToolRoundPlan | None = None
         self.counts = Counts()
+        self.spoilt = False
 
     async def make(self, move: Move) -> None:
         """Make a move; AssertionError when the provider would not take the transcript that it leads to."""
@@ -111,14 +116,22 @@ class Conversation:
                 await self._try(self._discard())
             case Say():
                 self._say()
+            case Damage(seed):
+                damage(self.transcript, Random(seed))
+                self.spoilt = True
+            case Mend():
+                self.transcript.repair()
+                self._must_be_valid()
             case Commit() | CommitAtOnce():
                 done = await self._try(self._commit(move))
                 assert done or self.transcript == before, "a refused commit changed the transcript"
-        if len(self.transcript) != len(before):
-            self._must_be_valid()
+                if len(self.transcript) != len(before):
+                    self._must_be_valid()
 
     def _must_be_valid(self) -> None:
         wrong = refused(self.format, self.transcript, SENT)
+        if self.spoilt:  # which results answer which calls is still to be right; other things the host has spoilt
+            wrong = list(filter(is_about_pairing, wrong))
         assert not wrong, f"the provider refuses the transcript: {wrong}"
         found = self.transcript.check()
         assert not found, f"the provider takes the transcript, and check() does not: {found}"
@@ -178,6 +191,23 @@ class Conversation:
         except (RoundError, ValueError):
             return False
         return True
+
+
+def damage(transcript: list[Any], random: Random) -> None:
+    """Take an item, a block or a part away, put it in twice, or change places with the one after it."""
+    at = random.randrange(1, len(transcript)) if len(transcript) > 1 else 0
+    where, place = transcript, at
+    inner: list[Any] | str | None = transcript[at].get("content", transcript[at].get("parts"))
+    if isinstance(inner, list) and len(inner) > 1 and random.random() < 0.5:
+        where, place = [*inner], random.randrange(len(inner))
+        transcript[at] = {**transcript[at], "content" if "content" in transcript[at] else "parts": where}
+    match random.choice(("drop", "double", "swap")):
+        case "drop" if len(where) > 1:
+            del where[place]
+        case "double":
+            where.insert(place, deepcopy(where[place]))
+        case _:
+            where[place : place + 2] = reversed(where[place : place + 2])
 
 
 async def _answers(plan: ToolRoundPlan, answers: Sequence[str]) -> list[Any]:

@@ -19,7 +19,7 @@ FITTING = {"add": '{"a": 1}', "wipe": '{"path": "/a"}', "web_search": '{"query":
 ARGUMENTS = (*FITTING.values(), '{"a": 1, "b": 0}', '{"a": "x"}', '{"a": 1', "", "null", "[]", "7", '"x"')
 DECISIONS = ("run", "run", "complete", "reject", "ask", "nonsense", "edit", "misfit", "raise")
 ANSWERS = ("run", "complete", "fail", "reject", "skip", "twice", "stray", "issue", "other name")
-KINDS = ("reply", "reply", "decide", "decide", "resolve", "commit", "commit", "at once", "drop", "say")
+KINDS = ("reply", "reply", "decide", "decide", "resolve", "commit", "commit", "at once", "drop", "say", "spoil")
 OFFERS = ("default", "default", "all", "some")
 SENT = frozenset({*IDS, *FRESH})  # a provider's own ids, which are none of the library's making
 
@@ -81,7 +81,19 @@ class Say:
     """The host adds what a user says."""
 
 
-Move: TypeAlias = Reply | Decide | Resolve | Commit | CommitAtOnce | Discard | Say
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """The host's own code spoils the transcript."""
+
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """The host repairs the transcript."""
+
+
+Move: TypeAlias = Reply | Decide | Resolve | Commit | CommitAtOnce | Discard | Say | Damage | Mend
 
 # --- drawing them
 
@@ -108,9 +120,7 @@ def any_call(random: Random) -> ToolCall:
 
 def any_move(random: Random) -> Move:
     """Return any move, whether it makes sense now or not."""
-    match random.choice(
-        ("reply", "reply", "decide", "decide", "resolve", "commit", "commit", "at once", "drop", "say")
-    ):
+    match random.choice(KINDS):
         case "reply":
             return any_reply(random)
         case "decide":
@@ -123,6 +133,8 @@ def any_move(random: Random) -> Move:
             return CommitAtOnce()
         case "drop":
             return Discard()
+        case "spoil":
+            return random.choice((Mend(), Mend(), Damage(random.randrange(1000))))
         case _:
             return Say()
 
@@ -142,6 +154,10 @@ def a_round(random: Random) -> Iterator[Move]:
     yield Commit(("run", "complete") if random.random() < 0.7 else tuple(random.choices(ANSWERS, k=2)))
     if random.random() < 0.2:
         yield Say()
+    if random.random() < 0.02:
+        yield Damage(random.randrange(1000))
+    if random.random() < 0.05:
+        yield Mend()
 
 
 def moves_of(seed: int, rounds: int = 10) -> list[Move]:

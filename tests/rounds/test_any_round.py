@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from tests.rounds.conversations import Conversation, drive
-from tests.rounds.moves import a_round, any_move, moves_of
+from tests.rounds.conversations import Conversation, damage, drive
+from tests.rounds.moves import Damage, a_round, any_move, moves_of
 from tests.rounds.provider_rules import is_about_pairing, refused
 from tests.rounds.replies import FORMATS
 from toolcrib.formats import PROVIDERS
@@ -80,7 +80,7 @@ async def test_a_damaged_transcript_is_refused_by_the_check_as_by_the_rules(form
 
     for seed in range(150):
         damaged = await _transcript(format, seed)
-        _damage(damaged, Random(seed))
+        damage(damaged, Random(seed))
         by_rules.append(any(map(is_about_pairing, refused(format, damaged))))
         by_check.append(bool(PROVIDERS[format].check(damaged)))
 
@@ -91,21 +91,6 @@ async def test_a_damaged_transcript_is_refused_by_the_check_as_by_the_rules(form
 async def _transcript(format: WireFormat, seed: int) -> list[Any]:
     conversation = Conversation(format)
     for move in moves_of(seed, rounds=3):
-        await conversation.make(move)
+        if not isinstance(move, Damage):
+            await conversation.make(move)
     return deepcopy(list(conversation.transcript))
-
-
-def _damage(transcript: list[Any], random: Random) -> None:
-    """Take an item, a block or a part away, put it in twice, or change places with the one after it."""
-    at = random.randrange(1, len(transcript)) if len(transcript) > 1 else 0
-    where, place = transcript, at
-    inner: list[Any] | str | None = transcript[at].get("content", transcript[at].get("parts"))
-    if isinstance(inner, list) and len(inner) > 1 and random.random() < 0.5:
-        where, place = inner, random.randrange(len(inner))
-    match random.choice(("drop", "double", "swap")):
-        case "drop":
-            del where[place]
-        case "double":
-            where.insert(place, deepcopy(where[place]))
-        case _:
-            where[place : place + 2] = reversed(where[place : place + 2])
