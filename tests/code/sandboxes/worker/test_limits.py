@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("resource")
 
-ROOT = Path(__file__).parents[4]
+WORKER = Path(__file__).parents[4] / "src/toolcrib/code/sandboxes/worker"
 LIMITED = """
 import os, resource, sys
-from toolcrib.code.sandboxes.worker._limits import Limits, Mapped, limit
+from worker._limits import Limits, Mapped, limit
 mapped, resident = Mapped().read()
 assert mapped > resident > 1 << 20, (mapped, resident)
 limit(Limits(cpu=3, memory=16 << 20), mapped, own_users={own})
@@ -23,7 +23,10 @@ limit(Limits(cpu=3, memory=16 << 20), mapped, own_users={own})
 
 def limited(then: str, own: bool = False) -> str:
     code = LIMITED.format(own=own, then=then)
-    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=20)
+    environment = {"PYTHONPATH": str(WORKER.parent)}  # as the package of its own that it is for a worker
+    ran = subprocess.run(
+        [sys.executable, "-S", "-c", code], env=environment, capture_output=True, text=True, timeout=20
+    )
     return ran.stdout + ran.stderr.rpartition("\n")[0].rpartition("\n")[2]
 
 

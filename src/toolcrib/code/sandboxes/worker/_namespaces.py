@@ -29,11 +29,14 @@ def set_dumpable(allowed: bool) -> None:
     prctl(4, int(allowed))
 
 
-def separate() -> None:
+def separate() -> bool:
     """Enter namespaces of its own; this process's next child is the first of the new process namespace.
 
     As root, the user is changed first and the way back kept, so that what enters the user namespace owns nothing; where
     no user namespace can be had, root makes the others without.
+
+    Returns:
+        Whether users are among them, so that what its user does elsewhere is not counted here.
 
     Raises:
         OSError: They are not allowed here, as in many containers.
@@ -45,13 +48,15 @@ def separate() -> None:
         except OSError:
             os.seteuid(0)
         else:
-            return
+            return True
     try:
         _enter_as_user()
     except OSError:
         if not was_root:
             raise
         function("unshare", _ALL_OTHERS)
+        return False
+    return True
 
 
 def _lend_to_nobody() -> bool:

@@ -49,6 +49,7 @@ class Seal:
     def __init__(self, skip: frozenset[str]) -> None:
         self.report = {name: SKIPPED if name in skip else ON for name in LAYERS}
         self.mapped = Mapped()
+        self._own_users = False
         self._ruleset: int | None = None
         self._filter: Filter | None = None
 
@@ -61,7 +62,7 @@ class Seal:
     def separate(self) -> bool:
         """Leave the host's namespaces; True when the next child, and not this process, is inside."""
         self._layer("no_new_privs", lambda: prctl(38, 1))
-        self._layer("namespaces", _namespaces.separate)
+        self._own_users = bool(self._layer("namespaces", _namespaces.separate))
         return self.on("namespaces")
 
     def surround(self) -> None:
@@ -113,7 +114,7 @@ class Seal:
     def limit(self, limits: Limits, mapped: int) -> None:
         """Limit what this worker may use; `mapped` is what it has by now."""
         if self.on("rlimits"):
-            limit(limits, mapped, own_users=self.on("namespaces"))
+            limit(limits, mapped, own_users=self._own_users)
 
     def filter(self) -> None:
         """Take away the system calls; the last layer, since it forbids to put on any other."""
