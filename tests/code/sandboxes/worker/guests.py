@@ -10,26 +10,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import toolcrib
+import toolcrib.code.sandboxes
 
 Frame = dict[str, Any]
 Answer = Callable[..., Any]
 
-_SOURCE = toolcrib.__path__[0] + "/code/sandboxes/worker"
+_SOURCE = toolcrib.code.sandboxes.__path__[0] + "/worker"
 BOOT = """
 import importlib.util, sys
-from importlib.machinery import ModuleSpec
-spec = importlib.util.spec_from_file_location('toolcrib_worker', PLACE + '/__init__.py', submodule_search_locations=[PLACE])
+start = PLACE + '/__init__.py'
+spec = importlib.util.spec_from_file_location('toolcrib_worker', start, submodule_search_locations=[PLACE])
 sys.modules['toolcrib_worker'] = package = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(package)
 from toolcrib_worker import _guest
 _guest.warm_up()
 _guest.serve(int(sys.argv[1]))
 """
-
-
-class Raise(Exception):
-    """What a tool of a table raises in the program."""
 
 
 @dataclass
@@ -119,14 +115,30 @@ class Guest:
 
     # --- programs
 
+    def hang_up(self) -> None:
+        """End the conversation."""
+        self._end.close()
+
+    def ended(self) -> int:
+        """Return how the process ended, when it has."""
+        return self._process.wait(10)
+
     def run(self, code: str, **options: Any) -> Ran:
         """Run a program to its end."""
+        self.begin(code, **options)
+        return self.answer_all()
+
+    def begin(self, code: str, **options: Any) -> None:
+        """Send a program."""
         tools = {
             name: {"stream": getattr(tool, "stream", False), "signature": f"{name}(...)"}
             for name, tool in self.tools.items()
         }
         frame = {"t": "run", "code": code, "name": "program.py", "tools": tools, "seed": "5eed", "clock": []}
         self.send({**frame, "keep": True, "value_size": 100_000, **options})
+
+    def answer_all(self) -> Ran:
+        """Answer what the program asks for, until it is done."""
         ran = Ran()
         answers: list[Frame] = []
         streams: dict[int, Iterator[Any]] = {}
@@ -168,6 +180,33 @@ def _next(call: int, values: Iterator[Any]) -> Frame:
         return {"t": "ret", "id": call, "err": {"type": type(error).__name__, "message": str(error)}}
 
 
+def add(*numbers: int, more: int = 0) -> int:
+    return sum(numbers) + more
+
+
+def fail(kind: str, message: str) -> None:
+    raise type(kind, (Exception,), {})(message)
+
+
 def streaming(function: Answer) -> Answer:
-    function.stream = True  # type: ignore[attr-defined]
+    function.stream = True
     return function
+
+
+@streaming
+def count(to: int, then: str = "") -> Iterator[int]:
+    yield from range(to)
+    if then:
+        raise ValueError(then)
+
+
+TOOLS: dict[str, Answer] = {
+    "add": add,
+    "fail": fail,
+    "count": count,
+    "echo": lambda value: value,
+    "orders": lambda: "all",
+    "orders__lines": lambda number: [number],
+    "lone__child": lambda: "child",
+    "take": lambda *args, **kwargs: None,
+}

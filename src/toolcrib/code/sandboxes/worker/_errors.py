@@ -9,11 +9,12 @@ from ._hints import explained
 from ._places import Place, Sources
 from ._stubs import raised_by
 
-__all__ = ["failure", "syntax_failure"]
+__all__ = ["failure", "syntax_failure", "unreadable"]
 
 _MESSAGE = 4_000  # characters
 _LINE = 200
 _FRAMES = 40
+_NAME = type.__dict__["__name__"]  # what a class of the program's says of itself may be anything
 _REPEATED = 3  # times that one line is shown in a row
 
 
@@ -27,8 +28,8 @@ def failure(
         name: What the program is called.
         signatures: How each tool is called.
     """
-    places = list(sources.places(error.__traceback__))
-    kind = type(error).__name__[:_LINE]
+    places = list(sources.places(BaseException.__dict__["__traceback__"].__get__(error)))
+    kind = _NAME.__get__(type(error))[:_LINE]
     message = _cut(explained(error, places[-1] if places else None, signatures))
     last = f"{kind}: {message}" if message else kind
     tool = raised_by(error)
@@ -41,6 +42,12 @@ def failure(
         "line": next((place.line for place in reversed(places) if place.file == own), 0),
         "traceback": "\n".join(["Traceback (most recent call last):", *_shown(places, own, name), last]),
     }
+
+
+def unreadable() -> dict[str, Any]:
+    """Return what to say of an error that resists being looked at."""
+    message = "the program raised an error that could not be read"
+    return {"kind": "exception", "type": "Exception", "message": message, "line": 0, "traceback": ""}
 
 
 def syntax_failure(error: BaseException, sources: Sources, own: str, name: str) -> dict[str, Any]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 import threading
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -80,6 +82,7 @@ class Exchange:
         with self._writing:
             call = self._last + 1
             frame: Frame = {"t": "call", "id": call, "name": name, "args": given, "kwargs": named, "wait": wait}
+            frame["line"] = _line()
             body = encoded(frame)
             if len(body) > self._value_size + _MARGIN:
                 most = self._value_size
@@ -171,7 +174,7 @@ class Exchange:
         if seconds is not None:
             self._until = CLOCK.last + int(seconds * 1e9) + _ROUNDING
         with self._writing:
-            self._send(encoded({"t": "wait", "for": seconds}))
+            self._send(encoded({"t": "wait", "for": seconds} | ({"line": _line()} if seconds else {})))
 
     def take(self) -> bool:
         """Read one batch and hand it out; return whether the time that was waited for is over."""
@@ -245,6 +248,14 @@ class Exchange:
 def has_threads() -> bool:
     """Return whether anything runs beside the main thread."""
     return threading.active_count() > 1
+
+
+def _line() -> int:
+    """Return the program's line that asks for something, 0 when none does."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") != "__main__":
+        frame = frame.f_back
+    return 0 if frame is None else frame.f_lineno
 
 
 def _settle(future: asyncio.Future[Frame], frame: Frame) -> None:

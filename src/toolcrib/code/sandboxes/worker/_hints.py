@@ -26,7 +26,7 @@ def explained(error: BaseException, place: Place | None, signatures: Mapping[str
     text = _text(error)
     try:
         hint = _hint(error, text, place, signatures)
-    except Exception:  # names and values of the program's: whatever they do, the error itself is told
+    except BaseException:  # names and values of the program's: whatever they do, the error itself is told
         return text
     if not hint:
         return text
@@ -36,7 +36,7 @@ def explained(error: BaseException, place: Place | None, signatures: Mapping[str
 def _text(error: BaseException) -> str:
     try:
         return str.__str__(str(error))
-    except Exception:  # the program's own class
+    except BaseException:  # the program's own class, which may raise anything
         return "its message could not be read"
 
 
@@ -146,6 +146,6 @@ def _item(holder: Any, key: Any) -> Any:
     if type(holder) is dict and type(key) in (str, int):
         return cast("dict[Any, Any]", holder).get(key, _NOTHING)
     if type(holder) in (list, tuple) and type(key) is int:
-        items = cast("list[Any]", holder)
+        items: list[Any] = holder
         return items[key] if -len(items) <= key < len(items) else _NOTHING
     return _NOTHING

@@ -101,8 +101,15 @@ def run_in_loop(main: Any, **options: Any) -> Any:
         events._set_running_loop(running)
 
 
+async def _later(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call what needs a running loop when there is one, as in `asyncio.run(asyncio.gather(...))`."""
+    return await function(*args, **options)
+
+
 def _first(function: Callable[..., Any]) -> Callable[..., Any]:
     def taking(value: Any, *args: Any, **options: Any) -> Any:
+        if events._get_running_loop() is None:
+            return _later(taking, value, *args, **options)
         return function(awaitable(value), *args, **options)
 
     return taking
@@ -110,6 +117,8 @@ def _first(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _all(function: Callable[..., Any]) -> Callable[..., Any]:
     def taking(*values: Any, **options: Any) -> Any:
+        if events._get_running_loop() is None:
+            return _later(taking, *values, **options)
         return function(*map(awaitable, values), **options)
 
     return taking

@@ -13,14 +13,14 @@ from typing import Any, NoReturn
 
 from . import _seeded
 from ._clock import CLOCK
-from ._errors import failure, syntax_failure
+from ._errors import failure, syntax_failure, unreadable
 from ._exchange import Exchange
 from ._export import ValueRefused, final
 from ._frames import Frame
 from ._imports import guarded_import
 from ._leniency import AWAITABLE, DEFERRED, awaitable, marked, run_in_loop
 from ._places import Sources
-from ._stubs import Stubs
+from ._stubs import Stubs, ValueStream
 
 __all__ = ["Interpreter"]
 
@@ -57,10 +57,10 @@ class Interpreter:
             return {"t": "done", "error": syntax_failure(error, self._sources, own, name)}
         try:
             value = self._value(body, last)
+            value = list(value) if isinstance(value, ValueStream) else value
             done = self._done(value, frame["value_size"])
         except BaseException as error:
-            signatures = {tool: about["signature"] for tool, about in frame["tools"].items()}
-            done = {"t": "done", "error": failure(error, self._sources, own, name, signatures)}
+            done = {"t": "done", "error": self._failure(error, own, frame)}
         for sentence in self._stubs.unawaited():
             self._exchange.printed.err.write(f"{sentence}\n")
         return done
@@ -78,6 +78,13 @@ class Interpreter:
             await done
         value = eval(last, self._names) if last else None
         return await value if asyncio.iscoroutine(value) else value
+
+    def _failure(self, error: BaseException, own: str, frame: Frame) -> dict[str, Any]:
+        signatures = {tool: about["signature"] for tool, about in frame["tools"].items()}
+        try:
+            return failure(error, self._sources, own, frame["name"], signatures)
+        except BaseException:  # the error's own class, or what became of Python under the program
+            return unreadable()
 
     def _done(self, value: Any, most: int) -> Frame:
         try:

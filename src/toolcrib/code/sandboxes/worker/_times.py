@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import datetime
 import gc
+import operator
 import threading
 import time
 import timeit
@@ -48,7 +49,7 @@ def install() -> None:
 def sleep(seconds: float, /) -> None:
     """Let that much time pass."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):  # pyright: ignore[reportUnnecessaryIsInstance] -- a program passes anything
-        seconds = float(seconds.__index__())
+        seconds = operator.index(seconds)
     if seconds != seconds:
         raise ValueError("Invalid value NaN (not a number)")
     if seconds < 0:
