@@ -43,7 +43,7 @@ def late(limits: SandboxLimits) -> ProgramError:
 
 def slept_too_long(seconds: float, limits: SandboxLimits, line: int = 0) -> ProgramError:
     """Return what is said of a program that wants to sleep more than is left."""
-    message = f"the program wants to sleep {seconds:g} s more, and may sleep {limits.sleep_time:g} s in all"
+    message = f"the program wants to sleep {round(seconds, 2):g} s more, and may sleep {limits.sleep_time:g} s in all"
     return ProgramError("time", "TimeoutError", message, line)
 
 
