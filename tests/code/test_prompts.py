@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import inspect
+import json
 from collections.abc import AsyncIterator
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,8 +12,12 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from toolcrib.code import Toolkit
-from toolcrib.code.sandboxes import Host, MontySandbox, Program, SandboxResult
+from toolcrib.code._listing import Listing
+from toolcrib.code._prompts import Words, estimated_tokens, render_prompt
+from toolcrib.code._surfaces import CODE_PARAMETERS
+from toolcrib.code.sandboxes import Dialect, Host, MontySandbox, Program, SandboxResult
 from toolcrib.errors import SandboxError
+from toolcrib.formats import definition
 from toolcrib.schema import Injected, RunContext
 from toolcrib.tools import ez_tool, tool
 from toolcrib.toolsets import Toolset
@@ -127,3 +134,114 @@ def test_a_description_that_a_view_gives_is_told() -> None:
 
 def test_without_tools_that_is_said() -> None:
     assert "There are no functions." in Toolkit([], sandbox=NoSandbox()).prompt()
+
+
+# --- one tool for all programs
+
+
+@pytest.mark.parametrize("chaining", [False, True], ids=["plain", "chaining"])
+def test_the_description_of_the_one_tool_is_the_recorded_one(chaining: bool) -> None:
+    toolkit = Toolkit(TOOLS, sandbox=NoSandbox(), assist_tool_chaining=chaining)
+
+    expected = (EXPECTED / f"description_{'chaining' if chaining else 'plain'}.txt").read_text("utf-8")
+
+    assert toolkit.tool_schema("raw")["description"] + "\n" == expected
+    assert inspect.getdoc(toolkit.as_tool()) == f"{expected}\nArgs:\n    code: The program, as Python text."
+
+
+@pytest.mark.parametrize("surface", ["prompt", "docstring", "schema"])
+def test_result_shapes_are_told_everywhere_or_nowhere(surface: str) -> None:
+    def told(chaining: bool, tools: list[Any]) -> str:
+        toolkit = Toolkit(tools, sandbox=NoSandbox(), assist_tool_chaining=chaining)
+        texts = {"prompt": toolkit.prompt(), "docstring": toolkit.as_tool().__doc__ or ""}
+        return {**texts, "schema": json.dumps(toolkit.tool_schema())}[surface]
+
+    bare = ez_tool(name="get_weather", description="Get the weather of a city.")(get_weather.fn)
+
+    assert "# Returns: {city: str, temp: float, wind: list[int]}" in told(True, TOOLS)
+    assert "Returns: " not in told(False, TOOLS)
+    assert told(False, [get_weather]) == told(False, [bare])
+
+
+@pytest.mark.parametrize("format", ["openai", "openai_responses", "anthropic", "gemini", "mistral"])
+def test_the_one_tool_is_defined_for_each_provider(format: Any) -> None:
+    toolkit = Toolkit(TOOLS, sandbox=NoSandbox())
+
+    made = toolkit.tool_schema(format, name="run_it")
+
+    plain = toolkit.tool_schema("raw")
+    assert made == definition("run_it", plain["description"], CODE_PARAMETERS, format)
+    assert "def get_weather" in json.dumps(made)
+
+
+# --- as much as there is room for
+
+
+@cache
+def forty() -> Toolkit:
+    """Return a toolkit of many tools with everything to tell of them."""
+    made = [ez_tool(name=f"find_{n}", description=f"Find {n}. And more.")(get_weather.fn) for n in range(40)]
+    return Toolkit(made, sandbox=NoSandbox(), assist_tool_chaining=True)
+
+
+def test_detail_goes_step_by_step_and_no_tool_without_a_word() -> None:
+    marks = ["Args:", "# Returns", "And more.", "Find 3.", "unit: Literal", "find_39"]
+    steps: list[tuple[bool, ...]] = []
+    for budget in range(5000, 100, -100):
+        prompt = forty().prompt(budget=budget)
+        shown = tuple(mark in prompt for mark in marks)
+        if not steps or steps[-1] != shown:
+            steps.append(shown)
+        assert all(shown) or "`describe(" in prompt
+        assert shown[-1] or ("There are 40 functions" in prompt and "`search_tools(" in prompt)
+
+    assert steps == [tuple(n >= left_out for n in range(len(marks))) for left_out in range(len(marks) + 1)]
+
+
+@pytest.mark.parametrize("budget", [400, 600, 1000, 2000, 4000])
+def test_the_prompt_is_within_its_budget(budget: int) -> None:
+    assert estimated_tokens(forty().prompt(budget=budget)) <= budget
+
+
+def test_without_a_budget_everything_is_told() -> None:
+    toolkit = Toolkit(TOOLS, sandbox=NoSandbox())
+
+    assert toolkit.prompt(budget=100_000) == toolkit.prompt()
+    assert "describe" not in toolkit.prompt()
+
+
+def test_a_large_set_is_told_without_reading_all_of_it() -> None:
+    schemas: list[str] = []
+
+    class Counted(Listing):
+        def function(self, name: str, entry: Any) -> str:
+            schemas.append(name)
+            return super().function(name, entry)
+
+    tools = {f"find_{n}": Toolset([get_weather])["get_weather"] for n in range(2000)}
+    prompt = render_prompt(Counted(tools), Words(), (), budget=300)
+
+    assert "There are 2000 functions, too many to list here." in prompt
+    assert len(schemas) < 200
+
+
+def test_the_tools_own_names_for_search_are_respected() -> None:
+    mine = ez_tool(name="describe")(lambda what: what)
+
+    prompt = Toolkit([mine, get_weather], sandbox=NoSandbox()).prompt(budget=220)
+
+    assert "`describe_(" in prompt
+
+
+def test_tokens_are_estimated_by_bytes() -> None:
+    assert (estimated_tokens(""), estimated_tokens("a" * 35), estimated_tokens("ж" * 35)) == (0, 10, 20)
+
+
+def test_a_sandbox_that_gives_values_one_by_one_has_iterators() -> None:
+    class Streams(NoSandbox):
+        dialect = Dialect(streams=True)
+
+    prompt = Toolkit([watch], sandbox=Streams(), assist_tool_chaining=True).prompt()
+
+    assert "def watch(symbol: str) -> Iterator[Weather]:" in prompt
+    assert "# Returns: Iterator[{city: str" in prompt
