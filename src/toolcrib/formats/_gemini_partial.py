@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from toolcrib.formats._wire import Item, entries, table, word
 
@@ -84,12 +84,17 @@ def _value(piece: Mapping[str, Any], kind: str) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def _fits(place: Any, step: str | int) -> bool:
+    """Return whether there is such a place: an object's, or one of a list up to the end of it."""
+    if isinstance(step, str):
+        return isinstance(place, dict)
+    return isinstance(place, list) and step <= len(cast("list[Any]", place))
+
+
 def _put(place: Any, path: list[str | int], value: Any, goes_on: bool) -> bool:
     """Put a value where the path says, or after the text that is there; return whether there is such a place."""
     step, rest = path[0], path[1:]
-    kind: type[Any] = type(place)
-    wanted = list if isinstance(step, int) else dict
-    if kind is not wanted or (isinstance(step, int) and step > len(place)):
+    if not _fits(place, step):
         return False
     known = step < len(place) if isinstance(step, int) else step in place
     held = place[step] if known else None

@@ -111,6 +111,11 @@ def tool_input(name: str | None = None, *, output: Any = None, **keywords: Any) 
             raise TypeError(
                 f"@tool_input has no option `{next(iter(unknown))}`; it takes {', '.join(ToolKeywords.__annotations__)}"
             )
+        if not issubclass(model, BaseModel):
+            raise TypeError(
+                f"@tool_input takes a pydantic model, and {model.__name__} is none; put it into a field of one: every "
+                "provider wants named arguments"
+            )
         title = name or _snake_name(model)
         spec = ToolSpec.from_model(model, name=title, description=options.description, output=output)
         setattr(model, _MARK, Tool[..., Any](spec, options))
