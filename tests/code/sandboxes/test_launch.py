@@ -15,6 +15,7 @@ import pytest
 
 from tests.code.sandboxes.acting import CPU, MEMORY, act, acting_pool, ask, descendants, gone, until
 from toolcrib.code.sandboxes._launch import LAYERS, REQUIRED, WorkerPool
+from toolcrib.code.sandboxes.worker._seal import LAYERS as INNER_LAYERS
 from toolcrib.errors import SandboxError, SandboxUnavailable
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the seal is the Linux kernel's")
@@ -35,6 +36,10 @@ def test_every_layer_is_reported(pool: WorkerPool) -> None:
     assert tuple(pool.report) == LAYERS
     assert pool.layers == tuple(name for name in LAYERS if pool.report[name] == "on")
     assert {"no_new_privs", "seccomp", "rlimits", "closed_descriptors", "empty_environment"} <= set(pool.layers)
+
+
+def test_both_sides_name_the_same_layers() -> None:
+    assert LAYERS == INNER_LAYERS
 
 
 def test_a_required_layer_that_is_missing_is_named_with_the_remedy() -> None:
