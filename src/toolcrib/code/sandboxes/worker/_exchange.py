@@ -253,9 +253,13 @@ def has_threads() -> bool:
 def _line() -> int:
     """Return the program's line that asks for something, 0 when none does."""
     frame: types.FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage] -- costs a tenth of inspect
-    while frame is not None and frame.f_globals.get("__name__") != "__main__":
+    while frame is not None and not _is_of_program(frame):
         frame = frame.f_back
     return 0 if frame is None else frame.f_lineno
+
+
+def _is_of_program(frame: types.FrameType) -> bool:
+    return frame.f_globals.get("__name__") == "__main__" and frame.f_code.co_filename != "<string>"  # how we started
 
 
 def _settle(future: asyncio.Future[Frame], frame: Frame) -> None:
