@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from toolcrib.calls import Completed, ToolCall
+from toolcrib.code import ExecutionResult, Toolkit
+from toolcrib.code.sandboxes import MontySandbox
+from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.tools import ez_tool
+from toolcrib.toolsets import Toolset
+
+
+@ez_tool
+def get_weather(city: str) -> dict[str, int]:
+    """Say what the weather is like.
+
+    Args:
+        city: City and country.
+    """
+    return {"temp": 3}
+
+
+@ez_tool(requires_approval=True)
+def book(city: str) -> str:
+    """Book a trip."""
+    return f"booked {city}"
+
+
+@pytest.fixture
+def kit(sandbox: MontySandbox) -> Toolkit:
+    return Toolkit([get_weather, book], sandbox=sandbox)
+
+
+async def test_it_runs_a_program_and_returns_what_a_model_is_shown(kit: Toolkit) -> None:
+    run = kit.as_tool()
+
+    assert await run("print(get_weather('Oslo')['temp'])") == "3"
+    assert (await run("1/0")).endswith("Mend the program and send all of it again.")
+
+
+def test_a_plain_one_is_there_for_who_wants_it(kit: Toolkit) -> None:
+    run = kit.as_tool(sync=True)
+
+    assert run("get_weather('Oslo')") == "{'temp': 3}"
+    assert not inspect.iscoroutinefunction(run)
+
+
+def test_its_name_and_annotations_are_those_of_a_function(kit: Toolkit) -> None:
+    run = kit.as_tool(name="run_code")
+
+    assert (run.__name__, inspect.iscoroutinefunction(run)) == ("run_code", True)
+    assert run.__annotations__ == {"code": str, "return": str}
+    assert str(inspect.signature(run)) == "(code: str) -> str"
+
+
+async def test_a_paused_program_says_what_waits(kit: Toolkit) -> None:
+    results: list[ExecutionResult] = []
+
+    text = await kit.as_tool(on_result=results.append)("book('Oslo')")
+
+    assert text == (
+        'The program is paused. It goes on when a person has decided on:\n- book needs approval\n    city = "Oslo"'
+    )
+    assert results[0].is_paused
+
+
+async def test_it_is_a_tool_of_a_toolset(kit: Toolkit) -> None:
+    made = ez_tool(kit.as_tool())
+
+    outcome = await Pipeline(Toolset([made])).run(ToolCall("run_python", {"code": "1 + 1"}), RunScope())
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == "2"
+    assert made.description.startswith("Run a Python program that calls the functions below")
+    assert "def get_weather(city: str)" in made.description
+    assert made.parameters == kit.tool_schema("raw")["parameters"]
+
+
+def test_it_is_a_tool_of_pydantic_ai(kit: Toolkit) -> None:
+    pydantic_ai = pytest.importorskip("pydantic_ai")
+
+    made = pydantic_ai.Tool(kit.as_tool())
+
+    assert made.name == "run_python"
+    assert made.description == kit.tool_schema("raw")["description"]
+    assert made.function_schema.json_schema == kit.tool_schema("raw")["parameters"]
