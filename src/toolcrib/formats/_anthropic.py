@@ -28,6 +28,7 @@ from toolcrib.formats._wire import (
     is_table,
     plain,
     table,
+    wire_call,
     word,
 )
 
@@ -81,11 +82,14 @@ class _Anthropic(ProviderFormat):
         blocks: list[Item] = []
         cut: list[str | None] = []
         for place, block in enumerate(entries(message.get("content"))):
-            kept = {key: value for key, value in block.items() if value is not None and key not in _OUTPUT_ONLY}
-            if kept.get("type") == "tool_use" and not word(kept.get("name")):
+            kept = {**block}
+            if None in kept.values() or not _OUTPUT_ONLY.isdisjoint(kept):
+                kept = {key: value for key, value in kept.items() if value is not None and key not in _OUTPUT_ONLY}
+            kind = kept.get("type")
+            if kind == "tool_use" and not word(kept.get("name")):
                 problems.append("one of its calls named no tool and was left out")
-            elif kept.get("type") != "text" or kept.get("text"):  # an empty text is not taken back
-                if kept.get("type") == "tool_use":
+            elif kind != "text" or kept.get("text"):  # an empty text is not taken back
+                if kind == "tool_use":
                     kept["name"] = self.called(kept["name"], problems)
                     given = kept.get("input", {})
                     cut.append(raw.get(place) if is_table(given) else json.dumps(given, default=str))
@@ -95,13 +99,16 @@ class _Anthropic(ProviderFormat):
             blocks.pop()
             problems.append("its last thought led to nothing and was left out")
         item: Item = {"role": "assistant", "content": blocks}
-        ids, changed = settle_ids(self.calls_of(item), self.make_id, taken)
+        calls = self.calls_of(item)
+        ids, changed = settle_ids(calls, self.make_id, taken)
         if changed:
             item = self.with_call_ids(item, ids)
-        calls = tuple(
-            call if text is None else WireCall(call.id, call.name, text)
-            for call, text in zip(self.calls_of(item), cut, strict=True)
-        )
+            calls = self.calls_of(item)
+        if any(text is not None for text in cut):
+            calls = tuple(
+                call if text is None else WireCall(call.id, call.name, text)
+                for call, text in zip(calls, cut, strict=True)
+            )
         if not blocks:
             problems.append("the reply is empty")
         return WireReply((item,) if blocks else (), _text_of(blocks), calls, stop, (*problems, *changed))
@@ -112,7 +119,7 @@ class _Anthropic(ProviderFormat):
         if item.get("role") != "assistant":
             return ()
         used = _blocks(item, "tool_use")
-        return tuple(WireCall(word(b.get("id")), word(b.get("name")), table(b.get("input"))) for b in used)
+        return tuple(wire_call(word(b.get("id")), word(b.get("name")), table(b.get("input"))) for b in used)
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
         return tuple(

@@ -10,7 +10,18 @@ from toolcrib.formats._format import ProviderFormat
 from toolcrib.formats._ids import settle_ids
 from toolcrib.formats._pairing import Layout
 from toolcrib.formats._waiting import CallKey
-from toolcrib.formats._wire import Item, WireCall, WireReply, WireResult, entries, is_table, plain, table, word
+from toolcrib.formats._wire import (
+    Item,
+    WireCall,
+    WireReply,
+    WireResult,
+    entries,
+    is_table,
+    plain,
+    table,
+    wire_call,
+    word,
+)
 
 __all__ = ["ChatFormat", "text_of"]
 
@@ -46,18 +57,19 @@ class ChatFormat(ProviderFormat):
             problems.append(f"the reply ended early: {stop}")
         item: Item = {"role": "assistant", **self.kept(message)}
         sent = list(entries(message.get("tool_calls")))
-        asked = [self.read_call(call) for call in sent]
-        nameless = sum(not call.name for call in asked)
-        if nameless:
-            problems.append(f"{nameless} of its calls named no tool and were left out")
+        asked = list(map(self.read_call, sent))
+        if not all(read.name for read in asked):
+            named = [(call, read) for call, read in zip(sent, asked, strict=True) if read.name]
+            problems.append(f"{len(asked) - len(named)} of its calls named no tool and were left out")
+            sent, asked = [call for call, _ in named], [read for _, read in named]
         for at, read in enumerate(asked):
-            name = self.called(read.name, problems) if read.name else ""
+            name = self.called(read.name, problems)
             if name != read.name:
                 sent[at] = {**sent[at], read.kind: {**table(sent[at].get(read.kind)), "name": name}}
                 asked[at] = self.read_call(sent[at])
-        if nameless < len(asked):
-            item["tool_calls"] = [_taken_back(call) for call, read in zip(sent, asked, strict=True) if read.name]
-        calls = tuple(read for read in asked if read.name)
+        if asked:
+            item["tool_calls"] = list(map(_taken_back, sent))
+        calls = tuple(asked)
         ids, changed = settle_ids(calls, self.make_id, taken)
         if changed:
             item = self.with_call_ids(item, ids)
@@ -69,11 +81,13 @@ class ChatFormat(ProviderFormat):
 
     def read_call(self, call: Mapping[str, Any]) -> WireCall:
         """Return one of a message's calls."""
-        kind = word(call.get("type")) or "function"
+        kind = call.get("type")
+        if kind != "function":  # as it nearly always is
+            kind = word(kind) or "function"
         said = table(call.get(kind))
         sent: object = said.get("input" if kind == "custom" else "arguments")
         arguments = sent if isinstance(sent, str) or is_table(sent) else ""
-        return WireCall(word(call.get("id")), word(said.get("name")), arguments, kind)
+        return wire_call(word(call.get("id")), word(said.get("name")), arguments, kind)
 
     # --- transcripts
 
@@ -127,6 +141,8 @@ class ChatFormat(ProviderFormat):
 
 def _taken_back(call: Mapping[str, Any]) -> Item:
     """Return a call as a request takes it: its place among the pieces of a stream is of no use there."""
+    if "index" not in call and None not in call.values():
+        return {**call}
     return {key: value for key, value in call.items() if value is not None and key != "index"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from toolcrib.errors import FormatError
@@ -12,6 +13,11 @@ from toolcrib.formats._transcripts import TranscriptRules
 from toolcrib.formats._wire import Choice, Item, WireReply
 
 __all__ = ["ProviderFormat", "ToolFormat"]
+
+
+@lru_cache(maxsize=4096)
+def _fits(name: str, names: str) -> bool:
+    return re.fullmatch(names, name) is not None
 
 
 class ToolFormat(ABC):
@@ -82,7 +88,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
 
     def called(self, name: str, problems: list[str]) -> str:
         """Return a call's name as the provider takes it back: one that no tool can have is made into another."""
-        if re.fullmatch(self.names, name):
+        if _fits(name, self.names):
             return name
         made = f"unknown_{re.sub('[^a-zA-Z0-9_-]', '_', name)[:56]}"
         problems.append(f"a call came with the name `{name}`, which no tool can have, and is called `{made}`")

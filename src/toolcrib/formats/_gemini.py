@@ -18,7 +18,19 @@ from toolcrib.formats._ids import made_id, seed_of, seeds_of, unused_id
 from toolcrib.formats._pairing import Layout, ResultSpot
 from toolcrib.formats._strict import check_root
 from toolcrib.formats._waiting import CallKey
-from toolcrib.formats._wire import Choice, Item, Media, WireCall, WireReply, WireResult, entries, plain, table, word
+from toolcrib.formats._wire import (
+    Choice,
+    Item,
+    Media,
+    WireCall,
+    WireReply,
+    WireResult,
+    entries,
+    plain,
+    table,
+    wire_call,
+    word,
+)
 
 __all__ = ["GEMINI"]
 
@@ -125,7 +137,7 @@ class _Gemini(ProviderFormat):
             made = (unused_id(seed, _unsent_id, taken, used) for seed in seeds)
             ids = [id or new for id, new in zip(ids, made, strict=True)]
         return tuple(
-            WireCall(id, word(call.get("name")), table(call.get("args"))) for id, call in zip(ids, sent, strict=True)
+            wire_call(id, word(call.get("name")), table(call.get("args"))) for id, call in zip(ids, sent, strict=True)
         )
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
@@ -136,6 +148,9 @@ class _Gemini(ProviderFormat):
             return []
         sent = [table(part["functionCall"]) for part in entries(item.get("parts")) if "functionCall" in part]
         return [(word(call.get("id")), word(call.get("name"))) for call in sent]
+
+    def call_ids(self, item: Mapping[str, Any]) -> list[str]:
+        return [call.id for call in self.calls_of(item)]
 
     def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
         given = [table(part["functionResponse"]) for part in _responses(item)]

@@ -16,7 +16,19 @@ from toolcrib.formats._openai_events import gather_response
 from toolcrib.formats._pairing import Layout
 from toolcrib.formats._strict import OPENAI_RULES, check_root, strict_schema
 from toolcrib.formats._waiting import CallKey
-from toolcrib.formats._wire import Choice, Item, Media, WireCall, WireReply, WireResult, entries, plain, table, word
+from toolcrib.formats._wire import (
+    Choice,
+    Item,
+    Media,
+    WireCall,
+    WireReply,
+    WireResult,
+    entries,
+    plain,
+    table,
+    wire_call,
+    word,
+)
 
 __all__ = ["OPENAI_RESPONSES"]
 
@@ -75,15 +87,16 @@ class _Responses(ProviderFormat):
         while items and items[-1].get("type") == "reasoning":  # not taken back without the item that it led to
             items.pop()
             problems.append("its last reasoning led to nothing and was left out")
-        read = [call for item in items for call in self.calls_of(item)]
-        ids, changed = settle_ids(read, self.make_id, taken)
-        new = iter(ids)
+        calls = [call for item in items for call in self.calls_of(item)]
+        ids, changed = settle_ids(calls, self.make_id, taken)
         if changed:
+            new = iter(ids)
             items = [{**item, "call_id": next(new)} if word(item.get("type")) in _CALLS else item for item in items]
+            calls = [call for item in items for call in self.calls_of(item)]
         if not items:
             problems.append("the reply is empty")
-        calls = tuple(call for item in items for call in self.calls_of(item))
-        return WireReply(tuple(items), "".join(map(_text_of, items)), calls, stop, (*problems, *changed))
+        text = "".join([_text_of(item) for item in items if item.get("type") == "message"])
+        return WireReply(tuple(items), text, tuple(calls), stop, (*problems, *changed))
 
     # --- transcripts
 
@@ -92,7 +105,7 @@ class _Responses(ProviderFormat):
         if kind not in _CALLS:
             return ()
         name = "function" if kind == "function_call" else "custom"
-        return (WireCall(word(item.get("call_id")), word(item.get("name")), word(item.get(_CALLS[kind])), name),)
+        return (wire_call(word(item.get("call_id")), word(item.get("name")), word(item.get(_CALLS[kind])), name),)
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
         if word(item.get("type")) not in _OUTPUTS:
@@ -154,15 +167,15 @@ class _Responses(ProviderFormat):
 
 def _taken_back(sent: Mapping[str, Any]) -> Item:
     """Return an item of the output as the input takes it: what is null stays out."""
-    item = {key: value for key, value in sent.items() if value is not None and key not in _OUTPUT_ONLY}
+    item = {**sent}
+    if None in item.values() or not _OUTPUT_ONLY.isdisjoint(item):
+        item = {key: value for key, value in item.items() if value is not None and key not in _OUTPUT_ONLY}
     if isinstance(item.get("content"), list):
         item["content"] = [_taken_back(part) for part in entries(item["content"])]
     return item
 
 
 def _text_of(item: Mapping[str, Any]) -> str:
-    if item.get("type") != "message":
-        return ""
     return "".join(word(part.get("text")) for part in entries(item.get("content")))
 
 

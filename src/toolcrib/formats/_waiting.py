@@ -28,6 +28,10 @@ class WaitingRules(ABC):
     def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
         """Return the keys of the results in an item of a transcript; None when one stands where it may not."""
 
+    def call_ids(self, item: Mapping[str, Any]) -> list[str]:
+        """Return the ids of the calls in an item of a transcript, in order."""
+        return [key for key in self.call_keys(item) if isinstance(key, str)]
+
     def key_of(self, call: WireCall) -> CallKey:
         """Return the key of a call."""
         return call.id

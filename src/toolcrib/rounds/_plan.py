@@ -23,7 +23,7 @@ from toolcrib.rounds._results import (
     rendered,
 )
 from toolcrib.rounds._saved import loaded, saved
-from toolcrib.rounds._transcript import known_of, shapes
+from toolcrib.rounds._transcript import Transcript, ids_in, known_of, shapes
 from toolcrib.rounds._work import Work
 from toolcrib.toolsets import ToolsetLike
 
@@ -187,7 +187,8 @@ class ToolRoundPlan:
             raise CommitError(("the transcript was changed meanwhile",))
         added = [*paper.reply.items, *paper.format.answer(shown)]
         target.extend(added)
-        known.add([*rest, *added], {*_ids_in(paper, rest), *(work.wire.id for work in paper.works)})
+        if isinstance(target, Transcript):
+            known.add([*rest, *added], [*ids_in(paper.format, rest), *(work.wire.id for work in paper.works)])
         paper.settled = "committed"
         return added
 
@@ -329,10 +330,6 @@ def _require_valid(
     problems = rules.check([*shapes(target), *paper.reply.items, *rules.answer(blank)])
     if problems:
         raise CommitError((*map(str, problems), "decode with `transcript=`, or mend what came before with `repair`"))
-
-
-def _ids_in(paper: Paper, items: Sequence[Any]) -> set[str]:
-    return {call.id for item in shapes(items) for call in paper.format.calls_of(item)}
 
 
 def _settled_at_once(work: Work, answer: Answer | None) -> WireResult | None:

@@ -8,7 +8,7 @@ from typing import Any
 from toolcrib.formats import PROVIDERS, ProviderFormat, TranscriptProblem
 from toolcrib.rounds._detect import WireFormat, shape_of
 
-__all__ = ["Known", "Transcript", "known_of", "shapes", "taken_ids"]
+__all__ = ["Known", "Transcript", "ids_in", "known_of", "shapes", "taken_ids"]
 
 
 class Known:
@@ -93,8 +93,13 @@ def taken_ids(format: ProviderFormat, transcript: Sequence[Any]) -> Collection[s
         return ()
     known = known_of(transcript)
     rest = known.rest_of(transcript, format)
-    found = {call.id for item in shapes(rest) for call in format.calls_of(item)}
-    return found | known.ids if found else known.ids
+    found = ids_in(format, rest)
+    return known.ids.union(found) if found else known.ids
+
+
+def ids_in(format: ProviderFormat, items: Sequence[Any]) -> list[str]:
+    """Return the ids of the calls in items of a message list."""
+    return [id for item in items for id in format.call_ids(shape_of(item))]
 
 
 def _same(one: Sequence[Any], other: list[Any]) -> bool:
