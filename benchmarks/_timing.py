@@ -59,6 +59,26 @@ def async_sample(
     return sample
 
 
+def timed_apart(metric: str, begin: Callable[[], Any], go_on: Callable[[Any], Awaitable[Any]], count: int) -> Sample:
+    """Return a sample of microseconds per piece of work, for work that goes on from a state made anew each time.
+
+    Args:
+        begin: Makes the state; untimed.
+        go_on: Does `count` pieces of work with the state.
+    """
+
+    async def timed(state: Any) -> float:
+        started = perf_counter()
+        await go_on(state)
+        return perf_counter() - started
+
+    def sample() -> dict[str, float]:
+        times = [_runner.run(timed(begin())) for _ in _repetitions(once=False)]
+        return {metric: min(times) / count * MICROSECONDS}
+
+    return sample
+
+
 def seconds(work: Callable[[], object], *, once: bool = False) -> float:
     """Return how long a call of `work` takes."""
 

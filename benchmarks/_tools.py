@@ -29,6 +29,27 @@ async def get_forecast(city: str, unit: Literal["c", "f"] = "c", days: int = 3) 
     return {"city": city, "unit": unit, "days": days}
 
 
+async def book_flight(
+    origin: str,
+    destination: str,
+    day: str,
+    seats: int = 1,
+    cabin: Literal["economy", "business"] = "economy",
+    notes: list[str] = [],  # noqa: B006 -- as many write it; nobody appends to it
+) -> dict[str, Any]:
+    """Book a flight.
+
+    Args:
+        origin: From which airport.
+        destination: To which.
+        day: When, as ISO text.
+        seats: How many seats.
+        cabin: In which cabin.
+        notes: What else is wished for.
+    """
+    return {"booking": "X1Y2Z3", "price": 312.5, "seats": ["12A", "12B"][:seats]}
+
+
 async def count_up(upto: int) -> AsyncIterator[int]:
     """Yield the numbers below a bound.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import calls, code_mode, definitions, imports, programs, streaming, turns
+from benchmarks import calls, code_mode, definitions, imports, programs, rounds, streaming, turns
 from benchmarks._measure import Measure
 
 MEASURES: tuple[Measure, ...] = (
@@ -12,6 +12,7 @@ MEASURES: tuple[Measure, ...] = (
     code_mode.MEASURE,
     *programs.MEASURES,
     definitions.MEASURE,
+    *rounds.MEASURES,
     *turns.MEASURES,
 )
 
