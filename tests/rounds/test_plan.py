@@ -136,6 +136,7 @@ async def test_decisions_are_logged_with_the_effective_input(caplog: pytest.LogC
 
     first, second = caplog.messages
     assert first.startswith("add call_0: decide decides run")
+    assert first.endswith("{'a': 14, 'b': 1}")
     assert "two is too few" in second
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from inspect import isawaitable
 from typing import Any, cast
@@ -85,13 +85,10 @@ async def decide(prepared: Prepared, hooks: Iterable[DecisionHook]) -> Outcome |
             return _hook_failed(prepared, "decision hook", name, error)
         match decision:
             case RunNormally():
-                _note(prepared, name, "run")
-                if edited is None or _equal(edited, prepared.arguments):
-                    continue
-                try:
-                    prepared.revise(edited)
-                except (InvalidArguments, SchemaError) as error:
-                    return _hook_failed(prepared, "decision hook", name, error)
+                misfit = None if edited is None or _equal(edited, prepared.arguments) else _revised(prepared, edited)
+                _note(prepared, name, "run")  # with the arguments that the tool would run with now
+                if misfit is not None:
+                    return _hook_failed(prepared, "decision hook", name, misfit)
             case Complete(output):
                 _note(prepared, name, "complete")
                 return Completed(plan.name, call.id, output, "hook", plan.max_result)
@@ -105,6 +102,15 @@ async def decide(prepared: Prepared, hooks: Iterable[DecisionHook]) -> Outcome |
             case other:
                 wrong = TypeError(f"it returned {type(other).__name__}; return RunNormally, Complete, Reject or Ask")
                 return _hook_failed(prepared, "decision hook", name, wrong)
+    return None
+
+
+def _revised(prepared: Prepared, edited: Mapping[str, Any]) -> InvalidArguments | SchemaError | None:
+    """Take a hook's arguments in the place of those the call has; return why they do not fit, if they do not."""
+    try:
+        prepared.revise(edited)
+    except (InvalidArguments, SchemaError) as error:
+        return error
     return None
 
 
