@@ -143,9 +143,9 @@ def _value(expression: ast.expr, place: Place) -> Any:
 
 
 def _item(holder: Any, key: Any) -> Any:
-    if type(holder) is dict and type(key) in (str, int):
-        return cast("dict[Any, Any]", holder).get(key, _NOTHING)
-    if type(holder) in (list, tuple) and type(key) is int:
-        items: list[Any] = holder
-        return items[key] if -len(items) <= key < len(items) else _NOTHING
+    kind = cast("type[Any]", type(holder))
+    if kind is dict and type(key) in (str, int):
+        return holder.get(key, _NOTHING)
+    if kind in (list, tuple) and type(key) is int:
+        return holder[key] if -len(holder) <= key < len(holder) else _NOTHING
     return _NOTHING

@@ -27,8 +27,12 @@ UNNAMED = frozenset(
     }
 )
 """Loaded since other modules need them, and not told among those to import, though they can be."""
-_ENCODINGS = ("ascii", "latin_1", "utf_8", "utf_8_sig", "utf_16", "utf_16_le", "utf_16_be", "utf_32", "cp1252", "idna")
-_MORE_ENCODINGS = ("cp437", "cp1251", "iso8859_15", "punycode", "rot_13", "hex_codec", "base64_codec", "unicode_escape")
+_ENCODINGS = """
+    ascii base64_codec big5 bz2_codec charmap cp1250 cp1251 cp1252 cp1253 cp1254 cp1256 cp437 cp850 euc_jp euc_kr
+    gb18030 gb2312 gbk hex_codec idna iso2022_jp iso8859_1 iso8859_15 iso8859_2 koi8_r latin_1 mac_roman punycode
+    quopri_codec raw_unicode_escape rot_13 shift_jis unicode_escape utf_16 utf_16_be utf_16_le utf_32 utf_32_be
+    utf_32_le utf_7 utf_8 utf_8_sig zlib_codec
+"""
 _PARENTS: set[str] = set()
 _import = builtins.__import__
 
@@ -44,7 +48,7 @@ def load_all() -> None:
         except ImportError:  # not in this Python
             continue
         MODULES.add(name)
-    for name in (*_ENCODINGS, *_MORE_ENCODINGS):
+    for name in _ENCODINGS.split():
         importlib.import_module(f"encodings.{name}")
     for name in list(MODULES):
         while name := name.rpartition(".")[0]:

@@ -32,6 +32,9 @@ class ProgramLoop(BaseEventLoop):
     def time(self) -> float:
         return CLOCK.monotonic() / 1e9
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        await super().shutdown_default_executor()  # no timer of minutes, which would count as the program's sleep
+
     def close(self) -> None:
         super().close()
         self._selector.close()
@@ -110,7 +113,8 @@ class _Waiting:
         self._exchange.passed_on = self.call
         if self._called:
             return
-        if not self._exchange.lead():
+        asks = timeout is not None or self._exchange.waiting
+        if not asks or not self._exchange.lead():
             if real.select(timeout):
                 own.recv(4096)
             return

@@ -117,6 +117,8 @@ def _builtins(stubs: Stubs) -> dict[str, Any]:
         "__import__": guarded_import,
         "open": _no_files,
         "input": _no_keyboard,
+        "breakpoint": _no_keyboard,
+        "help": _help,
         "exit": sys.exit,
         "quit": sys.exit,
         DEFERRED: stubs.deferred,
@@ -129,4 +131,9 @@ def _no_files(*args: Any, **kwargs: Any) -> NoReturn:
 
 
 def _no_keyboard(*args: Any, **kwargs: Any) -> NoReturn:
-    raise EOFError("a program has no keyboard: nobody answers input()")
+    raise EOFError("a program has no keyboard: nobody answers it")
+
+
+def _help(thing: Any, /) -> None:
+    """Print what a function or class says of itself."""
+    print(inspect.getdoc(thing) or repr(thing))

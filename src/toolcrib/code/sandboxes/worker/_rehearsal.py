@@ -67,6 +67,7 @@ statistics.quantiles([1, 2, 3, 4]), statistics.NormalDist().cdf(1)
 str(uuid.uuid1()), random.sample(range(9), 3), random.gauss(0, 1)
 decimal.Decimal("1.5").quantize(decimal.Decimal("1")), f"{1234567.891:,.2f} {5:n}"
 logging.warning("x")
+logging.getLogger().handlers.clear()
 """,
     """
 import base64, collections, csv, dataclasses, difflib, enum, fractions, functools, gzip, hashlib, html.parser, inspect
