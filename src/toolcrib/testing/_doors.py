@@ -8,7 +8,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import aclosing, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,18 +31,15 @@ from toolcrib.calls import (
     outcome_from_dict,
 )
 from toolcrib.cli import app
-from toolcrib.code import Toolkit
 from toolcrib.errors import UnknownTool
 from toolcrib.hooks import HookSet
 from toolcrib.invoke import Performed, Pipeline, Prepared, RunScope, Sink
-from toolcrib.testing._fakes import RecordingSink
 from toolcrib.toolsets import Toolset, ToolsetLike
 from toolcrib.turns import Agent, Turn
 
 __all__ = [
     "Ability",
     "AgentDoor",
-    "CodeDoor",
     "CommandLineDoor",
     "Counter",
     "Door",
@@ -245,22 +242,6 @@ class CommandLineDoor(Door):
         if not said:
             raise AssertionError(f"the command said nothing but {err.getvalue()!r}")
         return outcome_from_dict(json.loads(said))
-
-
-class CodeDoor(Door):
-    """A program of one line, which calls the tool."""
-
-    title = "code"
-    abilities = frozenset({"model", "run", "concurrent", "cancel"})
-
-    async def carry(self, visit: Visit) -> Outcome:
-        call, watch = visit.new, RecordingSink()
-        scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
-        result = await Toolkit(visit.toolset).execute_async(f"{call.name}(**{visit.arguments!r})", scope)
-        if watch.records:
-            return outcome_from_dict(watch.record.outcome)
-        # Python itself said no: a tool that is not offered is a name that does not exist
-        return Failed(call.name, call.id, "unknown_tool", result.error or "", "NameError")
 
 
 class TurnDoor(Door):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from toolcrib.testing._code_doors import code_doors
 from toolcrib.testing._doors import (
     Ability,
     AgentDoor,
-    CodeDoor,
     CommandLineDoor,
     Door,
     RunDoor,
@@ -31,7 +31,7 @@ DOORS: list[Door] = [
     StepsDoor(),
     StreamDoor(),
     CommandLineDoor(),
-    CodeDoor(),
+    *code_doors,
     TurnDoor(),
     AgentDoor(1),
     AgentDoor(3),

@@ -1,0 +1,106 @@
+"""The ways of calling a tool from a program, each as a door."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import aclosing
+from dataclasses import replace
+from importlib.util import find_spec
+
+from toolcrib.calls import Failed, Outcome, outcome_from_dict
+from toolcrib.code import ProgramDone, Toolkit
+from toolcrib.code.sandboxes import sandbox_named
+from toolcrib.invoke import RunScope
+from toolcrib.testing._doors import Door, Visit
+from toolcrib.testing._fakes import RecordingSink
+
+__all__ = ["CodeDoor", "CodeEventsDoor", "CodeSessionDoor", "ProgramToolDoor", "code_doors"]
+
+
+class CodeDoor(Door):
+    """A program of one line, which calls the tool.
+
+    Args:
+        sandbox: Where it runs, by name; the process's own when None.
+    """
+
+    abilities = frozenset({"model", "run", "concurrent", "cancel"})
+
+    def __init__(self, sandbox: str | None = None) -> None:
+        self._sandbox = sandbox
+        self.title = "code" if sandbox is None else f"code in {sandbox}"
+
+    async def carry(self, visit: Visit) -> Outcome:
+        watch = RecordingSink()
+        scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
+        sandbox = None if self._sandbox is None else sandbox_named(self._sandbox)
+        error = await self._execute(Toolkit(visit.toolset, sandbox=sandbox), _program(visit), scope)
+        return _outcome(visit, watch, error)
+
+    async def _execute(self, toolkit: Toolkit, code: str, scope: RunScope) -> str:
+        """Run the program this door's own way, and return its error."""
+        return (await toolkit.execute_async(code, scope)).error or ""
+
+
+class CodeEventsDoor(CodeDoor):
+    """The same program, with its events as they come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.title = "code events"
+
+    async def _execute(self, toolkit: Toolkit, code: str, scope: RunScope) -> str:
+        async with aclosing(toolkit.stream(code, scope)) as events:
+            async for event in events:
+                if isinstance(event, ProgramDone):
+                    return event.result.error or ""
+        raise AssertionError("the events ended before the program was done")
+
+
+class CodeSessionDoor(CodeDoor):
+    """The same program in a session, after another one."""
+
+    def __init__(self) -> None:
+        super().__init__("process")
+        self.title = "code session"
+
+    async def _execute(self, toolkit: Toolkit, code: str, scope: RunScope) -> str:
+        async with toolkit.session(scope) as session:
+            await session.execute_async("before = 1")
+            return (await session.execute_async(code)).error or ""
+
+
+class ProgramToolDoor(Door):
+    """The function that a framework registers, which runs a program."""
+
+    title = "program tool"
+    abilities = frozenset({"model", "concurrent", "cancel"})
+
+    async def carry(self, visit: Visit) -> Outcome:
+        watch, given = RecordingSink(), visit.scope
+        toolkit = Toolkit(visit.toolset, approver=given.approver, deps=given.deps, sinks=(*given.sinks, watch))
+        said = await toolkit.as_tool()(_program(visit))
+        return _outcome(visit, watch, said)
+
+
+def _program(visit: Visit) -> str:
+    call = visit.new
+    code = f"{call.name}(**{visit.arguments!r})"
+    streams = call.name in visit.toolset and visit.toolset[call.name].tool.is_streaming
+    return f"list({code})" if streams else code
+
+
+def _outcome(visit: Visit, watch: RecordingSink, error: str) -> Outcome:
+    if watch.records:
+        return outcome_from_dict(watch.record.outcome)
+    # Python itself said no: a tool that is not offered is a name that does not exist
+    return Failed(visit.new.name, visit.new.id, "unknown_tool", error, "NameError")
+
+
+code_doors: tuple[Door, ...] = (
+    CodeDoor(),
+    CodeEventsDoor(),
+    ProgramToolDoor(),
+    *((CodeSessionDoor(),) if sys.platform == "linux" else ()),
+    *((CodeDoor("monty"),) if sys.platform == "linux" and find_spec("pydantic_monty") is not None else ()),
+)
