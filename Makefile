@@ -62,7 +62,7 @@ attacks: $(VENV)/.dev ## run every hostile program against both sandboxes, layer
 soak: $(VENV)/.dev ## run 10,000 programs, a tenth of them hostile or crashing, and look for what they leave behind
 	$(BIN)/python -m tests.attacks.soak
 
-fuzz: $(VENV)/.dev ## drive a million rounds per provider at random (an hour on two cores; Ctrl-C stops it)
+fuzz: $(VENV)/.dev ## drive a million rounds per provider at random (half an hour on two idle cores; Ctrl-C stops it)
 	$(BIN)/python -m tests.rounds.fuzz $(FUZZ)
 
 docs: $(VENV)/.dev ## run the examples of README, docs and docstrings, and check the links between pages
