@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,8 @@ import typer
 from toolcrib.cli._approve import Answers, tool_name
 from toolcrib.cli._call import make_call, show_outcome
 from toolcrib.cli._exec import run_program, show_program
+from toolcrib.cli._paused import read_paused, signing_key, write_paused
+from toolcrib.cli._resume import Resumption, resume_program, target_of, took_up
 from toolcrib.cli._run import RunOptions, Status, one_sentence, open_run, tools_of
 from toolcrib.cli._show import console, print_json, say, tools_json, tools_table
 from toolcrib.cli._terminal import Terminal
@@ -38,6 +41,10 @@ DenyOption = Annotated[list[str] | None, typer.Option("--deny", metavar="NAME", 
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Approve every call that is not denied.")]
 SuspendOption = Annotated[bool, typer.Option("--suspend", help="Stop at a call that needs approval; exit status 3.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write one JSON document to stdout, and nothing else.")]
+KeyOption = Annotated[
+    Path | None,
+    typer.Option("--key", metavar="FILE", help="The key that signs a paused program; your own when left out."),
+]
 RecordOption = Annotated[
     Path | None, typer.Option("--record", metavar="FILE", help="Append each call's record to this file, as JSON lines.")
 ]
@@ -124,16 +131,67 @@ def execute(
     ] = None,
     as_json: JsonOption = False,
     record: RecordOption = None,
+    pause: Annotated[
+        Path | None,
+        typer.Option("--pause", metavar="FILE", help="Stop at a call that needs approval, and keep the program here."),
+    ] = None,
+    key: KeyOption = None,
 ) -> None:
     """Run a Python program that calls the tools of TARGET, in a sandbox, and show its output and its calls."""
-    options = RunOptions(target, _answers(approve, deny, yes, suspend), timeout, as_json, record)
+    answers = _answers(approve, deny, yes, suspend or pause is not None)
+    options = RunOptions(target, answers, timeout, as_json, record)
     terminal = Terminal()
     watcher = Watcher(terminal.console, live=not as_json)
     with one_sentence():
         code = _read(file)
+        secret = None if pause is None else signing_key(key)
         with open_run(options, terminal, watcher) as run:
             result = run.wait(run_program(run, code, watcher, timeout))
-            status = show_program(run, result)
+            kept = None
+            if pause is not None and secret is not None and result.paused is not None:
+                write_paused(kept := pause, result.paused, target, secret)
+            status = show_program(run, result, kept)
+    raise typer.Exit(status)
+
+
+@app.command()
+def resume(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `exec --pause` wrote.", show_default=False)],
+    approve: ApproveOption = None,
+    deny: DenyOption = None,
+    message: Annotated[
+        str, typer.Option("--message", metavar="TEXT", help="What the program is told with --deny.")
+    ] = "",
+    yes: YesOption = False,
+    suspend: SuspendOption = False,
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="TARGET", help="Where its tools are now; as it was when left out.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Stop the program after this long.")
+    ] = None,
+    as_json: JsonOption = False,
+    record: RecordOption = None,
+    key: KeyOption = None,
+) -> None:
+    """Go on with a paused program: the calls that wait are shown, and approved or denied; those made are not repeated.
+
+    FILE is removed when the program has ended, and written anew when it waits once more.
+    """
+    answers = replace(_answers(approve, deny, yes, suspend), message=message)
+    terminal = Terminal()
+    watcher = Watcher(terminal.console, live=not as_json)
+    with one_sentence():
+        secret = signing_key(key)
+        paused = read_paused(file, secret)
+        place = target_of(paused, target)
+        with open_run(RunOptions(place, answers, timeout, as_json, record), terminal, watcher) as run:
+            result = run.wait(resume_program(run, Resumption(paused, answers, timeout), watcher))
+            if result.paused is not None:
+                write_paused(file, result.paused, place, secret)
+            elif took_up(paused, result):
+                file.unlink(missing_ok=True)
+            status = show_program(run, result, None if result.paused is None else file)
     raise typer.Exit(status)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from toolcrib.approvals import Approver
@@ -37,12 +37,14 @@ class Answers:
         deny: Tools that may not; this wins over everything else.
         yes: Whether every other tool may run.
         suspend: Whether to stop and wait, instead of asking or refusing.
+        message: What the model is told of a tool in `deny`.
     """
 
     approve: frozenset[str] = frozenset()
     deny: frozenset[str] = frozenset()
     yes: bool = False
     suspend: bool = False
+    message: str = ""
 
     def named(self, toolset: Toolset) -> Answers:
         """Return the same with the names that models use; raises UnknownTool for one that the toolset does not have."""
@@ -50,7 +52,7 @@ class Answers:
         for name in sorted(approve | deny):
             if name not in toolset:
                 raise UnknownTool(name, tuple(toolset.names()))
-        return Answers(frozenset(approve), frozenset(deny), self.yes, self.suspend)
+        return replace(self, approve=frozenset(approve), deny=frozenset(deny))
 
 
 def approver_of(answers: Answers, toolset: Toolset, asker: Asker | None) -> Approver:
@@ -60,7 +62,7 @@ def approver_of(answers: Answers, toolset: Toolset, asker: Asker | None) -> Appr
     async def approver(request: ApprovalRequest) -> Grant | Denial | None:
         tool = request.tool
         if tool in answers.deny:
-            return request.deny(f"`{tool}` was denied with --deny {tool}", approver="--deny")
+            return request.deny(answers.message or f"`{tool}` was denied with --deny {tool}", approver="--deny")
         if tool in answers.approve or answers.yes:
             return request.grant(approver="--approve" if tool in answers.approve else "--yes")
         if answers.suspend:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import Any
 
 from toolcrib.cli._run import CliRun, Status
@@ -12,7 +14,7 @@ from toolcrib.code import ExecutionResult, SandboxLimits, Toolkit
 
 _TRACEBACK = "Traceback (most recent call last):"  # it ends with the error
 
-__all__ = ["run_program", "show_program"]
+__all__ = ["limits_for", "run_program", "show_program"]
 
 
 async def run_program(run: CliRun, code: str, watcher: Watcher, timeout: float | None = None) -> ExecutionResult:
@@ -20,20 +22,27 @@ async def run_program(run: CliRun, code: str, watcher: Watcher, timeout: float |
 
     Without a timeout of its own it has the usual one; none where a person is asked, who may take their time.
     """
-    if timeout is not None:
-        limits = SandboxLimits(program_time=timeout, wall_time=timeout)
-    else:
-        limits = SandboxLimits(wall_time=None) if Terminal.present() else SandboxLimits()
-    toolkit = Toolkit(run.toolset, limits=limits)
+    toolkit = Toolkit(run.toolset, limits=limits_for(timeout))
     run.terminal.making_room = watcher.making_room
     with watcher.shown():
         return await toolkit.execute_async(code, run.scope, on_output=None if run.json else watcher.output)
 
 
-def show_program(run: CliRun, result: ExecutionResult) -> Status:
-    """Write how a program went: its value to stdout, everything else to stderr; return the exit status."""
+def limits_for(timeout: float | None) -> SandboxLimits:
+    """Return what a program may use."""
+    if timeout is not None:
+        return SandboxLimits(program_time=timeout, wall_time=timeout)
+    return SandboxLimits(wall_time=None) if Terminal.present() else SandboxLimits()
+
+
+def show_program(run: CliRun, result: ExecutionResult, kept: Path | None = None) -> Status:
+    """Write how a program went: its value to stdout, everything else to stderr; return the exit status.
+
+    Args:
+        kept: The file that a paused program is in.
+    """
     if run.json:
-        print_json(_document(result))
+        print_json(_document(result) | ({} if kept is None else {"paused": str(kept)}))
         return _status(result)
     if result.output and not result.output.endswith("\n"):
         write("\n")
@@ -46,12 +55,19 @@ def show_program(run: CliRun, result: ExecutionResult) -> Status:
         for request in result.suspended:
             say(f"\n{request.text()}")
         waiting = ", ".join(f"`{request.tool}`" for request in result.suspended)
-        say(f"the program stopped: {waiting} waits for approval and has not run")
+        if kept is None:
+            say(f"the program stopped: {waiting} waits for approval and has not run")
+        else:
+            say(f"the program is paused: {waiting} waits for approval and has not run. Go on with: {_command(kept)}")
     elif result.error_output:
         say("\n" + result.error_output.rstrip("\n"))
     if result.error and not result.suspended and _TRACEBACK not in result.error_output:
         say("\n" + result.error)
     return _status(result)
+
+
+def _command(kept: Path) -> str:
+    return f"toolcrib resume {shlex.quote(str(kept))}"
 
 
 def _status(result: ExecutionResult) -> Status:

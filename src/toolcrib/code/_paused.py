@@ -82,6 +82,7 @@ class PausedProgram:
         state: The engine's own.
         journal: Its calls, in order.
         run: What is counted in its run, as far as it goes on counting.
+        note: Whatever its host wants to find again with it, of JSON shapes: signed like the rest.
     """
 
     code: str
@@ -93,6 +94,7 @@ class PausedProgram:
     state: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     journal: tuple[JournalEntry, ...] = field(default=(), repr=False)
     run: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    note: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def code_hash(self) -> str:
@@ -122,6 +124,7 @@ class PausedProgram:
             "state": dict(self.state),
             "journal": [entry.to_dict() for entry in self.journal],
             "run": dict(self.run),
+            "note": dict(self.note),
         }
 
     @classmethod
@@ -141,6 +144,7 @@ class PausedProgram:
             data["state"],
             tuple(JournalEntry.from_dict(entry) for entry in data["journal"]),
             data["run"],
+            data["note"],
         )
         if paused.code_hash != data["code_hash"]:
             raise PausedProgramError("its text does not fit the hash that was kept with it")

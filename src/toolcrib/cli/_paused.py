@@ -1,0 +1,127 @@
+"""Paused programs as files: the key they are signed with, and which answers were used already."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import replace
+from pathlib import Path
+
+from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.code import PausedProgram
+from toolcrib.errors import ApprovalError, PausedProgramError
+
+__all__ = ["UsedAnswers", "read_paused", "signing_key", "write_paused"]
+
+_KEY_NAME = "TOOLCRIB_KEY"
+
+
+def _state_folder() -> Path:
+    """Return the folder where the command keeps what is the user's own, made when it is first needed."""
+    base = os.environ.get("XDG_STATE_HOME") or (Path.home() / ".local" / "state")
+    folder = Path(base) / "toolcrib"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def signing_key(file: Path | None) -> bytes:
+    """Return the key of this user: of the file, of the variable TOOLCRIB_KEY, or one that is made once and kept.
+
+    Raises:
+        PausedProgramError: It cannot be read, or is too short.
+    """
+    text = os.environ.get(_KEY_NAME)
+    if file is None and text is not None:
+        return _long_enough(text.encode(), f"the variable {_KEY_NAME}")
+    try:
+        path = _own_key() if file is None else file
+        return _long_enough(path.read_bytes().strip(), str(path))
+    except OSError as error:
+        raise PausedProgramError(f"the key in {error.filename} cannot be read ({error.strerror})") from None
+
+
+def _own_key() -> Path:
+    path = _state_folder() / "key"
+    if not path.exists():
+        fresh = path.with_name(f"key.{secrets.token_hex(4)}")
+        _write_private(fresh, secrets.token_hex(32).encode())
+        try:
+            os.link(fresh, path)  # of two that make one at once, one counts
+        except FileExistsError:
+            pass
+        finally:
+            fresh.unlink()
+    return path
+
+
+def _long_enough(key: bytes, where: str) -> bytes:
+    if len(key) < 16:
+        raise PausedProgramError(f"the key in {where} is too short; it must have 16 characters at least")
+    return key
+
+
+def write_paused(path: Path, paused: PausedProgram, target: str, key: bytes) -> None:
+    """Write a paused program, readable for its owner alone, with where its tools are."""
+    module, colon, attribute = target.partition(":")
+    if Path(module).suffix in (".py", ".pyw"):
+        target = f"{Path(module).resolve()}{colon}{attribute}"
+    noted = replace(paused, note={"target": target, "folder": str(Path.cwd())})
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        _write_private(fresh, noted.to_bytes(key))
+        fresh.replace(path)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise PausedProgramError(f"it cannot be written to {path} ({error.strerror})") from None
+
+
+def read_paused(path: Path, key: bytes) -> PausedProgram:
+    """Return the paused program of a file; raises PausedProgramError."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise PausedProgramError(f"{path} cannot be read ({error.strerror})") from None
+    return PausedProgram.from_bytes(data, key)
+
+
+def _write_private(path: Path, data: bytes) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(data)
+
+
+class UsedAnswers(MemoryApprovalStore):
+    """An approval store that notes, for all processes of this user, which requests a call went on with.
+
+    A copy of a paused program's file is of no use once the program has gone on. Standing grants last as long as the
+    process.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = _state_folder() / "used"
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+
+    async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
+        """Return a standing grant for this request; raises `ApprovalError` when a call went on with the request."""
+        if (self._folder / request.id).exists():
+            raise _used(request)
+        answer = await super().take(request)
+        if answer is not None:
+            self._mark(request)
+        return answer
+
+    async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
+        """Note that the request is settled; raises `ApprovalError` when it was before."""
+        self._mark(request)
+        await super().use(request, answer)
+
+    def _mark(self, request: ApprovalRequest) -> None:
+        try:
+            (self._folder / request.id).touch(mode=0o600, exist_ok=False)
+        except FileExistsError:
+            raise _used(request) from None
+
+
+def _used(request: ApprovalRequest) -> ApprovalError:
+    return ApprovalError(request.tool, "the program went on from here before; this file is out of date")
