@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
-from toolcrib.calls import cut, jsonable, lenient
+from toolcrib.calls import Completed, cut, jsonable, lenient
 from toolcrib.errors import ResultNotSerializable
 from toolcrib.schema import Redacted
 
@@ -119,3 +119,30 @@ def test_a_cut_keeps_head_and_tail_and_says_so(text: str, limit: int) -> None:
         assert kept.startswith(text[: limit - limit // 3])
         assert kept.endswith(text[len(text) - limit // 3 :])
         assert f"{len(text) - limit} of {len(text)} characters cut" in kept
+
+
+SHAPES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda parts: st.lists(parts) | st.dictionaries(st.text() | st.integers(), parts) | st.tuples(parts, parts),
+    max_leaves=12,
+)
+
+
+@given(value=SHAPES)
+def test_text_for_a_model_is_the_shapes_as_json(value: object) -> None:
+    shapes = jsonable(value)
+
+    assert Completed("look", "call_1", value).text() == (
+        shapes if isinstance(shapes, str) else json.dumps(shapes, ensure_ascii=False)
+    )
+
+
+def test_text_for_a_model_of_what_json_alone_cannot_write() -> None:
+    circle: list[object] = []
+    circle.append(circle)
+
+    assert (
+        Completed("look", "call_1", {"day": date(2026, 1, 2), "of": {3}}).text() == '{"day": "2026-01-02", "of": [3]}'
+    )
+    with pytest.raises(ResultNotSerializable):
+        Completed("look", "call_1", circle).text()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import json.encoder
 import numbers
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from math import isfinite, isnan
 from typing import Any, cast
@@ -16,7 +17,24 @@ from toolcrib.errors import ResultNotSerializable
 __all__ = ["cut", "json_text", "jsonable", "lenient", "now", "parse_time"]
 
 _REDACT = {"redact": True}  # what `Redacted` looks for when it serialises
-_written = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode  # shapes have no circles
+
+
+def _writer() -> Callable[[Any], str]:
+    """Return what writes JSON shapes, which have no circles, as text; raises ValueError for numbers JSON has not.
+
+    It is the encoder that `JSONEncoder.encode` makes anew for every text, which costs as much as a short text itself.
+    """
+    try:
+        inside = vars(json.encoder)
+        parts: Callable[[Any, int], tuple[str, ...]] = inside["c_make_encoder"](
+            None, None, inside["encode_basestring"], None, ": ", ", ", False, False, False
+        )
+        return lambda shape: "".join(parts(shape, 0))
+    except (KeyError, TypeError):  # another interpreter, or another version of this one
+        return json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode
+
+
+_written = _writer()
 
 
 def now() -> datetime:

@@ -63,8 +63,9 @@ class ChatFormat(ProviderFormat):
             problems.append(f"{len(asked) - len(named)} of its calls named no tool and were left out")
             sent, asked = [call for call, _ in named], [read for _, read in named]
         for at, read in enumerate(asked):
-            name = self.called(read.name, problems)
-            if name != read.name:
+            name = read.name
+            if not self.takes_name(name):
+                name = self.called(name, problems)
                 sent[at] = {**sent[at], read.kind: {**table(sent[at].get(read.kind)), "name": name}}
                 asked[at] = self.read_call(sent[at])
         if asked:

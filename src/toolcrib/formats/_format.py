@@ -86,9 +86,13 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         """Return what is in a streamed reply, from all of its chunks; one that was cut has `problems`."""
 
+    def takes_name(self, name: str) -> bool:
+        """Return whether a tool may have this name."""
+        return _fits(name, self.names)
+
     def called(self, name: str, problems: list[str]) -> str:
         """Return a call's name as the provider takes it back: one that no tool can have is made into another."""
-        if _fits(name, self.names):
+        if self.takes_name(name):
             return name
         made = f"unknown_{re.sub('[^a-zA-Z0-9_-]', '_', name)[:56]}"
         problems.append(f"a call came with the name `{name}`, which no tool can have, and is called `{made}`")

@@ -164,6 +164,8 @@ def rendered(call: WireCall, outcome: Outcome, *, ran: bool) -> WireResult:
     """
     if isinstance(outcome, Completed):
         try:
+            if type(outcome.value) in _TEXTUAL:  # as most are
+                return WireResult(call, outcome.text())
             return WireResult(call, *_shown(outcome))
         except ResultNotSerializable as error:
             return WireResult(call, f"{type(error).__name__}: {error}", is_error=True)
@@ -175,8 +177,6 @@ def rendered(call: WireCall, outcome: Outcome, *, ran: bool) -> WireResult:
 def _shown(outcome: Completed) -> tuple[str, bool, tuple[Media, ...]]:
     """Return the text of a result and the media in it; media may stand alone or in a list."""
     value = outcome.value
-    if type(value) in _TEXTUAL:  # as most are
-        return outcome.text(), False, ()
     parts: list[Any] = [value] if isinstance(value, Media) else []
     if isinstance(value, list | tuple):
         parts = list(cast("list[Any]", value))

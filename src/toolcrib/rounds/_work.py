@@ -183,7 +183,8 @@ class Work:
     def finish_at_once(self, output: Any, error: Exception | None) -> Outcome | None:
         """Do what `finish` does where there is no post hook to wait for; else nothing, and return None."""
         if self.finished is None and not self.ready.plan.held:
-            self.finished = self.desk.pipeline.finished(self._performed(output, error), self.desk.scope)
+            desk = self.desk
+            self.finished = desk.pipeline.finished(self._performed(output, error), desk.scope)
         return self.finished
 
     def _performed(self, output: Any, error: Exception | None) -> Performed:
