@@ -125,10 +125,19 @@ async def test_an_open_stream_leaves_its_place_to_others(stream: Any) -> None:
     assert result.value == [[0, 0, 0, 0, 0], "x"]
 
 
-async def test_a_failure_comes_after_the_values(stream: Any) -> None:
-    code = "got = []\ntry:\n    for n in count(2): got.append(n)\nexcept ValueError as error:\n    got.append(str(error))\ngot"
+CAUGHT = """
+got = []
+try:
+    for value in count(2):
+        got.append(value)
+except ValueError as error:
+    got.append(str(error)[:31])
+got
+"""
 
-    result = await stream(code, StreamHost(lambda: Raised("ValueError", "no more")))
+
+async def test_a_failure_comes_after_the_values(stream: Any) -> None:
+    result = await stream(CAUGHT, StreamHost(lambda: Raised("ValueError", "no more")))
 
     assert result.value == [0, 1, "no more"]
 
@@ -149,9 +158,7 @@ async def test_a_value_that_is_too_large_ends_the_stream(stream: Any) -> None:
             await emit("x" * 2_000)
             raise AssertionError("nobody wants more")
 
-    code = "got = []\ntry:\n    for s in count(1): got.append(s)\nexcept ValueError as error:\n    got.append(str(error)[:31])\ngot"
-
-    result = await stream(code, Large(), SandboxLimits(reply_size=1_000))
+    result = await stream(CAUGHT, Large(), SandboxLimits(reply_size=1_000))
 
     assert result.value == ["small", "`count` returned about 2000 cha"]
 
