@@ -105,6 +105,6 @@ def opened_session(programs: Programs, scope: RunScope | None) -> ProgramSession
     if not isinstance(sandbox, KeepsSessions):
         raise SandboxError(
             f"{type(sandbox).__name__} keeps nothing from one program to the next. ProcessSandbox does, on Linux: "
-            "Toolkit(tools, sandbox=ProcessSandbox())"
+            'Toolkit(tools, sandbox="process")'
         )
     return ProgramSession(programs, sandbox.session(), scope or RunScope())
