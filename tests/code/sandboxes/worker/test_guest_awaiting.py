@@ -105,9 +105,10 @@ def test_a_deadline_ends_what_sleeps(guest: Guest) -> None:
 
 
 def test_waiting_for_nothing_is_an_error(guest: Guest) -> None:
-    ran = guest.run("import asyncio\nawait asyncio.get_running_loop().create_future()")
+    ran = guest.run("import asyncio\nasync def f():\n    await asyncio.Event().wait()\nawait asyncio.gather(f(), f())")
 
     assert "waits for something that never comes" in ran.error["message"]
+    assert ran.error["line"] == 3
 
 
 @pytest.mark.parametrize(
@@ -129,6 +130,10 @@ THREADS = [
     "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(8) as pool:\n"
     "    found = list(pool.map(add, range(20)))\nfound",
     "import asyncio\nawait asyncio.gather(*(asyncio.to_thread(add, i) for i in range(19)), add(19))",
+    "import threading, time\nfound = []\n"
+    "def late(i):\n    time.sleep(0.001)\n    found.append(add(i))\n"
+    "ts = [threading.Thread(target=late, args=(i,)) for i in range(20)]\n"
+    "[t.start() for t in ts]\ntime.sleep(0.01)\n[t.join() for t in ts]\nsorted(found)",
     "import threading\nfound = []\n"
     "ts = [threading.Thread(target=lambda i=i: found.append(add(i))) for i in range(20)]\n"
     "[t.start() for t in ts]\n[t.join() for t in ts]\nsorted(found)",

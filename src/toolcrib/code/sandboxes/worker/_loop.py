@@ -7,7 +7,7 @@ import selectors
 import socket
 from asyncio.base_events import BaseEventLoop
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from ._clock import CLOCK
 from ._exchange import Exchange, has_threads
@@ -86,12 +86,23 @@ class _Waiting:
         if has_threads():
             self._among_threads(timeout)
         elif timeout is None and not self._exchange.waiting:
-            raise RuntimeError(_DEADLOCK)
+            self._end_waits()
         elif not self._called:
             self._exchange.wait(timeout)
             self._exchange.take()
         self._called = False
         return []
+
+    def _end_waits(self) -> None:
+        """Raise where tasks wait for what never comes, so that the error tells the program's lines."""
+        found = False
+        for task in asyncio.all_tasks():
+            wait: Any = getattr(task, "_fut_waiter", None)
+            if cast("type[Any]", type(wait)) is asyncio.Future:  # neither a task nor what gathers some
+                wait.set_exception(RuntimeError(_DEADLOCK))
+                found = True
+        if not found:
+            raise RuntimeError(_DEADLOCK)
 
     def call(self) -> None:
         """End a wait; from any thread."""

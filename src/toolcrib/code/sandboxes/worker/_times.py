@@ -6,13 +6,13 @@ import ctypes
 import datetime
 import gc
 import operator
-import threading
 import time
 import timeit
 from collections.abc import Callable
 from typing import Any
 
 from ._clock import CLOCK
+from ._exchange import has_threads
 
 __all__ = ["install", "on_sleep"]
 
@@ -24,7 +24,7 @@ _REALTIME = {getattr(time, name) for name in ("CLOCK_REALTIME", "CLOCK_TAI") if 
 
 
 def on_sleep(pause: Callable[[float], None]) -> None:
-    """Let `time.sleep` in the program's main thread do this."""
+    """Let `time.sleep` do this in a program without threads; a thread sleeps for itself."""
     global _pause
     _pause = pause
 
@@ -56,7 +56,7 @@ def sleep(seconds: float, /) -> None:
         raise ValueError("sleep length must be non-negative")
     if seconds > _LONGEST:
         raise OverflowError("timestamp too large to convert to C PyTime_t")
-    if threading.get_ident() == threading.main_thread().ident:
+    if not has_threads():
         _pause(float(seconds))
     else:
         _sleep(seconds)
