@@ -206,9 +206,11 @@ def _text_of(content: object) -> str:
 
 
 def _tool_result(result: WireResult) -> Item:
-    sent = [(one, source) for one in result.media if (source := _source(one)) is not None]
-    left_out = tuple(one for one in result.media if _source(one) is None)
-    text = result.text(left_out)
+    sent: list[tuple[Media, Item]] = []
+    text = result.content
+    if result.media:
+        sent = [(one, source) for one in result.media if (source := _source(one)) is not None]
+        text = result.text(tuple(one for one in result.media if _source(one) is None))
     made: Item = {"type": "tool_result", "tool_use_id": result.call.id}
     if sent:
         said: list[Item] = [{"type": "text", "text": text}] if text else []

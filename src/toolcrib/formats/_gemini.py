@@ -254,8 +254,8 @@ def _read_result(part: Mapping[str, Any]) -> WireResult:
 
 
 def _function_response(result: WireResult) -> Item:
-    sent = [one for one in result.media if one.type in _TAKEN and one.url is None]
-    text = result.text(tuple(one for one in result.media if one not in sent))
+    sent = [one for one in result.media if one.type in _TAKEN and one.url is None] if result.media else []
+    text = result.text(tuple(one for one in result.media if one not in sent)) if result.media else result.content
     made: Item = {} if result.call.id.startswith(_UNSENT) or not result.call.id else {"id": result.call.id}
     made |= {"name": result.call.name, "response": {"error" if result.is_error else "output": text}}
     if sent:

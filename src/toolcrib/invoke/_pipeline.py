@@ -250,7 +250,7 @@ class Pipeline:
             if refused is None and (plan.wants_ctx or scope.deps is not None or scope.provide):
                 prepared.enter(scope)
                 refused = await available(prepared) if plan.availability else None
-            if refused is None:
+            if refused is None and (trace is not None or not read):
                 refused = self._read(prepared, scope, read)
             if refused is None and (plan.guarded or hooks is not None):
                 first = () if hooks is None else hooks.decisions_for(plan.name)

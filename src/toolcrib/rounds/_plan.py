@@ -301,7 +301,7 @@ def _paired(works: Sequence[Work], results: Sequence[Answer]) -> dict[str, Answe
     for work in works:
         if work.state == "awaiting":
             problems.append(f"`{work.wire.name}` ({work.wire.id}) waits for approval; resolve it first")
-        elif work.wire.id not in found and work.state == "pending":
+        elif work.outcome is None and work.wire.id not in found:
             problems.append(f"there is no result for `{work.wire.name}` ({work.wire.id})")
     if problems:
         raise CommitError(tuple(problems))

@@ -64,9 +64,9 @@ class Work:
     @property
     def state(self) -> State:
         """Where the call stands."""
+        if self.outcome is None:
+            return "pending"
         match self.outcome:
-            case None:
-                return "pending"
             case Completed():
                 return "handled"
             case Rejected():
