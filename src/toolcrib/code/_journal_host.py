@@ -93,12 +93,19 @@ class JournalHost(ProgramHost):
             await asyncio.Event().wait()  # the program gives it up once more
         return await self._live(entry, args, kwargs, emit, partial(self._again, entry, emit))
 
+    @property
+    def remembers(self) -> bool:
+        """Whether the journal is kept while the program runs."""
+        return self._log is not None
+
     def remember(self, state: Mapping[str, Any]) -> None:
         """Keep what the engine needs to run the program again."""
         self._write("state", state=dict(state))
 
     def ended(self, error: ProgramError | None) -> None:
         """Take note of a program's end; raises ReplayDiverged when it came sooner than it should."""
+        if error is not None and (error.kind, error.type) == ("sandbox", "ReplayDiverged"):
+            raise self.journal.diverged("another one") or ReplayDiverged("the same way as before", error.message)
         if error is None or error.kind in _ENDS:
             came = "its end" if error is None else "a pause" if error.kind == "paused" else f"{error}"
             diverged = self.journal.diverged(came)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from toolcrib.errors import SandboxError
@@ -38,6 +38,8 @@ class Course:
         self.recorded: list[int] = []
         self.told = [0, 0]
         self._held: frozenset[int] = frozenset()
+        self._is_cut = False  # its process ended before it paused: how far it came is not known to the call
+        self._remember: Callable[[Mapping[str, Any]], None] | None = None
         self._calls = 0
         self._past: list[list[int]] = []
         self._at = 0
@@ -66,10 +68,17 @@ class Course:
         course._held = frozenset(_numbers(state.get("pending")))
         course._past = [_numbers(batch) for batch in _list(state.get("order"))]
         (course._calls,) = _numbers([state.get("calls")])
-        if len(course.told) != 2 or not course._held:
+        course._is_cut = state.get("cut") is True
+        if len(course.told) != 2 or not (course._held or course._is_cut):
             raise SandboxError(_BAD)
-        course.is_live = False
+        course.is_live = course._is_cut and not course._past
         return course
+
+    def told_to(self, remember: Callable[[Mapping[str, Any]], None]) -> None:
+        """Have each further step of the way kept as it is taken, for the case that this process does not live."""
+        self._remember = remember
+        if not self.recorded and not self._past and not self._held:
+            remember({**(self.state([], 0, [0, 0]) or {}), "cut": True})
 
     # --- the way again
 
@@ -79,7 +88,7 @@ class Course:
         Raises:
             Diverged: It was not called then.
         """
-        if self.is_live:
+        if self.is_live or self._is_cut:
             return False
         if call > self._calls:
             raise Diverged(f"it makes call {call}, and had made {self._calls}")
@@ -104,11 +113,18 @@ class Course:
     def read(self, readings: Sequence[int]) -> None:
         """Note readings of the clock."""
         if readings and len(self._clock) <= _READINGS:
+            known = max(0, len(self.recorded) - len(self._clock))
             self._clock.extend(readings)
+            if self._remember is not None and readings[known:]:
+                self._remember({"clock": list(readings[known:]), "cut": True})
 
     def given(self, batch: list[int]) -> None:
         """Note what the program was given after a wait: ids of calls, or 0 for the time it asked for."""
+        if self._remember is not None and self._at >= len(self._past):
+            self._remember({"order": [batch], "cut": True})
         self._at += 1
+        if self._is_cut and self._at >= len(self._past):
+            self.is_live = True
         if len(self._order) <= _BATCHES:
             self._order.append(batch)
 

@@ -17,6 +17,7 @@ __all__ = [
     "Program",
     "ProgramError",
     "Raised",
+    "Remembers",
     "Reply",
     "Resumable",
     "Sandbox",
@@ -144,6 +145,23 @@ class Host(Protocol):
 
     def output(self, text: str, stream: Stream) -> None:
         """Take what was printed, as it is printed."""
+        ...
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A host that keeps what an engine needs to run a program again, should this process not live to its end."""
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it does so for this program."""
+        ...
+
+    def remember(self, state: Mapping[str, Any]) -> None:
+        """Keep a part of the state that `Resumable.resume` takes; lists are added to those kept before.
+
+        What follows from this part must not be begun before this returns.
+        """
         ...
 
 
