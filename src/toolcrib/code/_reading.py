@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 __all__ = ["Import", "Reading", "Use"]
 
@@ -15,7 +15,6 @@ _OPEN = frozenset({"exec", "eval", "compile", "globals", "locals", "vars", "dir"
 """Names with which a program can define others, or ask whether they are defined."""
 _OPEN_MODULES = frozenset({"builtins", "__main__", "inspect", "importlib", "gc"})
 _OPEN_ATTRIBUTES = frozenset({"modules", "_getframe", "f_globals", "f_locals", "f_builtins", "__globals__", "__dict__"})
-_Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _CATCH_ALL = "BaseException"
 _TYPE_PARAMETERS = tuple(
     getattr(ast, name) for name in ("TypeVar", "ParamSpec", "TypeVarTuple") if hasattr(ast, name)
@@ -60,82 +59,135 @@ class Reading:
         self.imports: list[Import] = []
         self.handled: set[str] = set()
         self.is_open = False
-        stack: list[tuple[ast.AST, frozenset[str]]] = [(tree, frozenset())]
+        stack: list[_Place] = [(tree, frozenset())]
         while stack:
             node, catches = stack.pop()
-            self._note(node, catches)
-            stack += self._inside(node, catches)
+            kind = type(node)
+            note = _NOTES.get(kind)
+            if note is not None:
+                note(self, node, catches)
+            if kind not in _LEAVES:
+                around = _AROUND.get(kind)
+                stack += _inside(node, catches) if around is None else around(node, catches)
 
-    def _inside(self, node: ast.AST, catches: frozenset[str]) -> Iterator[tuple[ast.AST, frozenset[str]]]:
-        """Yield what is in a node, with what is caught around it."""
-        if isinstance(node, ast.Try | ast.TryStar):
-            inner = catches.union(*(_named(handler.type) for handler in node.handlers))
-            yield from ((part, inner) for part in node.body)
-            rest = [*node.handlers, *node.orelse, *node.finalbody]
-            yield from ((part, catches) for part in rest)
-        elif isinstance(node, ast.With | ast.AsyncWith):
-            inner = catches.union(*(_suppressed(item.context_expr) for item in node.items))
-            yield from ((part, catches) for part in node.items)
-            yield from ((part, inner) for part in node.body)
-        elif isinstance(node, ast.If) and _is_for_types(node.test):
-            yield from ((part, catches) for part in node.orelse)
+    # --- what each kind of node says
+
+    def name(self, node: ast.Name, catches: frozenset[str]) -> None:
+        """Note a name that is read or bound."""
+        if isinstance(node.ctx, ast.Load):
+            self.names.append(Use(node, catches))
+            self.is_open = self.is_open or node.id in _OPEN
         else:
-            skipped = _annotations(node)
-            yield from ((part, catches) for part in ast.iter_child_nodes(node) if part not in skipped)
+            self.bound.add(node.id)
 
-    def _note(self, node: ast.AST, catches: frozenset[str]) -> None:
-        match node:
-            case ast.Name(id=name, ctx=ast.Load()):
-                self.names.append(Use(node, catches))
-                self.is_open = self.is_open or name in _OPEN
-            case ast.Name(id=name):
-                self.bound.add(name)
-            case ast.Call():
-                self.calls.append(Use(node, catches))
-            case ast.Attribute(attr=name):
-                self.attributes.append(Use(node, catches))
-                self.is_open = self.is_open or name in _OPEN_ATTRIBUTES
-            case ast.Import(names=aliases):
-                for alias in aliases:
-                    self._import(alias.name, node.lineno, catches)
-                    self.bound.add(alias.asname or alias.name.partition(".")[0])
-            case ast.ImportFrom(module=module, names=aliases, level=level):
-                self._import(module or "", node.lineno, catches, relative=level > 0)
-                self.bound.update(alias.asname or alias.name for alias in aliases)
-                self.is_open = self.is_open or any(alias.name == "*" for alias in aliases)
-            case ast.Global(names=names) | ast.Nonlocal(names=names):
-                self.bound.update(names)
-            case ast.ExceptHandler(type=kind, name=name):
-                self.handled |= _named(kind)
-                self.bound.update({name} if name else ())
-            case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                self.bound.add(name)
-            case ast.ClassDef(name=name):
-                self.bound.add(name)
-            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
-                self.bound.add(name)
-            case _ if isinstance(node, _TYPE_PARAMETERS):
-                self.bound.add(str(getattr(node, "name", "")))
-            case _:
-                pass
+    def call(self, node: ast.Call, catches: frozenset[str]) -> None:
+        """Note a call."""
+        self.calls.append(Use(node, catches))
 
-    def _import(self, module: str, line: int, catches: frozenset[str], *, relative: bool = False) -> None:
+    def attribute(self, node: ast.Attribute, catches: frozenset[str]) -> None:
+        """Note an attribute."""
+        self.attributes.append(Use(node, catches))
+        self.is_open = self.is_open or node.attr in _OPEN_ATTRIBUTES
+
+    def importing(self, node: ast.Import, catches: frozenset[str]) -> None:
+        """Note `import a.b as c`."""
+        for alias in node.names:
+            self._module(alias.name, node.lineno, catches)
+            self.bound.add(alias.asname or alias.name.partition(".")[0])
+
+    def importing_from(self, node: ast.ImportFrom, catches: frozenset[str]) -> None:
+        """Note `from a import b`."""
+        if node.module and not node.level:
+            self._module(node.module, node.lineno, catches)
+        self.bound.update(alias.asname or alias.name for alias in node.names)
+        self.is_open = self.is_open or any(alias.name == "*" for alias in node.names)
+
+    def _module(self, module: str, line: int, catches: frozenset[str]) -> None:
         self.is_open = self.is_open or module.partition(".")[0] in _OPEN_MODULES
-        if module and not relative:
-            self.imports.append(Import(module, line, catches))
+        self.imports.append(Import(module, line, catches))
+
+    def declaring(self, node: ast.Global | ast.Nonlocal, catches: frozenset[str]) -> None:
+        """Note `global a`."""
+        self.bound.update(node.names)
+
+    def handling(self, node: ast.ExceptHandler, catches: frozenset[str]) -> None:
+        """Note `except A as b`."""
+        self.handled |= _named(node.type)
+        self.defining(node, catches)
+
+    def defining(self, node: Any, catches: frozenset[str]) -> None:
+        """Note what binds its `name`: functions, classes, patterns, type parameters."""
+        if node.name is not None:
+            self.bound.add(node.name)
+
+    def argument(self, node: ast.arg, catches: frozenset[str]) -> None:
+        """Note an argument of a function."""
+        self.bound.add(node.arg)
+
+    def rest(self, node: ast.MatchMapping, catches: frozenset[str]) -> None:
+        """Note `case {**rest}`."""
+        self.bound.update({node.rest} if node.rest else ())
 
 
-def _annotations(node: ast.AST) -> tuple[ast.AST, ...]:
-    """Return the annotations of a node: they need not be defined."""
-    match node:
-        case ast.AnnAssign(annotation=annotation):
-            return (annotation,)
-        case ast.arg(annotation=ast.expr() as annotation):
-            return (annotation,)
-        case ast.FunctionDef(returns=ast.expr() as returns) | ast.AsyncFunctionDef(returns=ast.expr() as returns):
-            return (returns,)
-        case _:
-            return ()
+_Place: TypeAlias = tuple[ast.AST, frozenset[str]]
+_DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.MatchAs, ast.MatchStar, *_TYPE_PARAMETERS)
+_NOTES: Mapping[type[ast.AST], Callable[[Reading, Any, frozenset[str]], None]] = {
+    **dict.fromkeys(_DEFINING, Reading.defining),
+    ast.Name: Reading.name,
+    ast.Call: Reading.call,
+    ast.Attribute: Reading.attribute,
+    ast.Import: Reading.importing,
+    ast.ImportFrom: Reading.importing_from,
+    ast.Global: Reading.declaring,
+    ast.Nonlocal: Reading.declaring,
+    ast.ExceptHandler: Reading.handling,
+    ast.arg: Reading.argument,
+    ast.MatchMapping: Reading.rest,
+}
+_LEAVES = frozenset({ast.Name, ast.Constant, ast.Import, ast.ImportFrom, ast.arg, ast.Pass})
+_NO_NODES = frozenset({ast.Load, ast.Store, ast.Del})
+
+
+def _inside(node: ast.AST, catches: frozenset[str]) -> list[_Place]:
+    """Return what is in a node, with what is caught around it; annotations left out, which need not be defined."""
+    found: list[_Place] = []
+    for field in node._fields:
+        if field in _ANNOTATIONS:
+            continue
+        value: Any = getattr(node, field, None)
+        if isinstance(value, ast.AST):
+            if type(value) not in _NO_NODES:
+                found.append((value, catches))
+        elif isinstance(value, list):
+            found += [(part, catches) for part in cast("list[Any]", value) if isinstance(part, ast.AST)]
+    return found
+
+
+def _inside_try(node: ast.Try | ast.TryStar, catches: frozenset[str]) -> list[_Place]:
+    inner = catches.union(*(_named(handler.type) for handler in node.handlers))
+    rest: list[ast.AST] = [*node.handlers, *node.orelse, *node.finalbody]
+    return [*((part, inner) for part in node.body), *((part, catches) for part in rest)]
+
+
+def _inside_with(node: ast.With | ast.AsyncWith, catches: frozenset[str]) -> list[_Place]:
+    inner = catches.union(*(_suppressed(item.context_expr) for item in node.items))
+    return [*((part, catches) for part in node.items), *((part, inner) for part in node.body)]
+
+
+def _inside_if(node: ast.If, catches: frozenset[str]) -> list[_Place]:
+    if _is_for_types(node.test):
+        return [(part, catches) for part in node.orelse]
+    return _inside(node, catches)
+
+
+_ANNOTATIONS = frozenset({"annotation", "returns"})
+_AROUND: Mapping[type[ast.AST], Callable[[Any, frozenset[str]], list[_Place]]] = {
+    ast.Try: _inside_try,
+    ast.TryStar: _inside_try,
+    ast.With: _inside_with,
+    ast.AsyncWith: _inside_with,
+    ast.If: _inside_if,
+}
 
 
 def _named(kind: ast.expr | None) -> set[str]:

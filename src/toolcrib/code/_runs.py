@@ -102,6 +102,7 @@ class Runs:
         self.finders = finder_names(self.names)
         self._signed: dict[str, str] = {}
         self._lookup: Lookup | None = None
+        self._dialect: tuple[Dialect | None] | None = None
         self._tools = {name: ProgramTool(tool, toolset[tool].tool.spec) for name, tool in self.names.items()}
 
     @property
@@ -133,8 +134,10 @@ class Runs:
     @property
     def dialect(self) -> Dialect | None:
         """What the sandbox's Python has; None when it does not say."""
-        sandbox = self.sandbox
-        return sandbox.dialect if isinstance(sandbox, Speaks) else None
+        if self._dialect is None:
+            sandbox = self.sandbox
+            self._dialect = (sandbox.dialect if isinstance(sandbox, Speaks) else None,)
+        return self._dialect[0]
 
     def signature(self, name: str) -> str:
         """Return how programs call a tool, by the name they use."""
