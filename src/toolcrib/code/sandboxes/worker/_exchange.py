@@ -49,6 +49,7 @@ class Exchange:
         self._forgotten: set[int] = set()
         self._woken = False
         self._until = 0
+        self._is_sending = False
         self._writing = threading.RLock()
         self._turn = threading.Condition()
         self._read_by: int | None = None
@@ -88,7 +89,7 @@ class Exchange:
                 most = self._value_size
                 raise ValueError(f"the arguments of `{name}` cannot be passed to it: larger than {most} bytes as JSON")
             self._last = call
-            self._send(body)
+            self._send(body, more=not wait)
         return call
 
     def answered(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
@@ -113,7 +114,7 @@ class Exchange:
 
     def _ask_next(self, call: int, *, wait: bool) -> None:
         with self._writing:
-            self._send(encoded({"t": "next", "id": call, "wait": wait}))
+            self._send(encoded({"t": "next", "id": call, "wait": wait}), more=not wait)
 
     def drop(self, call: int) -> None:
         """Take no more values of a streaming call. May be called from anywhere, a destructor included."""
@@ -223,16 +224,18 @@ class Exchange:
         """Return whether a frame is more than the host takes."""
         return len(encoded(frame)) > self._value_size + _MARGIN
 
-    def _send(self, body: bytes) -> None:
+    def _send(self, body: bytes, *, more: bool = False) -> None:
+        self._is_sending = True  # what is printed goes along
         self.printed.flush()
+        self._is_sending = False
         while self._dropped:
             call = self._dropped.pop(0)
             self._forgotten.add(call)
-            self._wire.write(encoded({"t": "drop", "id": call}))
+            self._wire.write(encoded({"t": "drop", "id": call}), more=True)
         told = CLOCK.take()
         if told:
             body = b'%b,"clock":%b}' % (body[:-1], json.dumps(told, separators=(",", ":")).encode())
-        self._wire.write(body)
+        self._wire.write(body, more=more)
 
     def _print(self, text: str, error: bool) -> None:
         with self._writing:
@@ -242,7 +245,7 @@ class Exchange:
                 self._print(text[:half], error)
                 self._print(text[half:], error)
             else:
-                self._wire.write(body)
+                self._wire.write(body, more=self._is_sending)
 
 
 def has_threads() -> bool:

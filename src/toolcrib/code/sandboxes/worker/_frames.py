@@ -38,23 +38,27 @@ class Wire(Protocol):
         """
         ...
 
-    def write(self, body: bytes) -> None:
-        """Send the JSON of a frame."""
+    def write(self, body: bytes, *, more: bool = False) -> None:
+        """Send the JSON of a frame; with `more`, along with the next one, which comes soon."""
         ...
 
 
 class Channel:
     """Frames over a stream socket."""
 
-    __slots__ = ("_buffer", "fd")
+    __slots__ = ("_buffer", "_held", "fd")
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
-        self._buffer = bytearray()
+        self._buffer, self._held = bytearray(), bytearray()
 
-    def write(self, body: bytes) -> None:
+    def write(self, body: bytes, *, more: bool = False) -> None:
         """Send the JSON of a frame; in one system call, when the socket takes it."""
-        rest = memoryview(len(body).to_bytes(_HEAD, "big") + body)
+        self._held += len(body).to_bytes(_HEAD, "big")
+        self._held += body
+        if more and len(self._held) < _PIECE:
+            return
+        rest, self._held = memoryview(self._held), bytearray()
         while rest:
             rest = rest[os.write(self.fd, rest) :]
 

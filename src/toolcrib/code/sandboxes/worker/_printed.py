@@ -64,5 +64,8 @@ class PrintedStream(io.TextIOBase):
         self._printed.add(str.__str__(text), self._error)
         return len(text)
 
+    def flush(self) -> None:
+        self._printed.flush()
+
     def close(self) -> None:
         """Stay open: a program has one of each."""

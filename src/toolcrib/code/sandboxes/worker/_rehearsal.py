@@ -110,7 +110,7 @@ class _Script:
         self._ready: deque[Frame] = deque()
         self._given: set[int] = set()
 
-    def write(self, body: bytes) -> None:
+    def write(self, body: bytes, *, more: bool = False) -> None:
         frame: Frame = json.loads(body)
         kind, call = frame["t"], frame.get("id", 0)
         if kind == "call" and frame["name"] == "echo__fail":
