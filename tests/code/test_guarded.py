@@ -71,7 +71,6 @@ def sent(result: ExecutionResult) -> PausedProgram:
 
 TRICKS = {
     "alias": "f = pay\nf(1)",
-    "map": "list(map(lambda n: pay(n), [1]))",
     "a list of functions": "[g(1) for g in [look, pay]]",
     "retry code": (
         "r = None\nfor n in range(5):\n    try:\n        r = pay(1)\n        break\n    except BaseException:\n"
@@ -84,7 +83,7 @@ TRICKS = {
     "a wrapper": "def safe(f, *a):\n    return f(*a)\nsafe(pay, 1)",
     "keywords": "pay(**{'sum': 1})",
 }
-ONLY_IN_THE_WORKER = {"map of it": "list(map(pay, [1]))", "parallel": "parallel((pay, 1), (look, 1))"}
+ONLY_IN_THE_WORKER = {"map": "list(map(pay, [1]))", "parallel": "parallel((pay, 1), (look, 1))"}
 
 
 @pytest.mark.parametrize("code", TRICKS.values(), ids=TRICKS)
@@ -116,6 +115,12 @@ async def test_what_only_the_worker_has_runs_no_guarded_tool_either(till: Till, 
     result = await kit.resume_async(sent(first), grants=[first.pending_calls[0].grant()])
 
     assert (result.success, till.done.count("pay 1")) == (True, 1)
+
+
+async def test_where_a_call_cannot_be_told_from_a_function_nothing_runs(till: Till) -> None:
+    result = await Toolkit(till.tools(), sandbox="monty").execute_async("list(map(pay, [1]))")
+
+    assert (result.success, result.is_paused, till.done) == (False, False, [])
 
 
 async def test_a_stale_paused_program_runs_nothing(kit: Toolkit, till: Till) -> None:
