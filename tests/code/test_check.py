@@ -119,7 +119,7 @@ def test_names_and_modules_that_may_be_there_are_let_through(code: str) -> None:
         ("import math\nimport numpy.linalg", "line 2: ImportError: `numpy.linalg` cannot be imported. A program can"),
         ("x = (", "line 1: SyntaxError: '(' was never closed\n    x = (\n        ^"),
         ("x = 1\nreturn x", "line 2: SyntaxError: 'return' outside function\n    return x"),
-        ("get_weather()", "`city` is missing. It is called as `get_weather(city: str, unit: str = 'c') -> dict"),
+        ("get_weather()", "`city` is missing. Call it as `get_weather(city: str, unit: str = 'c') -> dict"),
         ("get_weather('a', 'c', 1)", "it takes at most 2 arguments by position, and 3 are given"),
         ("get_weather('a', town='b')", "it has no argument `town`"),
         ("get_weather('a', unti='b')", "it has no argument `unti` (Did you mean `unit`?)"),

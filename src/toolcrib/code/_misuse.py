@@ -80,7 +80,7 @@ def misuse(call: ast.Call, shape: CallShape) -> str | None:
         missing = shape.required - placed - frozenset(given)
         wrong += [f"`{name}` is missing" for name in shape.order if name in missing]
         wrong += [f"`{name}` is missing" for name in sorted(missing.difference(shape.order))]
-    return f"{'; '.join(wrong)}. It is called as `{shape.signature}`" if wrong else None
+    return f"{'; '.join(wrong)}. Call it as `{shape.signature}`." if wrong else None
 
 
 def _too_many(shape: CallShape, given: int) -> str:

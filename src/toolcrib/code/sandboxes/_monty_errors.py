@@ -26,6 +26,8 @@ _KNOWN = frozenset(
 _MESSAGE = 4_000  # characters
 _REPEATED = 3  # frames of one line that are shown
 _UNDEFINED = re.compile(r"name '(\w+)' is not defined")
+_MISFIT = re.compile(r"`(\w+)` cannot take these arguments")
+_NO_ATTRIBUTE = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
 _AWAITABLE = ("can't be awaited", "an awaitable is required")
 _NO_SUSPEND = "cannot suspend in this synchronous context"
 _ONE_TEXT = "exceptions can only be called with zero or one string argument"
@@ -85,6 +87,10 @@ def _explained(name: str, message: str, program: Program) -> str:
             return f"{message}. `{word}` is not available in this Python."
         near = closest(word, program.tools)
         return f"{message}. {near if near.startswith('Did') else 'It is neither a name of the program nor a tool.'}"
+    if name == "TypeError" and (misfit := _MISFIT.match(message)) and misfit[1] in program.signatures:
+        return f"{message.rstrip('.')}. Call it as `{program.signatures[misfit[1]]}`."
+    if name == "AttributeError" and (lacking := _NO_ATTRIBUTE.search(message)):
+        return f"{message}{_likely_attribute(lacking[1], lacking[2])}"
     if _NO_SUSPEND in message:
         return (
             "a tool cannot be called from inside map, filter, a key function or a special method such as __iter__. "
@@ -98,6 +104,14 @@ def _explained(name: str, message: str, program: Program) -> str:
     if _ONE_TEXT in message:
         return "an exception takes one text here: write `raise ValueError(f'...')`."
     return message
+
+
+def _likely_attribute(kind: str, name: str) -> str:
+    if kind == "dict":
+        return f". Its keys are read as `value['{name}']`."
+    known = [attribute for attribute in dir(getattr(builtins, kind, None)) if not attribute.startswith("_")]
+    near = closest(name, known)
+    return f". {near}" if near.startswith("Did") else ""
 
 
 def _traceback(frames: list[Frame], program: Program, last: str) -> str:
