@@ -215,6 +215,7 @@ class Conversation:
         may_block = self._program.may_block and self._waits is None and not self._calls.running
         if may_block and time.monotonic() - self._turned < _TURN and self._wire.block():
             return
+        self._wire.watch()
         self._signal = self._loop.create_future()
         try:
             await self._signal
@@ -249,6 +250,7 @@ class Conversation:
 
     async def _answer(self, asked: CallAsked) -> None:
         self._is_answering = True
+        self._wire.watch()
         try:
             reply = await self._host.call(asked.name, asked.args, asked.kwargs)
         except asyncio.CancelledError:

@@ -20,7 +20,8 @@ _BLOCKED = struct.pack("ll", 0, 4_000)  # seconds and microseconds that `block` 
 class Wire:
     """Frames of one worker while one program runs.
 
-    What comes is read whenever the loop turns, so that a worker's death is noticed whatever the program waits for.
+    What comes is read whenever the loop turns, once it is `watch`ed, so that a worker's death is noticed whatever the
+    program waits for.
 
     Args:
         channel: A stream socket, which is left open.
@@ -33,17 +34,15 @@ class Wire:
     """
 
     def __init__(self, channel: socket.socket, most: int, woken: Callable[[], None]) -> None:
-        self._socket, self._woken = channel, woken
+        self._socket, self._woken, self._descriptor = channel, woken, channel.fileno()
         self._loop = asyncio.get_running_loop()
         self._incoming = Frames(most)
         self._frames: deque[Frame] = deque()
         self._ahead = 0
-        self._reads = False
+        self._reads = self._blocks = False
         self._unsent: deque[memoryview] = deque()
         self.is_over = False
         self.breach: Breach | None = None
-        channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _BLOCKED)
-        self._read(True)
 
     # --- reading
 
@@ -51,15 +50,23 @@ class Wire:
         """Return the next frame that is here already."""
         if self._frames:
             return self._frames.popleft()
-        if self._ahead:
-            self._ahead = 0
+        if self._ahead > _AHEAD:
             self._read(True)
+        self._ahead = 0
         return None
+
+    def watch(self) -> None:
+        """Read what comes whenever the loop turns, from now on."""
+        if not self._reads:
+            self._read(True)
 
     def block(self) -> bool:
         """Wait a few milliseconds for the worker while the loop stands still; return whether something came."""
         if self._unsent:
             return False
+        if not self._blocks:
+            self._blocks = True
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _BLOCKED)
         self._pull(0)
         return bool(self._frames) or self.is_over
 
@@ -97,9 +104,9 @@ class Wire:
     def _read(self, wanted: bool) -> None:
         wanted = wanted and not self.is_over
         if wanted and not self._reads:
-            self._loop.add_reader(self._socket, self.pull)
+            self._loop.add_reader(self._descriptor, self.pull)
         elif self._reads and not wanted:
-            self._loop.remove_reader(self._socket)
+            self._loop.remove_reader(self._descriptor)
         self._reads = wanted
 
     # --- writing
@@ -112,7 +119,7 @@ class Wire:
         sent = self._send(data)
         if sent < len(data):
             self._unsent.append(memoryview(data)[sent:])
-            self._loop.add_writer(self._socket, self._send_more)
+            self._loop.add_writer(self._descriptor, self._send_more)
 
     def _send(self, data: bytes | memoryview) -> int:
         try:
@@ -130,7 +137,7 @@ class Wire:
                 self._unsent[0] = data[sent:]
                 return
             self._unsent.popleft()
-        self._loop.remove_writer(self._socket)
+        self._loop.remove_writer(self._descriptor)
 
     # --- ending
 
@@ -138,6 +145,6 @@ class Wire:
         """Watch the socket no longer; return whether the worker is between two frames, and still there."""
         self._read(False)
         if self._unsent:
-            self._loop.remove_writer(self._socket)
+            self._loop.remove_writer(self._descriptor)
         quiet = not self._frames and self._incoming.is_between and not self._unsent
         return quiet and not self.is_over
