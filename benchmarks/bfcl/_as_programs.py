@@ -1,4 +1,4 @@
-"""The conversations as model-written Python: one program for each turn, in the sandbox."""
+"""The conversations as model-written Python: one program for each turn, in a sandbox."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from benchmarks.bfcl._data import Conversation, build_apis
 from benchmarks.bfcl._runs import Answer, Raised, Returned, Run, states_of
 from benchmarks.bfcl._snapshots import snapshot
 from toolcrib import Toolkit
+from toolcrib.code.sandboxes import SandboxName
 
 __all__ = ["program", "run_as_programs"]
 
 
-async def run_as_programs(conversation: Conversation, *, as_published: bool = False) -> Run:
-    """Return what the calls do as model-written Python: one program for each turn, in the sandbox."""
+async def run_as_programs(conversation: Conversation, *, sandbox: SandboxName, as_published: bool = False) -> Run:
+    """Return what the calls do as model-written Python: one program for each turn, in the sandbox of that name."""
     apis = build_apis(conversation, as_published=as_published)
-    toolkit = Toolkit(toolset_of(apis))
+    toolkit = Toolkit(toolset_of(apis), sandbox=sandbox)
     answers = [await _answers(toolkit, turn) for turn in conversation.turns]
     return Run(tuple(answers), states_of(apis))
 

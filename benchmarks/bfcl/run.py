@@ -26,8 +26,9 @@ from toolcrib.formats import PROVIDERS
 
 TITLE = "Replay the benchmark's multi-turn conversations over the counter, and compare with plain Python."
 ROUNDS = {f"rounds-{format}": partial(run_as_rounds, format=format) for format in PROVIDERS}
-MODES: dict[str, Callable[..., Awaitable[Run]]] = {"json": run_as_calls, "code": run_as_programs, **ROUNDS}
-GROUPS = {"all": [*MODES], "both": ["json", "code"], "rounds": [*ROUNDS], **{mode: [mode] for mode in MODES}}
+PROGRAMS = {f"code-{name}": partial(run_as_programs, sandbox=name) for name in ("process", "monty")}
+MODES: dict[str, Callable[..., Awaitable[Run]]] = {"json": run_as_calls, **PROGRAMS, **ROUNDS}
+GROUPS = {"all": [*MODES], "code": [*PROGRAMS], "rounds": [*ROUNDS], **{mode: [mode] for mode in MODES}}
 SHOWN = 20  # how many differences are printed
 
 
@@ -105,7 +106,7 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the options of the command line, or exit with 2 and the usage."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bfcl.run", description=TITLE)
     parser.add_argument("--file", default=FILES[0], choices=[*FILES, "all"], help="which conversations")
-    ways = "JSON tool calls, programs, both, rounds in each wire format or in one, or all of these"
+    ways = "JSON tool calls, programs in each sandbox or in one, rounds in each wire format or in one, or all of these"
     parser.add_argument("--mode", default="all", choices=GROUPS, help=ways)
     parser.add_argument("--ids", nargs="+", default=[], metavar="ID", help="only these, as multi_turn_base_7 or 7")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N")

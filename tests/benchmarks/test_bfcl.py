@@ -204,7 +204,9 @@ async def test_conversations_go_as_in_plain_python(chosen: list[Conversation], m
     assert report.calls > 100
 
 
-@pytest.mark.parametrize(("mode", "error"), [("json", "InvalidArguments"), ("code", "ValueError")])
+@pytest.mark.parametrize(
+    ("mode", "error"), [("json", "InvalidArguments"), ("code-process", "ValueError"), ("code-monty", "ValueError")]
+)
 async def test_a_call_that_does_not_fit_its_declaration_is_refused(
     conversations: list[Conversation], mode: str, error: str
 ) -> None:
