@@ -335,6 +335,13 @@ GATES: tuple[Gate, ...] = (
         ("tests/rounds",),
     ),
     Gate(
+        "a transcript that its host edited",
+        "rounds/_transcript.py",
+        "if self.format is not format or not _same(transcript[:size], self.items):",
+        "if self.format is not format:",
+        ("tests/rounds/test_transcript.py",),
+    ),
+    Gate(
         "approval of a call that its host executes",
         "rounds/_call.py",
         "        if not work.asked:\n            await work.ask(None)\n        if work.outcome is None:",
