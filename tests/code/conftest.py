@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from tests.code.hosts import Run, TableHost
-from toolcrib.code.sandboxes import MontySandbox, Program, SandboxLimits, SandboxResult
+from toolcrib.code.sandboxes import MontySandbox, Program, Sandbox, SandboxLimits, SandboxResult, sandbox_named
 
 
 @pytest.fixture(scope="session")
 def sandbox() -> Iterator[MontySandbox]:
     with MontySandbox(workers=8) as made:
         yield made
+
+
+@pytest.fixture(params=["monty", "process"])
+def engine(request: pytest.FixtureRequest) -> Sandbox:
+    """Return each sandbox that keeps programs in, warm."""
+    if request.param == "process" and sys.platform != "linux":
+        pytest.skip("its processes need Linux")
+    return sandbox_named(request.param)
 
 
 @pytest.fixture(params=[False, True], ids=["thread", "inline"])

@@ -6,7 +6,7 @@ import pytest
 
 from toolcrib.calls import Completed, ToolCall
 from toolcrib.code import ExecutionResult, Toolkit
-from toolcrib.code.sandboxes import MontySandbox
+from toolcrib.code.sandboxes import Sandbox
 from toolcrib.invoke import Pipeline, RunScope
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
@@ -29,8 +29,8 @@ def book(city: str) -> str:
 
 
 @pytest.fixture
-def kit(sandbox: MontySandbox) -> Toolkit:
-    return Toolkit([get_weather, book], sandbox=sandbox)
+def kit(engine: Sandbox) -> Toolkit:
+    return Toolkit([get_weather, book], sandbox=engine)
 
 
 async def test_it_runs_a_program_and_returns_what_a_model_is_shown(kit: Toolkit) -> None:

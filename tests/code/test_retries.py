@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from toolcrib.code import ExecutionResult, Toolkit
-from toolcrib.code.sandboxes import MontySandbox
+from toolcrib.code.sandboxes import Sandbox
 from toolcrib.invoke import CallLimits, ListSink, RunScope
 from toolcrib.tools import Tool, ez_tool
 
@@ -27,8 +27,8 @@ def guarded(ran: list[str]) -> Tool[..., Any]:
 
 
 @pytest.fixture
-def kit(sandbox: MontySandbox) -> Toolkit:
-    return Toolkit([add], sandbox=sandbox)
+def kit(engine: Sandbox) -> Toolkit:
+    return Toolkit([add], sandbox=engine)
 
 
 class Model:
@@ -106,19 +106,19 @@ async def test_all_programs_are_of_one_run(kit: Toolkit) -> None:
     assert "may make 2 calls" in str(result.error)
 
 
-async def test_a_paused_program_is_not_mended(sandbox: MontySandbox) -> None:
+async def test_a_paused_program_is_not_mended(engine: Sandbox) -> None:
     ran: list[str] = []
     model = Model("book('Oslo')")
 
-    result = await Toolkit([guarded(ran)], sandbox=sandbox).execute_async("book('Oslo')", retry_handler=model)
+    result = await Toolkit([guarded(ran)], sandbox=engine).execute_async("book('Oslo')", retry_handler=model)
 
     assert (result.is_paused, model.shown, ran, result.hint) == (True, [], [], "")
 
 
-async def test_a_guarded_tool_does_not_run_by_retry_code(sandbox: MontySandbox) -> None:
+async def test_a_guarded_tool_does_not_run_by_retry_code(engine: Sandbox) -> None:
     ran: list[str] = []
 
-    result = await Toolkit([guarded(ran)], sandbox=sandbox).execute_async("foo", retry_handler=Model("book('Oslo')"))
+    result = await Toolkit([guarded(ran)], sandbox=engine).execute_async("foo", retry_handler=Model("book('Oslo')"))
 
     assert (result.is_paused, ran) == (True, [])
 
@@ -150,15 +150,15 @@ async def test_after_a_failure_a_model_is_told_what_to_do(kit: Toolkit, code: st
 
 
 @pytest.mark.parametrize("given", ["Ask for help.", lambda result: "Ask for help." if result.error else ""])
-async def test_the_hint_can_be_replaced(sandbox: MontySandbox, given: Any) -> None:
-    kit = Toolkit([add], sandbox=sandbox, error_hint=given)
+async def test_the_hint_can_be_replaced(engine: Sandbox, given: Any) -> None:
+    kit = Toolkit([add], sandbox=engine, error_hint=given)
 
     assert (await kit.execute_async("1/0")).text().endswith("\nAsk for help.")
     assert kit.filter(["add"]).execute_async is not None
     assert (await kit.filter(["add"]).execute_async("1/0")).hint == "Ask for help."
 
 
-async def test_the_hint_can_be_left_out(sandbox: MontySandbox) -> None:
-    result = await Toolkit([add], sandbox=sandbox, error_hint="").execute_async("1/0")
+async def test_the_hint_can_be_left_out(engine: Sandbox) -> None:
+    result = await Toolkit([add], sandbox=engine, error_hint="").execute_async("1/0")
 
     assert result.text().endswith("ZeroDivisionError: division by zero")

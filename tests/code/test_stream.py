@@ -19,7 +19,7 @@ from toolcrib.code import (
     ProgramPaused,
     Toolkit,
 )
-from toolcrib.code.sandboxes import MontySandbox
+from toolcrib.code.sandboxes import Sandbox
 from toolcrib.invoke import CallLimits, RunScope
 from toolcrib.schema import Redacted
 from toolcrib.tools import ez_tool, tool
@@ -51,8 +51,8 @@ def login(pin: Annotated[str, Redacted]) -> bool:
 
 
 @pytest.fixture
-def kit(sandbox: MontySandbox) -> Toolkit:
-    return Toolkit([add, book, count, login], sandbox=sandbox)
+def kit(engine: Sandbox) -> Toolkit:
+    return Toolkit([add, book, count, login], sandbox=engine)
 
 
 async def events(kit: Toolkit, code: str, scope: RunScope | None = None) -> list[ProgramEvent]:
@@ -117,7 +117,7 @@ async def test_the_run_of_the_host_is_used(kit: Toolkit) -> None:
     assert [event.outcome["kind"] for event in found if isinstance(event, CallEnded)] == ["completed", "rejected"]
 
 
-async def test_leaving_early_stops_the_program_and_its_calls(sandbox: MontySandbox) -> None:
+async def test_leaving_early_stops_the_program_and_its_calls(engine: Sandbox) -> None:
     ended: list[str] = []
 
     @tool()
@@ -128,7 +128,7 @@ async def test_leaving_early_stops_the_program_and_its_calls(sandbox: MontySandb
         finally:
             ended.append("stopped")
 
-    async with aclosing(Toolkit([hang_on], sandbox=sandbox).stream("hang_on()")) as stream:
+    async with aclosing(Toolkit([hang_on], sandbox=engine).stream("hang_on()")) as stream:
         async for event in stream:
             if isinstance(event, CallStarted):
                 await asyncio.sleep(0.01)
@@ -147,7 +147,7 @@ async def test_the_program_does_not_wait_for_a_slow_reader(kit: Toolkit) -> None
     assert len(rest) == 600
 
 
-async def test_what_an_observer_raises_is_raised(sandbox: MontySandbox) -> None:
+async def test_what_an_observer_raises_is_raised(engine: Sandbox) -> None:
     @tool()
     async def watched() -> None:
         """Do nothing."""
@@ -157,7 +157,7 @@ async def test_what_an_observer_raises_is_raised(sandbox: MontySandbox) -> None:
         raise ZeroDivisionError("in a hook")
 
     with pytest.raises(ZeroDivisionError, match="in a hook"):
-        await events(Toolkit([watched], sandbox=sandbox), "watched()")
+        await events(Toolkit([watched], sandbox=engine), "watched()")
 
 
 async def test_events_are_plain_values() -> None:
