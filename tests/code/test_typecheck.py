@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -122,3 +124,17 @@ def test_another_word_is_refused() -> None:
 
     with pytest.raises(ValueError, match='"off", "warn" or "error"'):
         Toolkit([get_weather], typecheck=wrong)
+
+
+def test_without_the_extra_a_toolkit_that_checks_types_is_not_made() -> None:
+    code = (
+        "import sys; sys.modules['pydantic_monty'] = None\n"
+        "from toolcrib import Toolkit\n"
+        "Toolkit([], sandbox='process')\n"
+        "Toolkit([], sandbox='process', typecheck='warn')"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert "MissingExtraError: checking the types of programs needs an optional dependency" in done.stderr
+    assert "line 4" in done.stderr

@@ -30,7 +30,7 @@ DEFAULT_POSTAMBLE = (
 _DESCRIPTION = "Run a Python program that calls the functions below, and return what it prints."
 _RULES = (
     "Call the functions like any others; `await` is allowed and not needed.",
-    "Independent calls run at once with `await asyncio.gather(f(a), f(b))`.",
+    "Independent calls run at once: `import asyncio`, then `await asyncio.gather(f(a), f(b))`.",
     "Results are plain Python values: text, numbers, lists, dicts.",
     "A call that fails raises an exception with the reason, which you can catch.",
 )
