@@ -61,7 +61,7 @@ async def test_a_paused_program_says_what_waits(kit: Toolkit) -> None:
     text = await kit.as_tool(on_result=results.append)("book('Oslo')")
 
     assert text == (
-        'The program is paused. It goes on when a person has decided on:\n- book needs approval\n    city = "Oslo"'
+        'The program is paused, and goes on when a person has decided on:\n- book needs approval\n    city = "Oslo"'
     )
     assert results[0].is_paused
 

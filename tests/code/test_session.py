@@ -104,8 +104,11 @@ async def test_a_guarded_tool_is_guarded_in_a_session(kit: Toolkit) -> None:
     async with kit.session() as session:
         await session.execute_async("mine = book")
         result = await session.execute_async("mine('Oslo')")
+        with pytest.raises(SandboxError, match="this session is over"):
+            await session.execute_async("1")
 
-    assert result.is_paused
+    assert (result.is_paused, result.paused) == (True, None)
+    assert "has ended at calls that have not run" in result.text()
 
 
 async def test_one_program_runs_at_a_time(process: ProcessSandbox) -> None:

@@ -14,7 +14,9 @@ N = TypeVar("N", bound=ast.AST)
 _OPEN = frozenset({"exec", "eval", "compile", "globals", "locals", "vars", "dir", "__builtins__", "__import__"})
 """Names with which a program can define others, or ask whether they are defined."""
 _OPEN_MODULES = frozenset({"builtins", "__main__", "inspect", "importlib", "gc"})
-_OPEN_ATTRIBUTES = frozenset({"modules", "_getframe", "f_globals", "f_locals", "f_builtins", "__globals__", "__dict__"})
+_OPEN_ATTRIBUTES = frozenset(
+    {"modules", "_getframe", "f_globals", "f_locals", "f_builtins", "__globals__", "__dict__", "_convert_"}
+)
 _CATCH_ALL = "BaseException"
 _TYPE_PARAMETERS = tuple(
     getattr(ast, name) for name in ("TypeVar", "ParamSpec", "TypeVarTuple") if hasattr(ast, name)

@@ -70,7 +70,9 @@ class ExecutionResult:
         if self.error_output.strip():
             parts.append(self.error_output.rstrip("\n"))
         if self.is_paused:
-            parts += ["The program is paused. It goes on when a person has decided on:"]
+            goes_on = "is paused, and goes on when a person has decided on"
+            stopped = "has ended at calls that have not run, since a person has to decide on them first"
+            parts += [f"The program {stopped if self.paused is None else goes_on}:"]
             parts += [f"- {request.text()}".replace("\n", "\n  ") for request in self.suspended]
         elif self.error and self.error.partition(": ")[2] not in self.error_output:
             parts.append(self.error)

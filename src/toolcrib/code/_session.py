@@ -21,8 +21,10 @@ class ProgramSession:
     """Runs the programs of one conversation, one at a time; made by `Toolkit.session`.
 
     Variables, functions and imports stay from one program to the next, also from one that failed. All of them belong to
-    one run: its limits count their calls together, and a tool that one of them found may be called by the next. Close
-    it, or use it in `with` or `async with`.
+    one run: its limits count their calls together, and a tool that one of them found may be called by the next.
+
+    A program that is ended from outside ends the session with it: at a limit, or at a call that waits for approval,
+    which cannot be taken up here. With an approver the program waits. Close it, or use it in `with` or `async with`.
     """
 
     def __init__(self, programs: Programs, place: SandboxSession, scope: RunScope) -> None:
