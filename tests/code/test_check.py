@@ -1,5 +1,15 @@
 from __future__ import annotations
 
+import argparse
+import ast
+import dataclasses
+import decimal
+import inspect
+import json.decoder
+import pathlib
+import textwrap
+import types
+import typing
 from typing import Any
 
 import pytest
@@ -172,3 +182,12 @@ def test_what_a_program_leaves_is_read_off_it() -> None:
 
 def test_findings_are_ordered_by_line() -> None:
     assert sorted([Finding(2, "NameError", "b"), Finding(1, "TypeError", "a")])[0].line == 1
+
+
+@pytest.mark.parametrize(
+    "module", [argparse, ast, dataclasses, decimal, inspect, json.decoder, pathlib, textwrap, typing]
+)
+def test_nothing_is_said_of_programs_that_work(module: types.ModuleType) -> None:
+    code = inspect.getsource(module)
+
+    assert check_program(code, Names((), lambda name: None, dialect=Dialect()), 1_000_000) == []
