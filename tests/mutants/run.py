@@ -46,9 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help="only gates whose name has one of these words in it")
     names: list[str] = parser.parse_args(arguments).names
     chosen = [gate for gate in GATES if not names or any(name in gate.name for name in names)]
+    if not chosen:
+        parser.error("no gate has any of these words in its name")
     with TemporaryDirectory(prefix="toolcrib-mutants-") as folder:
         checkout = copied(Path(folder))
-        every = dict.fromkeys(path for gate in GATES for path in gate.tests)
+        every = dict.fromkeys(path for gate in chosen for path in gate.tests)
         if not (said := tested(checkout, tuple(every))).passed:
             print(f"the tests fail without any mutant:\n{said.output}")
             return 1
