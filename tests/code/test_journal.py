@@ -47,6 +47,16 @@ def test_calls_are_told_apart_by_name_arguments_and_occurrence() -> None:
     assert [id(found) for found in asked] == [id(three), id(one), id(two), id(None)]
 
 
+def test_of_two_equal_calls_the_one_that_waited_is_asked_for_last_by_an_engine_that_holds_it_back() -> None:
+    waits, made = entry("pay", 1), entry("pay", 1, reply=Value(1))
+
+    held_back = Journal([waits, made], open_last=True).asked("pay", call_digest([1], {}))
+    in_order = Journal([waits, made]).asked("pay", call_digest([1], {}))
+
+    assert held_back is made
+    assert in_order is waits
+
+
 def test_a_new_call_before_the_known_ones_is_none_of_this_program() -> None:
     journal = Journal([entry("find", 1, reply=Value(1))])
 

@@ -110,21 +110,24 @@ class Journal:
     Args:
         earlier: What it called before it paused.
         replays: Whether it runs again from its start, and asks for each of them; else for those that are open.
+        open_last: Whether it asks for those that are open when it has asked for all the others; else in order. It
+            matters where two calls are the same, and only one of them was made.
 
     Attributes:
         entries: All its calls, in the order they were first made.
         replays: As given.
     """
 
-    def __init__(self, earlier: Iterable[JournalEntry] = (), *, replays: bool = True) -> None:
+    def __init__(self, earlier: Iterable[JournalEntry] = (), *, replays: bool = True, open_last: bool = False) -> None:
         self.replays = replays
         self.entries: list[JournalEntry] = list(earlier)
         self._expected: defaultdict[tuple[str, str], deque[JournalEntry]] = defaultdict(deque)
         self._order: dict[str, JournalEntry] = {}
-        for entry in self.entries:
-            if replays or entry.is_open:
-                self._expected[entry.name, entry.digest].append(entry)
-                self._order[entry.id] = entry
+        asked = [entry for entry in self.entries if replays or entry.is_open]
+        for entry in asked:
+            self._order[entry.id] = entry
+        for entry in sorted(asked, key=lambda entry: open_last and entry.is_open):
+            self._expected[entry.name, entry.digest].append(entry)
 
     @property
     def expected(self) -> JournalEntry | None:

@@ -180,7 +180,8 @@ class Runs:
         found = answers_for(paused, answers)
         scope, watch = self._opened(options.scope, paused.run)
         program = self._resumed(paused, options)
-        journal = Journal(paused.copied(), replays=paused.replays)
+        held_back = bool(paused.state.get("pending")) and not paused.state.get("cut")  # see `Resumable.resume`
+        journal = Journal(paused.copied(), replays=paused.replays, open_last=held_back)
         given = Continuation(journal, found, _patience(self.limits), options.journal)
         host = JournalHost(self._pipeline, scope, self._tools, options.on_output, given)
         if options.journal is not None:

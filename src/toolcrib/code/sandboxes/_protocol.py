@@ -288,6 +288,9 @@ class Resumable(Protocol):
     async def resume(self, program: Program, state: Mapping[str, Any], host: Host) -> SandboxResult:
         """Take up a paused program; see `Sandbox.run`.
 
+        An engine that runs it again may hold the calls that waited back until it has asked for all the others; its
+        states then have something in `pending`, and no `cut`.
+
         Raises:
             SandboxError: The state is none of this engine's.
         """
