@@ -121,7 +121,7 @@ def _compile(source: Source) -> None:
 
 
 def _imports(program: Reading, dialect: Dialect | None) -> Iterator[Finding]:
-    if dialect is None or dialect.modules is None:
+    if not program.imports or dialect is None or dialect.modules is None:
         return
     tops = {module.partition(".")[0] for module in dialect.modules}
     guards = _CATCH_ALL | {"ImportError", "ModuleNotFoundError"}
