@@ -6,15 +6,17 @@ import sys
 from contextlib import aclosing
 from dataclasses import replace
 from importlib.util import find_spec
+from typing import Any
 
-from toolcrib.calls import Failed, Outcome, outcome_from_dict
-from toolcrib.code import ProgramDone, Toolkit
+from toolcrib.calls import Failed, Grant, Outcome, Suspended, outcome_from_dict
+from toolcrib.code import PausedProgram, ProgramDone, Toolkit
 from toolcrib.code.sandboxes import sandbox_named
+from toolcrib.errors import ApprovalError
 from toolcrib.invoke import RunScope
 from toolcrib.testing._doors import Door, Visit
 from toolcrib.testing._fakes import RecordingSink
 
-__all__ = ["CodeDoor", "CodeEventsDoor", "CodeSessionDoor", "ProgramToolDoor", "code_doors"]
+__all__ = ["CodeDoor", "CodeEventsDoor", "CodeSessionDoor", "ProgramToolDoor", "ResumedProgramDoor", "code_doors"]
 
 
 class CodeDoor(Door):
@@ -70,6 +72,56 @@ class CodeSessionDoor(CodeDoor):
             return (await session.execute_async(code)).error or ""
 
 
+class ResumedProgramDoor(Door):
+    """A program that pauses at the call, goes through bytes, and is taken up with the answer.
+
+    Where nobody has to be asked, it is the same as the door `code`.
+
+    Args:
+        sandbox: Where it runs, by name.
+    """
+
+    abilities = frozenset({"model", "run", "answer", "concurrent"})
+
+    def __init__(self, sandbox: str) -> None:
+        self._sandbox = sandbox
+        self._paused: dict[str, PausedProgram] = {}
+        self.title = f"resumed program in {sandbox}"
+
+    async def carry(self, visit: Visit) -> Outcome:
+        watch = RecordingSink()
+        scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
+        toolkit = Toolkit(visit.toolset, sandbox=sandbox_named(self._sandbox))
+        if not isinstance(visit.call, Suspended):
+            result = await toolkit.execute_async(_program(visit), scope)
+            return self._waiting(result.paused) or _outcome(visit, watch, result.error or "")
+        paused = self._paused_at(visit.call)
+        answers: dict[str, Any] = {"grants": [], "denials": []}
+        if visit.answer is not None:
+            answers["grants" if isinstance(visit.answer, Grant) else "denials"].append(visit.answer)
+        try:
+            result = await toolkit.resume_async(paused, scope, **answers)
+        except ApprovalError as error:
+            return Failed(visit.call.tool, visit.call.call_id, error.code, str(error), "ApprovalError", exception=error)
+        return self._waiting(result.paused) or _outcome(visit, watch, result.error or "")
+
+    def _waiting(self, paused: PausedProgram | None) -> Suspended | None:
+        """Return the call that a paused program waits for, and keep the program."""
+        if paused is None:
+            return None
+        [call] = [entry.suspended for entry in paused.journal if entry.suspended is not None]
+        self._paused[call.request.id] = paused
+        return call
+
+    def _paused_at(self, call: Suspended) -> PausedProgram:
+        """Return the program that waits for a call, with the call as it is given now."""
+        key = b"the doors' own key"
+        paused = PausedProgram.from_bytes(self._paused[call.request.id].to_bytes(key), key)
+        for entry in paused.journal:
+            entry.suspended = call if entry.id == call.call_id else entry.suspended
+        return paused
+
+
 class ProgramToolDoor(Door):
     """The function that a framework registers, which runs a program."""
 
@@ -102,5 +154,10 @@ code_doors: tuple[Door, ...] = (
     CodeEventsDoor(),
     ProgramToolDoor(),
     *((CodeSessionDoor(),) if sys.platform == "linux" else ()),
-    *((CodeDoor("monty"),) if sys.platform == "linux" and find_spec("pydantic_monty") is not None else ()),
+    *((ResumedProgramDoor("process"),) if sys.platform == "linux" else ()),
+    *(
+        (CodeDoor("monty"), ResumedProgramDoor("monty"))
+        if sys.platform == "linux" and find_spec("pydantic_monty") is not None
+        else ()
+    ),
 )
