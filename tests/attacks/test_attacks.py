@@ -25,7 +25,7 @@ def test_no_program_gets_through_the_default_sandbox() -> None:
 
     found = run_attacks("process", chosen)
 
-    assert len(chosen) == 96
+    assert len(chosen) == 97
     assert {finding.name: finding.traces for finding in found if finding.traces} == {}
     assert all(finding.secs for finding in found)
 

@@ -18,6 +18,9 @@ DENY = failing(errno.EPERM)
 # Calls with a rule on an argument: some that pass, some that do not.
 NULL, POINTER, HIGH_POINTER = 0, 0x7000_1000, 0x7F00_0000_0000_0000
 ARGUMENTS = {
+    "clock_getres": ([(0,), (1,), (2,), (3,), (11,)], [(0xFFFFFFF2,), (0xFFFFFFFFFFFFFFF2,)]),
+    "clock_gettime": ([(0,), (1,), (2,), (3,), (11,)], [(0xFFFFFFF2,), (0xFFFFFFFFFFFFFFF2,)]),
+    "clock_nanosleep": ([(0, 1), (1, 0)], [(0xFFFFFFF2, 0)]),
     "clone": ([(0x3D0F00,), (0x7D0F00,)], [(0x11,), (0x1200011,), (0x4011,), (0x3D0F00 | 0x10000000,)]),
     "fcntl": ([(3, 1), (3, 2, 1), (3, 3), (3, 4, 2048)], [(3, 0), (3, 1030), (3, 8), (3, 1033)]),
     "futex": ([(1, 0), (1, 128), (1, 129), (1, 393)], [(1, 6), (1, 128 | 6), (1, 11), (1, 13), (1, 2)]),
@@ -26,11 +29,15 @@ ARGUMENTS = {
     "mmap": ([(0, 4096, 3), (0, 4096, 0)], [(0, 4096, 4), (0, 4096, 5), (0, 4096, 7)]),
     "mprotect": ([(4096, 4096, 3)], [(4096, 4096, 5), (4096, 4096, 7)]),
     "prlimit64": ([(0, 7, NULL, POINTER)], [(0, 7, POINTER), (0, 7, HIGH_POINTER), (1, 7, POINTER, POINTER)]),
-    "sendto": ([(3, POINTER, 9, 0, NULL)], [(3, POINTER, 9, 0, POINTER), (3, POINTER, 9, 0, HIGH_POINTER)]),
-    "socketpair": ([(1, 1)], [(2, 1), (16, 3), (10, 1)]),
+    "recvfrom": ([(3, POINTER, 9, 0), (3, POINTER, 9, 0x40)], [(3, POINTER, 9, 1), (3, POINTER, 9, 0x41)]),
+    "sendto": (
+        [(3, POINTER, 9, 0, NULL), (3, POINTER, 9, 0x4000, NULL)],
+        [(3, POINTER, 9, 0, POINTER), (3, POINTER, 9, 0, HIGH_POINTER), (3, POINTER, 9, 1), (3, POINTER, 9, 0x4001)],
+    ),
+    "socketpair": ([(1, 1), (1, 0x80801)], [(2, 1), (16, 3), (10, 1), (1, 2), (1, 5), (1, 0x80002)]),
     "tgkill": ([(SELF, 1, 6)], [(1, 1, 9), (SELF + 1, 1, 9), (0, 0, 9)]),
 }
-RULED = {*ARGUMENTS, "clone3"}
+RULED = {*ARGUMENTS, "clone3", "madvise"}
 
 
 def said(machine: str, name: str, arguments: tuple[int, ...] = ()) -> int | None:
@@ -76,6 +83,14 @@ def test_arguments_decide(machine: str, name: str) -> None:
 @pytest.mark.parametrize("machine", ARCHITECTURES)
 def test_clone3_looks_as_if_it_were_not_there(machine: str) -> None:
     assert said(machine, "clone3") == failing(errno.ENOSYS)
+
+
+@pytest.mark.parametrize("machine", ARCHITECTURES)
+def test_only_what_allocators_say_of_memory_is_understood(machine: str) -> None:
+    understood = {advice for advice in range(128) if said(machine, "madvise", (4096, 4096, advice)) == ALLOW}
+
+    assert understood == {4, 8, 14, 15, 102, 103}
+    assert said(machine, "madvise", (4096, 4096, 12)) == failing(errno.EINVAL)
 
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)

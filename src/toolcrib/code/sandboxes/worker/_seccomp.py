@@ -135,11 +135,16 @@ def _argument(place: int, *, high: bool = False) -> Instruction:
     return Instruction(_LOAD, _ARGUMENTS_AT + 8 * place + (4 if high else 0))
 
 
-def _one_of(place: int, values: Sequence[int], *, mask: int | None = None) -> list[Instruction]:
+def _one_of(place: int, values: Sequence[int], *, mask: int | None = None, otherwise: int = _DENY) -> list[Instruction]:
     """Allow an argument that the kernel reads as an int, when it is one of these."""
     tests = [Instruction(_IF_EQUAL, value, len(values) - at, 0) for at, value in enumerate(values)]
     masked = [] if mask is None else [Instruction(_AND, mask)]
-    return [_argument(place), *masked, *tests, *_verdict(_DENY), *_verdict(ALLOW)]
+    return [_argument(place), *masked, *tests, *_verdict(otherwise), *_verdict(ALLOW)]
+
+
+def _both(first: list[Instruction], second: list[Instruction]) -> list[Instruction]:
+    """Allow what two rules allow; the first ends by allowing, which is where the second goes on."""
+    return [*first[:-1], *second]
 
 
 def _none_of_bits(place: int, bits: int) -> list[Instruction]:
@@ -162,18 +167,26 @@ def _null(place: int) -> list[Instruction]:
 _EXECUTABLE: Final = 0x4
 _NEW_THREAD: Final = (0x3D0F00, 0x7D0F00)  # the flags of pthread_create in glibc and in musl; fork has others
 _PLAIN_FUTEX: Final = (0, 1, 3, 4, 5, 9, 10)  # wait, wake, requeue; not the priority-inheriting kind
+_OF_A_PROCESS: Final = 0x80000000  # a clock that is below 0 is the processor time of a process or thread, by its number
+_ADVICE: Final = (4, 8, 14, 15, 102, 103)  # what allocators give: not needed, free, huge pages or not, guard pages
+_OUT_OF_BAND: Final = 1  # MSG_OOB: nothing needs it on a Unix socket, and kernels have been broken through it
 _DESCRIPTOR_FLAGS: Final = (1, 2, 3, 4)  # F_GETFD, F_SETFD, F_GETFL, F_SETFL
 
 _RULES: Final[dict[str, list[Instruction]]] = {
+    "clock_getres": _none_of_bits(0, _OF_A_PROCESS),
+    "clock_gettime": _none_of_bits(0, _OF_A_PROCESS),
+    "clock_nanosleep": _none_of_bits(0, _OF_A_PROCESS),
     "clone": _one_of(0, _NEW_THREAD),
     "clone3": _verdict(failing(errno.ENOSYS)),  # its flags lie in memory, out of a filter's sight; clone is tried next
     "fcntl": _one_of(1, _DESCRIPTOR_FLAGS),
     "futex": _one_of(1, _PLAIN_FUTEX, mask=0x7F),
     "getsockopt": _one_of(2, (3, 4, 38, 39)),  # SO_TYPE, SO_ERROR, SO_PROTOCOL, SO_DOMAIN; not who the peer is
     "ioctl": _one_of(1, (0x5421, 0x5450, 0x5451)),  # FIONBIO, FIONCLEX, FIOCLEX
+    "madvise": _one_of(2, _ADVICE, otherwise=failing(errno.EINVAL)),  # as from a kernel that does not know it
     "mmap": _none_of_bits(2, _EXECUTABLE),
     "mprotect": _none_of_bits(2, _EXECUTABLE),
     "prlimit64": _null(2),  # reading limits, not setting them
-    "sendto": _null(4),  # to where the socket is connected
-    "socketpair": _one_of(0, (1,)),  # AF_UNIX
+    "recvfrom": _none_of_bits(3, _OUT_OF_BAND),
+    "sendto": _both(_none_of_bits(3, _OUT_OF_BAND), _null(4)),  # to where the socket is connected
+    "socketpair": _both(_one_of(0, (1,)), _one_of(1, (1,), mask=0xF)),  # AF_UNIX, SOCK_STREAM
 }
