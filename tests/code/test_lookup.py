@@ -58,7 +58,7 @@ async def test_a_program_finds_tools_and_calls_them(kit: Toolkit) -> None:
     assert [call["name"] for call in result.tool_calls] == ["get-weather"]
 
 
-@pytest.mark.parametrize("name", ["'send_email'", "'send_email()'", "name='send_email'"])
+@pytest.mark.parametrize("name", ["'send_email'", "'send_email()'", "send_email", "name='send_email'"])
 async def test_a_program_reads_all_about_a_tool(kit: Toolkit, name: str) -> None:
     result = await kit.execute_async(f"describe({name})")
 

@@ -18,7 +18,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any, cast
 
-__all__ = ["ValueRefused", "exported", "final"]
+__all__ = ["Named", "ValueRefused", "exported", "final"]
 
 _DEPTH = 100  # of lists in lists
 _DIGITS = 4_000  # of an int: Python refuses to read more than 4,300 as text
@@ -34,6 +34,12 @@ _PLAIN = (
     *(uuid.UUID, fractions.Fraction, pathlib.PurePath, ipaddress.IPv4Address, ipaddress.IPv6Address),
     *(ipaddress.IPv4Network, ipaddress.IPv6Network, ipaddress.IPv4Interface, ipaddress.IPv6Interface, Decimal),
 )
+
+
+class Named:
+    """What leaves a program as its name: a tool of it."""
+
+    __name__: str
 
 
 class ValueRefused(ValueError):
@@ -155,6 +161,8 @@ def _leaf(value: Any) -> str | None:
     """Return the text that stands for a value, None for what has no such text."""
     if isinstance(value, str):
         return str.__str__(value)
+    if isinstance(value, Named):
+        return value.__name__
     if isinstance(value, datetime.datetime | datetime.time):
         text = value.isoformat()
         return f"{text[:-6]}Z" if text.endswith("+00:00") else text
