@@ -15,13 +15,15 @@ class Sources:
 
     def __init__(self) -> None:
         self._lines: dict[str, list[str]] = {}
+        self._last: dict[str, int] = {}
 
     def add(self, name: str, code: str) -> str:
         """Keep a program's text; return the name to compile it under, which is its own unless that is taken."""
-        own, number = name, 1
+        own, number = name, self._last.get(name, 1)
         while own in self._lines:
             number += 1
             own = f"{name} ({number})"
+        self._last[name] = number
         self._lines[own] = code.splitlines()
         return own
 
