@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,3 +103,23 @@ def test_without_an_approval_the_program_goes_on(shop: Shop) -> None:
     assert made.exit_code == 0
     assert "not refunded: `refund` needs approval, and there is no terminal" in made.stdout
     assert "48.00 paid back" in made.stdout
+
+
+def test_the_program_is_paused_in_one_process_and_goes_on_in_another(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    file = str(tmp_path / "late.paused")
+    command = [sys.executable, "-c", "from toolcrib.cli import main; main()"]
+
+    first = shop("exec", PROGRAM, "--pause", file)
+    second = subprocess.run(
+        [*command, "resume", file, "--approve", "refund", "--json"], stdin=subprocess.DEVNULL, capture_output=True
+    )
+
+    result = json.loads(second.stdout)
+    assert (first.exit_code, second.returncode) == (3, 0)
+    assert "refund needs approval" in first.stderr
+    assert [order["refunded"] for order in result["return_value"]] == [84.5, 48.0, 0.0]
+    assert [call["name"] for call in result["tool_calls"]].count("reserve") == 2
+    assert shop("call", "stock", '{"sku": "mug"}').stdout == "2\n"
