@@ -68,4 +68,3 @@ def _make(name: str) -> Sandbox:
             f"there is nothing here to run programs in ({error}). Install Monty: pip install 'toolcrib[monty]'"
         ) from error
     return engine()
-
