@@ -275,3 +275,31 @@ def test_unions_inside_unions_are_one_problem() -> None:
 
     assert problems(spec, '{"x": 1.5}') == {"x": "must be an array or an object; got 1.5"}
     assert problems(spec, '{"x": [null]}') == {"x[0]": "must be an integer or a string; got null"}
+
+
+def numbers(numbers: list[int], **more: int) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("given", "count", "last"),
+    [
+        ({"numbers": ["x"] * 31}, 31, "and 1 more"),
+        ({"numbers": ["x"] * 9_000}, 31, "and 8970 more"),
+        ({"numbers": ["x"] * 20_000}, 1, "20000 values in them do not fit; send fewer at a time to be told which"),
+        ({"numbers": [], **{f"k{n}": "x" for n in range(500)}}, 31, "and 470 more"),
+    ],
+)
+def test_of_very_many_problems_the_first_are_told(given: dict[str, Any], count: int, last: str) -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        ToolSpec.from_function(numbers, name="numbers").validate_python(given)
+
+    assert len(caught.value.problems) == count
+    assert caught.value.problems[-1].problem == last
+
+
+def test_a_key_without_end_is_cut_in_what_is_said_of_it() -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        BOOK.validate_python({"x" * 100_000: 1})
+
+    assert len(str(caught.value)) < 2_000
+    assert "x... (100000 characters): unknown argument" in str(caught.value)

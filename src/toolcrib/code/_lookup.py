@@ -22,6 +22,7 @@ from toolcrib.toolsets import ToolEntry, Toolset, is_available
 __all__ = ["Lookup", "LookupHost", "finder_names", "matching"]
 
 _MOST = 20  # tools that one search finds
+_LONGEST = 2_000  # characters of a query or a name
 _WORD = re.compile(r"[^\W_]+")
 _COMMON = frozenset(
     {"a", "an", "and", "as", "for", "in", "is", "it", "its", "of", "on", "or", "that", "the", "to", "with"}
@@ -65,6 +66,8 @@ class Lookup:
         text, limit = given.pop(order[0], None), given.pop("limit", 5)
         if len(args) > len(order) or given or not isinstance(text, str):
             return Raised("TypeError", f"write it as `{self.signatures[name]}`")
+        if len(text) > _LONGEST:
+            return Raised("ValueError", f"the {order[0]} has {len(text)} characters, and may have {_LONGEST}")
         if not isinstance(limit, int) or not 1 <= limit <= _MOST:
             return Raised("ValueError", f"the limit is a number from 1 to {_MOST}")
         try:

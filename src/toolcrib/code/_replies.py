@@ -51,6 +51,8 @@ def _misfit(outcome: Failed, arguments: Mapping[str, Any], spec: ToolSpec) -> st
     """Return TypeError for arguments that are missing or unknown, as Python does, ValueError for wrong ones."""
     known = spec.input_model.model_fields.keys()
     for problem in outcome.problems:
+        if not problem.field and len(outcome.problems) > 1:
+            continue  # it says how many more there are
         match = _FIRST_NAME.match(problem.field)
         name = match.group() if match else ""
         if name not in arguments or not (name in known or spec.accepts(name)):

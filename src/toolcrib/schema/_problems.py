@@ -21,6 +21,10 @@ Path: TypeAlias = tuple[int | str, ...]
 
 _ABSENT = frozenset({"missing", "extra_forbidden", "missing_argument", "unexpected_keyword_argument"})
 _SHOWN = 60  # characters of a wrong value that are worth reading
+_TOLD = 30  # problems of one call: a list of ten thousand wrong items says enough with some of them
+_LOOKED_AT = 300  # errors of pydantic's, of which a union gives several for one problem
+_TOO_MANY = 10_000
+_NAME = 200  # characters of a key; callers may make up any
 _SUBJECT = r"^\w+ should "
 _EXPECTED = {
     "a string": "string_type string_sub_type string_unicode bytes_type",
@@ -70,8 +74,11 @@ class _Misfit(NamedTuple):
 
 def problems_of(error: ValidationError, given: Any, asked: Asked) -> tuple[FieldProblem, ...]:
     """Return a problem for each argument that does not fit; `given` is the input as it came, parsed."""
+    count = error.error_count()
+    if count > _TOO_MANY:  # to have them told takes seconds
+        return (FieldProblem("", f"{count} values in them do not fit; send fewer at a time to be told which"),)
     details = cast("list[dict[str, Any]]", error.errors(include_url=False))
-    misfits = [_locate(number, detail, given) for number, detail in enumerate(details)]
+    misfits = [_locate(number, detail, given) for number, detail in enumerate(details[:_LOOKED_AT])]
     for _ in range(8):  # unions inside unions; deeper ones show every branch
         if not any(misfit.branches for misfit in misfits):
             break
@@ -79,7 +86,9 @@ def problems_of(error: ValidationError, given: Any, asked: Asked) -> tuple[Field
     by_path: dict[Path, list[_Misfit]] = {}
     for misfit in misfits:
         by_path.setdefault(misfit.path, []).append(misfit)
-    return tuple(FieldProblem(path_of(path), _explain(path, group, asked)) for path, group in by_path.items())
+    told = [FieldProblem(path_of(path), _explain(path, by_path[path], asked)) for path in [*by_path][:_TOLD]]
+    left = len(by_path) - len(told) + max(0, len(details) - _LOOKED_AT)
+    return (*told, *([FieldProblem("", f"and {left} more")] if left else []))
 
 
 def let_through(inputs: InputModel, model: BaseModel, given: Any, asked: Asked) -> tuple[FieldProblem, ...]:
@@ -91,7 +100,10 @@ def let_through(inputs: InputModel, model: BaseModel, given: Any, asked: Asked) 
     names = set(model.__pydantic_extra__ or {}) & asked.hidden
     if inputs.lenient and isinstance(given, Mapping):
         names |= set(cast("Mapping[str, Any]", given)) - inputs.names
-    return tuple(FieldProblem(name, unknown_argument((name,), asked)) for name in sorted(names))
+    told = sorted(names)[:_TOLD]
+    problems = [FieldProblem(path_of((name,)), unknown_argument((name,), asked)) for name in told]
+    left = len(names) - len(told)
+    return (*problems, *([FieldProblem("", f"and {left} more")] if left else []))
 
 
 def parsed(raw: str | bytes) -> Any:
@@ -106,8 +118,12 @@ def path_of(parts: Path) -> str:
     """Return `("stops", 0, "city")` as `stops[0].city`."""
     text = ""
     for part in parts:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        text += f"[{part}]" if isinstance(part, int) else f".{_short(part)}" if text else _short(part)
     return text
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _NAME else f"{name[:_NAME]}... ({len(name)} characters)"
 
 
 # --- where it does not fit -------------------------------------------------------------------------------------------
@@ -208,7 +224,7 @@ def unknown_argument(path: Path, asked: Asked) -> str:
     names = list(properties_of(part_at(asked.schema, path[:-1]), asked.schema))
     if not names:
         return f"unknown {noun}; there are none to give"
-    near = get_close_matches(name, names, n=1, cutoff=0.6)
+    near = get_close_matches(name[:_NAME], names, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]}? The" if near else "the"
     return f"unknown {noun}; {hint} {noun}s are {', '.join(names)}"
 

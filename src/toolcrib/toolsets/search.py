@@ -32,6 +32,7 @@ except ModuleNotFoundError as error:
 __all__ = ["FoundTool", "SearchTools", "searchable"]
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")  # HTTPServer_v2 -> HTTP Server v 2
+_READ = 2_000  # characters of a query: whoever asks may write a megabyte of it
 _COMMON = frozenset(
     re.findall("[a-z]+", "a an and are as at be by for from in is it its of on or that the this to with")
 )
@@ -116,7 +117,7 @@ class SearchTools(BaseTool):
 
     def _ranked(self, index: Any, query: str) -> Iterator[ToolEntry]:
         """Yield the tools that have a word of the query, the best first, equals in their own order."""
-        words = list(words_of(query))
+        words = list(words_of(query[:_READ]))
         if not words:
             return
         scores = index.get_scores(words)
