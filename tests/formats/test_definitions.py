@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from enum import Enum
+from typing import Annotated, Any, Literal
 
 import pytest
+from pydantic import BaseModel, Field, RootModel
 
 from tests.formats.bfcl_functions import Function, load_functions
 from tests.formats.replies import NAMES, sdk_accepts_choice, sdk_accepts_tools
 from tests.formats.strictly import not_strict
 from toolcrib.errors import FormatError
 from toolcrib.formats import PROVIDERS, Choice, ProviderName, definition, definitions
-from toolcrib.tools import ez_tool
+from toolcrib.tools import as_tool, ez_tool, tool_input
 
 each_provider = pytest.mark.parametrize("provider", NAMES)
 STRICT: tuple[ProviderName, ...] = ("openai", "openai_responses", "anthropic", "mistral")
@@ -114,6 +116,42 @@ def test_a_response_is_told_when_it_is_not_strict() -> None:
 def test_arguments_that_are_no_one_object_are_refused(provider: ProviderName, schema: dict[str, Any]) -> None:
     with pytest.raises(FormatError, match="put them into one named parameter"):
         definition("look", "", schema, provider)
+
+
+class Move(BaseModel):
+    kind: Literal["move"]
+    x: int
+
+
+class Say(BaseModel):
+    kind: Literal["say"]
+    text: str = ""
+
+
+class Color(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@pytest.mark.parametrize(
+    ("provider", "strict"), [*((name, False) for name in NAMES), *((name, True) for name in STRICT)]
+)
+@pytest.mark.parametrize(
+    "kind", [Move | Say, Annotated[Move | Say, Field(discriminator="kind")], Color, Literal["a", "b"], list[Move]]
+)
+def test_a_declared_input_that_is_no_object_is_put_into_one(provider: ProviderName, strict: bool, kind: Any) -> None:
+    class Act(RootModel[kind]): ...
+
+    tool_input("act")(Act)
+
+    [made] = definitions([as_tool(Act)], provider, strict=strict)
+
+    declared = made["functionDeclarations"][0] if provider == "gemini" else made
+    schema = declared.get("parametersJsonSchema") or schema_in(declared)
+    assert (schema["type"], list(schema["properties"]), schema["required"]) == ("object", ["root"], ["root"])
+    assert not {"anyOf", "oneOf", "allOf", "enum"} & schema.keys()
+    assert not strict or list(not_strict(schema, provider)) == []
+    sdk_accepts_tools(provider, [made])
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "gemini"])

@@ -1,15 +1,16 @@
 """One call: its input, what answers it, and executing it by hand."""
 
-from typing import Annotated, Any, Literal
+from enum import Enum
+from typing import Annotated, Any, Literal, cast
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, RootModel
 
 from tests.rounds.replies import ReadFile, SearchResult, WebSearch, adding, results_in, round_of
 from toolcrib.calls import Complete, Failed, Reject, RunNormally
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, InvalidArguments, InvalidOutput, RoundError
 from toolcrib.hooks import HookSet
-from toolcrib.rounds import AwaitingTool, DecodedCall, HandledTool, RejectedTool
+from toolcrib.rounds import AwaitingTool, DecodedCall, HandledTool, RejectedTool, ToolRound, ToolRoundPlan
 from toolcrib.schema import Injected
 from toolcrib.tools import ez_tool, tool_input
 
@@ -64,6 +65,95 @@ def test_an_input_may_be_a_choice_of_shapes() -> None:
     call = round_of([Draw], ("draw", {"shape": {"kind": "square", "side": 2}})).expect_one()
 
     assert call.input.shape == Square(kind="square", side=2)
+
+
+class Move(BaseModel):
+    kind: Literal["move"] = "move"
+    x: int
+
+
+class Say(BaseModel):
+    kind: Literal["say"] = "say"
+    text: str
+
+
+@tool_input("act", output=int)
+class Act(RootModel[Annotated[Move | Say, Field(discriminator="kind")]]):
+    """Do something."""
+
+
+def act_round(**options: Any) -> ToolRound:
+    return round_of([Act], ("act", '{"root": {"kind": "move", "x": 1}}'), **options)
+
+
+async def test_an_input_may_be_a_union() -> None:
+    round = act_round()
+    call: DecodedCall[Act] = round.expect_one()
+    messages: list[Any] = []
+
+    match call.input:
+        case Act(root=Move(x=x)):
+            answer = call.complete(x)
+        case _:
+            answer = call.complete(0)
+    await round.commit(messages, [answer])
+
+    assert call.into_parts()[1] == Act(Move(x=1))
+    assert results_in(messages) == [("call_0", "1")]
+
+
+async def test_a_hook_is_shown_and_may_edit_a_union() -> None:
+    seen: list[Any] = []
+    hooks = HookSet()
+
+    @hooks.register
+    async def further(call: Any, given: Act) -> Any:
+        seen.append(given)
+        return RunNormally(Act(Move(x=2)))
+
+    plan = await act_round().apply_hooks(hooks)
+
+    assert seen == [Act(Move(x=1))]
+    assert plan.pending[0].input == Act(Move(x=2))
+
+
+async def test_a_union_is_edited_in_place_or_replaced() -> None:
+    edited, replaced, wrong = (act_round() for _ in range(3))
+    edited.expect_one().input.root.x = 3
+    replaced.expect_one().input = Act(Say(text="x"))
+    wrong.expect_one().input.root.x = "far"
+
+    assert (await edited.apply_hooks()).pending[0].input == Act(Move(x=3))
+    assert (await replaced.apply_hooks()).pending[0].input == Act(Say(text="x"))
+    with pytest.raises(InvalidArguments, match=r"root\.x: must be an integer"):
+        await wrong.apply_hooks()
+    with pytest.raises(TypeError, match="the input of `act` is a Act"):
+        edited.expect_one().input = Move(x=1)
+
+
+async def test_a_union_survives_its_round_being_saved() -> None:
+    plan = await act_round().apply_hooks()
+    plan.pending[0].input = Act(Say(text="x"))
+    await plan.apply_hooks()
+
+    restored = await ToolRoundPlan.from_json([Act], plan.to_json())
+
+    assert restored.pending[0].input == Act(Say(text="x"))
+
+
+def test_an_input_may_be_an_enum_in_a_root_model() -> None:
+    class Color(Enum):
+        RED = "red"
+        BLUE = "blue"
+
+    @tool_input("paint")
+    class Paint(RootModel[Color]): ...
+
+    call = round_of([Paint], ("paint", {"root": "red"})).expect_one()
+
+    assert call.input.root is Color.RED
+    with pytest.raises(TypeError, match=r"Color is none; make it one.*RootModel\[Color\]"):
+        tool_input("paint")(cast("Any", Color))
 
 
 def test_an_output_is_converted_to_what_the_tool_declares() -> None:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from enum import Enum
+from typing import Annotated, Any, Literal
+
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, RootModel, computed_field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, RootModel, SecretStr, computed_field, model_validator
 
 from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.schema import ToolSpec
@@ -116,9 +119,120 @@ def test_a_recursive_model_is_an_object_at_the_top() -> None:
     assert schema["properties"]["children"]["items"] == {"$ref": "#/$defs/Node"}
 
 
-def test_a_model_that_is_no_object_is_a_schema_error() -> None:
+class Move(BaseModel):
+    kind: Literal["move"] = "move"
+    x: int = Field(alias="toX")
+
+
+class Say(BaseModel):
+    kind: Literal["say"] = "say"
+    text: str
+
+
+class Act(RootModel[Annotated[Move | Say, Field(discriminator="kind")]]):
+    """Do something."""
+
+
+class Color(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Pile(RootModel["list[Pile] | int"]): ...
+
+
+class Pause(RootModel[float]):
+    root: float = Field(default=1.0, description="Seconds.")
+
+
+ACT = ToolSpec.from_model(Act, name="act", output=str)
+
+
+def test_a_model_whose_schema_is_no_object_is_a_schema_error() -> None:
+    class Odd(BaseModel):
+        @classmethod
+        def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> dict[str, Any]:
+            return {"type": "string"}
+
     with pytest.raises(SchemaError, match="not an object with named arguments"):
-        _ = ToolSpec.from_model(RootModel[list[int]], name="tool").parameters
+        _ = ToolSpec.from_model(Odd, name="tool").parameters
+
+
+def test_a_root_model_is_the_argument_root() -> None:
+    schema = ACT.parameters
+
+    assert set(schema) == {"type", "properties", "required", "additionalProperties", "$defs"}
+    assert schema["properties"]["root"]["oneOf"] == [{"$ref": "#/$defs/Move"}, {"$ref": "#/$defs/Say"}]
+    assert (schema["required"], schema["additionalProperties"]) == (["root"], False)
+    assert ACT.description == "Do something."
+    assert ACT.input_model is Act
+    assert ACT.signature == "act(root: Move | Say) -> str"
+    assert "def act(root: Move | Say) -> str:" in ACT.stub()
+
+
+def test_arguments_of_a_root_model_make_the_model_and_come_out_of_it() -> None:
+    model = ACT.validate_json('{"root": {"kind": "move", "toX": 1}}')
+
+    assert model == Act(Move(toX=1))
+    assert ACT.arguments(model) == {"root": Move(toX=1)}
+    assert ACT.validate_python(ACT.arguments(model)) == model
+    assert ACT.dump(model, redact=True) == {"root": {"kind": "move", "toX": 1}}
+    assert ACT.dump(ACT.arguments(model), redact=True) == ACT.dump(model, redact=True)
+    assert ACT.dump({"kind": "move"}, redact=True) == {"kind": "move"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ('{"root": {"kind": "move", "toX": "far"}}', 'root.toX: must be an integer; got "far"'),
+        ('{"root": {"kind": "jump"}}', 'root: the key .kind. must be one of .*; got "jump"'),
+        ('{"kind": "say", "text": "x"}', "root: missing, it is required; kind: unknown argument"),
+        ('"say"', "must be a JSON object with the arguments by name"),
+        ("", "root: missing"),
+    ],
+)
+def test_a_misfit_of_a_root_model_is_told_by_where_it_is(sent: str, said: str) -> None:
+    with pytest.raises(InvalidArguments, match=said):
+        ACT.validate_json(sent)
+
+
+def test_an_edited_member_of_a_union_is_checked_again_as_what_it_is() -> None:
+    class Left(BaseModel):
+        steps: int
+
+    class Right(Left): ...
+
+    spec = ToolSpec.from_model(RootModel[Left | Right], name="turn")
+    good, bad = Right(steps=1), Right(steps=1)
+    setattr(good, "steps", "2")  # noqa: B010 -- a type checker would see it, pydantic does not look
+    setattr(bad, "steps", "far")  # noqa: B010 -- the same
+
+    assert spec.arguments(spec.validate_python({"root": good})) == {"root": Right(steps=2)}
+    with pytest.raises(InvalidArguments, match=r"root\.steps: must be an integer"):
+        spec.validate_python({"root": bad})
+
+
+def test_a_root_model_may_be_anything() -> None:
+    colour, pile, pause = (ToolSpec.from_model(kind, name="tool") for kind in (RootModel[Color], Pile, Pause))
+
+    assert colour.arguments(colour.validate_json('{"root": "red"}')) == {"root": Color.RED}
+    assert colour.stub().startswith("def tool(root: Literal['red', 'blue'])")
+    assert pile.dump(pile.validate_json('{"root": [1, [2]]}'), redact=True) == {"root": [1, [2]]}
+    assert pause.validate_json("{}") == Pause()
+    assert pause.parameters["properties"] == {"root": {"type": "number", "default": 1.0, "description": "Seconds."}}
+    assert "required" not in pause.parameters
+
+
+def test_a_secret_in_a_root_model_is_hidden() -> None:
+    spec = ToolSpec.from_model(RootModel[Move | SecretStr], name="unlock")
+    model = spec.validate_json('{"root": "open sesame"}')
+
+    assert spec.has_secrets
+    assert spec.dump(model, redact=True) == spec.dump({"root": "open sesame"}, redact=True) == {"root": "**********"}
+    assert spec.dump(model, redact=False) == {"root": "open sesame"}
+    with pytest.raises(InvalidArguments) as raised:
+        spec.validate_json('{"root": 12345}')
+    assert "12345" not in str(raised.value)
 
 
 def test_a_model_with_missing_types_is_a_schema_error() -> None:

@@ -11,6 +11,7 @@ from pydantic_core import PydanticSerializationError
 from toolcrib.schema._json_values import by_type, finite, jsonable, settle
 from toolcrib.schema._markers import REDACTED
 from toolcrib.schema._model import InputModel
+from toolcrib.schema._root import ROOT
 from toolcrib.schema._traits import Traits
 
 __all__ = ["dump_values"]
@@ -27,6 +28,8 @@ def dump_values(
     extra: dict[str, Any] = {}
     if isinstance(values, BaseModel):
         model = values
+    elif inputs.is_root and ROOT not in values:  # there is nothing that its serialiser could take
+        return _dump_misfits(inputs, values, traits, redact)
     elif traits.secrets:
         try:  # only a value of the right type knows what in it is secret
             model = inputs.validate_python(dict(values))
@@ -37,7 +40,8 @@ def dump_values(
         if not values.keys() <= inputs.names:
             extra = {name: jsonable(value) for name, value in values.items() if not inputs.takes(name)}
     try:
-        return {**_dump_model(inputs, model, traits, redact), **extra}
+        dumped = _dump_model(inputs, model, traits, redact)
+        return {**({ROOT: dumped} if inputs.is_root else dumped), **extra}
     except (PydanticSerializationError, ValueError, TypeError, RecursionError):
         return _dump_misfits(inputs, inputs.arguments(model), traits, redact)
 
@@ -58,7 +62,7 @@ def _unvalidated(inputs: InputModel, values: Mapping[str, Any]) -> BaseModel:
     return model
 
 
-def _dump_model(inputs: InputModel, model: BaseModel, traits: Traits, redact: bool) -> dict[str, Any]:
+def _dump_model(inputs: InputModel, model: BaseModel, traits: Traits, redact: bool) -> Any:
     unset = set(inputs.omitted - model.model_fields_set) if inputs.omitted else None
     shown = model.__pydantic_serializer__.to_python(
         model,

@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from toolcrib.errors import SchemaError
 from toolcrib.schema._json_schema import SchemaGenerator, as_object, tidy
 from toolcrib.schema._parameters import EMPTY, Annotations, Resolved
+from toolcrib.schema._root import is_root, root_validators, with_root
 from toolcrib.schema._typed_dicts import modern
 
 __all__ = ["InputModel", "input_of_function", "input_of_model", "input_schema", "no_read_only_warning", "one_sentence"]
@@ -44,6 +45,7 @@ class InputModel:
         open: It takes arguments that it does not declare.
         lenient: Its author left it to pydantic to ignore unknown keys; a caller is told about them all the same.
         plain: The instance's `__dict__` is the arguments as they are.
+        is_root: The model is a RootModel, and its value the one argument `root`.
         declared: The names of its fields.
         names: Every name that an argument may go by, aliases included.
         validate_json: The validator's own bound method, fetched once.
@@ -51,6 +53,7 @@ class InputModel:
 
     __slots__ = (
         "declared",
+        "is_root",
         "lenient",
         "model",
         "names",
@@ -67,6 +70,7 @@ class InputModel:
     ) -> None:
         self.model, self.renamed, self.omitted, self.lenient = model, renamed, omitted, lenient
         self.open = model.model_config.get("extra") == "allow"
+        self.is_root = is_root(model)
         self.plain = not (renamed or omitted or self.open)
         aliases = {alias for info in model.model_fields.values() for alias in aliases_of(info)}
         self.declared = frozenset(model.model_fields)
@@ -76,6 +80,8 @@ class InputModel:
         self.validate_python: Callable[..., BaseModel] = validator.validate_python
         if aliases:  # edited arguments come back by name
             self.validate_python = partial(validator.validate_python, by_alias=True, by_name=True)
+        if self.is_root:
+            self.validate_json, self.validate_python = root_validators(model)
 
     def arguments(self, instance: BaseModel) -> dict[str, Any]:
         """Return the values of `instance` by parameter name."""
@@ -131,7 +137,7 @@ def input_of_model(tool: str, model: type[BaseModel]) -> InputModel:
             model.model_rebuild()
         except Exception as error:  # whatever the author's types raise
             raise SchemaError(tool, model.__name__, f"is not complete ({one_sentence(error)})") from error
-    return InputModel(model, {}, frozenset(), lenient="extra" not in model.model_config)
+    return InputModel(model, {}, frozenset(), lenient="extra" not in model.model_config and not is_root(model))
 
 
 def input_of_function(tool: str, module: str, parameters: Sequence[Resolved], names: Annotations) -> InputModel:
@@ -256,7 +262,7 @@ def input_schema(tool: str, inputs: InputModel) -> dict[str, Any]:
                 problem = f"has a type without a JSON schema ({one_sentence(cause)})"
                 raise SchemaError(tool, inputs.renamed.get(name, name), problem) from cause
         raise SchemaError(tool, "*", f"has no JSON schema ({one_sentence(error)})") from error
-    schema = as_object(tidy(schema))
+    schema = with_root(tidy(schema), inputs.model) if inputs.is_root else as_object(tidy(schema))
     if schema.get("type") != "object":
         raise SchemaError(tool, inputs.model.__name__, "is not an object with named arguments")
     if inputs.lenient:

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from pydantic_core import CoreSchema
 
 from toolcrib.schema._markers import hide_when_asked
+from toolcrib.schema._root import ROOT, is_root
 
 __all__ = ["Traits", "holds_secret", "traits_of"]
 
@@ -40,6 +41,8 @@ def traits_of(model: type[BaseModel]) -> Traits:
     if schema["type"] == "definition-ref":
         schema = definitions[schema["schema_ref"]]
     sets = _finds(schema, _is_set, definitions.get)
+    if is_root(model):
+        return Traits(frozenset({ROOT} if holds_secret(schema, definitions.get) else ()), sets)
     while schema["type"] != "model-fields" and "schema" in schema:  # validators stand around the fields
         schema = schema["schema"]
     if schema["type"] != "model-fields":

@@ -99,6 +99,9 @@ def _function_tool(fn: Callable[P, R], options: ToolOptions, fixed: Mapping[str,
 def tool_input(name: str | None = None, *, output: Any = None, **keywords: Any) -> Callable[[M], M]:
     """Declare a pydantic model as the input of a tool that your own code executes; returns the model itself.
 
+    A RootModel, as of a union or an enum, is one tool, too: every provider wants named arguments, so its value is the
+    argument `root`.
+
     Args:
         name: The tool's name; the class name in snake case when None.
         output: The type of the result, which `complete` checks.
@@ -111,10 +114,11 @@ def tool_input(name: str | None = None, *, output: Any = None, **keywords: Any) 
             raise TypeError(
                 f"@tool_input has no option `{next(iter(unknown))}`; it takes {', '.join(ToolKeywords.__annotations__)}"
             )
-        if not issubclass(model, BaseModel):
+        if not isinstance(model, type) or not issubclass(model, BaseModel):  # pyright: ignore[reportUnnecessaryIsInstance] -- what a user gives
+            given = getattr(model, "__name__", model)
             raise TypeError(
-                f"@tool_input takes a pydantic model, and {model.__name__} is none; put it into a field of one: every "
-                "provider wants named arguments"
+                f"@tool_input takes a pydantic model, and {given} is none; make it one with a RootModel: "
+                f"`class Input(RootModel[{given}])`"
             )
         title = name or _snake_name(model)
         spec = ToolSpec.from_model(model, name=title, description=options.description, output=output)
