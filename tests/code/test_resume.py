@@ -279,3 +279,20 @@ async def test_the_counts_of_the_run_go_on(desk: Desk) -> None:
 
     assert "RuntimeError" in (result.error or "")
     assert desk.done == ["find Oslo", "book Oslo 4"]
+
+
+async def test_a_program_whose_calls_gave_too_much_waits_and_cannot_be_taken_up(desk: Desk) -> None:
+    @ez_tool
+    async def load(size: int) -> str:
+        return "x" * size
+
+    async def heavy(asks: Asks) -> Any:
+        for _ in range(3):
+            await asks.call("load", 30_000_000)
+        return await asks.call("book", "Oslo")
+
+    kit = Toolkit([load, *desk.tools()], sandbox=ScriptSandbox(heavy=heavy))
+
+    result = await kit.execute_async("# heavy")
+
+    assert (result.is_paused, result.paused, len(result.pending_calls)) == (True, None, 1)

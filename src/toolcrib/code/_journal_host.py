@@ -13,6 +13,7 @@ from toolcrib.code._host import ProgramHost, ProgramTool
 from toolcrib.code._journal import Journal, JournalEntry, JournalLog, call_digest, reply_to_dict
 from toolcrib.code._paused import PausedProgram
 from toolcrib.code.sandboxes import Emit, Pending, Program, ProgramError, Reply, Resumable, Value
+from toolcrib.code.sandboxes._values import size_of
 from toolcrib.errors import ApprovalError, ReplayDiverged
 from toolcrib.hooks import HookSet
 from toolcrib.invoke import Performed, Pipeline, Prepared, RunScope
@@ -20,6 +21,7 @@ from toolcrib.invoke import Performed, Pipeline, Prepared, RunScope
 __all__ = ["Continuation", "JournalHost", "paused_from"]
 
 _DOUBT = "it was begun before and may have done its work: nobody noted how it ended. Approve to make it once more"
+_MOST = 64_000_000  # characters, about, of replies and values that are kept; what has more cannot be run again
 _ENDS = ("exception", "paused")  # of the program's own; a limit may only come sooner on a slower machine
 
 
@@ -63,6 +65,7 @@ class JournalHost(ProgramHost):
         self._caught_up = asyncio.Event()
         self._taking_up: asyncio.Task[dict[str, Prepared | Outcome]] | None = None
         self._broken: ReplayDiverged | None = None
+        self._size = sum(size_of(entry.reply.value) for entry in self.journal.entries if isinstance(entry.reply, Value))
         self._run_task = asyncio.current_task()
 
     # --- what the sandbox asks for
@@ -154,9 +157,21 @@ class JournalHost(ProgramHost):
             return reply
         entry.in_doubt = False
         told_otherwise = emit is not None or not self.journal.replays  # by its values, or in the engine's own state
-        entry.reply = Value(None) if told_otherwise and isinstance(reply, Value) else reply
-        self._write("ended", id=entry.id, reply=reply_to_dict(entry.reply), told=entry.told)
+        noted = Value(None) if told_otherwise and isinstance(reply, Value) else reply
+        self._write("ended", id=entry.id, reply=reply_to_dict(noted), told=entry.told)
+        entry.reply = self._kept(noted)
         return reply
+
+    def _kept(self, reply: Reply) -> Reply:
+        """Return a reply to keep: nothing of its value, once there is too much in all."""
+        if isinstance(reply, Value):
+            self._size += size_of(reply.value)
+        return Value(None) if self.is_full and isinstance(reply, Value) else reply
+
+    @property
+    def is_full(self) -> bool:
+        """Whether its calls gave more than is kept, so that the program cannot be run again."""
+        return self._size > _MOST
 
     async def _begun(self, entry: JournalEntry, emit: Emit | None, call: ToolCall) -> Outcome:
         """Make a new call."""
@@ -230,7 +245,9 @@ class JournalHost(ProgramHost):
                 left -= 1
                 return
             if self.journal.replays:
-                entry.values.append(value)
+                self._size += size_of(value)
+                if not self.is_full:
+                    entry.values.append(value)
             self._write("value", id=entry.id, value=value)
             await emit(value)
 

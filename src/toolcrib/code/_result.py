@@ -30,7 +30,8 @@ class ExecutionResult:
             run.
         records: The calls' records, when the toolkit or the run has sinks that they were made for.
         pending_calls: The calls that wait, each with the question about it.
-        paused: What `Toolkit.resume` takes; None where the sandbox cannot take a program up again.
+        paused: What `Toolkit.resume` takes; None where the sandbox cannot take a program up again, or the results of
+            the program's calls are too much to keep (64 MB).
         findings: What was wrong with it before it ran, so that nothing of it ran.
         warnings: What the type checker said of it, with `typecheck="warn"`, a sentence each.
         hint: What a model is told besides, after a failure.

@@ -204,7 +204,8 @@ class Runs:
             await host.close()
         host.ended(ended.error)
         paused = None
-        if ended.error is not None and ended.error.kind == "paused" and ended.state is not None:
+        waits = ended.error is not None and ended.error.kind == "paused"
+        if waits and ended.state is not None and not host.is_full:
             paused = paused_from(program, place, host, ended.state)
         if options.journal is not None:
             options.journal.write({"t": "done"} if paused is None else {"t": "program", **paused.to_dict()})
