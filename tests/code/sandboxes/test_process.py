@@ -183,3 +183,17 @@ time.sleep(0.2)
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
+
+
+async def test_what_was_printed_is_told_while_the_program_computes_and_kept_when_it_is_ended(
+    process_sandbox: ProcessSandbox,
+) -> None:
+    host = TableHost()
+    endless = Program("print('here')\nwhile True: pass", limits=SandboxLimits(program_time=0.5))
+
+    result = await process_sandbox.run(endless, host)
+
+    assert result.output == "here\n"
+    assert host.printed == [("stdout", "here\n")]
+    assert result.error is not None
+    assert result.error.kind == "time"

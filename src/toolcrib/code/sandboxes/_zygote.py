@@ -13,6 +13,7 @@ import sys
 import threading
 import weakref
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -86,8 +87,8 @@ class Confined:
             return False
         return True
 
-    def __del__(self) -> None:
-        if self._zygote is not None:  # nobody closed it
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:  # when modules are gone, too
+        if self._zygote is not None and not is_finalizing():  # nobody closed it; at the very end the zygote does
             self._signal()
             self.forget()
 

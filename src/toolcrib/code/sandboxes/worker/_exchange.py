@@ -39,7 +39,7 @@ class Exchange:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self.fd = wire.fd
-        self.printed = Printed(self._print)
+        self.printed = Printed(self._print, self._is_writing)
         self.passed_on: Callable[[], None] | None = None
         self._value_size = 0
         self._last = 0
@@ -50,7 +50,7 @@ class Exchange:
         self._woken = False
         self._until = 0
         self._is_sending = False
-        self._writing = threading.RLock()
+        self._writing = _Turns()
         self._turn = threading.Condition()
         self._read_by: int | None = None
 
@@ -237,6 +237,9 @@ class Exchange:
             body = b'%b,"clock":%b}' % (body[:-1], json.dumps(told, separators=(",", ":")).encode())
         self._wire.write(body, more=more)
 
+    def _is_writing(self) -> bool:
+        return self._writing.taken > 0
+
     def _print(self, text: str, error: bool) -> None:
         with self._writing:
             body = encoded({"t": "out", "s": text, "err": error})
@@ -246,6 +249,24 @@ class Exchange:
                 self._print(text[half:], error)
             else:
                 self._wire.write(body, more=self._is_sending)
+
+
+class _Turns:
+    """A lock that one thread may take several times, and that tells a signal's handler whether it is taken."""
+
+    __slots__ = ("_lock", "taken")
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.taken = 0
+
+    def __enter__(self) -> None:
+        self.taken += 1  # before the lock, so that a handler in between holds back
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+        self.taken -= 1
 
 
 def has_threads() -> bool:

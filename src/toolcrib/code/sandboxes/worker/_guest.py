@@ -32,6 +32,7 @@ def serve(fd: int) -> None:
     channel = Channel(fd)
     exchange = Exchange(channel)
     _begin(exchange)
+    exchange.printed.keep_time()
     interpreter = Interpreter(exchange)
     keep = True
     while keep:

@@ -69,6 +69,7 @@ ALLOWED: Final[dict[str, Numbers]] = {
     "gettimeofday": (96, 169),
     "time": (201, None),
     "nanosleep": (35, 101),
+    "setitimer": (38, 103),
     "getrandom": (318, 278),
     # descriptors it has, and a pair of its own for waking a loop
     "close": (3, 57),
