@@ -3,9 +3,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, RootModel
 
 from toolcrib.code._arguments import ArgumentNames
+from toolcrib.code._misuse import CallShape
 from toolcrib.errors import InvalidArguments
 from toolcrib.schema import Injected, RunContext
 from toolcrib.tools import Tool, as_tool, ez_tool, tool_input
@@ -56,6 +57,18 @@ class Ask(BaseModel):
 
 def test_a_declared_input_takes_its_fields_in_order() -> None:
     assert names(as_tool(Ask)).bind(["Ada", "Why?"], {}) == {"who": "Ada", "what": "Why?"}
+
+
+def test_a_root_model_takes_its_value_by_position_or_as_root() -> None:
+    @tool_input("count")
+    class Count(RootModel[int | str]): ...
+
+    made = names(as_tool(Count))
+
+    assert made.bind([1], {}) == made.bind([], {"root": 1}) == {"root": 1}
+    shape = CallShape.of(as_tool(Count).spec, as_tool(Count).signature)
+    assert shape is not None
+    assert (shape.order, shape.required) == (("root",), {"root"})
 
 
 def test_a_tool_without_arguments_says_so() -> None:
