@@ -87,10 +87,14 @@ class Confined:
             return False
         return True
 
-    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:  # when modules are gone, too
-        if self._zygote is not None and not is_finalizing():  # nobody closed it; at the very end the zygote does
-            self._signal()
-            self.forget()
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if self._zygote is None:
+            return
+        if is_finalizing():  # modules may be gone already; the worker ends with its zygote, which ends with us
+            self.socket.close()
+            return
+        self._signal()  # nobody closed it
+        self.forget()
 
     def close(self) -> None:
         """Kill the worker and give back what it held of the host; more than once is fine."""
