@@ -124,7 +124,7 @@ class Move(BaseModel):
 
 
 class Say(BaseModel):
-    kind: Literal["say"]
+    kind: Literal["say"] = "say"
     text: str = ""
 
 

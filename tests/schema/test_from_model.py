@@ -163,6 +163,8 @@ def test_a_root_model_is_the_argument_root() -> None:
 
     assert set(schema) == {"type", "properties", "required", "additionalProperties", "$defs"}
     assert schema["properties"]["root"]["oneOf"] == [{"$ref": "#/$defs/Move"}, {"$ref": "#/$defs/Say"}]
+    assert schema["$defs"]["Say"]["properties"]["kind"] == {"const": "say", "type": "string"}
+    assert set(schema["$defs"]["Say"]["required"]) == {"kind", "text"}  # the default of the tag is none to pydantic
     assert (schema["required"], schema["additionalProperties"]) == (["root"], False)
     assert ACT.description == "Do something."
     assert ACT.input_model is Act

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from toolcrib.schema._json_values import settle
@@ -29,6 +29,13 @@ class SchemaGenerator(GenerateJsonSchema):
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 -- as pydantic declares it
 
     _core_definitions: Mapping[str, CoreSchema] = {}
+
+    def generate(self, schema: CoreSchema, mode: JsonSchemaMode = "validation") -> JsonSchemaValue:
+        """Return the schema of the whole."""
+        made = super().generate(schema, mode)
+        if mode == "validation":
+            _require_tags(made, made.get("$defs", {}))
+        return made
 
     def definitions_schema(self, schema: core_schema.DefinitionsSchema) -> JsonSchemaValue:
         """Return the schema, having kept the definitions to look references up in."""
@@ -53,6 +60,27 @@ class SchemaGenerator(GenerateJsonSchema):
         if holds_secret(schema["schema"], self._core_definitions.get):
             return self.generate_inner(schema["schema"])
         return super().default_schema(schema)
+
+
+def _require_tags(schema: Any, definitions: Mapping[str, Any]) -> None:
+    """Have the key required that tells a union's members apart: pydantic wants it even where it has a default."""
+    if isinstance(schema, list):
+        for part in cast("list[Any]", schema):
+            _require_tags(part, definitions)
+    if not isinstance(schema, dict):
+        return
+    named = cast("dict[str, Any]", schema)
+    match named.get("discriminator"):
+        case {"propertyName": str(key), "mapping": {**members}}:
+            for ref in members.values():
+                member = definitions.get(str(ref).removeprefix("#/$defs/"), {})
+                if key in member.get("properties", ()):
+                    member["properties"][key].pop("default", None)
+                    member["required"] = list(dict.fromkeys([*member.get("required", ()), key]))
+        case _:
+            pass
+    for part in named.values():
+        _require_tags(part, definitions)
 
 
 # --- tidying ---------------------------------------------------------------------------------------------------------
