@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -137,12 +138,9 @@ class WorkerPool:
                 worker = self._spare((cpu, memory))
                 try:
                     worker = worker or zygote.fork(cpu, memory)
-                    while len(self._spares) < self._stock:
-                        self._spares.append(zygote.fork(cpu, memory))
-                except ConnectionError:  # it died just now, and the worker with it
-                    if worker is not None:
-                        worker.close()
+                except ConnectionError:  # it died just now
                     continue
+                worker.afterwards = self._restock
                 return worker
             raise SandboxError("the sandbox's zygote dies as soon as it is started")
 
@@ -241,6 +239,16 @@ class WorkerPool:
                 return worker
             worker.close()
         return None
+
+    def _restock(self) -> None:
+        """Fork ahead, now that a program has ended: while it ran, a fork would have taken the processor from it."""
+        with self._lock:
+            zygote, limits = self._zygote, self._limits
+            if zygote is None or limits is None:
+                return
+            with suppress(ConnectionError):  # it died; whoever takes a worker next will see
+                while len(self._spares) < self._stock:
+                    self._spares.append(zygote.fork(*limits))
 
     def _drop_spares(self) -> None:
         while self._spares:

@@ -56,12 +56,14 @@ class Confined:
     Attributes:
         socket: The host's end of the worker's one channel, a blocking stream socket. Once the worker is dead it is at
             its end, or raises ConnectionResetError where the worker left something unread.
+        afterwards: Called once it is closed.
     """
 
-    __slots__ = ("__weakref__", "_handle", "_number", "_zygote", "socket")
+    __slots__ = ("__weakref__", "_handle", "_number", "_zygote", "afterwards", "socket")
 
     def __init__(self, zygote: Zygote, channel: socket.socket) -> None:
         self.socket = channel
+        self.afterwards: Callable[[], None] | None = None
         self._zygote: Zygote | None = zygote
         self._number: int | None = None
         self._handle: int | None = None
@@ -104,6 +106,8 @@ class Confined:
         self.kill()
         self.forget()
         zygote.gone(self)
+        if self.afterwards is not None:
+            self.afterwards()
 
     def forget(self) -> None:
         """Close the descriptors and leave the worker as it is: another process has it."""

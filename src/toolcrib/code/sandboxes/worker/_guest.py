@@ -12,7 +12,7 @@ from ._frames import Channel
 from ._imports import load_all
 from ._loop import LoopPolicy
 from ._program import Interpreter
-from ._rehearsal import rehearse
+from ._rehearsal import rehearse, touch
 from ._zones import load_zones
 
 __all__ = ["serve", "warm_up"]
@@ -29,6 +29,7 @@ def warm_up() -> None:
 
 def serve(fd: int) -> None:
     """Run the programs that the host sends; return when it wants no more, or is gone."""
+    touch(_begin)
     channel = Channel(fd)
     exchange = Exchange(channel)
     _begin(exchange)

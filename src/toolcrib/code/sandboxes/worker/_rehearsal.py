@@ -6,20 +6,20 @@ import json
 import socket
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ._exchange import Exchange
 from ._frames import Frame
 from ._program import Interpreter
 
-__all__ = ["rehearse"]
+__all__ = ["WHOLE", "rehearse", "touch"]
 
 _TOOLS = {
     "echo": {"stream": False, "signature": "echo(value)"},
     "echo__fail": {"stream": False, "signature": "echo__fail(value)"},
     "many": {"stream": True, "signature": "many(value)"},
 }
-_PROGRAMS = (
+WHOLE = (
     """
 import sys
 print(echo(1), echo.fail, file=sys.stderr)
@@ -130,7 +130,12 @@ class _Script:
         return self._ready.popleft()
 
 
-def rehearse(begin: Callable[[Exchange], None]) -> list[Frame]:
+def touch(begin: Callable[[Exchange], None]) -> None:
+    """Run a small program, so that a worker has its own copy of the memory it needs before a real one comes."""
+    rehearse(begin, ("print(echo(1))\n1",))
+
+
+def rehearse(begin: Callable[[Exchange], None], programs: Sequence[str] = WHOLE) -> list[Frame]:
     """Run programs of every kind and return how they ended; nothing of them is left.
 
     Args:
@@ -140,7 +145,7 @@ def rehearse(begin: Callable[[Exchange], None]) -> list[Frame]:
     ended: list[Frame] = []
     readable, other = socket.socketpair()
     other.send(b".")  # never taken: what waits for the script does not wait long
-    for code in _PROGRAMS:
+    for code in programs:
         exchange = Exchange(_Script(readable.fileno()))
         begin(exchange)
         run: Frame = {
