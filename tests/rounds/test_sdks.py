@@ -111,5 +111,5 @@ def test_a_choice_that_does_not_fit_names_the_field(provider: ProviderName) -> N
 
 
 def test_a_choice_that_is_no_object_is_refused_where_it_is_declared() -> None:
-    with pytest.raises(TypeError, match="put it into a field"):
+    with pytest.raises(TypeError, match=r"make it one with a RootModel: `class Input\(RootModel\[Unit\]\)`"):
         tool_input("unit")(Unit)
