@@ -71,6 +71,46 @@ async def test_wrong_results_leave_the_transcript_as_it_was(make: Any, told: str
     assert len(messages) == 4
 
 
+@pytest.mark.parametrize("raw", ["text", {"temp": 3}, ValueError("no"), None])
+async def test_what_is_no_result_is_refused_and_told_how_to_make_one(raw: Any) -> None:
+    plan, messages = await two_calls(), list[Any]()
+
+    with pytest.raises(TypeError, match=rf"call\.complete\(output\).*this is a {type(raw).__name__}"):
+        await plan.commit(messages, [raw])
+
+    assert messages == []
+
+
+async def test_a_call_in_the_place_of_its_result_is_refused() -> None:
+    plan = await two_calls()
+
+    with pytest.raises(TypeError, match="this is a DecodedCall"):
+        await plan.commit([], plan.pending)  # pyright: ignore[reportArgumentType] -- the mistake
+
+
+async def test_a_missing_result_is_told_with_what_would_answer_the_call() -> None:
+    plan = await two_calls()
+
+    with pytest.raises(CommitError, match=r"no result for `\w+` \(\w+\): answer it with the call's `complete`"):
+        await plan.commit([], [])
+
+
+async def test_a_round_is_committed_to_a_list_and_nothing_else() -> None:
+    plan = await two_calls()
+
+    with pytest.raises(TypeError, match="a message list, a Transcript or a session, and this is a str"):
+        await plan.commit("abc", results()(plan))  # pyright: ignore[reportArgumentType] -- the mistake
+
+
+async def test_a_transcript_in_another_format_than_the_round_is_refused() -> None:
+    transcript, plan = Transcript(PROVIDERS["anthropic"].user("hi"), "anthropic"), await two_calls()
+
+    with pytest.raises(CommitError, match="the round is in the format `openai`, and the transcript in `anthropic`"):
+        await plan.commit(transcript, results()(plan))
+
+    assert len(transcript) == 1
+
+
 async def test_a_round_with_a_call_that_waits_is_not_committed() -> None:
     messages: list[Any] = []
     plan = await round_of([adding([], requires_approval=True)], ("add", {"a": 1})).apply_hooks()

@@ -280,6 +280,23 @@ async def test_the_model_is_told_what_a_call_returned_even_when_a_later_one_chan
     assert [text for _, text in results_in(messages)] == ['{"names": ["a"]}', '{"names": ["a", "b"]}']
 
 
+@pytest.mark.parametrize("concurrency", [0, -1])
+async def test_at_least_one_call_runs_at_a_time(concurrency: int) -> None:
+    ran: list[Any] = []
+    plan = await round_of([adding(ran)], ("add", {"a": 1}), ("add", {"a": 2})).apply_hooks()
+
+    with pytest.raises(ValueError, match="at least one call runs at a time"):
+        await plan.run_pending(concurrency=concurrency)
+
+    assert ran == []
+
+
+async def test_a_plan_shows_what_is_to_be_done_in_it() -> None:
+    plan = await round_of([adding([])], ("add", {"a": 1}), ("add", {"a": 2}), ("nope", {})).apply_hooks()
+
+    assert repr(plan) == "<ToolRoundPlan: 2 pending, 1 issue>"
+
+
 async def test_no_call_runs_twice() -> None:
     ran: list[Any] = []
     plan = await adds(1, 2, ran=ran).apply_hooks()

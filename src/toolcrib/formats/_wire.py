@@ -164,7 +164,8 @@ class TranscriptProblem:
         index: Of the item.
         call_id: Of the call; empty when the item has none.
         kind: `orphan`: a result without its call; `missing`: a call without its result (or without an id to answer
-            to); `duplicate`: an id or a result that is there twice; `misplaced`: a result in the wrong place.
+            to); `duplicate`: an id or a result that is there twice; `misplaced`: a result in the wrong place,
+            or an item in another provider's format.
         message: The same in a sentence.
     """
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, MutableSequence, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Rejected, Suspended
 from toolcrib.errors import ApprovalError, CommitError
-from toolcrib.formats import Item, ProviderFormat, WireResult
+from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireResult
 from toolcrib.invoke import Pipeline, RunScope
 from toolcrib.rounds._call import DecodedCall, RoundHooks, hooks_of
 from toolcrib.rounds._paper import Paper
@@ -20,6 +21,7 @@ from toolcrib.rounds._results import (
     RejectedTool,
     ToolCallIssue,
     ToolResult,
+    answered_call,
     rendered,
 )
 from toolcrib.rounds._saved import loaded, saved
@@ -139,9 +141,12 @@ class ToolRoundPlan:
             concurrency: How many run at a time; all of them when None.
 
         Raises:
+            ValueError: The concurrency is less than one; nothing ran.
             Exception: What an observer raised; calls that it broke off are not executed again.
         """
         self._paper.open()
+        if concurrency is not None and concurrency < 1:
+            raise ValueError(f"at least one call runs at a time, and the concurrency is {concurrency}")
         most = asyncio.Semaphore(concurrency) if concurrency is not None else None
         works = [work for work in self._in("pending") if _runs(work)]
         if len(works) == 1 or concurrency == 1:
@@ -175,7 +180,7 @@ class ToolRoundPlan:
         """
         paper = self._paper
         paper.open()
-        target = _list_of(transcript)
+        target = _list_of(transcript, paper.format)
         answers = _paired(paper.works, list(results))
         known, length = known_of(target), len(target)
         rest = list(known.rest_of(target, paper.format))
@@ -235,6 +240,10 @@ class ToolRoundPlan:
         """
         return cls(await loaded(tools, json.loads(text), scope, format))
 
+    def __repr__(self) -> str:
+        counted = Counter(work.state for work in self._paper.works)
+        return f"<ToolRoundPlan: {', '.join(f'{count} {state}' for state, count in counted.items()) or 'no calls'}>"
+
 
 def suggestion(issues: Sequence[ToolCallIssue]) -> str | None:
     """Return why the model should be asked to go on; None when there are no issues."""
@@ -287,7 +296,8 @@ def _paired(works: Sequence[Work], results: Sequence[Answer]) -> dict[str, Answe
         if isinstance(result, ToolResult):
             id, name = result.call_id, result.name
         else:
-            id, name = result.call.id, result.call.name
+            call = answered_call(result)
+            id, name = call.id, call.name
         work = known.get(id)
         if work is None:
             problems.append(f"the result for `{name}` ({id}) answers no call of this round")
@@ -302,16 +312,25 @@ def _paired(works: Sequence[Work], results: Sequence[Answer]) -> dict[str, Answe
         if work.state == "awaiting":
             problems.append(f"`{work.wire.name}` ({work.wire.id}) waits for approval; resolve it first")
         elif work.outcome is None and work.wire.id not in found:
-            problems.append(f"there is no result for `{work.wire.name}` ({work.wire.id})")
+            told = f"there is no result for `{work.wire.name}` ({work.wire.id})"
+            problems.append(f"{told}: answer it with the call's `complete`, `fail` or `reject`")
     if problems:
         raise CommitError(tuple(problems))
     return found
 
 
-def _list_of(transcript: TranscriptLike) -> MutableSequence[Any]:
-    if isinstance(transcript, list):  # asked first: what a protocol costs is more than all of the rest here
-        return transcript
-    return transcript.transcript if isinstance(transcript, HasTranscript) else transcript
+def _list_of(given: object, rules: ProviderFormat) -> MutableSequence[Any]:
+    """Return the message list; CommitError where it is known to be in another format than the round."""
+    if type(given) is list:  # asked first: what a protocol costs is more than all of the rest here
+        return cast("list[Any]", given)
+    target: object = given.transcript if isinstance(given, HasTranscript) else given
+    if not isinstance(target, MutableSequence):
+        what = type(target).__qualname__
+        raise TypeError(f"a round is committed to a message list, a Transcript or a session, and this is a {what}")
+    if isinstance(target, Transcript) and PROVIDERS[target.format] is not rules:
+        told = f"the round is in the format `{rules.title}`, and the transcript in `{target.format}`"
+        raise CommitError((told, "say which it is with `format=`"))
+    return cast("MutableSequence[Any]", target)
 
 
 def _require_valid(

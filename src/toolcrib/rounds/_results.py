@@ -23,6 +23,7 @@ __all__ = [
     "RejectedTool",
     "ToolCallIssue",
     "ToolResult",
+    "answered_call",
     "checked_output",
     "rejection_reason",
     "rendered",
@@ -108,6 +109,16 @@ class ToolCallIssue:
 
 Answer: TypeAlias = ToolResult | HandledTool[Any] | RejectedTool[Any]
 """What may be given for a pending call when a round is committed."""
+
+
+def answered_call(answer: object) -> DecodedCall[Any]:
+    """Return the call that a hook's answer or a refusal is of; TypeError for what is no answer at all."""
+    if isinstance(answer, HandledTool | RejectedTool):
+        return cast("HandledTool[Any] | RejectedTool[Any]", answer).call
+    raise TypeError(
+        "a result is what `call.complete(output)`, `call.fail(error)` or `call.reject(reason)` returns, and this is a "
+        f"{type(answer).__qualname__}"
+    )
 
 
 def rejection_reason(text: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from toolcrib.formats import PROVIDERS, ProviderFormat, TranscriptProblem
@@ -60,12 +60,25 @@ class Transcript(list[Any]):
         self._known = Known()
 
     def check(self) -> list[TranscriptProblem]:
-        """Return what the provider would refuse, in order; empty when it is valid. All of it is read."""
-        return PROVIDERS[self.format].check(shapes(self))
+        """Return what the provider would refuse, in order; empty when it is valid. All of it is read.
+
+        Calls and results in another provider's format are misplaced, too.
+        """
+        items = shapes(self)
+        found = [*PROVIDERS[self.format].check(items), *_strangers(items, self.format)]
+        return sorted(found, key=lambda problem: problem.index)
 
     def repair(self) -> list[str]:
-        """Mend the list where it is, and return what was done, a sentence each; see `ProviderFormat.repair`."""
-        mended, done = PROVIDERS[self.format].repair(shapes(self))
+        """Mend the list where it is, and return what was done, a sentence each; see `ProviderFormat.repair`.
+
+        Raises:
+            ValueError: There are calls or results in another provider's format in it; it is as it was.
+        """
+        items = shapes(self)
+        stranger = next(_strangers(items, self.format), None)
+        if stranger is not None:
+            raise ValueError(stranger.message)
+        mended, done = PROVIDERS[self.format].repair(items)
         if done:
             self[:] = mended
         return done
@@ -100,6 +113,23 @@ def taken_ids(format: ProviderFormat, transcript: Sequence[Any]) -> Collection[s
 def ids_in(format: ProviderFormat, items: Sequence[Any]) -> list[str]:
     """Return the ids of the calls in items of a message list."""
     return [id for item in items for id in format.call_ids(shape_of(item))]
+
+
+def _strangers(items: Sequence[Mapping[str, Any]], name: WireFormat) -> Iterator[TranscriptProblem]:
+    """Yield the items with calls or results that another provider's rules read, and this one's do not."""
+    own = PROVIDERS[name]
+    others = [(title, rules) for title, rules in PROVIDERS.items() if rules is not own]
+    for index, item in enumerate(items):
+        if _holds(own, item):
+            continue
+        other = next((title for title, rules in others if _holds(rules, item)), None)
+        if other is not None:
+            told = f"item {index} has calls or results in the format `{other}`, and the transcript is in `{name}`"
+            yield TranscriptProblem(index, "", "misplaced", told)
+
+
+def _holds(rules: ProviderFormat, item: Mapping[str, Any]) -> bool:
+    return bool(rules.call_keys(item)) or rules.result_keys(item) != []
 
 
 def _same(one: Sequence[Any], other: list[Any]) -> bool:
