@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from toolcrib import ez_tool
@@ -38,3 +40,32 @@ async def test_a_call_with_very_many_mistakes_is_told_of_some(call: str, kind: s
 
     assert (result.error or "").startswith(kind)
     assert len(result.error or "") < 5_000
+
+
+@ez_tool
+def echo(value: Any) -> Any:
+    """Return what it is given."""
+    return value
+
+
+async def test_what_is_kept_of_the_calls_of_a_program_does_not_grow_without_end() -> None:
+    result = await Toolkit([echo]).execute_async(
+        "value = [{} for _ in range(20_000)]\nfor _ in range(12):\n    echo(value)\necho('x' * 90_000)"
+    )
+
+    kept = [call["arguments"] is not None for call in result.tool_calls]
+    assert kept == [True] * kept.count(True) + [False] * kept.count(False)
+    assert 2 < kept.count(True) < 12
+    assert [call["outcome"] for call in result.tool_calls] == ["completed"] * 13
+    assert "characters cut" in result.tool_calls[-1]["result"]
+
+
+@pytest.mark.parametrize("value", ["\ud800", ["\ud800"], {"key": ["\udfff"]}])
+async def test_half_a_character_is_a_value_like_others(value: Any) -> None:
+    def half() -> Any:
+        """Return half of a pair."""
+        return value
+
+    result = await Toolkit([ez_tool(half)]).execute_async("half() is None")
+
+    assert (result.return_value, result.error) == (False, None)

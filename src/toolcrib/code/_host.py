@@ -23,6 +23,7 @@ from toolcrib.calls import (
 from toolcrib.code._arguments import ArgumentNames
 from toolcrib.code._replies import reply_to
 from toolcrib.code.sandboxes import Emit, Raised, Reply, Value
+from toolcrib.code.sandboxes._values import weight_of
 from toolcrib.errors import InvalidArguments, ResultNotSerializable, SchemaError
 from toolcrib.invoke import Pipeline, RunScope
 from toolcrib.schema import ToolSpec
@@ -30,6 +31,8 @@ from toolcrib.schema import ToolSpec
 __all__ = ["ProgramHost", "ProgramTool"]
 
 _KEPT = 100_000  # characters of one result in `tool_calls`
+_KEPT_IN_ALL = 32_000_000  # bytes of memory, about, that all arguments and results there may take
+_BRIEF = 300  # characters of an error or a result in there from then on
 
 
 class ProgramTool:
@@ -80,6 +83,7 @@ class ProgramHost:
         self._pipeline, self._scope, self._tools, self._on_output = pipeline, scope, tools, on_output
         self.calls: list[dict[str, Any]] = []
         self.suspended: list[ApprovalRequest] = []
+        self._room = _KEPT_IN_ALL
 
     async def call(self, name: str, args: list[Any], kwargs: dict[str, Any], emit: Emit | None = None) -> Reply:
         """Make one call of the program."""
@@ -116,7 +120,7 @@ class ProgramHost:
                 arguments = {}
                 outcome: Outcome = _unnamed(tool.name, told["id"], error)
             else:
-                told["arguments"] = tool.shown(arguments)
+                told["arguments"] = self._fitting(tool.shown(arguments), None)
                 outcome = await run(ToolCall(tool.name, arguments, told["id"]))
         finally:
             told["duration_ms"] += (time.perf_counter() - began) * 1000
@@ -146,14 +150,21 @@ class ProgramHost:
         entry["outcome"] = outcome.kind
         entry.pop("error", None)  # that it waited
         if isinstance(reply, Value):
-            entry["result"] = _kept(reply.value)
+            kept = _kept(reply.value)
+            entry["result"] = self._fitting(kept, cut(kept, _BRIEF) if isinstance(kept, str) else "[...]")
         elif isinstance(outcome, Suspended):
             entry["error"] = outcome.text()
             self.suspended.append(outcome.request)
         elif isinstance(outcome, Completed):  # with a result that cannot be told
             entry["outcome"], entry["error"] = "failed", reply.message if isinstance(reply, Raised) else ""
         else:
-            entry["error"] = outcome.text()
+            text = outcome.text()
+            entry["error"] = self._fitting(text, cut(text, _BRIEF))
+
+    def _fitting(self, kept: Any, otherwise: Any) -> Any:
+        """Return what is to be kept of a call, or what instead once all that is kept of the program is too much."""
+        self._room -= weight_of(kept)
+        return kept if self._room >= 0 else otherwise
 
     def output(self, text: str, stream: str) -> None:
         """Tell whoever watches what is printed."""

@@ -22,7 +22,7 @@ class ExecutionResult:
         return_value: The value of its last expression, as JSON shapes.
         tool_calls: Its calls in the order they were made, each a dict: `id`, `name`, `arguments` (secrets hidden),
             `outcome` (`completed`, `rejected`, `failed`, `suspended` or `cancelled`), `result` or `error`, and
-            `duration_ms`.
+            `duration_ms`. Once all of them take 32 MB, arguments are None and results cut to their beginning.
         success: Whether it reached its end.
         error: Why it did not, in a sentence with the line; None when it did.
         isolation: What kept it in, by name.

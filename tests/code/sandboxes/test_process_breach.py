@@ -195,3 +195,24 @@ async def test_a_flood_while_a_tool_runs_waits_in_the_socket() -> None:
     assert result.error is not None
     assert result.error.kind == "time"
     assert sent < 20_000_000
+
+
+async def test_arguments_of_calls_that_nobody_waits_for_are_no_way_to_fill_the_host() -> None:
+    began = 0
+
+    def hoard(guest: FakeGuest) -> None:
+        body = b"[" + b"{}," * 300_000 + b"1]"
+        for number in range(1, 100):
+            guest.raw(b'{"t":"call","id":%d,"name":"slow","args":%b,"kwargs":{},"wait":false}' % (number, body))
+
+    async def slow(*_: object) -> None:
+        nonlocal began
+        began += 1
+        await asyncio.sleep(60)
+
+    result = await result_of(hoard, TableHost(slow=slow))
+
+    assert result.error is not None
+    assert (result.error.kind, result.error.type) == ("calls", "CallLimit")
+    assert "take more than 128 MB" in result.error.message
+    assert began < 10

@@ -8,6 +8,7 @@ __all__ = [
     "CANCELLED",
     "CLOSED",
     "LIMITS",
+    "asked_too_much",
     "computed_too_long",
     "died",
     "late",
@@ -68,6 +69,15 @@ def too_many_calls(name: str, limits: SandboxLimits, line: int = 0) -> ProgramEr
     message = (
         f"`{name}` was not called: the program may make {limits.calls} calls, and they are used up. Fetch "
         "more with each call, or work on fewer items."
+    )
+    return ProgramError("calls", "CallLimit", message, line)
+
+
+def asked_too_much(name: str, most: int, line: int = 0) -> ProgramError:
+    """Return what is said of a program whose open calls have more arguments than its host holds."""
+    message = (
+        f"`{name}` was not called: the arguments of the calls that have no result yet take more than {most >> 20} MB. "
+        "Wait for some of them before making more."
     )
     return ProgramError("calls", "CallLimit", message, line)
 

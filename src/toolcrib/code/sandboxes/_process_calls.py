@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from toolcrib.code.sandboxes._calls import Ended
-from toolcrib.code.sandboxes._messages import CANCELLED, returned_too_much
+from toolcrib.code.sandboxes._messages import CANCELLED, asked_too_much, returned_too_much
 from toolcrib.code.sandboxes._process_frames import Breach, CallAsked, item_of, raised_of, value_of
 from toolcrib.code.sandboxes._protocol import Host, Pending, Program, Raised, Reply, Value
 
 __all__ = ["OpenCall", "OpenCalls"]
+
+_OPEN = 128 * 1024 * 1024  # bytes of memory, about, that the arguments of all open calls may take
 
 
 class OpenCall:
@@ -24,12 +26,13 @@ class OpenCall:
 
     __slots__ = (
         *("args", "has_slot", "id", "is_dropped", "is_idle", "is_over", "is_stream", "is_wanted", "kwargs", "line"),
-        *("name", "pending", "ready", "task", "wanted"),
+        *("name", "pending", "ready", "task", "wanted", "weight"),
     )
 
     def __init__(self, asked: CallAsked, *, is_stream: bool) -> None:
         self.id, self.name, self.line = asked.id, asked.name, asked.line
         self.args, self.kwargs, self.is_stream = asked.args, asked.kwargs, is_stream
+        self.weight = asked.weight
         self.pending: Pending | None = None
         self.task: asyncio.Task[None] | None = None
         self.ready: bytes | None = None  # the frame to deliver
@@ -56,6 +59,7 @@ class OpenCalls:
         self._streams = program.streams
         self._slots = asyncio.Semaphore(program.limits.calls_in_flight)
         self._open: dict[int, OpenCall] = {}
+        self._weight = 0  # of their arguments
         self._tasks: set[asyncio.Task[None]] = set()
         self._ready: dict[int, None] = {}  # in the order they became so
         self.made = 0
@@ -65,8 +69,21 @@ class OpenCalls:
     # --- what the program asks for
 
     def add(self, asked: CallAsked) -> OpenCall:
-        """Take a call, which is not begun yet."""
+        """Take a call, which is not begun yet.
+
+        Raises:
+            Ended: All that are open have too many arguments.
+        """
         call = self._open[asked.id] = OpenCall(asked, is_stream=asked.name in self._streams)
+        self._weight += call.weight
+        if self._weight > _OPEN:
+            raise Ended(asked_too_much(asked.name, _OPEN, asked.line))
+        return call
+
+    def _close(self, number: int) -> OpenCall | None:
+        call = self._open.pop(number, None)
+        if call is not None:
+            self._weight -= call.weight
         return call
 
     def begin(self, call: OpenCall) -> None:
@@ -94,7 +111,7 @@ class OpenCalls:
 
     def drop(self, number: int) -> None:
         """Cancel a call of which the program wants nothing more; one that has ended is none to cancel."""
-        call = self._open.pop(number, None)
+        call = self._close(number)
         if call is None:
             if not 0 < number <= self.made:
                 raise Breach(f"{number} is dropped, which is no call")
@@ -126,7 +143,7 @@ class OpenCalls:
         del self._ready[number]
         call.ready, call.is_wanted = None, False
         if call.is_over:
-            del self._open[number]
+            self._close(number)
         return frame
 
     @property

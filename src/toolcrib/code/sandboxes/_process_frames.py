@@ -6,16 +6,16 @@ Nothing that comes from a worker is unpickled, evaluated, or believed: it is tex
 from __future__ import annotations
 
 import builtins
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic_core import from_json
 
 from toolcrib.calls import cut
 from toolcrib.code.sandboxes._protocol import ErrorKind, ProgramError, Raised
+from toolcrib.code.sandboxes._values import body_of, weight_in
 
 __all__ = [
     "WAKE",
@@ -57,7 +57,7 @@ class Breach(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CallAsked:
-    """The program calls a tool; `waits` when it does nothing until the reply."""
+    """The program calls a tool; `waits` when it does nothing until the reply, `weight` as `weight_in` its frame."""
 
     id: int
     name: str
@@ -66,6 +66,7 @@ class CallAsked:
     waits: bool
     line: int
     clock: Sequence[int]
+    weight: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,8 @@ def _read(body: bytes) -> Frame:
     read = _READERS.get(_typed(fields, "t", str))
     if read is None:
         raise Breach(f"a frame of a kind that is not known: {fields['t']!r:.100}")
+    if read is _call:
+        return _call(fields, weight_in(body))
     return read(fields)
 
 
@@ -184,7 +187,7 @@ def _typed(fields: dict[str, Any], name: str, kind: type[Any]) -> Any:
     return value
 
 
-def _call(fields: dict[str, Any]) -> CallAsked:
+def _call(fields: dict[str, Any], weight: int = 0) -> CallAsked:
     return CallAsked(
         _typed(fields, "id", int),
         _typed(fields, "name", str),
@@ -193,6 +196,7 @@ def _call(fields: dict[str, Any]) -> CallAsked:
         _typed(fields, "wait", bool),
         _line(fields),
         _clock(fields),
+        weight,
     )
 
 
@@ -269,25 +273,25 @@ WAKE = b'{"t":"wake"'
 
 def run_frame(fields: dict[str, Any]) -> bytes:
     """Return the frame that begins a program."""
-    return b'{"t":"run",' + _json(fields)[1:-1]
+    return b'{"t":"run",' + body_of(fields)[1:-1]
 
 
 def value_of(call: int, value: Any) -> tuple[bytes, int]:
     """Return the frame that ends a call with its result, and about how many characters the result takes."""
-    body = _json(value)
+    body = body_of(value)
     return b'{"t":"ret","id":%d,"v":%b' % (call, body), _size(value, body)
 
 
 def item_of(call: int, value: Any) -> tuple[bytes, int]:
     """Return the frame of one value of a stream, and about how many characters the value takes."""
-    body = _json(value)
+    body = body_of(value)
     return b'{"t":"item","id":%d,"v":%b' % (call, body), _size(value, body)
 
 
 def raised_of(call: int, raised: Raised) -> bytes:
     """Return the frame that ends a call with an exception."""
     told = {"type": builtin_exception(raised.type), "message": raised.message}
-    return b'{"t":"ret","id":%d,"err":%b' % (call, _json(told))
+    return b'{"t":"ret","id":%d,"err":%b' % (call, body_of(told))
 
 
 def batch(frames: Sequence[bytes]) -> bytes:
@@ -298,13 +302,6 @@ def batch(frames: Sequence[bytes]) -> bytes:
 
 def _framed(body: bytes) -> bytes:
     return len(body).to_bytes(_HEAD, "big") + body
-
-
-def _json(value: Any) -> bytes:
-    try:
-        return to_json(value)
-    except PydanticSerializationError:  # a lone surrogate, which JSON can write as an escape
-        return json.dumps(value).encode()
 
 
 def _size(value: Any, body: bytes) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -9,16 +10,18 @@ from math import isfinite
 from pathlib import PurePath
 from typing import Any, cast
 
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from toolcrib.calls import jsonable
 
-__all__ = ["Foreign", "OversizedValue", "exported", "size_of"]
+__all__ = ["Foreign", "OversizedValue", "body_of", "exported", "size_of", "weight_in", "weight_of"]
 
 _DEPTH = 100  # of lists in lists: what JSON writers and readers take without a thought
 _DIGITS = 4_000  # of an int: Python itself refuses to write more than 4,300 of them as text
 _BITS = int(_DIGITS * 3.32)
 _SMALL = 1 << 62
+_CONTAINER = 64  # bytes that an empty list or dict takes
+_ITEM = 40  # bytes that a number takes, and its place in a list
 _PER_ITEM = 2  # characters of punctuation that an item costs in JSON
 _LEAVES = (date, time, timedelta, Decimal, PurePath, bytes)
 
@@ -134,8 +137,28 @@ def _key(key: Any) -> str:
     return "null" if key is None else str(key)
 
 
+def body_of(value: Any) -> bytes:
+    """Return the JSON of a value of JSON shapes."""
+    try:
+        return to_json(value)
+    except PydanticSerializationError:  # a lone surrogate, which JSON can write as an escape
+        return json.dumps(value).encode()
+
+
 def size_of(value: Any) -> int:
     """Return about how many characters a value of JSON shapes takes as JSON."""
     if isinstance(value, list | dict):
-        return len(to_json(value))
+        return len(body_of(value))
     return len(value) if isinstance(value, str) else _PER_ITEM
+
+
+def weight_of(value: Any) -> int:
+    """Return about how many bytes of memory a value of JSON shapes takes, or somewhat more."""
+    if isinstance(value, list | dict):
+        return weight_in(body_of(value))
+    return len(value) if isinstance(value, str) else _ITEM
+
+
+def weight_in(body: bytes) -> int:
+    """Return about how many bytes of memory the objects take that a JSON text stands for, or somewhat more."""
+    return len(body) + _CONTAINER * (body.count(b"{") + body.count(b"[")) + _ITEM * body.count(b",")
