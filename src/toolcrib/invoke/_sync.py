@@ -23,6 +23,26 @@ class _Kept:
         self.loop = self.runner.get_loop()
         self.owner = os.getpid()
 
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what `work` returns, and cancel whatever it left running.
+
+        `asyncio.Runner.run` does the same and sets a signal handler each time, which costs more than a short program.
+        """
+        task = self.loop.create_task(work)
+        try:
+            return self.loop.run_until_complete(task)
+        except KeyboardInterrupt:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                self.loop.run_until_complete(task)
+            raise
+        finally:
+            others = asyncio.all_tasks(self.loop)
+            for other in others:
+                other.cancel()
+            if others:
+                self.loop.run_until_complete(asyncio.gather(*others, return_exceptions=True))
+
     def __del__(self) -> None:
         # The thread has ended. Another may be the one that clears it away, in the middle of a loop of its own, so that
         # nothing can be run here; a forked child must leave its parent's loop alone.
@@ -65,18 +85,4 @@ def run_sync(work: Coroutine[Any, Any, T], instead: str = "await it") -> T:
     kept = _local.kept
     if kept is None or kept.owner != os.getpid():
         kept = _local.kept = _Kept()
-    results: list[T] = []
-    kept.runner.run(_collect(work, results))
-    return results[0]
-
-
-async def _collect(work: Coroutine[Any, Any, T], results: list[T]) -> None:
-    """Keep what comes back beside the task: the runner writes out the repr of a task's result, however long it is."""
-    try:
-        results.append(await work)
-    finally:
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        if others:
-            await asyncio.gather(*others, return_exceptions=True)
+    return kept.run(work)
