@@ -15,6 +15,7 @@ from toolcrib.errors import ReplayDiverged
 
 __all__ = ["Journal", "JournalEntry", "JournalLog", "call_digest", "reply_from_dict", "reply_to_dict"]
 
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _SHOWN = 60  # characters of a digest or of arguments in a message
 
 
@@ -28,8 +29,7 @@ class JournalLog(Protocol):
 
 def call_digest(args: list[Any], kwargs: dict[str, Any]) -> str:
     """Return the SHA-256, in hex, of the arguments as a program gave them."""
-    text = json.dumps([args, kwargs], sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_canonical([args, kwargs]).encode()).hexdigest()
 
 
 @dataclass(slots=True)

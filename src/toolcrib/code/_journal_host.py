@@ -96,11 +96,6 @@ class JournalHost(ProgramHost):
             await asyncio.Event().wait()  # the program gives it up once more
         return await self._live(entry, args, kwargs, emit, partial(self._again, entry, emit))
 
-    @property
-    def remembers(self) -> bool:
-        """Whether the journal is kept while the program runs."""
-        return self._log is not None
-
     def remember(self, state: Mapping[str, Any]) -> None:
         """Keep what the engine needs to run the program again."""
         self._write("state", state=dict(state))

@@ -12,7 +12,7 @@ from typing import Any
 
 from toolcrib.calls import new_call_id
 from toolcrib.code._listing import Detail, Listing
-from toolcrib.code.sandboxes import Emit, Host, Raised, Remembers, Reply, Value
+from toolcrib.code.sandboxes import Emit, Host, Raised, Reply, Value
 from toolcrib.code.sandboxes._protocol import Stream
 from toolcrib.errors import MissingExtraError, closest
 from toolcrib.invoke import RunScope
@@ -143,16 +143,6 @@ class LookupHost:
     def output(self, text: str, stream: Stream) -> None:
         """Take what was printed."""
         self._host.output(text, stream)
-
-    @property
-    def remembers(self) -> bool:
-        """Whether the other host keeps what the engine needs to run the program again."""
-        return isinstance(self._host, Remembers) and self._host.remembers
-
-    def remember(self, state: Mapping[str, Any]) -> None:
-        """Keep it there."""
-        if isinstance(self._host, Remembers):
-            self._host.remember(state)
 
 
 async def matching(entries: Iterable[ToolEntry], query: str, limit: int, ctx: RunContext[Any]) -> list[ToolEntry]:

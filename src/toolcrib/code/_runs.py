@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from typing_extensions import TypeIs
+
 from toolcrib.approvals import Approver
 from toolcrib.calls import Denial, Grant
 from toolcrib.code._answers import answers_for
@@ -48,6 +50,17 @@ class Place(Protocol):
     async def run(self, program: Program, host: Host) -> SandboxResult:
         """Run a program to its end; see `Sandbox.run`."""
         ...
+
+
+_resumable: dict[type[Any], bool] = {}
+
+
+def _is_resumable(place: object) -> TypeIs[Resumable]:
+    """Return whether programs can be taken up there; looked at once for each class, as looking takes its time."""
+    kind = type(place)
+    if kind not in _resumable:
+        _resumable[kind] = isinstance(place, Resumable)
+    return _resumable[kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +168,14 @@ class Runs:
         place = options.place or self.sandbox
         scope, watch = self._opened(options.scope)
         program = self._program(code, scope, options)
-        if not isinstance(place, Resumable):
+        if not _is_resumable(place):
             host = ProgramHost(self._pipeline, scope, self._tools, options.on_output)
             return _result(await place.run(program, self._answering(host, scope)), host, watch)
         given = Continuation(Journal(replays=place.replays), log=options.journal)
         host = JournalHost(self._pipeline, scope, self._tools, options.on_output, given)
         if options.journal is not None:
             options.journal.write({"t": "program", **paused_from(program, place, host, {}).to_dict()})
+            program = replace(program, remember=host.remember)
         run = place.run(program, self._answering(host, scope))
         return await self._driven(program, host, place, run, watch, options)
 
@@ -186,6 +200,7 @@ class Runs:
         host = JournalHost(self._pipeline, scope, self._tools, options.on_output, given)
         if options.journal is not None:
             options.journal.write({"t": "program", **paused.to_dict()})
+            program = replace(program, remember=host.remember)
         run = place.resume(program, paused.state, self._answering(host, scope))
         return await self._driven(program, host, place, run, watch, options)
 

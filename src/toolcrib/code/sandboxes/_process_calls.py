@@ -8,7 +8,7 @@ from typing import Any
 
 from toolcrib.code.sandboxes._calls import Ended
 from toolcrib.code.sandboxes._messages import CANCELLED, asked_too_much, returned_too_much
-from toolcrib.code.sandboxes._process_frames import Breach, CallAsked, item_of, raised_of, value_of
+from toolcrib.code.sandboxes._process_frames import Breach, CallAsked, do_nothing, item_of, raised_of, value_of
 from toolcrib.code.sandboxes._protocol import Host, Pending, Program, Raised, Reply, Value
 
 __all__ = ["OpenCall", "OpenCalls"]
@@ -211,6 +211,8 @@ class OpenCalls:
 
     def _ended(self, call: OpenCall, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        if call.is_dropped:
+            call.task = None  # as in close
         if not call.is_idle:
             self.running -= 1
         if task.cancelled():
@@ -228,3 +230,8 @@ class OpenCalls:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        for call in self._open.values():
+            call.task = None  # its error knows the call: what both hold would stay until garbage is collected
+        self._open.clear()
+        self._ready.clear()
+        self._woken = do_nothing

@@ -37,7 +37,7 @@ from toolcrib.code.sandboxes._process_frames import (
 from toolcrib.code.sandboxes._process_replay import Course, Diverged
 from toolcrib.code.sandboxes._process_time import Heard, Stopwatch
 from toolcrib.code.sandboxes._process_wire import Wire
-from toolcrib.code.sandboxes._protocol import Host, Pending, Program, ProgramError, Remembers, SandboxResult
+from toolcrib.code.sandboxes._protocol import Host, Pending, Program, ProgramError, SandboxResult
 
 __all__ = ["Conversation"]
 
@@ -69,8 +69,8 @@ class Conversation:
         kill: Callable[[], None],
     ) -> None:
         self._program, self._limits, self._host, self._course = program, program.limits, host, course
-        if isinstance(host, Remembers) and host.remembers:
-            course.told_to(host.remember)
+        if program.remember is not None:
+            course.told_to(program.remember)
         self._kill = kill
         self._loop = asyncio.get_running_loop()
         self._signal: asyncio.Future[None] | None = None

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from toolcrib.code.sandboxes._calls import Ended
 from toolcrib.code.sandboxes._messages import printed_too_much
 from toolcrib.code.sandboxes._output import Kept
+from toolcrib.code.sandboxes._process_frames import do_nothing
 from toolcrib.code.sandboxes._protocol import Host, SandboxLimits, Stream
 
 __all__ = ["Heard", "Stopwatch"]
@@ -46,6 +47,7 @@ class Stopwatch:
     def stop(self) -> None:
         """Count no more."""
         self._timer.cancel()
+        self._over = do_nothing
 
     def _look(self) -> None:
         left = self._left if self._since is None else self._left - (time.monotonic() - self._since)

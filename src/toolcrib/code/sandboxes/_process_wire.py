@@ -8,7 +8,7 @@ import struct
 from collections import deque
 from collections.abc import Callable
 
-from toolcrib.code.sandboxes._process_frames import Breach, Frame, Frames
+from toolcrib.code.sandboxes._process_frames import Breach, Frame, Frames, do_nothing
 
 __all__ = ["Wire"]
 
@@ -147,4 +147,7 @@ class Wire:
         if self._unsent:
             self._loop.remove_writer(self._descriptor)
         quiet = not self._frames and self._incoming.is_between and not self._unsent
+        self._frames.clear()
+        self._unsent.clear()
+        self._woken = do_nothing
         return quiet and not self.is_over

@@ -17,7 +17,7 @@ __all__ = [
     "Program",
     "ProgramError",
     "Raised",
-    "Remembers",
+    "Remember",
     "Reply",
     "Resumable",
     "Sandbox",
@@ -74,6 +74,13 @@ class SandboxLimits:
                 raise ValueError(f"the limit {part.name} must be more than 0, and is {value}")
 
 
+Remember: TypeAlias = Callable[[Mapping[str, Any]], None]
+"""Keeps a part of the state that `Resumable.resume` takes, should this process not live to the program's end.
+
+Lists are added to those kept before. What follows from a part must not be begun before this returns.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """Code to run, and what it may use.
@@ -86,6 +93,7 @@ class Program:
         name: How tracebacks call the program.
         may_block: The event loop has nothing to do but this program, so that it may wait while the program computes;
             saves two changes of thread for each call.
+        remember: Where to keep what the program needs to be run again, while it runs; None when nobody asks for it.
     """
 
     code: str
@@ -95,6 +103,7 @@ class Program:
     limits: SandboxLimits = field(default_factory=SandboxLimits)
     name: str = "program.py"
     may_block: bool = False
+    remember: Remember | None = field(default=None, kw_only=True)
 
 
 # --- what the host answers a call with -------------------------------------------------------------------------------
@@ -145,23 +154,6 @@ class Host(Protocol):
 
     def output(self, text: str, stream: Stream) -> None:
         """Take what was printed, as it is printed."""
-        ...
-
-
-@runtime_checkable
-class Remembers(Protocol):
-    """A host that keeps what an engine needs to run a program again, should this process not live to its end."""
-
-    @property
-    def remembers(self) -> bool:
-        """Whether it does so for this program."""
-        ...
-
-    def remember(self, state: Mapping[str, Any]) -> None:
-        """Keep a part of the state that `Resumable.resume` takes; lists are added to those kept before.
-
-        What follows from this part must not be begun before this returns.
-        """
         ...
 
 
