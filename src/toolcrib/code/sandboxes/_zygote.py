@@ -234,13 +234,13 @@ class Zygote:
     def hear(self, until: Confined | None = None) -> None:
         """Take the answers that are there; with `until`, wait for that worker's. A dead zygote has none."""
         with self._lock:
-            while self._unanswered and (until in self._unanswered or self.spoke):
+            while self._unanswered and self._control.fileno() >= 0 and (until in self._unanswered or self.spoke):
                 try:
                     data, handles, _, _ = socket.recv_fds(self._control, ANSWER.size, 1)
                 except TimeoutError:
                     self._process.kill()  # it hangs, and whatever it forked ends with it
                     return
-                except ConnectionError:
+                except OSError:  # it died, or was ended from another thread
                     return
                 if len(data) != ANSWER.size:
                     return
