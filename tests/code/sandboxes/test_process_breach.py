@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import select
+import weakref
 
 import pytest
 
@@ -216,3 +218,28 @@ async def test_arguments_of_calls_that_nobody_waits_for_are_no_way_to_fill_the_h
     assert (result.error.kind, result.error.type) == ("calls", "CallLimit")
     assert "take more than 128 MB" in result.error.message
     assert began < 10
+
+
+@pytest.mark.parametrize("last", ["drop", "end", "done"])
+async def test_nothing_of_a_program_that_is_over_is_left(last: str) -> None:
+    def leave(guest: FakeGuest) -> None:
+        guest.read()
+        guest.call(1, "slow", 60)
+        guest.call(2, "add", 1)
+        guest.send("wait", **{"for": None})
+        guest.read()
+        if last != "end":
+            guest.send(last, id=1)
+            guest.send("done", v=1)
+            guest.until_killed()
+
+    host = TableHost()
+    left = weakref.ref(host)
+    gc.disable()
+    try:
+        await result_of(leave, host)
+        del host
+        await asyncio.sleep(0)
+        assert left() is None
+    finally:
+        gc.enable()
