@@ -220,7 +220,9 @@ def _completion(answer: ModelResponse, output: Mapping[str, Any] | None) -> Item
     calls: list[Item] = []
     for call in answer.tool_calls:
         made: Item = {"id": call.tool_call_id, "type": "function"}
-        made["function"] = {"name": call.tool_name, "arguments": call.args_as_json_str()}
+        # text stays as the model sent it, cut or not: theirs makes an object of what is no JSON
+        arguments = call.args if isinstance(call.args, str) and call.args else call.args_as_json_str()
+        made["function"] = {"name": call.tool_name, "arguments": arguments}
         kept: _KEPT = [
             *([] if calls else thoughts),
             *([call] if call.id or call.provider_name or call.provider_details else []),
