@@ -120,3 +120,8 @@ def test_what_others_answered_gemini_with_is_read(response: dict[str, Any], expe
     [read] = PROVIDERS["gemini"].results_of(item)
 
     assert (read.content, read.is_error) == expected
+
+
+def test_media_whose_type_does_not_come_first_are_refused() -> None:
+    with pytest.raises(ValueError, match="the type of media comes first"):
+        Media(b"a/b", "image/png")

@@ -85,7 +85,7 @@ async def test_a_call_in_the_place_of_its_result_is_refused() -> None:
     plan = await two_calls()
 
     with pytest.raises(TypeError, match="this is a DecodedCall"):
-        await plan.commit([], plan.pending)  # pyright: ignore[reportArgumentType] -- the mistake
+        await plan.commit([], plan.pending)
 
 
 async def test_a_missing_result_is_told_with_what_would_answer_the_call() -> None:
@@ -99,7 +99,7 @@ async def test_a_round_is_committed_to_a_list_and_nothing_else() -> None:
     plan = await two_calls()
 
     with pytest.raises(TypeError, match="a message list, a Transcript or a session, and this is a str"):
-        await plan.commit("abc", results()(plan))  # pyright: ignore[reportArgumentType] -- the mistake
+        await plan.commit("abc", results()(plan))
 
 
 async def test_a_transcript_in_another_format_than_the_round_is_refused() -> None:

@@ -137,7 +137,7 @@ def test_one_call_is_what_is_expected() -> None:
     ("calls", "told"),
     [
         ([], "no call"),
-        ([("add", {"a": 1}), ("add", {"a": 2})], "2 calls"),
+        ([("add", {"a": 1}), ("add", {"a": 2})], r"2 calls \(.*\), and one was"),
         ([("add", {"a": "x"})], "must be an integer"),
     ],
 )
@@ -159,3 +159,19 @@ def _part(arguments: str, **rest: str) -> dict[str, Any]:
 
 def _chunk(delta: dict[str, Any], stop: str | None = None) -> dict[str, Any]:
     return {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": stop}]}
+
+
+def test_a_format_that_is_not_there_is_told_with_those_that_are() -> None:
+    with pytest.raises(ValueError, match=r"there is no format `opnai`. Did you mean `openai`?"):
+        decode([ReadFile], {}, format="opnai")
+
+
+async def test_a_reply_that_was_not_awaited_is_told_so() -> None:
+    async def ask() -> object:
+        return {}
+
+    reply = ask()
+
+    with pytest.raises(TypeError, match=r"a coroutine is neither .*; await it first"):
+        decode([ReadFile], reply)
+    await reply

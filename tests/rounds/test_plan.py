@@ -369,3 +369,18 @@ async def test_a_discarded_round_is_recorded_as_cancelled() -> None:
 
 def round_reply() -> dict[str, Any]:
     return asks(("web_search", {"query": "x"}))
+
+
+class Policy:
+    async def read_file_hook(self, call: Any, given: Any) -> Any:
+        return Reject("no")
+
+
+@pytest.mark.parametrize("hooks", [Policy(), Policy, 5])
+async def test_what_is_neither_a_hook_set_nor_a_function_is_refused(hooks: Any) -> None:
+    round = round_of([ReadFile], ("read_file", {"path": "/a"}))
+
+    with pytest.raises(TypeError, match=r"and this is a (Policy|int); register an object"):
+        await round.apply_hooks(hooks)
+
+    assert (await round.apply_hooks()).issues == []

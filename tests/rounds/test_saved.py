@@ -357,3 +357,8 @@ async def test_a_staged_answer_has_to_be_settled_before_a_session_is_saved() -> 
 
     with pytest.raises(RoundError, match="neither committed nor discarded"):
         session.to_json()
+
+
+async def test_what_is_no_saved_session_is_refused() -> None:
+    with pytest.raises(ValueError, match="the text is no session"):
+        await Session.from_json(ScriptedModel(), "{}")

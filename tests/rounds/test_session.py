@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from tests.formats.replies import Asked, pieces
 from tests.rounds.replies import FORMATS, ReadFile, SearchResult, WebSearch, adding
 from toolcrib.calls import ToolCall
-from toolcrib.errors import InvalidOutput, RoundError, ToolConstraintError
+from toolcrib.errors import InvalidOutput, NotCallable, RoundError, ToolConstraintError
 from toolcrib.hooks import HookSet
 from toolcrib.invoke import CallLimits, RunScope
 from toolcrib.rounds import DecodedCall, Finished, NeedsTools, Session, ToolRoundPlan, WireFormat
@@ -144,6 +144,32 @@ async def test_a_round_has_to_be_settled_before_the_next_step() -> None:
     assert len(session.transcript) == 1
 
 
+async def test_a_staged_answer_has_to_be_settled_before_the_next_step() -> None:
+    session = Session(ScriptedModel("first"))
+    await session.step(commit=False)
+
+    with pytest.raises(RoundError, match="the answer before was neither committed nor discarded"):
+        await session.step()
+
+
+async def test_a_keyword_that_no_step_takes_is_an_error_before_any_request() -> None:
+    model = ScriptedModel()
+
+    with pytest.raises(TypeError, match=r"takes no `outputs`. Did you mean `output`?"):
+        await Session(model).step(outputs=int)
+    with pytest.raises(TypeError, match=r"takes no `tool`. Did you mean `tools`?"):
+        Session(model, tool=AppTools)
+
+    assert model.requests == []
+
+
+async def test_what_is_available_is_told_by_an_availability() -> None:
+    session = Session(ScriptedModel(), tools=AppTools)
+
+    with pytest.raises(TypeError, match=r"ToolAvailability\.only\('name'\); this is a list"):
+        await session.step(available=["web_search"])
+
+
 async def test_a_copy_goes_its_own_way() -> None:
     session = Session(ScriptedModel("left", "right")).say("Which way?")
     branch = session.copy()
@@ -182,6 +208,25 @@ async def test_a_session_runs_with_the_hosts_own_dispatch() -> None:
     await session.run(dispatch)
 
     assert [item["content"] for item in session.transcript[1:3]] == ["Rejected: blocked", '{"snippets": []}']
+
+
+async def test_a_dispatch_need_not_be_async() -> None:
+    session = Session(ScriptedModel(ToolCall("web_search", {"query": "x"}, "call_0"), "done"), tools=AppTools)
+
+    await session.run(lambda call: {"snippets": [call.input.query]})
+
+    assert session.transcript[1]["content"] == '{"snippets": ["x"]}'
+
+
+async def test_a_run_without_a_dispatch_executes_nothing_beside_a_tool_that_has_no_function() -> None:
+    ran: list[Any] = []
+    calls = [ToolCall("add", {"a": 1}), ToolCall("web_search", {"query": "x"})]
+    session = Session(ScriptedModel(calls), tools=[adding(ran), WebSearch])
+
+    with pytest.raises(NotCallable, match="`web_search` declares an input"):
+        await session.run()
+
+    assert (ran, session.open_round is not None, session.transcript) == ([], True, [])
 
 
 async def test_a_run_stops_where_a_person_is_needed_and_goes_on_after() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
+from toolcrib.errors import closest
 from toolcrib.formats._anthropic import ANTHROPIC
 from toolcrib.formats._format import ProviderFormat, ToolFormat
 from toolcrib.formats._gemini import GEMINI
@@ -20,16 +21,31 @@ __all__ = ["FORMATS", "PROVIDERS", "Definable", "FormatName", "ProviderName", "d
 ProviderName: TypeAlias = Literal["openai", "openai_responses", "anthropic", "gemini", "mistral"]
 FormatName: TypeAlias = ProviderName | Literal["raw"]
 
+N = TypeVar("N", bound=str)
+V = TypeVar("V")
+
+
+class _Named(dict[N, V]):
+    """A table in which a name that is not there is an error that says which are."""
+
+    def __missing__(self, name: object) -> V:
+        raise ValueError(f"there is no format `{name}`. {closest(str(name), map(str, self))}")
+
+
 PROVIDERS: Mapping[ProviderName, ProviderFormat] = MappingProxyType(
-    {
-        "openai": OPENAI,
-        "openai_responses": OPENAI_RESPONSES,
-        "anthropic": ANTHROPIC,
-        "gemini": GEMINI,
-        "mistral": MISTRAL,
-    }
+    _Named[ProviderName, ProviderFormat](
+        {
+            "openai": OPENAI,
+            "openai_responses": OPENAI_RESPONSES,
+            "anthropic": ANTHROPIC,
+            "gemini": GEMINI,
+            "mistral": MISTRAL,
+        }
+    )
 )
-FORMATS: Mapping[FormatName, ToolFormat] = MappingProxyType({**PROVIDERS, "raw": RAW})
+FORMATS: Mapping[FormatName, ToolFormat] = MappingProxyType(
+    _Named[FormatName, ToolFormat]({**PROVIDERS, "raw": RAW}),
+)
 
 
 class Definable(Protocol):

@@ -101,6 +101,12 @@ class Media:
     url: str | None = None
     name: str = ""
 
+    def __post_init__(self) -> None:
+        kind = cast("object", self.type)
+        if not isinstance(kind, str) or "/" not in kind:  # or only a provider would notice
+            told = f"and this is {self.type!r:.40}"
+            raise ValueError(f"the type of media comes first, as in Media('image/png', data), {told}")
+
     @property
     def is_image(self) -> bool:
         """Whether it can be looked at."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from inspect import isawaitable
+from inspect import isawaitable, isclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from toolcrib.calls import (
@@ -170,6 +170,12 @@ def hooks_of(hooks: RoundHooks, works: Mapping[str, Work]) -> HookSet | None:
     """Return what a round is given as hooks as a hook set; a closure is shown the calls of these works."""
     if hooks is None or isinstance(hooks, HookSet):
         return hooks
+    if isclass(hooks) or not callable(hooks):
+        what = getattr(hooks, "__name__", type(hooks).__name__)
+        raise TypeError(
+            f"hooks of a round are a HookSet or a function that takes a call, and this is a {what}; register an "
+            "object with methods: hooks = HookSet(toolset); hooks.register(policy)"
+        )
 
     async def closure(about: CallMetadata, given: Any) -> Decision:
         call = DecodedCall[Any](works[about.id], given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from inspect import isawaitable
 from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel
@@ -35,10 +36,8 @@ def detected(reply: object) -> WireFormat:
         found = told(shape)
         if found is not None:
             return found
-    raise ValueError(
-        f"the reply has the keys {', '.join(map(str, shape))}, which are no provider's; say which format it is in: "
-        "decode(..., format='openai')"
-    )
+    keys = f"the keys {', '.join(map(str, shape))}, which are no provider's" if shape else "no keys"
+    raise ValueError(f"the reply has {keys}; say which format it is in: decode(..., format='openai')")
 
 
 def shape_of(item: object) -> Mapping[str, Any]:
@@ -47,7 +46,8 @@ def shape_of(item: object) -> Mapping[str, Any]:
         return cast("Mapping[str, Any]", item)
     if isinstance(item, BaseModel):
         return item.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
-    raise TypeError(f"it is neither a dict nor an object of a provider's SDK: {type(item).__qualname__}")
+    hint = "; await it first" if isawaitable(item) else ""
+    raise TypeError(f"a {type(item).__qualname__} is neither a dict nor an object of a provider's SDK{hint}")
 
 
 def _by_name(shape: Mapping[str, Any]) -> WireFormat | None:

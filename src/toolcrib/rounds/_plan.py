@@ -29,7 +29,7 @@ from toolcrib.rounds._transcript import Transcript, ids_in, known_of, shapes
 from toolcrib.rounds._work import Work
 from toolcrib.toolsets import ToolsetLike
 
-__all__ = ["HasTranscript", "ToolRoundPlan", "TranscriptLike", "suggestion"]
+__all__ = ["HasTranscript", "ToolRoundPlan", "TranscriptLike", "functionless", "suggestion"]
 
 
 @runtime_checkable
@@ -263,6 +263,12 @@ def _answers(answer: Grant | Denial, work: Work) -> bool:
     if answer.request_id is not None and answer.request_id == outcome.request.id:
         return True
     return answer.call_id == work.wire.id or (answer.call_id is None and answer.tool == work.wire.name)
+
+
+def functionless(plan: ToolRoundPlan) -> list[str]:
+    """Return the tools of pending calls that only the host's own code can execute."""
+    works = plan._in("pending")  # pyright: ignore[reportPrivateUsage] -- this module's own, and no business of a host's
+    return [work.wire.name for work in works if not work.begun and not _runs(work)]
 
 
 def _runs(work: Work) -> bool:

@@ -69,19 +69,22 @@ class ToolRound:
 
     def expect_one(self) -> DecodedCall[Any]:
         """Return the only call; RoundError when there is none, several, or one that could not be read."""
-        call = self.expect_at_most_one()
+        call = self._only("one")
         if call is None:
             raise RoundError(("the model made no call, and one was expected",))
         return call
 
     def expect_at_most_one(self) -> DecodedCall[Any] | None:
         """Return the only call, or None when there is none; RoundError for several, or one that could not be read."""
+        return self._only("at most one")
+
+    def _only(self, expected: str) -> DecodedCall[Any] | None:
         issues = self.recoverable_issues
         if issues:
             raise RoundError(tuple(issue.reason for issue in issues))
         if len(self._calls) > 1:
             names = ", ".join(f"`{call.name}`" for call in self._calls)
-            raise RoundError((f"the model made {len(self._calls)} calls ({names}), and at most one was expected",))
+            raise RoundError((f"the model made {len(self._calls)} calls ({names}), and {expected} was expected",))
         return self._calls[0] if self._calls else None
 
     async def apply_hooks(self, hooks: RoundHooks = None) -> ToolRoundPlan:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from inspect import isawaitable
 from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from toolcrib.errors import FieldProblem, InvalidOutput, RoundError
+from toolcrib.errors import FieldProblem, InvalidOutput, NotCallable, RoundError, closest
 from toolcrib.formats import PROVIDERS, Item
 from toolcrib.invoke import Pipeline, RunScope
 from toolcrib.rounds._call import DecodedCall, RoundHooks
@@ -18,7 +19,7 @@ from toolcrib.rounds._detect import WireFormat, shape_of
 from toolcrib.rounds._fences import unfenced
 from toolcrib.rounds._model import ChatModel, ChatRequest
 from toolcrib.rounds._pipelines import pipeline_of
-from toolcrib.rounds._plan import ToolRoundPlan
+from toolcrib.rounds._plan import ToolRoundPlan, functionless
 from toolcrib.rounds._results import HandledTool, RejectedTool, ToolResult
 from toolcrib.rounds._round import ToolRound, decode, gathered
 from toolcrib.rounds._saved import run_from, run_of
@@ -27,7 +28,7 @@ from toolcrib.toolsets import ToolAvailability, ToolRequirement, ToolsetLike
 
 __all__ = ["Finished", "NeedsTools", "Session", "StepKeywords"]
 
-Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Awaitable[Any]]
+Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Any]
 
 
 class StepKeywords(TypedDict, total=False):
@@ -110,6 +111,7 @@ class Session:
         scope: RunScope | None = None,
         **defaults: Unpack[StepKeywords],
     ) -> None:
+        _require_known(defaults)
         self.model, self.system = model, system
         self.format: WireFormat = format
         self.transcript = Transcript(transcript, format)
@@ -138,11 +140,13 @@ class Session:
             keywords: What to do differently from the session's defaults.
 
         Raises:
+            TypeError: There is no such keyword; nothing was sent.
             ToolConstraintError: What is required is not offered; nothing was sent.
             RoundError: The round before was neither committed nor discarded.
             InvalidOutput: The answer is not of the type that was asked for; nothing was committed.
         """
         self._require_settled()
+        _require_known(keywords)
         asked = cast("StepKeywords", {**self.defaults, **keywords})
         pipeline = pipeline_of(asked.get("tools", ()))
         request = await self._request(pipeline, asked)
@@ -180,8 +184,8 @@ class Session:
         """Go on until the model has answered, executing what it asks for.
 
         Args:
-            dispatch: Executes a call, and returns its output, `call.reject(...)`, or another answer. Without it the
-                tools' own functions are executed.
+            dispatch: Executes a call, and returns its output, `call.reject(...)`, or another answer; it may be async.
+                What it raises ends the run, with the round left open. Without it the tools' own functions are executed.
             max_rounds: How often the model may ask for tools.
             hooks: Decision hooks for every round.
             keywords: As for `step`.
@@ -192,6 +196,8 @@ class Session:
 
         Raises:
             RoundError: The model still asks for tools after so many rounds; the last round was discarded.
+            NotCallable: There is no `dispatch`, and a tool has no function; nothing of the round, which is left open,
+                was executed.
         """
         for _ in range(max_rounds):
             made = await self.step(**keywords)
@@ -200,6 +206,8 @@ class Session:
             plan = await made.round.apply_hooks(hooks)
             if plan.awaiting:
                 return plan
+            if dispatch is None and (names := functionless(plan)):
+                raise NotCallable(names[0])
             results = await _results(plan, dispatch)
             if plan.awaiting:  # a tool asked itself
                 return plan
@@ -274,8 +282,13 @@ class Session:
             text: What `to_json` returned.
             scope: The run that goes on; what was counted in it before is added. One of the same id when None.
             defaults: As for `Session`; the tools have to be among them when a round is open.
+
+        Raises:
+            ValueError: The text is no session.
         """
         told = json.loads(text)
+        if "transcript" not in told:
+            raise ValueError("the text is no session, as `to_json` returns one")
         run = run_from(told["run"], scope, "session")
         made = cls(
             model, format=told["format"], system=told["system"], transcript=told["transcript"], scope=run, **defaults
@@ -288,7 +301,8 @@ class Session:
 
     def _require_settled(self) -> None:
         if self._staged is not None and not self._staged.settled:
-            raise RoundError(("the round before was neither committed nor discarded",))
+            what = "round" if _asks(self._staged) else "answer"
+            raise RoundError((f"the {what} before was neither committed nor discarded: do one or the other",))
         self._staged = None
 
     async def _request(self, pipeline: Pipeline, asked: StepKeywords) -> ChatRequest:
@@ -314,6 +328,13 @@ class Session:
             tool_choice=require.tool_choice(self.format) if tools else None,
             output=None if output is None or output is str else TypeAdapter(output).json_schema(),
         )
+
+
+def _require_known(keywords: Mapping[str, Any]) -> None:
+    """Raise TypeError for what is no keyword of a step, or it would be left out without a word."""
+    unknown = next((key for key in keywords if key not in StepKeywords.__optional_keys__), None)
+    if unknown is not None:
+        raise TypeError(f"a step takes no `{unknown}`. {closest(unknown, sorted(StepKeywords.__optional_keys__))}")
 
 
 def _asks(round: ToolRound) -> bool:
@@ -345,7 +366,9 @@ async def _results(plan: ToolRoundPlan, dispatch: Dispatch | None) -> list[Any]:
 
 async def _dispatched(call: DecodedCall[Any], dispatch: Dispatch) -> ToolResult | HandledTool[Any] | RejectedTool[Any]:
     """Return the answer that the host's own code gives to a call."""
-    made: Any = await dispatch(call)
+    made = dispatch(call)
+    if isawaitable(made):
+        made = await made
     if isinstance(made, ToolResult | HandledTool | RejectedTool):
         return cast("ToolResult | HandledTool[Any] | RejectedTool[Any]", made)
     return call.complete(made)

@@ -202,6 +202,8 @@ class Toolset:
     def offered(self, available: ToolAvailability | None = None) -> frozenset[str]:
         """Return the names that an availability comes to; ToolConstraintError for one that is not a member."""
         choice = available or ToolAvailability()
+        if not isinstance(cast("object", choice), ToolAvailability):
+            raise TypeError(f"tell it as in ToolAvailability.only('name'); this is a {type(choice).__name__}")
         unknown = next((name for name in choice.names if name not in self._entries), None)
         if unknown is not None:
             raise ToolConstraintError(unknown, "it is not in the toolset", tuple(self._entries))
