@@ -87,7 +87,11 @@ names
 async def test_only_what_the_run_may_call_is_found(kit: Toolkit) -> None:
     scope = RunScope(available=frozenset({"send_email"}))
 
-    assert (await kit.execute_async("search_tools('weather message')", scope)).return_value[0]["name"] == "send_email"
+    found = await kit.execute_async("[one['name'] for one in search_tools('weather message')]", scope)
+    told = await kit.execute_async("describe('get_weather')", scope)
+
+    assert found.return_value == ["send_email"]
+    assert "there is no function `get_weather`" in str(told.error)
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,13 @@ def test_another_format_is_named(paused: PausedProgram) -> None:
         PausedProgram.from_bytes(data, KEY)
 
 
+def test_another_text_than_the_one_that_paused_is_refused(paused: PausedProgram) -> None:
+    data = paused.to_dict() | {"code": "# another"}
+
+    with pytest.raises(PausedProgramError, match="does not fit the hash"):
+        PausedProgram.from_dict(data)
+
+
 def test_what_is_none_is_refused() -> None:
     for data in (b"", b"{}", b"\n\n", b"\x00" * 100):
         with pytest.raises(PausedProgramError, match="this is none"):

@@ -90,6 +90,13 @@ async def test_all_programs_of_a_session_are_one_run(kit: Toolkit) -> None:
     assert "may make 1 calls" in str(second.error)
 
 
+async def test_calls_of_all_its_programs_have_ids_of_their_own(kit: Toolkit) -> None:
+    async with kit.session() as session:
+        results = [await session.execute_async("add(1)\nadd(1)") for _ in range(2)]
+
+    assert len({call["id"] for result in results for call in result.tool_calls}) == 4
+
+
 async def test_what_one_program_found_the_next_may_call(process: ProcessSandbox) -> None:
     kit = Toolkit(searchable([add]), sandbox=process)
 

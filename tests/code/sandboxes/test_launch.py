@@ -91,6 +91,29 @@ def test_the_self_test_names_each_layer_that_is_not_there() -> None:
     assert set(held) <= ({"dropped_root", "no_capabilities"} if os.getuid() else set())
 
 
+KEEPS_ITS_ENVIRONMENT = """
+import os
+
+class Kept(dict):
+    def clear(self):
+        pass
+
+def warm_up():
+    os.environ = Kept(left="over")
+"""
+
+
+def test_a_layer_that_does_not_hold_is_named_and_nothing_runs(tmp_path: Path) -> None:
+    guest = tmp_path / "guest.py"
+    guest.write_text(KEEPS_ITS_ENVIRONMENT)
+    pool = WorkerPool(guest=guest)
+
+    with pytest.raises(
+        SandboxUnavailable, match="empty_environment is in force and does not hold, there are variables"
+    ):
+        pool.start()
+
+
 def test_a_worker_is_ready_for_its_first_frame(pool: WorkerPool) -> None:
     worker = pool.take(CPU, MEMORY)
 

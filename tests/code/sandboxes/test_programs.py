@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.code.hosts import Run, TableHost
@@ -65,6 +67,25 @@ async def test_gathered_calls_run_at_once_and_begin_in_order(run: Run) -> None:
 
     assert result.value == ["A", "B", "C"]
     assert log == ["a", "b", "c"]
+
+
+async def test_no_more_calls_run_at_a_time_than_are_allowed(run: Run) -> None:
+    running = most = 0
+
+    async def meet() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.001)
+        running -= 1
+
+    result = await run(
+        "import asyncio\nlen(await asyncio.gather(*[meet() for _ in range(7)]))",
+        TableHost(meet=meet),
+        calls_in_flight=2,
+    )
+
+    assert (result.value, most) == (7, 2)
 
 
 async def test_a_call_that_is_never_awaited_does_not_run(run: Run) -> None:

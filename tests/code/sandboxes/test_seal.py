@@ -187,11 +187,11 @@ def test_memory_is_limited_from_what_there_is(pools: Callable[..., WorkerPool]) 
 
 
 def test_limits_of_the_kernel(pools: Callable[..., WorkerPool]) -> None:
-    names = ("RLIMIT_CPU", "RLIMIT_FSIZE", "RLIMIT_CORE", "RLIMIT_NOFILE")
+    names = ("RLIMIT_CPU", "RLIMIT_FSIZE", "RLIMIT_CORE", "RLIMIT_NOFILE", "RLIMIT_MEMLOCK", "RLIMIT_MSGQUEUE")
 
     answer = act(pools(), f"[resource.getrlimit(getattr(resource, name)) for name in {names}]")
 
-    assert answer == "[(5, 6), (0, 0), (0, 0), (64, 64)]"
+    assert answer == "[(5, 6), (0, 0), (0, 0), (64, 64), (0, 0), (0, 0)]"
 
 
 UNPRIVILEGED = """
