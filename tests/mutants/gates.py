@@ -1,28 +1,13 @@
-"""The gates of the counter, each with the patch that removes it."""
+"""The gates of the counter, each with the patch that removes it, and after them those of programs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tests.mutants.code_gates import CODE_GATES
+from tests.mutants.gate import Gate
+from tests.mutants.process_gates import PROCESS_GATES
+from tests.mutants.seal_gates import SEAL_GATES
 
 __all__ = ["GATES", "Gate"]
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """A gate, and the source text that is replaced to take it away.
-
-    Attributes:
-        file: Relative to `src/toolcrib`.
-        was: Must be in the file exactly once, or the patch is out of date.
-        tests: Where its test is looked for.
-    """
-
-    name: str
-    file: str
-    was: str
-    becomes: str
-    tests: tuple[str, ...] = ("tests/test_doors.py", "tests/invoke")
-
 
 GATES: tuple[Gate, ...] = (
     # --- resolve and validate
@@ -390,4 +375,7 @@ GATES: tuple[Gate, ...] = (
         "    if True:\n",
         ("tests/rounds",),
     ),
+    *CODE_GATES,
+    *PROCESS_GATES,
+    *SEAL_GATES,
 )

@@ -1,4 +1,4 @@
-"""Remove each gate of the pipeline in turn, in a copy of the checkout, and show the tests that notice.
+"""Remove each gate in turn, in a copy of the checkout, and show the tests that notice.
 
 Run by `make mutants`. Exits with 1 when a gate can be removed without a test failing, or a patch no longer applies.
 """
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with TemporaryDirectory(prefix="toolcrib-mutants-") as folder:
         checkout = copied(Path(folder))
         every = dict.fromkeys(path for gate in chosen for path in gate.tests)
-        if not (said := tested(checkout, tuple(every))).passed:
+        if not (said := tested(checkout, tuple(every), _LONGEST * len(every))).passed:
             print(f"the tests fail without any mutant:\n{said.output}")
             return 1
         verdicts = [shown(judge(gate, checkout)) for gate in chosen]
@@ -77,7 +77,7 @@ def judge(gate: Gate, checkout: Path) -> Verdict:
         return Verdict(gate, (), 0.0, f"the patch does not apply: its text is in {gate.file} {found} times")
     source.write_text(text.replace(gate.was, gate.becomes), "utf-8")
     try:
-        said = tested(checkout, gate.tests)
+        said = tested(checkout, gate.tests, _LONGEST)
     finally:
         source.write_text(text, "utf-8")
     killers = tuple(_FAILED.findall(said.output))
@@ -93,14 +93,14 @@ class Said:
     output: str
 
 
-def tested(checkout: Path, tests: tuple[str, ...]) -> Said:
+def tested(checkout: Path, tests: tuple[str, ...], longest: float) -> Said:
     """Run tests of a checkout against its own source, up to the first that fails."""
     environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", "--timeout=20", *tests]
     try:
-        done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=_LONGEST)
+        done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=longest)
     except subprocess.TimeoutExpired:
-        return Said(False, f"no end within {_LONGEST} s")
+        return Said(False, f"no end within {longest} s")
     # a test that hangs takes the process with it, and says so on stderr
     hung = re.search(r"Timeout.*", done.stderr) if done.returncode and "FAILED" not in done.stdout else None
     output = done.stdout or done.stderr

@@ -1,0 +1,248 @@
+"""The gates that only programs pass: what may run, what is taken up after a pause, and what is told of it."""
+
+from __future__ import annotations
+
+from tests.mutants.gate import Gate
+
+__all__ = ["CODE_GATES"]
+
+_HOST = "code/_host.py"
+_JOURNAL = "code/_journal.py"
+_REPLAY = "code/_journal_host.py"
+_RUNS = "code/_runs.py"
+_PAUSED = "code/_paused.py"
+_ANSWERS = "code/_answers.py"
+_LOOKUP = "code/_lookup.py"
+
+_OF_GUARDED = ("tests/code/test_guarded.py",)
+_OF_RESUME = ("tests/code/test_resume.py",)
+_OF_JOURNAL = ("tests/code/test_journal.py",)
+_OF_PAUSED = ("tests/code/test_paused.py",)
+_OF_LOOKUP = ("tests/code/test_lookup.py",)
+_OF_TOOLKIT = ("tests/code/test_toolkit.py",)
+
+CODE_GATES: tuple[Gate, ...] = (
+    # --- before a program runs
+    Gate(
+        "check before the program",
+        "code/_programs.py",
+        "        if findings:\n            return ExecutionResult(success=False",
+        "        if False:\n            return ExecutionResult(success=False",
+        ("tests/code/test_check.py",),
+    ),
+    Gate(
+        "types before the program",
+        "code/_programs.py",
+        'if self._typecheck == "error":',
+        "if False:",
+        ("tests/code/test_typecheck.py",),
+    ),
+    Gate(
+        "length of a program",
+        "code/sandboxes/_source.py",
+        "if len(code) > most:",
+        "if False:",
+        ("tests/code/sandboxes/test_source.py", "tests/code/sandboxes/test_limits.py"),
+    ),
+    Gate(
+        "tools that a program is offered",
+        _RUNS,
+        "for name, tool in self.names.items() if tool in allowed}",
+        "for name, tool in self.names.items()}",
+        _OF_TOOLKIT,
+    ),
+    # --- a call
+    Gate(
+        "id of a program's call",
+        _REPLAY,
+        "            call_id = new_call_id()\n",
+        '            call_id = "call"\n',
+        _OF_GUARDED,
+    ),
+    Gate(
+        "id of a call of a program that cannot pause",
+        _HOST,
+        "told = self._told(name, new_call_id())",
+        'told = self._told(name, "call")',
+        _OF_TOOLKIT,
+    ),
+    Gate(
+        "secrets in the log of calls",
+        _HOST,
+        "if not self.spec.has_secrets:",
+        "if True:",
+        _OF_TOOLKIT,
+    ),
+    Gate(
+        "no value for a call that waits",
+        "code/_replies.py",
+        "return Pending(outcome.text())",
+        "return Value(None)",
+        _OF_GUARDED,
+    ),
+    Gate(
+        "no value for a call that was refused",
+        "code/_replies.py",
+        'return Raised("PermissionError", outcome.reason)',
+        "return Value(None)",
+        ("tests/code/test_replies.py",),
+    ),
+    # --- what can be looked up
+    Gate(
+        "description of what is not available",
+        _LOOKUP,
+        "if name not in offered or not await is_available(self._entry(name), self._context(name, scope)):",
+        "if name not in offered:",
+        _OF_LOOKUP,
+    ),
+    Gate(
+        "look-up of what is not offered",
+        _LOOKUP,
+        "if tool in allowed or tool in scope.revealed}",
+        "}",
+        _OF_LOOKUP,
+    ),
+    Gate(
+        "look-up of what the run may not call",
+        _LOOKUP,
+        "self._toolset.offered() if scope.available is None else scope.available",
+        "self._toolset.offered()",
+        _OF_LOOKUP,
+    ),
+    Gate(
+        "search for what is not available",
+        "toolsets/search.py",
+        "            if await is_available(entry, ctx):\n",
+        "            if True:\n",
+        _OF_LOOKUP,
+    ),
+    Gate(
+        "search without the extra for what is not available",
+        _LOOKUP,
+        "if await is_available(entry, ctx):",
+        "if True:",
+        _OF_LOOKUP,
+    ),
+    # --- a paused program
+    Gate(
+        "signature of a paused program",
+        _PAUSED,
+        "if not hmac.compare_digest(mark, _mark(signed, key)):",
+        "if False:",
+        _OF_PAUSED,
+    ),
+    Gate("length of the key", _PAUSED, "if len(secret) < _KEY_LEAST:", "if False:", _OF_PAUSED),
+    Gate("format of a paused program", _PAUSED, 'if version != b"%d" % _FORMAT:', "if False:", _OF_PAUSED),
+    Gate("text of a paused program", _PAUSED, 'if paused.code_hash != data["code_hash"]:', "if False:", _OF_PAUSED),
+    Gate("engine of a paused program", _RUNS, "if place.engine != paused.engine:", "if False:", _OF_RESUME),
+    Gate("tools of a paused program", _RUNS, "        if missing:\n", "        if False:\n", _OF_RESUME),
+    Gate("counts of a paused program's run", _RUNS, "if before and not scope.calls:", "if False:", _OF_RESUME),
+    Gate("bound of what is kept of results", _REPLAY, "return self._size > _MOST", "return False", _OF_RESUME),
+    # --- the answers
+    Gate("answer to nothing", _ANSWERS, "        if not calls:\n", "        if False:\n", _OF_RESUME),
+    Gate(
+        "answer that does not fit",
+        _ANSWERS,
+        "if isinstance(answer, Grant) and (why := misfit(answer, call.request)):",
+        'if (why := ""):',
+        _OF_RESUME,
+    ),
+    Gate("two answers to one call", _ANSWERS, "if call.call_id in found:", "if False:", _OF_RESUME),
+    Gate("standing answer to a call in doubt", _ANSWERS, "and not call.in_doubt ", "", _OF_JOURNAL),
+    Gate(
+        "answer that was used in an earlier resumption",
+        _REPLAY,
+        "if isinstance(made, Failed) and made.code == ApprovalError.code:",
+        "if False:",
+        _OF_RESUME,
+    ),
+    # --- a program that is run again
+    Gate(
+        "a new call before the known ones",
+        _JOURNAL,
+        "            raise ReplayDiverged(\n                _described(first), f",
+        "            return None\n            raise ReplayDiverged(\n                _described(first), f",
+        _OF_RESUME,
+    ),
+    Gate(
+        "arguments of a call that is made again",
+        _REPLAY,
+        "digest = call_digest(args, kwargs)",
+        "digest = call_digest([], {})",
+        _OF_RESUME,
+    ),
+    Gate(
+        "calls after a divergence",
+        _REPLAY,
+        "            self._break(error)\n            raise\n",
+        "            raise\n",
+        _OF_RESUME,
+    ),
+    Gate("calls that wait are held back", _REPLAY, "        await self._until_caught_up()\n", "", _OF_RESUME),
+    Gate(
+        "calls that a program left out",
+        _RUNS,
+        "        host.ended(ended.error)\n",
+        "",
+        _OF_RESUME,
+    ),
+    Gate(
+        "one making of a call that was made",
+        _REPLAY,
+        "        if entry.reply is not None:\n",
+        "        if False:\n",
+        _OF_RESUME,
+    ),
+    # --- a call of which nobody knows how it ended
+    Gate(
+        "a call in doubt",
+        "code/_file_journal.py",
+        "entry.in_doubt, entry.suspended = True, None",
+        "entry.in_doubt = False",
+        _OF_JOURNAL,
+    ),
+    Gate(
+        "repetition of what is not idempotent",
+        _REPLAY,
+        "if self._pipeline.toolset[call.name].tool.options.idempotent:",
+        "if True:",
+        _OF_JOURNAL,
+    ),
+    Gate(
+        "question about a call in doubt",
+        _REPLAY,
+        "made = await self._pipeline.prepare(call, self._alone, hooks=_asking(call.name))",
+        "made = await self._pipeline.prepare(call, self._alone)",
+        _OF_JOURNAL,
+    ),
+    Gate(
+        "approver of a call in doubt",
+        _REPLAY,
+        "made = await self._pipeline.prepare(call, self._alone, hooks=",
+        "made = await self._pipeline.prepare(call, self._scope, hooks=",
+        _OF_JOURNAL,
+    ),
+    Gate(
+        "approver of a call in doubt that was asked about",
+        _REPLAY,
+        "scope = self._alone if entry.in_doubt and answer is None else self._scope",
+        "scope = self._scope",
+        _OF_JOURNAL,
+    ),
+    Gate(
+        "answer to a stream in doubt",
+        _REPLAY,
+        "        if entry.in_doubt and answer is None:\n",
+        "        if False:\n",
+        _OF_JOURNAL,
+    ),
+    Gate("note before a call", _REPLAY, '            self._write("started", ', "            dict(", _OF_JOURNAL),
+    # --- sessions
+    Gate(
+        "one program of a conversation at a time",
+        "code/_session.py",
+        "        if self._runs:\n",
+        "        if False:\n",
+        ("tests/code/test_session.py",),
+    ),
+)

@@ -1,0 +1,199 @@
+"""The gates between a worker, which may say anything, and its host: what is checked of a frame, and every limit."""
+
+from __future__ import annotations
+
+from tests.mutants.gate import Gate
+
+__all__ = ["PROCESS_GATES"]
+
+_DRIVE = "code/sandboxes/_process_drive.py"
+_CALLS = "code/sandboxes/_process_calls.py"
+_FRAMES = "code/sandboxes/_process_frames.py"
+_REPLAY = "code/sandboxes/_process_replay.py"
+_TIME = "code/sandboxes/_process_time.py"
+_MONTY = "code/sandboxes/_monty_drive.py"
+
+_BREACH = ("tests/code/sandboxes/test_process_breach.py",)
+_LIMITS = ("tests/code/sandboxes/test_limits.py",)
+_PAUSE = ("tests/code/sandboxes/test_process_pause.py",)
+_SESSIONS = ("tests/code/sandboxes/test_process_sessions.py",)
+_STREAMS = ("tests/code/sandboxes/test_process_streams.py",)
+_LAUNCH = ("tests/code/sandboxes/test_launch.py",)
+
+PROCESS_GATES: tuple[Gate, ...] = (
+    # --- what a frame may say
+    Gate("length of a frame", _FRAMES, "if size > self._most:", "if False:", _BREACH),
+    Gate("type of a frame's field", _FRAMES, "if type(value) is not kind:", "if False:", _BREACH),
+    Gate("numbers that JSON has not", _FRAMES, "from_json(body, allow_inf_nan=False)", "from_json(body)", _BREACH),
+    Gate("seconds of a wait", _FRAMES, "or not 0 <= seconds < 1e9", "", _BREACH),
+    Gate("line of a frame", _FRAMES, "or not 0 <= line < 1 << 31", "", _BREACH),
+    Gate("number of readings of the clock", _FRAMES, "if len(readings) > _READINGS:", "if False:", _BREACH),
+    Gate(
+        "readings of the clock",
+        _FRAMES,
+        "type(reading) is int and -_INT64 <= reading < _INT64",
+        "type(reading) is int",
+        _BREACH,
+    ),
+    Gate("call of a name that was not offered", _DRIVE, "if asked.name not in self._tools:", "if False:", _BREACH),
+    Gate("number of a call", _DRIVE, "if asked.id != calls.made + 1:", "if False:", _BREACH),
+    Gate(
+        "one wish of a stream at a time",
+        _CALLS,
+        "if call is None or not call.is_stream or call.is_wanted:",
+        "if call is None:",
+        _BREACH,
+    ),
+    Gate("end of a call that was never made", _CALLS, "if not 0 < number <= self.made:", "if False:", _BREACH),
+    Gate(
+        "exception of a tool",
+        _FRAMES,
+        '"type": builtin_exception(raised.type)',
+        '"type": raised.type',
+        ("tests/code/sandboxes",),
+    ),
+    # --- limits
+    Gate("calls of a program", _DRIVE, "if calls.made == self._limits.calls:", "if False:", _LIMITS),
+    Gate(
+        "calls in flight",
+        _CALLS,
+        "asyncio.Semaphore(program.limits.calls_in_flight)",
+        "asyncio.Semaphore(1_000_000)",
+        ("tests/code/sandboxes/test_programs.py", *_LIMITS),
+    ),
+    Gate(
+        "calls in flight in Monty",
+        "code/sandboxes/_calls.py",
+        "asyncio.Semaphore(at_once)",
+        "asyncio.Semaphore(1_000_000)",
+        ("tests/code/sandboxes/test_calls.py",),
+    ),
+    Gate(
+        "time that a program computes",
+        _DRIVE,
+        "Stopwatch(program.limits.program_time, self._late)",
+        "Stopwatch(3600.0, self._late)",
+        _LIMITS,
+    ),
+    Gate("time of tools", _TIME, "self._left -= time.monotonic() - self._since", "pass", _LIMITS),
+    Gate("time on the wall", _DRIVE, "asyncio.timeout(program.limits.wall_time)", "asyncio.timeout(None)", _LIMITS),
+    Gate("time of sleep", _DRIVE, "if self._sleep_left < 0:", "if False:", _BREACH),
+    Gate(
+        "output of a program",
+        _TIME,
+        "if self.out.size + self.err.size > self._limits.output_killed_at:",
+        "if False:",
+        _LIMITS,
+    ),
+    Gate(
+        "output that is kept",
+        "code/sandboxes/_output.py",
+        "self._tail_size - len(self._tail[0]) >= ",
+        "0 > ",
+        ("tests/code/sandboxes/test_output.py",),
+    ),
+    Gate("size of a reply", _CALLS, "return frame if size <= self._limits.reply_size else", "return frame or", _LIMITS),
+    Gate("size of a value of a stream", _CALLS, "if size > self._limits.reply_size:", "if False:", _STREAMS),
+    Gate("calls of a program in Monty", _MONTY, "if self._calls > self._limits.calls:", "if False:", _LIMITS),
+    Gate("time of sleep in Monty", _MONTY, "if not self._sleep_left >= 0:", "if False:", _LIMITS),
+    Gate(
+        "output of a program in Monty",
+        _MONTY,
+        "if self._out.size + self._err.size <= self._limits.output_killed_at:",
+        "if True:",
+        _LIMITS,
+    ),
+    Gate(
+        "size of a reply in Monty",
+        _MONTY,
+        "if isinstance(reply, Value) and size_of(reply.value) <= self._limits.reply_size:",
+        "if isinstance(reply, Value):",
+        _LIMITS,
+    ),
+    Gate(
+        "call of a name that was not offered in Monty",
+        _MONTY,
+        "if name not in self._offered or snapshot.object_id is not None:",
+        "if snapshot.object_id is not None:",
+        ("tests/code/sandboxes/test_programs.py",),
+    ),
+    # --- a call that waits for a person
+    Gate(
+        "no reply to a call that waits",
+        _CALLS,
+        "            call.pending = reply\n",
+        "            self.settle(call, Value(None))\n",
+        _PAUSE,
+    ),
+    Gate(
+        "no reply to a call that waits in Monty",
+        _MONTY,
+        "self._waits[call] = (request, reply.reason)",
+        "self._settled[call] = Value(None)",
+        ("tests/code/sandboxes/test_monty_resume.py",),
+    ),
+    # --- a program that is run again
+    Gate("engine of a state", _REPLAY, 'if state.get("engine") != engine:', "if False:", _PAUSE),
+    Gate(
+        "version of a state of Monty",
+        "code/sandboxes/_monty_state.py",
+        'if data.get("engine") != ENGINE:',
+        "if False:",
+        ("tests/code/sandboxes/test_monty_resume.py",),
+    ),
+    Gate("calls that wait are held back in the sandbox", _REPLAY, "return call in self._held", "return False", _PAUSE),
+    Gate("a call too many when run again", _REPLAY, "if call > self._calls:", "if False:", _PAUSE),
+    Gate(
+        "the place of the pause",
+        _REPLAY,
+        "if self._at < len(self._past) or made != self._calls:",
+        "if False:",
+        _PAUSE,
+    ),
+    Gate(
+        "the end before the pause",
+        _DRIVE,
+        'if not self._course.is_live:\n            raise Diverged("it comes',
+        'if False:\n            raise Diverged("it comes',
+        _PAUSE,
+    ),
+    Gate(
+        "a result for a call that was not made",
+        _DRIVE,
+        "if not self._calls.is_open(number):",
+        "if False:",
+        _PAUSE,
+    ),
+    # --- sessions and workers
+    Gate(
+        "the end of a session after a kill",
+        "code/sandboxes/_process.py",
+        "            if not is_whole:\n",
+        "            if False:\n",
+        _SESSIONS,
+    ),
+    Gate(
+        "one program of a session at a time", "code/sandboxes/_process.py", "if self._is_busy:", "if False:", _SESSIONS
+    ),
+    Gate(
+        "what the host heard of a worker's death",
+        _DRIVE,
+        "if not self._wire.is_over:\n            return None\n",
+        "if True:\n            return None\n",
+        _BREACH,
+    ),
+    Gate(
+        "layers that are required",
+        "code/sandboxes/_launch.py",
+        'if not any(ready.layers.get(layer) == "on" for layer in either):',
+        "if False:",
+        _LAUNCH,
+    ),
+    Gate(
+        "layers that do not hold",
+        "code/sandboxes/_launch.py",
+        "for layer, why in ready.broken.items():",
+        "for layer, why in dict[str, str]().items():",
+        _LAUNCH,
+    ),
+)

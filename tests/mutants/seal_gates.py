@@ -1,0 +1,190 @@
+"""The layers that keep a worker in, and the self-test that tries each of them before anything else runs.
+
+The mount namespace has no mutant: without it the empty root would be made in the tests' own.
+"""
+
+from __future__ import annotations
+
+from tests.mutants.gate import Gate
+
+__all__ = ["SEAL_GATES"]
+
+_SEAL = "code/sandboxes/worker/_seal.py"
+_FILTER = "code/sandboxes/worker/_seccomp.py"
+_LANDLOCK = "code/sandboxes/worker/_landlock.py"
+_LIMITS = "code/sandboxes/worker/_limits.py"
+_SPACES = "code/sandboxes/worker/_namespaces.py"
+_SELF_TEST = "code/sandboxes/worker/_selftest.py"
+
+_OF_SEAL = ("tests/code/sandboxes/test_seal.py",)
+_OF_LAUNCH = ("tests/code/sandboxes/test_launch.py",)
+_OF_FILTER = ("tests/code/sandboxes/worker/test_seccomp.py", *_OF_SEAL)
+_OF_LIMITS = ("tests/code/sandboxes/worker/test_limits.py", *_OF_SEAL)
+
+SEAL_GATES: tuple[Gate, ...] = (
+    # --- around the zygote
+    Gate(
+        "no new privileges",
+        _SEAL,
+        'self._layer("no_new_privs", lambda: prctl(38, 1))',
+        'self._layer("no_new_privs", lambda: 0)',
+        _OF_SEAL,
+    ),
+    Gate("a process namespace of its own", _SPACES, "0x08000000 | 0x20000000 |", "0x08000000 |", _OF_SEAL),
+    Gate("a network of its own", _SPACES, "| 0x40000000 |", "|", _OF_SEAL),
+    Gate(
+        "an empty root",
+        _SEAL,
+        'self._layer("empty_root", _namespaces.empty_root)',
+        'self._layer("empty_root", lambda: None)',
+        _OF_SEAL,
+    ),
+    Gate(
+        "dropped root",
+        _SEAL,
+        'self._layer("dropped_root", _namespaces.become_nobody)',
+        'self._layer("dropped_root", lambda: None)',
+        _OF_SEAL,
+    ),
+    Gate(
+        "dropped capabilities",
+        _SEAL,
+        'self._layer("no_capabilities", _namespaces.drop_capabilities)',
+        'self._layer("no_capabilities", lambda: None)',
+        _OF_SEAL,
+    ),
+    Gate("an empty environment", _SEAL, "os.environ.clear()", "pass", _OF_SEAL),
+    # --- around a worker
+    Gate("Landlock", _SEAL, "_landlock.restrict(self._ruleset)", "pass", _OF_SEAL),
+    Gate(
+        "files under Landlock",
+        _LANDLOCK,
+        "files = (1 << _FILE_RIGHTS[min(known, max(_FILE_RIGHTS))]) - 1",
+        "files = 0",
+        _OF_SEAL,
+    ),
+    Gate(
+        "ports under Landlock",
+        _LANDLOCK,
+        "_BIND_AND_CONNECT: Final = 0b11",
+        "_BIND_AND_CONNECT: Final = 0b01",
+        _OF_SEAL,
+    ),
+    Gate(
+        "signals under Landlock",
+        _LANDLOCK,
+        "_ABSTRACT_SOCKETS_AND_SIGNALS: Final = 0b11",
+        "_ABSTRACT_SOCKETS_AND_SIGNALS: Final = 0b01",
+        _OF_SEAL,
+    ),
+    Gate(
+        "abstract sockets under Landlock",
+        _LANDLOCK,
+        "_ABSTRACT_SOCKETS_AND_SIGNALS: Final = 0b11",
+        "_ABSTRACT_SOCKETS_AND_SIGNALS: Final = 0b10",
+        _OF_SEAL,
+    ),
+    Gate("closed descriptors", _SEAL, "            os.closerange(CHANNEL + 1, _ALL_DESCRIPTORS)\n", "", _OF_SEAL),
+    Gate("standard descriptors", _SEAL, "            os.closerange(0, CHANNEL)\n", "", _OF_SEAL),
+    # --- the filter of system calls
+    Gate("the filter", _SEAL, "            self._filter.load()\n", "            pass\n", _OF_SEAL),
+    Gate(
+        "calls of the system that are not listed",
+        _FILTER,
+        "rest = [*_verdict(ALLOW), *_verdict(_DENY), *rest, *_verdict(_DENY)]",
+        "rest = [*_verdict(ALLOW), *_verdict(_DENY), *rest, *_verdict(ALLOW)]",
+        _OF_SEAL,
+    ),
+    Gate("hostile calls of the system", _FILTER, "for numbers in HOSTILE.values():", "for numbers in ():", _OF_SEAL),
+    Gate(
+        "calls of another architecture",
+        _FILTER,
+        "Instruction(_IF_EQUAL, audit, 1, 0)",
+        "Instruction(_IF_EQUAL, audit, 1, 1)",
+        _OF_FILTER,
+    ),
+    Gate("calls of x32", _FILTER, '*([] if machine != "x86_64" else _no_x32())', "*[]", _OF_SEAL),
+    Gate("threads and no processes", _FILTER, '"clone": _one_of(0, _NEW_THREAD)', '"clone": _verdict(ALLOW)', _OF_SEAL),
+    Gate(
+        "flags of a process that lie in memory",
+        _FILTER,
+        '"clone3": _verdict(failing(errno.ENOSYS))',
+        '"clone3": _verdict(ALLOW)',
+        _OF_FILTER,
+    ),
+    Gate(
+        "signals to itself",
+        _FILTER,
+        "Instruction(_IF_EQUAL, process, 0, 1)",
+        "Instruction(_IF_EQUAL, process, 0, 0)",
+        _OF_FILTER,
+    ),
+    Gate(
+        "memory that can be run",
+        _FILTER,
+        '"mmap": _none_of_bits(2, _EXECUTABLE)',
+        '"mmap": _verdict(ALLOW)',
+        _OF_FILTER,
+    ),
+    Gate(
+        "memory that becomes code",
+        _FILTER,
+        '"mprotect": _none_of_bits(2, _EXECUTABLE)',
+        '"mprotect": _verdict(ALLOW)',
+        _OF_FILTER,
+    ),
+    Gate(
+        "limits that are lowered or raised",
+        _FILTER,
+        '"prlimit64": _null(2)',
+        '"prlimit64": _verdict(ALLOW)',
+        _OF_FILTER,
+    ),
+    Gate(
+        "the kind of a pair of sockets",
+        _FILTER,
+        '"socketpair": _both(_one_of(0, (1,)), _one_of(1, (1,), mask=0xF))',
+        '"socketpair": _verdict(ALLOW)',
+        _OF_FILTER,
+    ),
+    # --- limits of the kernel
+    Gate("limits of the kernel", _SEAL, "limit(limits, mapped, own_users=self._own_users)", "pass", _OF_SEAL),
+    Gate("seconds of a worker", _LIMITS, '        "RLIMIT_CPU": limits.cpu,\n', "", _OF_SEAL),
+    Gate("memory of a worker", _LIMITS, '        "RLIMIT_AS": mapped + limits.memory,\n', "", _OF_LIMITS),
+    Gate("descriptors of a worker", _LIMITS, '        "RLIMIT_NOFILE": DESCRIPTORS,\n', "", _OF_SEAL),
+    Gate("files of a worker", _LIMITS, '        "RLIMIT_FSIZE": 0,\n', "", _OF_SEAL),
+    Gate("dumps of a worker", _LIMITS, '        "RLIMIT_CORE": 0,\n', "", _OF_SEAL),
+    Gate("locked memory of a worker", _LIMITS, '        "RLIMIT_MEMLOCK": 0,\n', "", _OF_SEAL),
+    Gate("message queues of a worker", _LIMITS, '        "RLIMIT_MSGQUEUE": 0,\n', "", _OF_SEAL),
+    Gate(
+        "threads of all workers",
+        _LIMITS,
+        '{"RLIMIT_NPROC": THREADS} if own_users else {}',
+        "{}",
+        _OF_LIMITS,
+    ),
+    Gate("a limit that nobody raises", _LIMITS, "(min(value, hard), hard)", "(min(value, hard), most)", _OF_SEAL),
+    # --- the self-test
+    Gate(
+        "the self-test of each layer",
+        _SELF_TEST,
+        "if seal.on(layer) and not holds():",
+        "if False:",
+        _OF_LAUNCH,
+    ),
+    Gate(
+        "the self-test of the filter",
+        _SELF_TEST,
+        '        if seal.on("seccomp"):\n',
+        "        if False:\n",
+        _OF_LAUNCH,
+    ),
+    # --- whoever is left
+    Gate(
+        "a worker that outlives its zygote",
+        _SEAL,
+        "            prctl(1, signal.SIGKILL)\n",
+        "            pass\n",
+        _OF_LAUNCH,
+    ),
+)
