@@ -1,12 +1,13 @@
 """The public fakes do what they stand in for."""
 
+import sys
 from typing import Any
 
 import pytest
 
 from toolcrib.calls import Completed, Outcome, ToolCall
 from toolcrib.code import Toolkit
-from toolcrib.code.sandboxes import Pending, Raised, Value
+from toolcrib.code.sandboxes import Pending, ProcessSandbox, Raised, Value, default_sandbox
 from toolcrib.invoke import Pipeline
 from toolcrib.testing import DOORS, Door, FakeSandbox, RecordingSink, Visit, doors, every_door
 from toolcrib.tools import ez_tool
@@ -93,6 +94,15 @@ def test_doors_are_chosen_by_what_they_can_do() -> None:
     assert 0 < len(able) < len(every)
     assert all(door.abilities >= {"model", "json"} for door in able)
     assert len({door.title for door in DOORS}) == len(DOORS)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the processes of ProcessSandbox need Linux")
+def test_every_way_of_running_a_program_is_a_door() -> None:
+    titles = {door.title for door in DOORS}
+
+    assert {"code", "code session", "code events", "program tool", "resumed program in process"} <= titles
+    assert {"code in monty", "resumed program in monty"} <= titles
+    assert isinstance(default_sandbox(), ProcessSandbox)  # where the door `code` runs its programs
 
 
 async def test_a_counter_takes_up_only_what_waits() -> None:
