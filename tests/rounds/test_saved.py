@@ -362,3 +362,11 @@ async def test_a_staged_answer_has_to_be_settled_before_a_session_is_saved() -> 
 async def test_what_is_no_saved_session_is_refused() -> None:
     with pytest.raises(ValueError, match="the text is no session"):
         await Session.from_json(ScriptedModel(), "{}")
+
+
+async def test_an_open_round_is_not_taken_up_without_its_tools() -> None:
+    session = Session(ScriptedModel(ToolCall("add", {"a": 1})), tools=[adding([])])
+    await session.step()
+
+    with pytest.raises(ValueError, match="give `tools=`"):
+        await Session.from_json(ScriptedModel(), session.to_json())

@@ -284,7 +284,7 @@ class Session:
             defaults: As for `Session`; the tools have to be among them when a round is open.
 
         Raises:
-            ValueError: The text is no session.
+            ValueError: The text is no session, or a round is open and there are no tools.
         """
         told = json.loads(text)
         if "transcript" not in told:
@@ -294,6 +294,8 @@ class Session:
             model, format=told["format"], system=told["system"], transcript=told["transcript"], scope=run, **defaults
         )
         if told["round"] is not None:
+            if "tools" not in defaults:
+                raise ValueError("a round is open, and its calls are of no tools: give `tools=`")
             made._staged = await ToolRound.from_json(defaults.get("tools", ()), told["round"], scope=run)
         return made
 
