@@ -191,3 +191,26 @@ def test_nothing_is_said_of_programs_that_work(module: types.ModuleType) -> None
     code = inspect.getsource(module)
 
     assert check_program(code, Names((), lambda name: None, dialect=Dialect()), 1_000_000) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "\n".join(f"name{n}(1)" for n in range(5000)),
+        "\n".join(f"import mod{n}" for n in range(5000)),
+        "x" * 100_000,
+        "greet(" + ",".join(f"key{n}=1" for n in range(3000)) + ")",
+    ],
+    ids=["names", "modules", "a long name", "arguments"],
+)
+async def test_of_very_many_mistakes_the_first_are_told(code: str) -> None:
+    @ez_tool
+    def greet(name: str) -> str:
+        """Greet."""
+        return name
+
+    result = await Toolkit([greet]).execute_async(code)
+
+    assert 1 <= len(result.findings) <= 20
+    assert [finding.line for finding in result.findings] == list(range(1, len(result.findings) + 1))
+    assert len(result.error or "") < 20_000

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from typing import Literal, TypeAlias
 
 from toolcrib.code._misuse import CallShape, called_name, misuse
@@ -25,6 +26,9 @@ __all__ = ["Finding", "FindingKind", "Names", "check_program", "defined_by", "re
 
 FindingKind: TypeAlias = Literal["SyntaxError", "ImportError", "NameError", "AttributeError", "TypeError"]
 
+_TOLD = 20  # findings: a program may have thousands of mistakes, and each takes its time to explain
+_NAME = 100  # characters of a name in a message
+_SOUGHT = 1_000  # names among which the one that was meant is looked for
 _CATCH_ALL = frozenset({"Exception", "BaseException"})
 _BUILTINS = frozenset(dir(builtins))
 _MAY_BE_MISPLACED = re.compile(r"\b(?:return|yield|await|async|break|continue|nonlocal|global|def|lambda|import)\b|\*")
@@ -72,6 +76,8 @@ class Names:
 def check_program(code: str, names: Names, most: int) -> list[Finding]:
     """Return what is wrong with a program, by line; empty when nothing is, as far as can be told.
 
+    Of very much only the first twenty things are told.
+
     Args:
         code: The program.
         names: What it finds defined.
@@ -83,8 +89,8 @@ def check_program(code: str, names: Names, most: int) -> list[Finding]:
     except CodeError as error:
         return [Finding(error.line, "SyntaxError", error.problem)]
     program = Reading(source.tree)
-    found = {*_imports(program, names.dialect), *_unknown(program, names), *_misused(program, names)}
-    return sorted(found)
+    kinds = (_imports(program, names.dialect), _unknown(program, names), _misused(program, names))
+    return sorted({finding for kind in kinds for finding in islice(kind, _TOLD)})[:_TOLD]
 
 
 def refusal(findings: Iterable[Finding]) -> ProgramError:
@@ -125,13 +131,12 @@ def _imports(program: Reading, dialect: Dialect | None) -> Iterator[Finding]:
         return
     tops = {module.partition(".")[0] for module in dialect.modules}
     guards = _CATCH_ALL | {"ImportError", "ModuleNotFoundError"}
-    for found in program.imports:
+    for found in sorted(program.imports, key=lambda found: found.line):
         top = found.module.partition(".")[0]
         if top not in tops and top != "__future__" and not found.catches & guards:
             told = ", ".join(sorted(dialect.modules - dialect.unnamed))
-            message = (
-                f"`{found.module}` cannot be imported. A program can import {told}. For anything else call a tool."
-            )
+            module = f"`{found.module:.{_NAME}}`"
+            message = f"{module} cannot be imported. A program can import {told}. For anything else call a tool."
             yield Finding(found.line, "ImportError", message)
 
 
@@ -150,18 +155,25 @@ def _unknown(program: Reading, names: Names) -> Iterator[Finding]:
             continue
         told.add(name)
         mend = _likely(name, program, names, known)
-        yield Finding(use.node.lineno, "NameError", f"name '{name}' is not defined. {mend}")
+        yield Finding(use.node.lineno, "NameError", f"name '{name:.{_NAME}}' is not defined. {mend}")
 
 
 def _likely(name: str, program: Reading, names: Names, known: Collection[str]) -> str:
     modules = (names.dialect.modules if names.dialect is not None else None) or ()
     if name in modules:
         return f"Write `import {name}` first."
-    near = get_close_matches(name, sorted({*names.tools, *program.bound}), n=2, cutoff=0.7)
-    near = near or get_close_matches(name, sorted(word for word in known if not word.startswith("_")), n=1, cutoff=0.8)
+    if len(name) > _NAME:
+        return "It is neither a name of the program nor a tool."
+    bound = program.bound if len(program.bound) <= _SOUGHT else ()
+    near = get_close_matches(name, sorted({*names.tools, *bound}), n=2, cutoff=0.7)
+    near = near or get_close_matches(name, sorted(_worth(known)), n=1, cutoff=0.8)
     if near:
         return f"Did you mean {' or '.join(f'`{word}`' for word in near)}?"
     return "It is neither a name of the program nor a tool."
+
+
+def _worth(known: Collection[str]) -> list[str]:
+    return [word for word in known if not word.startswith("_")] if len(known) <= 2 * _SOUGHT else []
 
 
 def _misused(program: Reading, names: Names) -> Iterator[Finding]:
@@ -179,14 +191,15 @@ def _misused(program: Reading, names: Names) -> Iterator[Finding]:
 
 
 def _no_such_child(program: Reading, names: Names) -> Iterator[Finding]:
-    for use in program.attributes:
+    parents = {name.partition("__")[0] for name in names.tools if "__" in name} - program.bound
+    for use in program.attributes if parents else ():
         match use.node:
-            case ast.Attribute(value=ast.Name(id=parent), attr=child, ctx=ast.Load()) if parent not in program.bound:
+            case ast.Attribute(value=ast.Name(id=parent), attr=child, ctx=ast.Load()) if parent in parents:
                 children = [name.removeprefix(f"{parent}__") for name in names.tools if name.startswith(f"{parent}__")]
                 known = any(one == child or one.startswith(f"{child}__") for one in children)
                 if children and not known and not child.startswith("_") and not use.catches & _CATCH_ALL:
                     listed = ", ".join(f"`{parent}.{one}`" for one in children)
-                    message = f"`{parent}` has no `{child}`. There are: {listed}."
+                    message = f"`{parent}` has no `{child:.{_NAME}}`. There are: {listed}."
                     yield Finding(use.node.lineno, "AttributeError", message)
             case _:
                 pass

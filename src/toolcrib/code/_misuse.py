@@ -13,6 +13,8 @@ from toolcrib.schema import ToolSpec
 
 __all__ = ["CallShape", "called_name", "misuse"]
 
+_TOLD = 10  # unknown arguments
+_NAME = 100  # characters of one
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -75,7 +77,9 @@ def misuse(call: ast.Call, shape: CallShape) -> str | None:
     placed = frozenset(() if unpacked else shape.order[: len(call.args)])
     wrong += [f"`{name}` is given twice, by position and by name" for name in given if name in placed]
     if shape.names is not None:
-        wrong += [_unknown(name, shape.names) for name in given if name not in shape.names]
+        unknown = [name for name in given if name not in shape.names]
+        wrong += [_unknown(name, shape.names) for name in unknown[:_TOLD]]
+        wrong += [f"and {len(unknown) - _TOLD} more that it has not"] if len(unknown) > _TOLD else []
     if not unpacked and len(given) == len(call.keywords):
         missing = shape.required - placed - frozenset(given)
         wrong += [f"`{name}` is missing" for name in shape.order if name in missing]
@@ -90,5 +94,5 @@ def _too_many(shape: CallShape, given: int) -> str:
 
 
 def _unknown(name: str, known: Collection[str]) -> str:
-    near = closest(name, known)
-    return f"it has no argument `{name}`{f' ({near[:-1]}?)' if near.startswith('Did') else ''}"
+    near = closest(name[:_NAME], known)
+    return f"it has no argument `{name[:_NAME]}`{f' ({near[:-1]}?)' if near.startswith('Did') else ''}"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 
 import pytest
 
@@ -62,3 +63,14 @@ def test_edits_are_made_in_one_go() -> None:
 
     assert edited.text == "g(f(a__b, 'é'))"
     assert ast.unparse(edited.tree) == "g(f(a__b, 'é'))"
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="f-strings are parsed like all else from 3.12")
+@pytest.mark.parametrize("code", ["f'" + "{1}" * 6000 + "'", "f'{1}'\n" * 6000, "F'''" + "{1}\n" * 6000 + "'''"])
+def test_f_strings_that_take_the_parser_long_are_refused(code: str) -> None:
+    with pytest.raises(CodeError, match="more than 5000 parts"):
+        parse(code, 200_000)
+
+
+def test_many_braces_are_no_f_strings() -> None:
+    assert parse("x = [" + "{}, " * 6000 + "]\nf'{x}'", 200_000)
