@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,20 @@ def test_what_is_in_doubt_is_repeated_by_a_grant_alone(left: PausedProgram) -> N
         here(done).resume(first.paused, grants=[first.pending_calls[0].grant("ada")])
 
 
+async def test_what_is_in_doubt_is_not_repeated_by_a_yes_to_every_call_of_the_tool(left: PausedProgram) -> None:
+    done: list[str] = []
+    first = await here(done).resume_async(left)
+    assert first.paused is not None
+    standing = replace(first.pending_calls[0].request.always("ada"), call_id=None, request_id=None)
+
+    with pytest.raises(ApprovalError, match="no call that waits in this program is meant"):
+        await here(done).resume_async(first.paused, grants=[standing])
+    again = await here(done).resume_async(first.paused, RunScope(approver=allow))
+
+    assert [call.in_doubt for call in again.pending_calls] == [True]
+    assert done == []
+
+
 def test_what_is_in_doubt_may_be_left_as_it_is(left: PausedProgram) -> None:
     done: list[str] = []
     first = here(done).resume(left)
@@ -244,6 +259,21 @@ async def test_a_guarded_call_in_doubt_is_asked_about_even_where_somebody_always
     kit = Toolkit(paying(done), sandbox=FakeSandbox(*CALLS), approver=allow)
     journal = FileJournal(tmp_path / "journal")
     await kit.execute_async("", journal=journal)
+    lines = (tmp_path / "journal").read_bytes().splitlines(keepends=True)
+    (tmp_path / "journal").write_bytes(b"".join(lines[:-2]))
+
+    result = await kit.resume_async(journal.paused())
+
+    assert [(call.tool, call.in_doubt) for call in result.pending_calls] == [("pay", True)]
+    assert done == ["find Oslo", "pay 3"]
+
+
+async def test_a_granted_call_that_was_cut_off_is_in_doubt(tmp_path: Path) -> None:
+    done: list[str] = []
+    kit = Toolkit(paying(done), sandbox=FakeSandbox(*CALLS))
+    journal = FileJournal(tmp_path / "journal")
+    first = await kit.execute_async("", journal=journal)
+    await kit.resume_async(journal.paused(), grants=[first.pending_calls[0].grant()], journal=journal)
     lines = (tmp_path / "journal").read_bytes().splitlines(keepends=True)
     (tmp_path / "journal").write_bytes(b"".join(lines[:-2]))
 
@@ -346,8 +376,11 @@ async def test_a_stream_that_was_cut_by_the_pause_is_in_doubt() -> None:
     assert first.paused is not None
 
     second = await kit.resume_async(first.paused, grants=[first.pending_calls[0].grant()])
+    assert second.paused is not None
+    third = await kit.resume_async(second.paused, RunScope(approver=allow))
 
-    assert [(call.tool, call.in_doubt) for call in second.pending_calls] == [("count", True)]
+    for result in (second, third):
+        assert [(call.tool, call.in_doubt) for call in result.pending_calls] == [("count", True)]
     assert counting.given == [0]
 
 

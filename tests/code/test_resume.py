@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -188,6 +189,19 @@ async def test_an_answer_to_nothing_is_told_before_anything_runs(kit: Toolkit, d
     assert (await kit.resume_async(paused(first), grants=[a.grant(), c.grant()])).success
 
 
+async def test_an_answer_that_does_not_fit_uses_up_none_beside_it(kit: Toolkit, desk: Desk) -> None:
+    first = await kit.execute_async("# several")
+    a, c = first.pending_calls
+    good = a.grant()
+
+    with pytest.raises(ApprovalError):
+        await kit.resume_async(paused(first), grants=[good, c.grant(digest="0" * 64)])
+    result = await kit.resume_async(paused(first), grants=[good, c.grant()])
+
+    assert result.success
+    assert sorted(desk.done) == ["book A 1", "book CCC 1", "find BB"]
+
+
 async def test_another_engine_is_refused_by_name(kit: Toolkit, desk: Desk) -> None:
     first = await kit.execute_async("# trip")
     newer = Toolkit(desk.tools(), sandbox=ScriptSandbox("script-2", trip=trip))
@@ -213,6 +227,23 @@ async def test_a_program_that_does_something_else_is_stopped_before_any_call(des
     first = await kit.execute_async("# fickle")
 
     with pytest.raises(ReplayDiverged, match=r"call of `find` with \{\"city\": \"Oslo\"\} was expected"):
+        await kit.resume_async(paused(first), grants=[first.pending_calls[0].grant()])
+
+    assert desk.done == ["find Oslo"]
+
+
+async def test_after_a_divergence_no_call_is_made_even_if_the_program_goes_on(desk: Desk) -> None:
+    async def fickle(asks: Asks) -> Any:
+        if desk.done:
+            with suppress(ReplayDiverged):
+                await asks.call("find", "Rome")
+        await asks.call("find", "Oslo")
+        return await asks.call("book", "Oslo")
+
+    kit = Toolkit(desk.tools(), sandbox=ScriptSandbox(fickle=fickle))
+    first = await kit.execute_async("# fickle")
+
+    with pytest.raises(ReplayDiverged, match="call of `find`"):
         await kit.resume_async(paused(first), grants=[first.pending_calls[0].grant()])
 
     assert desk.done == ["find Oslo"]
