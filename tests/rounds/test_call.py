@@ -228,6 +228,22 @@ async def test_a_call_runs_its_function_with_what_the_caller_injects() -> None:
     assert results_in(messages) == [("call_0", "Good day Ada")]
 
 
+async def test_a_provided_value_that_a_tool_does_not_take_is_an_error_before_it_runs() -> None:
+    ran: list[str] = []
+
+    @ez_tool
+    async def greet(name: str, greeting: Annotated[str, Injected] = "Hi") -> None:
+        """Greet."""
+        ran.append(greeting)
+
+    call = round_of([greet], ("greet", {"name": "Ann"})).expect_one()
+
+    with pytest.raises(TypeError, match=r"`greet` takes no `greetings` from its caller. Did you mean `greeting`"):
+        await call.call(greetings="Good day")
+
+    assert ran == []
+
+
 async def test_a_call_is_executed_once() -> None:
     call = round_of([adding([])], ("add", {"a": 1})).expect_one()
 

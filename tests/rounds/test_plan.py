@@ -9,7 +9,7 @@ import pytest
 from tests.rounds.replies import ReadFile, SearchResult, WebSearch, adding, asks, results_in, round_of
 from toolcrib.approvals import MemoryApprovalStore, allow
 from toolcrib.calls import Ask, CallMetadata, Complete, Grant, Reject, RunNormally
-from toolcrib.errors import ApprovalError, ApprovalRequired, CommitError, ModelRetry
+from toolcrib.errors import ApprovalError, ApprovalRequired, CommitError, ModelRetry, RoundError
 from toolcrib.hooks import GlobalHooks, HookSet, ToolHook, hook
 from toolcrib.invoke import CallLimits, Pipeline, RunScope
 from toolcrib.rounds import DecodedCall, ToolRound, decode
@@ -365,6 +365,17 @@ async def test_a_discarded_round_is_recorded_as_cancelled() -> None:
     assert sink.record.outcome == {"kind": "cancelled"}
     with pytest.raises(CommitError, match="discarded before"):
         await plan.commit([], [])
+
+
+async def test_a_round_that_is_over_says_how_it_ended() -> None:
+    plan = await round_of([adding([])], ("add", {"a": 1})).apply_hooks()
+    await plan.commit([], await plan.run_pending())
+
+    for late in (plan.apply_hooks, plan.run_pending, plan.resolve):
+        with pytest.raises(RoundError, match=r"^the round was committed before$"):
+            await late()
+    with pytest.raises(RoundError, match=r"^the round was committed before$"):
+        plan.discard()
 
 
 def round_reply() -> dict[str, Any]:

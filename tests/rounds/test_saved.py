@@ -10,7 +10,7 @@ import pytest
 from tests.rounds.replies import FORMATS, ReadFile, SearchResult, WebSearch, adding, asks, results_in, round_of
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Ask, Complete, Grant, Reject, RunNormally, ToolCall
-from toolcrib.errors import CommitError, ModelRetry, ResultNotSerializable, RoundError
+from toolcrib.errors import ModelRetry, ResultNotSerializable, RoundError
 from toolcrib.hooks import GlobalHooks, HookSet
 from toolcrib.invoke import CallLimits, Pipeline, RunScope
 from toolcrib.rounds import DecodedCall, Finished, Session, ToolRound, ToolRoundPlan, Transcript, WireFormat, decode
@@ -274,7 +274,7 @@ async def test_a_round_that_is_over_cannot_be_saved() -> None:
     round = round_of([WebSearch], ("web_search", {"query": "x"}))
     round.discard()
 
-    with pytest.raises(CommitError, match="discarded"):
+    with pytest.raises(RoundError, match="discarded"):
         round.to_json()
 
 

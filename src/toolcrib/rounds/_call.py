@@ -18,7 +18,7 @@ from toolcrib.calls import (
     RunNormally,
     Suspended,
 )
-from toolcrib.errors import ApprovalDenied, ApprovalRequired, RoundError, ToolcribError
+from toolcrib.errors import ApprovalDenied, ApprovalRequired, RoundError, ToolcribError, closest
 from toolcrib.hooks import HookSet
 from toolcrib.rounds._results import AwaitingTool, HandledTool, RejectedTool, ToolResult, checked_output
 from toolcrib.rounds._work import Work
@@ -137,6 +137,7 @@ class DecodedCall(Generic[I]):
             provided: Values for its `Injected` and `Injectable` parameters, by name; the run's own serve the others.
 
         Raises:
+            TypeError: It has no such parameter; nothing ran.
             ApprovalRequired: It waits for a person; nothing ran.
             ApprovalDenied: It was refused; nothing ran.
             RoundError: It was executed before.
@@ -145,6 +146,10 @@ class DecodedCall(Generic[I]):
         work = self._work
         if work.begun:
             raise RoundError((f"`{self.name}` ({self.id}) was executed before, and is never executed twice",))
+        unknown = next((name for name in provided if name not in self.tool.spec.injected), None)
+        if unknown is not None:
+            known = closest(unknown, self.tool.spec.injected)
+            raise TypeError(f"`{self.name}` takes no `{unknown}` from its caller. {known}")
         if not work.asked:
             await work.ask(None)
         if work.outcome is None:

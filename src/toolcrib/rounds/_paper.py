@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolcrib.errors import CommitError
+from toolcrib.errors import RoundError
 from toolcrib.formats import ProviderFormat, WireReply
 from toolcrib.rounds._work import Work
 
@@ -18,10 +18,10 @@ class Paper:
         self.format, self.reply, self.works = format, reply, works
         self.settled = ""  # `committed` or `discarded`, once it is
 
-    def open(self) -> None:
-        """Raise CommitError when the round is over."""
+    def open(self, error: type[RoundError] = RoundError) -> None:
+        """Raise the error when the round is over."""
         if self.settled:
-            raise CommitError((f"the round was {self.settled} before",))
+            raise error((f"the round was {self.settled} before",))
 
     def discard(self) -> None:
         """Drop the round."""

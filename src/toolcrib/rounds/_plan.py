@@ -179,7 +179,7 @@ class ToolRoundPlan:
                 person, or the transcript would not be valid. Everything is as it was.
         """
         paper = self._paper
-        paper.open()
+        paper.open(CommitError)
         target = _list_of(transcript, paper.format)
         answers = _paired(paper.works, list(results))
         known, length = known_of(target), len(target)
@@ -187,7 +187,7 @@ class ToolRoundPlan:
         _require_valid(paper, target, shapes(rest), known.ids)
         found = [(work, answers.get(work.wire.id)) for work in paper.works]
         shown = [_settled_at_once(*one) or await _settled(*one) for one in found]
-        paper.open()  # somebody else may have committed it while post hooks ran
+        paper.open(CommitError)  # somebody else may have committed it while post hooks ran
         if len(target) != length:
             raise CommitError(("the transcript was changed meanwhile",))
         added = [*paper.reply.items, *paper.format.answer(shown)]
@@ -209,8 +209,7 @@ class ToolRoundPlan:
         It holds the real arguments, so it belongs in safe keeping and never in a log.
 
         Raises:
-            CommitError: The round is over.
-            RoundError: The input of a call was edited since its gates were asked.
+            RoundError: The round is over, or the input of a call was edited since its gates were asked.
             ResultNotSerializable: What a tool returned has no JSON form; commit first.
         """
         return json.dumps(saved(self._paper), ensure_ascii=False)

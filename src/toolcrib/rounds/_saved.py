@@ -25,8 +25,8 @@ def saved(paper: Paper) -> dict[str, Any]:
     """Return a round as JSON shapes; they hold the real arguments, so they belong in safe keeping.
 
     Raises:
-        CommitError: It was committed or discarded.
-        RoundError: A call was edited since its gates were asked, or what a tool returned has no JSON form.
+        RoundError: It was committed or discarded, or a call was edited since its gates were asked.
+        ResultNotSerializable: What a tool returned has no JSON form.
     """
     paper.open()
     reply, desk = paper.reply, paper.works[0].desk if paper.works else None
