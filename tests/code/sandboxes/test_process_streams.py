@@ -163,6 +163,14 @@ async def test_a_value_that_is_too_large_ends_the_stream(stream: Any) -> None:
     assert result.value == ["small", "`count` returned about 2000 cha"]
 
 
+async def test_the_values_of_a_stream_may_be_more_in_all_than_one_result(stream: Any) -> None:
+    host = StreamHost(lambda: Value(["x" * 100] * 20))  # what the host keeps of them
+
+    result = await stream("sum(1 for n in count(20))", host, SandboxLimits(reply_size=1_000))
+
+    assert (result.value, result.error) == (20, None)
+
+
 async def test_what_the_host_raises_between_values_is_raised(stream: Any) -> None:
     def broken() -> Reply:
         raise ZeroDivisionError("a bug of the host's")

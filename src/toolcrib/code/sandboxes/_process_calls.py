@@ -159,6 +159,8 @@ class OpenCalls:
             call.has_slot = True
             if call.is_stream:
                 reply = await self._host.call(call.name, call.args, call.kwargs, lambda value: self._emit(call, value))
+                if isinstance(reply, Value):
+                    reply = Value(None)  # the program has its values: all of them once more might be too much
             else:
                 reply = await self._host.call(call.name, call.args, call.kwargs)
         finally:
