@@ -73,7 +73,7 @@ class HostCalls:
         for request in requests:
             self._tasks[asyncio.create_task(self._in_turn(request))] = request.id
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
-        found = [(self._tasks.pop(task), task) for task in done]
+        found = [(self._tasks.pop(task), task) for task in list(self._tasks) if task in done]  # in the order they began
         if any(task.cancelled() for _, task in found):
             raise _cancelled()
         errors = [error for _, task in found if (error := task.exception()) is not None]
