@@ -33,6 +33,13 @@ def kit(engine: Sandbox) -> Toolkit:
     return Toolkit([get_weather, book], sandbox=engine)
 
 
+async def test_a_program_may_come_as_a_block(kit: Toolkit) -> None:
+    run = kit.as_tool()
+
+    assert await run("```python\nprint(get_weather('Oslo')['temp'])\n```") == "3"
+    assert await run("text = '''\n```\nprint(1)\n```\n'''\nprint(len(text))") == "18"
+
+
 async def test_it_runs_a_program_and_returns_what_a_model_is_shown(kit: Toolkit) -> None:
     run = kit.as_tool()
 

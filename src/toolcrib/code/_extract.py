@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["extract_code"]
+__all__ = ["extract_code", "program_in"]
 
 _PYTHON = frozenset({"python", "py", "python3", "py3"})
 _OPEN = re.compile(r"(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<label>[\w+#.-]*)[^`]*")
@@ -32,6 +32,13 @@ def extract_code(text: str) -> str | None:
     chosen = marked or [block.code for block in blocks if not block.label]
     code = "\n\n".join(part for part in chosen if part.strip())
     return code or None
+
+
+def program_in(answer: str) -> str:
+    """Return the program of an answer: itself, unless it is no Python and has some in Markdown."""
+    if _is_python(answer.splitlines()):
+        return answer
+    return extract_code(answer) or answer
 
 
 def _blocks(lines: list[str]) -> Iterator[_Block]:

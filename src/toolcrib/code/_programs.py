@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import warnings
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -12,7 +10,7 @@ from inspect import isawaitable
 from typing import Literal, TypeAlias
 
 from toolcrib.code._check import Finding, Names, check_program, defined_by, refusal
-from toolcrib.code._extract import extract_code
+from toolcrib.code._extract import program_in
 from toolcrib.code._misuse import CallShape
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._runs import RunOptions, Runs
@@ -160,7 +158,7 @@ class Programs:
             if not answer or not answer.strip():
                 return result
             earlier.append(result)
-            code = _program_in(answer)
+            code = program_in(answer)
 
     async def _once(self, code: str, options: RunOptions, left: Left | None) -> ExecutionResult:
         findings = self.check(code, options.scope, left)
@@ -189,14 +187,3 @@ class Programs:
             return result
         hint = self._hint if isinstance(self._hint, str) else self._hint(result)
         return replace(result, hint=hint)
-
-
-def _program_in(answer: str) -> str:
-    """Return the program of an answer: itself, unless it is no Python and has some in Markdown."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(answer)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return extract_code(answer) or answer
-    return answer

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
+from toolcrib.code._extract import program_in
 from toolcrib.code._result import ExecutionResult
 
 __all__ = ["CODE_PARAMETERS", "TOOL_NAME", "AsyncProgramTool", "OnResult", "SyncProgramTool", "program_tool"]
 
 TOOL_NAME = "run_python"
+_FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})", re.MULTILINE)
 _CODE = "The program, as Python text."
 CODE_PARAMETERS: Mapping[str, Any] = {
     "type": "object",
@@ -41,13 +44,18 @@ def program_tool(
         return result.text()
 
     async def run_async(code: str) -> str:
-        return shown(await run(code))
+        return shown(await run(_program(code)))
 
     def run_plain(code: str) -> str:
-        return shown(run(code))
+        return shown(run(_program(code)))
 
     made: Any = run_async if is_async else run_plain
     made.__name__ = made.__qualname__ = name
     made.__doc__ = f"{description}\n\nArgs:\n    code: {_CODE}\n"
     made.__annotations__ = {"code": str, "return": str}
     return made
+
+
+def _program(code: str) -> str:
+    """Return the program that was sent, also where a model put it into a block as if it were a reply."""
+    return program_in(code) if _FENCE.search(code) is not None else code
