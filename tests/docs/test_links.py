@@ -32,6 +32,17 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
     assert found == ["gone.md", "other.md#not-a-heading", "#nowhere", "/etc/hosts", "lost.md"]
 
 
+def test_each_page_leads_to_the_next_one_of_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    index = re.findall(r"\]\(docs/(.+?)\.md\)", readme[readme.index("## Read on") :])
+    pages = [(ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in index]
+
+    following = [re.findall(r"^Next: .*?\((.+?)\.md\)", page, re.MULTILINE) for page in pages]
+
+    assert following == [*([name] for name in index[1:]), []]
+    assert sorted(index) == sorted(path.stem for path in (ROOT / "docs").glob("*.md"))
+
+
 def broken_links(path: Path) -> list[str]:
     text = CODE.sub("", path.read_text(encoding="utf-8"))
     targets = [match["target"] or match["reference"] for match in LINK.finditer(text)]
