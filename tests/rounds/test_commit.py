@@ -102,6 +102,16 @@ async def test_a_round_is_committed_to_a_list_and_nothing_else() -> None:
         await plan.commit("abc", results()(plan))
 
 
+async def test_an_assistants_turn_that_was_appended_by_hand_is_told() -> None:
+    round = round_of([ReadFile], ("read_file", {"path": "/a"}))
+    messages: list[Any] = [{"role": "user", "content": "hi"}, *round.items]
+
+    with pytest.raises(CommitError, match="commit adds the assistant's turn itself"):
+        await round.commit(messages, [round.expect_one().complete("text")])
+
+    assert len(messages) == 2
+
+
 async def test_a_transcript_in_another_format_than_the_round_is_refused() -> None:
     transcript, plan = Transcript(PROVIDERS["anthropic"].user("hi"), "anthropic"), await two_calls()
 

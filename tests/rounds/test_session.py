@@ -12,7 +12,7 @@ from toolcrib.errors import InvalidOutput, NotCallable, RoundError, ToolConstrai
 from toolcrib.hooks import HookSet
 from toolcrib.invoke import CallLimits, RunScope
 from toolcrib.rounds import DecodedCall, Finished, NeedsTools, Session, ToolRoundPlan, WireFormat
-from toolcrib.testing import ScriptedModel
+from toolcrib.testing import ScriptedModel, wire_reply
 from toolcrib.toolsets import ToolAvailability, ToolRequirement, Toolset, off, use
 
 
@@ -293,6 +293,25 @@ async def test_the_text_of_a_streamed_reply_is_shown_as_it_comes() -> None:
     assert isinstance(made, NeedsTools)
     assert (said, made.round.text) == (["Hello", " you."], "Hello you.")
     assert len(chunks) > len(said)
+
+
+async def test_a_model_may_be_a_generator_of_chunks() -> None:
+    class Streaming:
+        async def reply(self, request: Any) -> Any:
+            yield {"choices": [{"index": 0, "delta": {"content": "Hello"}}]}
+            yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+
+    said: list[str] = []
+    made = await Session(Streaming()).step(on_text=said.append)
+
+    assert (isinstance(made, Finished), said) == (True, ["Hello"])
+
+
+async def test_a_reply_in_another_format_than_the_session_is_an_error() -> None:
+    model = ScriptedModel(wire_reply("anthropic", text="Hello."))
+
+    with pytest.raises(ValueError, match="in the format 'anthropic', and was taken for 'openai'"):
+        await Session(model).step()
 
 
 async def test_what_tools_return_is_told_on_request() -> None:

@@ -353,7 +353,10 @@ def _require_valid(
     blank = [WireResult(work.wire, "") for work in works]
     problems = rules.check([*shapes(target), *paper.reply.items, *rules.answer(blank)])
     if problems:
-        raise CommitError((*map(str, problems), "decode with `transcript=`, or mend what came before with `repair`"))
+        mend = "decode with `transcript=`, or mend what came before with `repair`"
+        if rules.waiting(shapes(target)):
+            mend = "commit adds the assistant's turn itself, so leave it out of the list; " + mend
+        raise CommitError((*map(str, problems), mend))
 
 
 def _settled_at_once(work: Work, answer: Answer | None) -> WireResult | None:

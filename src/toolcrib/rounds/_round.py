@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, cast
 
 from toolcrib.calls import CallMetadata, Failed
 from toolcrib.errors import RoundError
@@ -153,7 +153,7 @@ def decode(
 
     Raises:
         TypeError: The reply is neither a dict nor an SDK's object.
-        ValueError: It is in no known format.
+        ValueError: It is in no known format, or plainly in another one than `format`.
         ToolConstraintError: `available` names a tool that is not in the toolset.
     """
     name = format or detected(_sample(reply))
@@ -165,6 +165,8 @@ def decode(
         wire = made.gather(reply, taken)  # pyright: ignore[reportUnknownArgumentType] -- chunks of anybody's
     else:
         wire = made.parse(reply, taken)
+    if not wire.items and isinstance(format, str):
+        _require_format(format, cast("object", reply))
     pipeline = pipeline_of(tools)
     run = scope or RunScope(door="round")
     if available is not None:
@@ -202,6 +204,16 @@ async def gathered(chunks: AsyncIterable[object], on_chunk: Callable[[object], N
         if on_chunk is not None:
             on_chunk(chunk)
     return kept
+
+
+def _require_format(name: WireFormat, reply: object) -> None:
+    """Raise ValueError for a reply in which nothing was found, when it is plainly in another format."""
+    try:
+        found = detected(_sample(reply))
+    except (TypeError, ValueError):  # it is nobody's, and what is wrong with it was said
+        return
+    if found != name and {found, name} != {"openai", "mistral"}:
+        raise ValueError(f"the reply is in the format {found!r}, and was taken for {name!r}: write format={found!r}")
 
 
 def _sample(reply: object) -> object:

@@ -150,7 +150,9 @@ class Session:
         asked = cast("StepKeywords", {**self.defaults, **keywords})
         pipeline = pipeline_of(asked.get("tools", ()))
         request = await self._request(pipeline, asked)
-        reply = await self.model.reply(request)
+        reply: object = self.model.reply(request)
+        if isawaitable(reply):  # an async generator is a stream as it is
+            reply = await reply
         if isinstance(reply, AsyncIterable):
             chunks = cast("AsyncIterable[object]", reply)
             reply = await gathered(chunks, _told(on_chunk, on_text, self.format))
