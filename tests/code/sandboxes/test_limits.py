@@ -23,6 +23,13 @@ async def test_an_endless_loop_ends(run: Run, code: str) -> None:
     assert "a loop without an end" in result.error.message
 
 
+async def test_the_time_between_calls_is_counted_together(run: Run) -> None:
+    result = await run("while True:\n    for i in range(50_000): pass\n    add(1)", program_time=0.3)
+
+    assert result.error is not None
+    assert result.error.kind == "time"
+
+
 async def test_the_time_of_tools_does_not_count(run: Run) -> None:
     result = await run("for i in range(3):\n    slow(0.15)\n'done'", program_time=0.2)
 

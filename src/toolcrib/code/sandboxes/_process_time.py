@@ -42,7 +42,9 @@ class Stopwatch:
         """The program waits from now on."""
         if self._since is not None:
             self._left -= time.monotonic() - self._since
-            self._since, self._is_late = None, False
+            self._since = None
+            if self._left > 0:  # else it would gain time by a call now and then
+                self._is_late = False
 
     def stop(self) -> None:
         """Count no more."""
