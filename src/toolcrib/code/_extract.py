@@ -8,9 +8,11 @@ import textwrap
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 __all__ = ["extract_code", "program_in"]
 
+_TRIED = 20  # fences at which a block may end: further ones stand in no string of its program
 _PYTHON = frozenset({"python", "py", "python3", "py3"})
 _OPEN = re.compile(r"(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<label>[\w+#.-]*)[^`]*")
 
@@ -49,7 +51,8 @@ def _blocks(lines: list[str]) -> Iterator[_Block]:
         if opening is None:
             continue
         label = opening["label"].lower()
-        ends = [i for i in range(at, len(lines)) if _closes(lines[i], opening["fence"])] or [len(lines)]
+        closing = (i for i in range(at, len(lines)) if _closes(lines[i], opening["fence"]))
+        ends = list(islice(closing, _TRIED)) or [len(lines)]
         end = ends[0]
         if label in _PYTHON or not label:
             end = next((i for i in ends if _is_python(lines[at:i])), end)
