@@ -149,6 +149,17 @@ async def test_after_a_failure_a_model_is_told_what_to_do(kit: Toolkit, code: st
     assert result.text().endswith(hint)
 
 
+async def test_a_model_is_told_the_keys_that_results_have(engine: Sandbox) -> None:
+    @ez_tool
+    def cities(n: int) -> list[dict[str, Any]]:
+        """List cities."""
+        return [{"name": "Oslo", "country": "no"}] * n
+
+    result = await Toolkit([cities], sandbox=engine).execute_async("cities(2)[1]['city']")
+
+    assert "`cities` gave dicts with the keys 'name', 'country'. Calls that were made" in result.hint
+
+
 @pytest.mark.parametrize("given", ["Ask for help.", lambda result: "Ask for help." if result.error else ""])
 async def test_the_hint_can_be_replaced(engine: Sandbox, given: Any) -> None:
     kit = Toolkit([add], sandbox=engine, error_hint=given)

@@ -162,6 +162,8 @@ def _likely(name: str, program: Reading, names: Names, known: Collection[str]) -
     modules = (names.dialect.modules if names.dialect is not None else None) or ()
     if name in modules:
         return f"Write `import {name}` first."
+    if name == "parallel":  # full Python has it
+        return "Calls run at once with `import asyncio` and `await asyncio.gather(tool(a), tool(b))`."
     if len(name) > _NAME:
         return "It is neither a name of the program nor a tool."
     bound = program.bound if len(program.bound) <= _SOUGHT else ()

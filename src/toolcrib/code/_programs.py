@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from inspect import isawaitable
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from toolcrib.code._check import Finding, Names, check_program, defined_by, refusal
 from toolcrib.code._extract import program_in
@@ -28,6 +28,8 @@ RetryHandler: TypeAlias = Callable[[str, str, ExecutionResult], "str | Awaitable
 has it in Markdown; None to leave it."""
 
 _USUAL_RETRIES = 3
+_KEYS = 12  # of a result, in a hint
+_TOOLS = 3  # whose results are told there, the latest
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,25 @@ def default_hint(result: ExecutionResult) -> str:
         return "Mend the program and send all of it again."
     told = ", ".join(f"`{name}`" + (f" ({count} times)" if count > 1 else "") for name, count in made.items())
     return (
-        f"Calls that were made before it failed, and are not undone: {told}. Mend the program and send all of it "
-        "again, without what must not happen twice."
+        f"{_keys_given(result)}Calls that were made before it failed, and are not undone: {told}. Mend the program and "
+        "send all of it again, without what must not happen twice."
     )
+
+
+def _keys_given(result: ExecutionResult) -> str:
+    """Return which keys the latest results have, where a key is missing and the error cannot say which there are."""
+    error = result.error or ""
+    if not error.startswith("KeyError") or "The dict has" in error:
+        return ""
+    latest = {call["name"]: call.get("result") for call in result.tool_calls if call["outcome"] == "completed"}
+    told: list[str] = []
+    for name, value in latest.items():
+        several = isinstance(value, list)
+        first: Any = next(iter(cast("list[Any]", value)), None) if several else value
+        if isinstance(first, dict):
+            keys = ", ".join(repr(key) for key in list(cast("dict[str, Any]", first))[:_KEYS])
+            told.append(f"`{name}` gave {'dicts' if several else 'a dict'} with the keys {keys}. ")
+    return "".join(told[-_TOOLS:])
 
 
 class Programs:

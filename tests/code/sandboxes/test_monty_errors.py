@@ -22,6 +22,9 @@ def add(a: int, b: int = 0) -> dict[str, int]:
         ),
         ("add(1).sum", "'dict' object has no attribute 'sum'. Its keys are read as `value['sum']`."),
         ("'a'.uper()", "'str' object has no attribute 'uper'. Did you mean `upper` or `isupper`?"),
+        ("'2026-01-31'.year", "is text: `datetime.fromisoformat(text)` makes a date of it."),
+        ("'2026-01-31' - '2026-01-01'", "is text: `datetime.fromisoformat(text)` makes a date of it."),
+        ("parallel((add, 1), (add, 2))", "`await asyncio.gather(tool(a), tool(b))`."),
         ("[].push(1)", "'list' object has no attribute 'push'"),
     ],
 )

@@ -10,6 +10,7 @@ from pydantic_monty import Frame, MontyError, MontyRuntimeError, MontySyntaxErro
 from toolcrib.calls import cut
 from toolcrib.code.sandboxes._messages import computed_too_long, needs_memory
 from toolcrib.code.sandboxes._protocol import ErrorKind, Program, ProgramError
+from toolcrib.code.sandboxes.worker._dated import taken_for_a_date, used_as_a_date
 from toolcrib.errors import closest
 
 __all__ = ["known_exception", "program_error"]
@@ -91,6 +92,8 @@ def _explained(name: str, message: str, program: Program) -> str:
         return f"{message.rstrip('.')}. Call it as `{program.signatures[misfit[1]]}`."
     if name == "AttributeError" and (lacking := _NO_ATTRIBUTE.search(message)):
         return f"{message}{_likely_attribute(lacking[1], lacking[2])}"
+    if name == "TypeError" and (dated := used_as_a_date(message)):
+        return f"{message}. {dated}"
     if _NO_SUSPEND in message:
         return (
             "a tool cannot be called from inside map, filter, a key function or a special method such as __iter__. "
@@ -109,6 +112,8 @@ def _explained(name: str, message: str, program: Program) -> str:
 def _likely_attribute(kind: str, name: str) -> str:
     if kind == "dict":
         return f". Its keys are read as `value['{name}']`."
+    if kind == "str" and (dated := taken_for_a_date(name)):
+        return f". {dated}"
     known = [attribute for attribute in dir(getattr(builtins, kind, None)) if not attribute.startswith("_")]
     near = closest(name, known)
     return f". {near}" if near.startswith("Did") else ""

@@ -72,6 +72,9 @@ def test_any_text_that_is_no_program_is_a_syntax_error(guest: Guest, code: str) 
         ("w = {'temp': 1}\nw.temp", 'It is a dict: write `["temp"]`.'),
         ("w = {'temp': 1}\nw.humid", "It is a dict, with the keys 'temp'."),
         ("'a'.upcase()", "Did you mean"),
+        ("'2026-01-31'.strftime('%d')", "A date that a tool gave is text"),
+        ("from datetime import timedelta\n'2026-01-31' + timedelta(1)", "A date that a tool gave is text"),
+        ("from datetime import date\ndate(2026, 1, 31) - '2026-01-01'", "A date that a tool gave is text"),
         ("x = [1, 2]\nx[2]", "list index out of range. The list has 2 items."),
         ("x = []\nx[-1]", "The list is empty."),
         (

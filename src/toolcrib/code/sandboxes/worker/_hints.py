@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from ._dated import taken_for_a_date, used_as_a_date
 from ._imports import MODULES
 from ._places import Place
 from ._stubs import PendingCall, raised_by
@@ -19,6 +20,7 @@ __all__ = ["explained"]
 _SHOWN = 12  # names or keys
 _KEY = 60  # characters
 _NOTHING = object()
+_STREAM = "The values of a streaming tool come one by one: write `list(...)` around the call first."
 
 
 def explained(error: BaseException, place: Place | None, signatures: Mapping[str, str]) -> str:
@@ -56,6 +58,8 @@ def _hint(error: BaseException, text: str, place: Place | None, signatures: Mapp
             return _of_key(_holder(place))
         case IndexError() if place is not None:
             return _of_index(_holder(place))
+        case TypeError():
+            return _STREAM if "ValueStream" in text else used_as_a_date(text)
         case SystemExit() | KeyboardInterrupt():
             return "A program runs to its end and cannot end the process: leave `exit` out."
         case _:
@@ -84,7 +88,8 @@ def _of_attribute(name: str, holder: Any) -> str:
         if name in keys:
             return f'It is a dict: write `["{name}"]`.'
         return f"It is a dict, with {_keys(keys)}."
-    return _near(name, [known for known in dir(holder) if not known.startswith("_")])
+    dated = taken_for_a_date(name) if type(holder) is str else ""
+    return dated or _near(name, [known for known in dir(holder) if not known.startswith("_")])
 
 
 def _of_key(holder: Any) -> str:
