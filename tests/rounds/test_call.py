@@ -1,7 +1,7 @@
 """One call: its input, what answers it, and executing it by hand."""
 
 from enum import Enum
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, TypedDict, cast
 
 import pytest
 from pydantic import BaseModel, Field, RootModel
@@ -165,6 +165,23 @@ def test_an_output_is_converted_to_what_the_tool_declares() -> None:
 def test_an_output_that_does_not_fit_names_tool_and_field() -> None:
     with pytest.raises(InvalidOutput, match=r"`web_search`.*snippets\[0\]"):
         web_search_call().complete({"snippets": [1]})
+
+
+class Part(TypedDict):
+    number: int
+
+
+@tool_input(name="find_parts", output=list[Part])
+class FindParts(BaseModel):
+    """Find parts."""
+
+
+def test_an_output_of_typed_dicts_is_checked() -> None:
+    call = round_of([FindParts], ("find_parts", {})).expect_one()
+
+    assert call.complete([{"number": "7"}]).output == [{"number": 7}]
+    with pytest.raises(InvalidOutput, match=r"`find_parts`.*\[0\]\.number"):
+        call.complete([{}])
 
 
 def test_the_output_of_a_function_is_checked_against_its_annotation() -> None:

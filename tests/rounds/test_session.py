@@ -1,6 +1,6 @@
 """Sessions: a conversation to whose transcript nothing is added but by commit."""
 
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from pydantic import BaseModel
@@ -106,6 +106,17 @@ async def test_an_answer_that_is_text_is_taken_as_it_is() -> None:
 
     assert isinstance(made, Finished)
     assert (made.result, model.requests[0].output) == ("Oslo", None)
+
+
+class Place(TypedDict):
+    city: str
+
+
+async def test_an_answer_may_be_a_typed_dict() -> None:
+    made = await Session(ScriptedModel('{"city": "Oslo"}'), output=Place).step()
+
+    assert isinstance(made, Finished)
+    assert made.result == {"city": "Oslo"}
 
 
 async def test_an_answer_of_another_type_is_not_committed() -> None:

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from toolcrib.calls import REJECTION_PREFIX, ApprovalRequest, CallMetadata, Completed, Failed, Outcome, Rejected
 from toolcrib.errors import FieldProblem, InvalidOutput, ResultNotSerializable
 from toolcrib.formats import Media, WireCall, WireResult
+from toolcrib.schema import modern
 from toolcrib.tools import Tool
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def _adapter_of(tool: Tool[..., Any]) -> TypeAdapter[Any] | None:
         return None
     declared: Any = list[kind] if tool.is_streaming else kind
     try:
-        return TypeAdapter(declared)
+        return TypeAdapter(modern(declared))
     except Exception:  # the annotation is the user's, and may be of a type that pydantic does not know
         return None
 

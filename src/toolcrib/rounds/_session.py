@@ -24,6 +24,7 @@ from toolcrib.rounds._results import HandledTool, RejectedTool, ToolResult
 from toolcrib.rounds._round import ToolRound, decode, gathered
 from toolcrib.rounds._saved import run_from, run_of
 from toolcrib.rounds._transcript import Transcript
+from toolcrib.schema import modern
 from toolcrib.toolsets import ToolAvailability, ToolRequirement, ToolsetLike
 
 __all__ = ["Finished", "NeedsTools", "Session", "StepKeywords"]
@@ -330,7 +331,7 @@ class Session:
             system=self.system,
             tools=tuple(tools),
             tool_choice=require.tool_choice(self.format) if tools else None,
-            output=None if output is None or output is str else TypeAdapter(output).json_schema(),
+            output=None if output is None or output is str else TypeAdapter(modern(output)).json_schema(),
         )
 
 
@@ -383,7 +384,7 @@ def _typed(text: str, output: Any) -> Any:
     if output is None or output is str:
         return text
     try:
-        return TypeAdapter(output).validate_json(unfenced(text))
+        return TypeAdapter(modern(output)).validate_json(unfenced(text))
     except ValidationError as error:
         problems = tuple(FieldProblem(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors(include_url=False))
     raise InvalidOutput("the answer", problems)  # out here, so that it does not carry pydantic's error along

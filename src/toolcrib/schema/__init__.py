@@ -8,6 +8,7 @@ from toolcrib.schema._markers import REDACTED, Injectable, Injected, InjectedKin
 from toolcrib.schema._shape import describe_shape
 from toolcrib.schema._spec import ToolSpec
 from toolcrib.schema._stub_types import STUB_IMPORTS, StubTypes
+from toolcrib.schema._typed_dicts import modern
 
 __all__ = [
     "REDACTED",
@@ -21,4 +22,5 @@ __all__ = [
     "StubTypes",
     "ToolSpec",
     "describe_shape",
+    "modern",
 ]
