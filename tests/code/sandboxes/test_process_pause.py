@@ -198,8 +198,16 @@ def pauses_too_soon(guest: FakeGuest) -> None:
     guest.until_killed()
 
 
-@pytest.mark.parametrize("act", [calls_another, ends, waits_too_soon, pauses_too_soon])
-async def test_a_program_that_does_something_else_is_ended_before_it_begins_anything(act: Any) -> None:
+@pytest.mark.parametrize(
+    ("act", "where"),
+    [
+        (calls_another, "it makes call 3, and had made 2"),
+        (ends, "it comes to its end"),
+        (waits_too_soon, "it has not called 1, whose result it had got here"),
+        (pauses_too_soon, "it waits after 2 calls and 0 waits"),
+    ],
+)
+async def test_a_program_that_does_something_else_is_ended_before_it_begins_anything(act: Any, where: str) -> None:
     host = Journaled(pay="paid")
     host.known["get[1]"] = Value(1)
     with faked(act) as sandbox:
@@ -210,7 +218,7 @@ async def test_a_program_that_does_something_else_is_ended_before_it_begins_anyt
     assert host.made == []
     assert result.error is not None
     assert (result.error.kind, result.error.type) == ("sandbox", "ReplayDiverged")
-    assert "did something else than before" in result.error.message
+    assert f"did something else than before: {where}" in result.error.message
 
 
 @pytest.mark.parametrize(
