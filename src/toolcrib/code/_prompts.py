@@ -31,7 +31,7 @@ _DESCRIPTION = "Run a Python program that calls the functions below, and return 
 _RULES = (
     "Call the functions like any others; `await` is allowed and not needed.",
     "Independent calls run at once: `import asyncio`, then `await asyncio.gather(f(a), f(b))`.",
-    "Results are plain Python values: text, numbers, lists, dicts.",
+    'Results are plain Python values: text, numbers, lists, dicts; dates are text, as in "2026-01-31".',
     "A call that fails raises an exception with the reason, which you can catch.",
 )
 _DOTTED = "`parent__child(...)` may also be written `parent.child(...)`."

@@ -160,7 +160,7 @@ def _told(event: CallEvent) -> ProgramEvent | None:
             return CallValue(event.call_id, event.tool, event.data["value"])
         case "suspended":
             return CallSuspended(event.call_id, event.tool, event.data["request"])
-        case "ended":
+        case "ended" if event.data["outcome"]["kind"] != "suspended":  # it is told already, and has not ended
             took = 0.0 if event.record is None else event.record.duration_ms
             return CallEnded(event.call_id, event.tool, event.data["outcome"], took)
         case _:
