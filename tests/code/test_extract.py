@@ -52,5 +52,14 @@ def test_any_reply_is_read(reply: str) -> None:
     assert code is None or code.strip()
 
 
+@pytest.mark.parametrize(
+    ("reply", "found"),
+    [("```python\nx = 1\n" * 5_000, True), ("```\n" * 20_000, False)],
+    ids=["opened again and again", "nothing but fences"],
+)
+def test_a_reply_of_very_many_fences_is_read_before_the_test_is_ended(reply: str, found: bool) -> None:
+    assert (extract_code(reply) is not None) is found
+
+
 def test_a_toolkit_does_the_same() -> None:
     assert Toolkit([]).extract_code("```python\n1\n```") == "1"
