@@ -167,6 +167,11 @@ def test_an_output_that_does_not_fit_names_tool_and_field() -> None:
         web_search_call().complete({"snippets": [1]})
 
 
+def test_a_call_fails_with_an_exception_and_nothing_else() -> None:
+    with pytest.raises(TypeError, match=r"call\.fail\(ValueError\('the disk is full'\)\)"):
+        web_search_call().fail(cast("Any", "the disk is full"))
+
+
 class Part(TypedDict):
     number: int
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable, isclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from toolcrib.calls import (
     CallMetadata,
@@ -97,7 +97,13 @@ class DecodedCall(Generic[I]):
         return ToolResult(self.id, self.name, checked_output(self.tool, self.name, output))
 
     def fail(self, error: Exception) -> ToolResult:
-        """Return the result that answers this call with what went wrong; post hooks may still mend it."""
+        """Return the result that answers this call with what went wrong; post hooks may still mend it.
+
+        Raises:
+            TypeError: It is no exception.
+        """
+        if not isinstance(cast("object", error), Exception):
+            raise TypeError(f"`fail` takes an exception, as in call.fail(ValueError({error!r:.60}))")
         return ToolResult(self.id, self.name, error=error)
 
     def handled(self, output: Any) -> HandledTool[I]:

@@ -41,7 +41,7 @@ class StepKeywords(TypedDict, total=False):
         require: What the model is asked to do with them.
         describe: Descriptions in place of the tools' own, by selector or name.
         output: The type of the answer; text when left out.
-        strict: Whether the provider holds the model to the tools' schemas, where it has such a mode.
+        strict: Whether the provider holds the model to the tools' schemas; a FormatError where it has no such mode.
         return_schemas: Whether the model is told what the tools return.
         commit: Whether an answer is added to the transcript at once; it is unless this is False.
     """
