@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from toolcrib.code.sandboxes._messages import CANCELLED
-from toolcrib.code.sandboxes._protocol import Host, ProgramError, Reply, Value
+from toolcrib.code.sandboxes._messages import CANCELLED, returned_too_much
+from toolcrib.code.sandboxes._protocol import Host, Program, ProgramError, Raised, Reply, Value
+from toolcrib.code.sandboxes._values import size_of
 
 __all__ = ["Call", "Ended", "HostCalls", "Pause", "Replies", "Request"]
 
@@ -47,12 +48,12 @@ class HostCalls:
     """What a program has asked of its host.
 
     Args:
-        at_once: The most calls that run at a time; further ones wait.
+        program: Says how many calls run at a time, further ones wait, and what a streaming tool may return.
     """
 
-    def __init__(self, host: Host, at_once: int) -> None:
-        self._host = host
-        self._slots = asyncio.Semaphore(at_once)
+    def __init__(self, host: Host, program: Program) -> None:
+        self._host, self._program = host, program
+        self._slots = asyncio.Semaphore(program.limits.calls_in_flight)
         self._tasks: dict[asyncio.Task[Reply], int] = {}
 
     async def answer(self, requests: Sequence[Request]) -> Replies:
@@ -82,10 +83,35 @@ class HostCalls:
         return [(request, task.result()) for request, task in found]
 
     async def _reply(self, request: Request) -> Reply:
-        if isinstance(request, Call):
-            return await self._host.call(request.name, request.args, request.kwargs)
-        await asyncio.sleep(request.seconds)
-        return Value(None)
+        if isinstance(request, Pause):
+            await asyncio.sleep(request.seconds)
+            return Value(None)
+        if request.name in self._program.streams:
+            return await self._all_of(request)
+        return await self._host.call(request.name, request.args, request.kwargs)
+
+    async def _all_of(self, call: Call) -> Reply:
+        """Return all values of a streaming tool at once; one that does not come to its end in time is stopped."""
+        values: list[Any] = []
+        size = 0
+        refused: Raised | None = None
+
+        async def emit(value: Any) -> None:
+            nonlocal size, refused
+            values.append(value)
+            size += size_of(value)
+            if size > self._program.limits.reply_size:
+                refused = returned_too_much(call.name, size, self._program.limits)
+                raise asyncio.CancelledError  # the stream is over, for the tool as well
+
+        try:
+            reply = await self._host.call(call.name, call.args, call.kwargs, emit)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if refused is None or task is None or task.cancelling():
+                raise
+            return refused
+        return Value(values) if isinstance(reply, Value) else reply
 
     async def _in_turn(self, request: Request) -> Reply:
         async with self._slots:

@@ -191,7 +191,7 @@ class _Run:
     async def to_its_end(self, steps: Steps[SandboxResult], thread: Worker | None) -> SandboxResult:
         """Take turns between the program's steps and the host's calls, until the program is done."""
         limits = self._program.limits
-        calls = HostCalls(self._host, limits.calls_in_flight)
+        calls = HostCalls(self._host, self._program)
         self._deadline = deadline = asyncio.timeout(limits.wall_time)
         done = False
         try:
