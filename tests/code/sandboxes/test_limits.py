@@ -86,6 +86,13 @@ async def test_endless_printing_ends(run: Run) -> None:
     assert result.error.message.startswith("the program printed more than 100000 characters")
 
 
+async def test_too_much_is_too_much_in_the_last_line_as_well(run: Run) -> None:
+    result = await run("print('x' * 1_000)\n1", output_killed_at=100, output_kept=50)
+
+    assert result.error is not None
+    assert (result.error.type, result.value) == ("OutputLimit", None)
+
+
 async def test_ten_thousand_calls_are_stopped_at_the_limit(run: Run) -> None:
     host = TableHost()
 

@@ -144,7 +144,10 @@ class Drive:
         error: ProgramError | None = None
         try:
             with self._session(pool()) as session:
-                value = self._export((yield from self._play(session)))
+                last = self._export((yield from self._play(session)))
+            if self.ended is not None:  # in its very last step
+                raise self.ended
+            value = last
         except Ended as ended:
             error = ended.error
         except OversizedValue as oversized:
