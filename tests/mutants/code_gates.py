@@ -20,6 +20,7 @@ _OF_JOURNAL = ("tests/code/test_journal.py",)
 _OF_PAUSED = ("tests/code/test_paused.py",)
 _OF_LOOKUP = ("tests/code/test_lookup.py",)
 _OF_TOOLKIT = ("tests/code/test_toolkit.py",)
+_OF_SESSION = ("tests/code/test_session.py",)
 
 CODE_GATES: tuple[Gate, ...] = (
     # --- before a program runs
@@ -64,7 +65,7 @@ CODE_GATES: tuple[Gate, ...] = (
         _HOST,
         "told = self._told(name, new_call_id())",
         'told = self._told(name, "call")',
-        _OF_TOOLKIT,
+        _OF_SESSION,
     ),
     Gate(
         "secrets in the log of calls",
@@ -243,6 +244,6 @@ CODE_GATES: tuple[Gate, ...] = (
         "code/_session.py",
         "        if self._runs:\n",
         "        if False:\n",
-        ("tests/code/test_session.py",),
+        _OF_SESSION,
     ),
 )

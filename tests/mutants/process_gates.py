@@ -45,13 +45,6 @@ PROCESS_GATES: tuple[Gate, ...] = (
         _BREACH,
     ),
     Gate("end of a call that was never made", _CALLS, "if not 0 < number <= self.made:", "if False:", _BREACH),
-    Gate(
-        "exception of a tool",
-        _FRAMES,
-        '"type": builtin_exception(raised.type)',
-        '"type": raised.type',
-        ("tests/code/sandboxes/test_programs.py", *_BREACH),
-    ),
     # --- limits
     Gate("calls of a program", _DRIVE, "if calls.made == self._limits.calls:", "if False:", _LIMITS),
     Gate(

@@ -62,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def copied(folder: Path) -> Path:
     """Copy what the tests need, so that nothing but the mutant differs from one run to the next."""
+    folder.chmod(0o755)  # some tests run as another user
     for name in ("src", "tests"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", folder)
