@@ -57,7 +57,7 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate(
         "calls in flight in Monty",
         "code/sandboxes/_calls.py",
-        "asyncio.Semaphore(at_once)",
+        "asyncio.Semaphore(program.limits.calls_in_flight)",
         "asyncio.Semaphore(1_000_000)",
         ("tests/code/sandboxes/test_calls.py",),
     ),
