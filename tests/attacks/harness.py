@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 __all__ = ["NOBODY", "Attack", "Finding", "attacks", "run_attacks"]
 
@@ -146,6 +146,7 @@ class _Victim:
         self._user = user
         self._found = {attack.name: Finding(attack.name) for attack in group}
         self._host = Finding("(host)")
+        self._stderr: IO[bytes] | None = None
         self._quiet: tuple[float, int] | None = None  # when all was over, and the processor time by then
 
     def observed(self) -> list[Finding]:
@@ -175,13 +176,15 @@ class _Victim:
         (folder / "job.json").write_text(
             json.dumps(self._job | {"fd": writer, "marks": str(folder), "programs": programs})
         )
-        victim = self._started(folder, writer)
+        with (folder / "stderr.txt").open("wb") as self._stderr:
+            victim = self._started(folder, writer)
         os.close(writer)
         try:
             self._follow(victim, reader)
         finally:
             os.close(reader)
             self._end(victim)
+            self._last_words((folder / "stderr.txt").read_text(errors="replace"), victim.returncode)
 
     def _started(self, folder: Path, writer: int) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "tests.attacks.victim", str(folder / "job.json")]
@@ -194,7 +197,7 @@ class _Victim:
             pass_fds=[writer],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=None if os.environ.get("TOOLCRIB_ATTACKS_STDERR") else subprocess.DEVNULL,
+            stderr=self._stderr,
             start_new_session=True,
             user=self._user,
             group=self._user,
@@ -292,6 +295,12 @@ class _Victim:
             "neighbour": "alive" not in report.get("neighbour", "alive"),
         }
         finding.traces |= {sign for sign, there in signs.items() if there}
+
+    def _last_words(self, text: str, status: int) -> None:
+        """Keep what the victim said at its end beside those who are blamed for it."""
+        for finding in self._found.values():
+            if "dead" in finding.traces and not finding.said:
+                finding.said = f"status {status}: {text[-300:].strip()}"
 
     def _end(self, victim: subprocess.Popen[bytes]) -> None:
         for pid in [victim.pid, *_seen(victim.pid).processes]:
