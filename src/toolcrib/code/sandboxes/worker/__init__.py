@@ -2,3 +2,5 @@
 
 Loaded by a fresh interpreter as `toolcrib_worker`: the standard library only, relative imports, nothing of toolcrib.
 """
+
+__all__: list[str] = []
