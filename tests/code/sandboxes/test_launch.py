@@ -202,6 +202,19 @@ def test_a_dead_zygote_is_replaced(pool: WorkerPool, own: Own) -> None:
     assert act(pool, "1 + 1") == "2"
 
 
+def test_a_worker_does_not_outlive_its_zygote() -> None:
+    pool = acting_pool("namespaces")  # with them the kernel ends what is inside
+    worker = pool.take(CPU, MEMORY)
+    zygote = int(ask(worker, "os.getppid()"))
+
+    os.kill(zygote, signal.SIGKILL)
+    died = until(lambda: ask(worker, "1") == "")
+
+    worker.close()
+    pool.close()
+    assert died
+
+
 def test_a_worn_zygote_is_replaced_without_a_gap() -> None:
     pool = acting_pool(renew_after=3)
     early = pool.take(CPU, MEMORY)
