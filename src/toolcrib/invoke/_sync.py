@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import signal
 import threading
 from collections.abc import Coroutine
 from contextlib import suppress
+from types import FrameType
 from typing import Any, TypeVar
 
 __all__ = ["run_sync"]
@@ -26,17 +28,33 @@ class _Kept:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Return what `work` returns, and cancel whatever it left running.
 
-        `asyncio.Runner.run` does the same and sets a signal handler each time, which costs more than a short program.
+        The first Ctrl-C cancels `work`, which may clean up; a second one ends it. `asyncio.Runner.run` does the same,
+        and keeps one context for all its runs.
         """
         task = self.loop.create_task(work)
+        interrupts = 0
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            nonlocal interrupts
+            interrupts += 1
+            if interrupts > 1 or task.done():
+                raise KeyboardInterrupt
+            task.cancel()
+            self.loop.call_soon_threadsafe(_nothing)  # it may be asleep
+
+        main = threading.current_thread() is threading.main_thread()
+        watched = main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if watched:
+            signal.signal(signal.SIGINT, interrupt)
         try:
             return self.loop.run_until_complete(task)
-        except KeyboardInterrupt:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                self.loop.run_until_complete(task)
+        except asyncio.CancelledError:
+            if interrupts and task.uncancel() == 0:
+                raise KeyboardInterrupt from None
             raise
         finally:
+            if watched and signal.getsignal(signal.SIGINT) is interrupt:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
             others = asyncio.all_tasks(self.loop)
             for other in others:
                 other.cancel()
@@ -48,6 +66,9 @@ class _Kept:
         # nothing can be run here; a forked child must leave its parent's loop alone.
         if self.owner == os.getpid() and not self.loop.is_running():
             self.loop.close()
+
+
+def _nothing() -> None: ...
 
 
 class _Local(threading.local):
