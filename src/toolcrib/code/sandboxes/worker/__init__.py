@@ -4,3 +4,5 @@ Loaded by a fresh interpreter as `toolcrib_worker`: the standard library only, r
 """
 
 __all__: list[str] = []
+
+__all__: list[str] = []
