@@ -13,6 +13,7 @@ from toolcrib.code.sandboxes._process_frames import Breach, Frame, Frames, do_no
 __all__ = ["Wire"]
 
 _PIECE = 1 << 16
+_LOOKS = 40
 _AHEAD = 1 << 20  # bytes that are read while nobody takes the frames in them
 _BLOCKED = struct.pack("ll", 0, 4_000)  # seconds and microseconds that `block` lasts at most
 
@@ -67,6 +68,10 @@ class Wire:
         if not self._blocks:
             self._blocks = True
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _BLOCKED)
+        for _ in range(_LOOKS):  # to be woken takes longer than most programs need from one call to the next
+            self._pull(socket.MSG_DONTWAIT)
+            if self._frames or self.is_over:
+                return True
         self._pull(0)
         return bool(self._frames) or self.is_over
 
