@@ -56,3 +56,25 @@ def test_what_a_run_leaves_behind_is_cancelled() -> None:
 
     assert run_sync(work()) == "left running"
     assert ended == ["cancelled"]
+
+
+def test_an_error_that_is_kept_does_not_keep_the_loop_of_its_thread() -> None:
+    loops: list[asyncio.AbstractEventLoop] = []
+    errors: list[ValueError] = []
+
+    async def fail() -> None:
+        loops.append(asyncio.get_running_loop())
+        raise ValueError("broken")
+
+    def work() -> None:
+        try:
+            run_sync(fail())
+        except ValueError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+    assert len(errors) == 1
+    assert loops[0].is_closed()

@@ -25,42 +25,6 @@ class _Kept:
         self.loop = self.runner.get_loop()
         self.owner = os.getpid()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what `work` returns, and cancel whatever it left running.
-
-        The first Ctrl-C cancels `work`, which may clean up; a second one ends it. `asyncio.Runner.run` does the same,
-        and keeps one context for all its runs.
-        """
-        task = self.loop.create_task(work)
-        interrupts = 0
-
-        def interrupt(number: int, frame: FrameType | None) -> None:
-            nonlocal interrupts
-            interrupts += 1
-            if interrupts > 1 or task.done():
-                raise KeyboardInterrupt
-            task.cancel()
-            self.loop.call_soon_threadsafe(_nothing)  # it may be asleep
-
-        main = threading.current_thread() is threading.main_thread()
-        watched = main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        if watched:
-            signal.signal(signal.SIGINT, interrupt)
-        try:
-            return self.loop.run_until_complete(task)
-        except asyncio.CancelledError:
-            if interrupts and task.uncancel() == 0:
-                raise KeyboardInterrupt from None
-            raise
-        finally:
-            if watched and signal.getsignal(signal.SIGINT) is interrupt:
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-            others = asyncio.all_tasks(self.loop)
-            for other in others:
-                other.cancel()
-            if others:
-                self.loop.run_until_complete(asyncio.gather(*others, return_exceptions=True))
-
     def __del__(self) -> None:
         # The thread has ended. Another may be the one that clears it away, in the middle of a loop of its own, so that
         # nothing can be run here; a forked child must leave its parent's loop alone.
@@ -103,7 +67,49 @@ def run_sync(work: Coroutine[Any, Any, T], instead: str = "await it") -> T:
     else:
         work.close()
         raise RuntimeError(f"an event loop is running here, so this cannot block it: {instead}")
+    return _run(_loop_of_this_thread(), work)
+
+
+def _loop_of_this_thread() -> asyncio.AbstractEventLoop:
+    """Return the loop itself: what holds it is in no frame, which an error could keep for longer than the thread."""
     kept = _local.kept
     if kept is None or kept.owner != os.getpid():
         kept = _local.kept = _Kept()
-    return kept.run(work)
+    return kept.loop
+
+
+def _run(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
+    """Return what `work` returns, and cancel whatever it left running.
+
+    The first Ctrl-C cancels `work`, which may clean up; a second one ends it. `asyncio.Runner.run` does the same,
+    and keeps one context for all its runs.
+    """
+    task = loop.create_task(work)
+    interrupts = 0
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal interrupts
+        interrupts += 1
+        if interrupts > 1 or task.done():
+            raise KeyboardInterrupt
+        task.cancel()
+        loop.call_soon_threadsafe(_nothing)  # it may be asleep
+
+    main = threading.current_thread() is threading.main_thread()
+    watched = main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if watched:
+        signal.signal(signal.SIGINT, interrupt)
+    try:
+        return loop.run_until_complete(task)
+    except asyncio.CancelledError:
+        if interrupts and task.uncancel() == 0:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        if watched and signal.getsignal(signal.SIGINT) is interrupt:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        others = asyncio.all_tasks(loop)
+        for other in others:
+            other.cancel()
+        if others:
+            loop.run_until_complete(asyncio.gather(*others, return_exceptions=True))
