@@ -125,7 +125,7 @@ def run_attacks(
     Args:
         engine: `process`, `monty`, or `control`: no sandbox at all.
         skip: Layers of the process sandbox that are switched off.
-        user: The user id that the victim runs as; this process's own when None.
+        user: The user id that the victim becomes, which takes root; this process's own when None.
     """
     groups = [[attack] for attack in chosen] if engine == "control" else [list(chosen)]
     found: list[Finding] = []
@@ -142,8 +142,7 @@ class _Victim:
     ) -> None:
         self._group, self._control = group, engine == "control"
         self._env_secret, self._file_secret = "env-" + secrets.token_hex(14), secrets.token_hex(18)
-        self._job = {"engine": engine, "skip": [*skip], "at_once": at_once, "linger": linger}
-        self._user = user
+        self._job = {"engine": engine, "skip": [*skip], "at_once": at_once, "linger": linger, "user": user}
         self._found = {attack.name: Finding(attack.name) for attack in group}
         self._host = Finding("(host)")
         self._stderr: IO[bytes] | None = None
@@ -199,9 +198,6 @@ class _Victim:
             stdout=subprocess.DEVNULL,
             stderr=self._stderr,
             start_new_session=True,
-            user=self._user,
-            group=self._user,
-            extra_groups=None if self._user is None else [],
         )
 
     def _follow(self, victim: subprocess.Popen[bytes], reader: int) -> None:

@@ -116,7 +116,17 @@ def engine() -> Run:
         return in_sandbox(sandboxes.MontySandbox())
     if JOB["skip"]:
         return in_sandbox(sandboxes.ProcessSandbox(require=frozenset(), skip=frozenset(JOB["skip"])))
-    return in_sandbox(None)  # the default, whatever it is
+    return in_sandbox(
+        None if JOB["user"] is None else sandboxes.ProcessSandbox()
+    )  # None is the default, whatever it is
+
+
+def become(user: int) -> None:
+    """Be a user without rights, with a Python for the sandbox that this user may start."""
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+    sys.executable = next(each for each in (sys.executable, "/usr/bin/python3") if os.access(each, os.X_OK))
 
 
 def tampered() -> list[str]:
@@ -169,6 +179,10 @@ async def main() -> None:
     run = engine()
     if JOB["engine"] != "control":
         await run("print(1)")  # whatever is started once is started before anything is measured
+    if JOB["user"] is not None:  # by now all is loaded that this user may not read
+        become(JOB["user"])
+        run = engine()
+        await run("print(1)")
     tell({"ready": os.getpid()})
     slots = asyncio.Semaphore(JOB["at_once"])
 
