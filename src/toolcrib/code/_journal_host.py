@@ -153,7 +153,8 @@ class JournalHost(ProgramHost):
         entry.in_doubt = False
         told_otherwise = emit is not None or not self.journal.replays  # by its values, or in the engine's own state
         noted = Value(None) if told_otherwise and isinstance(reply, Value) else reply
-        self._write("ended", id=entry.id, reply=reply_to_dict(noted), told=entry.told)
+        if self._log is not None:
+            self._write("ended", id=entry.id, reply=reply_to_dict(noted), told=entry.told)
         entry.reply = self._kept(noted)
         return reply
 

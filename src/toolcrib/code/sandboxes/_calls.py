@@ -70,13 +70,13 @@ class HostCalls:
                 task = asyncio.current_task()
                 if task is None or task.cancelling():
                     raise
-                raise _cancelled() from None
+                raise Ended(CANCELLED) from None
         for request in requests:
             self._tasks[asyncio.create_task(self._in_turn(request))] = request.id
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         found = [(self._tasks.pop(task), task) for task in list(self._tasks) if task in done]  # in the order they began
         if any(task.cancelled() for _, task in found):
-            raise _cancelled()
+            raise Ended(CANCELLED)
         errors = [error for _, task in found if (error := task.exception()) is not None]
         if errors:
             raise errors[0]
@@ -127,7 +127,3 @@ class HostCalls:
         for task in tasks:
             if not task.cancelled():
                 task.exception()  # the program's own error is told already: this one is only marked as seen
-
-
-def _cancelled() -> Ended:
-    return Ended(CANCELLED)

@@ -13,23 +13,10 @@ from types import MappingProxyType
 from typing import Final
 
 from toolcrib.code.sandboxes._zygote import Confined, Ready, Zygote
+from toolcrib.code.sandboxes.worker._requests import LAYERS
 from toolcrib.errors import SandboxError, SandboxUnavailable
 
 __all__ = ["LAYERS", "REQUIRED", "Confined", "WorkerPool"]
-
-LAYERS: Final = (
-    "no_new_privs",
-    "namespaces",
-    "empty_root",
-    "dropped_root",
-    "no_capabilities",
-    "landlock",
-    "seccomp",
-    "rlimits",
-    "closed_descriptors",
-    "empty_environment",
-)
-"""What can keep a worker in, in the order of reports."""
 
 REQUIRED: Final = frozenset({"no_new_privs", "seccomp", "rlimits", "landlock|empty_root"})
 """Without which nothing runs by default; `a|b` is either."""

@@ -13,9 +13,23 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-__all__ = ["ANSWER", "FORK", "KILL", "REQUEST"]
+__all__ = ["ANSWER", "FORK", "KILL", "LAYERS", "REQUEST"]
 
 REQUEST: Final = struct.Struct("=BQQ")
 ANSWER: Final = struct.Struct("=qQ")
 FORK: Final = 1
 KILL: Final = 2
+
+LAYERS: Final = (
+    "no_new_privs",
+    "namespaces",
+    "empty_root",
+    "dropped_root",
+    "no_capabilities",
+    "landlock",
+    "seccomp",
+    "rlimits",
+    "closed_descriptors",
+    "empty_environment",
+)
+"""What can keep a worker in, in the order of reports."""

@@ -10,23 +10,12 @@ from typing import Final, TypeVar
 
 from . import _landlock, _namespaces
 from ._limits import Limits, Mapped, limit
+from ._requests import LAYERS
 from ._seccomp import Filter
 from ._syscalls import prctl
 
 __all__ = ["CHANNEL", "LAYERS", "ON", "Seal"]
 
-LAYERS: Final = (
-    "no_new_privs",
-    "namespaces",
-    "empty_root",
-    "dropped_root",
-    "no_capabilities",
-    "landlock",
-    "seccomp",
-    "rlimits",
-    "closed_descriptors",
-    "empty_environment",
-)
 ON: Final = "on"
 SKIPPED: Final = "skipped"
 
