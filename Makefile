@@ -30,7 +30,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo demo-agent npm test check lint bench mutants attacks soak fuzz docs bfcl bfcl-all coverage fmt api lock clean
+.PHONY: help demo demo-agent npm packages test check lint bench mutants attacks soak fuzz docs bfcl bfcl-all coverage fmt api lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,10 +41,13 @@ demo: $(VENV)/.demo ## run the example: a toolset, and a program that calls it a
 demo-agent: $(VENV)/.demo ## run the other example: an agent that researches, with a live view of its turns
 	$(BIN)/python examples/research/assistant.py
 
-test: $(VENV)/.dev $(NPM) ## run the tests and every example in README, docs and docstrings
+test: $(VENV)/.dev $(NPM) packages ## run the tests and every example in README, docs and docstrings
 	$(BIN)/pytest -q $(PYTEST)
 
 npm: $(NPM) ## install what the tests take from npm (`make test` does it too)
+
+packages: ## install the Debian packages that the tests need (`make test` does it too)
+	@.ci/packages
 
 check: lint test ## run what CI runs: format, lint, types, import rows, then the tests
 

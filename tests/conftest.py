@@ -1,4 +1,4 @@
-"""What every test gets: empty registries, and property tests that do not watch the clock."""
+"""What every test gets: empty registries, property tests that do not watch the clock, a Postgres server if it asks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.postgres import Postgres, absence, programs, running
 from toolcrib.registry import registry_scope
 
 settings.register_profile("local", deadline=None)
@@ -20,3 +21,15 @@ def own_registries() -> Iterator[None]:
     """Set the process's registries aside, so that a test finds in them only what it made itself."""
     with registry_scope():
         yield
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """Run one Postgres server for all the tests that ask for one; each takes a database of its own on it."""
+    if programs() is None:
+        why, could_be_installed = absence()
+        if could_be_installed:
+            pytest.fail(why)
+        pytest.skip(why)
+    with running() as server:
+        yield server

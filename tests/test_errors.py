@@ -15,6 +15,7 @@ EXAMPLES = [
     errors.CodeError("invalid syntax", 3),
     errors.CommitError(("there is no result for `pay` (c1)",)),
     errors.CompletionCheckReturnError("done", "str"),
+    errors.DatabaseError("a.db", "there is no folder b", "Make it first"),
     errors.DuplicateNameError("pay", "a.pay", "b.pay", "Rename one."),
     errors.FormatError("pay", "openai", "its name is too long"),
     errors.HookError("pay", "pre hook", "check", "KeyError: 'x'"),

@@ -18,6 +18,7 @@ __all__ = [
     "CodeError",
     "CommitError",
     "CompletionCheckReturnError",
+    "DatabaseError",
     "DuplicateNameError",
     "FieldProblem",
     "FormatError",
@@ -576,6 +577,20 @@ class ReplayDiverged(ToolcribError, RuntimeError):
             f"the program did not do again what it did before it paused: {self.expected} was expected, and {self.came} "
             "came. No waiting call was made. Run it anew from its start"
         )
+
+
+class DatabaseError(ToolcribError, ConnectionError):
+    """The database that durable work is kept in cannot be used; the message says why and names the remedy."""
+
+    code = "database_error"
+
+    def __init__(self, database: str, problem: str, remedy: str = "") -> None:
+        super().__init__(database, problem, remedy)
+        self.database, self.problem, self.remedy = database, problem, remedy
+
+    def __str__(self) -> str:
+        said = f"the database {self.database} cannot be used: {self.problem}"
+        return f"{said}. {self.remedy}" if self.remedy else said
 
 
 class MissingExtraError(ToolcribError, ImportError):

@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sqlite3
-import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from toolcrib._sqlite import sqlite3, write_ahead
 from toolcrib.approvals._ledger import (
     ApprovalEntry,
     keep_answer,
@@ -76,7 +75,7 @@ class SqliteApprovalStore:
             if version > _VERSION:
                 raise ValueError(f"{self.path} was written by a newer version of Toolcrib (format {version})")
             if version < _VERSION:
-                _write_ahead(connection)
+                write_ahead(connection, _BUSY_SECONDS)
                 connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
 
     async def put(self, request: ApprovalRequest) -> None:
@@ -150,20 +149,6 @@ class SqliteApprovalStore:
             result = work(_SqliteLedger(connection))
             connection.execute("COMMIT")
             return result
-
-
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Let readers go on while one writes; the file remembers it."""
-    deadline = time.monotonic() + _BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError:  # another process does the same: for this SQLite does not wait by itself
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.005)
-        else:
-            return
 
 
 class _SqliteLedger:

@@ -1,0 +1,51 @@
+"""The one SQLite library of this process, under the name `sqlite3`.
+
+DBOS needs a newer SQLite than some systems' Python brings, and then runs on `pysqlite3`. Whatever else of ours opens a
+file must take the same one: when one of two SQLite libraries in a process closes a file, the system drops the locks
+that the other holds on it, and its writes are no longer kept apart from other processes'.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sqlite3 as _own
+import time
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+__all__ = ["DURABLE_VERSION", "sqlite3", "write_ahead"]
+
+DURABLE_VERSION = (3, 42, 0)  # what DBOS needs at least
+
+
+def _chosen() -> ModuleType:
+    if _own.sqlite_version_info >= DURABLE_VERSION:
+        return _own
+    try:
+        return importlib.import_module("pysqlite3")  # of the extra `durable`
+    except ModuleNotFoundError:
+        return _own
+
+
+if TYPE_CHECKING:
+    import sqlite3
+else:
+    sqlite3 = _chosen()
+
+
+def write_ahead(connection: sqlite3.Connection, patience: float) -> None:
+    """Let readers of a file go on while one writes; the file remembers it.
+
+    Args:
+        patience: Seconds to try for while another process has the file.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:  # another process does the same: for this SQLite does not wait by itself
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+        else:
+            return

@@ -1,0 +1,202 @@
+"""Database: where durable work is kept, named by a path or a URL, and the connections to it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import psycopg
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from toolcrib._sqlite import DURABLE_VERSION, sqlite3, write_ahead
+from toolcrib.errors import DatabaseError
+
+__all__ = ["DEFAULT_DATABASE", "Database", "open_postgres"]
+
+DEFAULT_DATABASE = "toolcrib.db"
+_VARIABLE = "TOOLCRIB_DATABASE"
+_FORMS = "Give a path, `sqlite:///path`, or `postgresql://user:password@host:5432/name`"
+_BUSY_SECONDS = 30  # how long a write to a file waits for another's, and work for a connection
+_CONNECT_SECONDS = 10
+_IDLE_MS = 60_000  # after which the server ends a session that was left inside a transaction
+_POOL = 20  # connections of one process; one of them listens
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """Where durable work, approvals and records are kept: a SQLite file, or a database of a Postgres server.
+
+    Attributes:
+        url: As SQLAlchemy has it, password and all; `str(database)` hides it.
+    """
+
+    url: sa.URL
+
+    @classmethod
+    def named(cls, name: str | Path | None = None) -> Database:
+        """Return the database of a path, `sqlite:///path`, or `postgresql://user:password@host:port/name`.
+
+        Args:
+            name: Without one, what the environment variable TOOLCRIB_DATABASE says, else `toolcrib.db`.
+
+        Raises:
+            DatabaseError: The name is none of these.
+        """
+        text = str(name or os.environ.get(_VARIABLE) or DEFAULT_DATABASE)
+        if "://" not in text:
+            return cls(_file_url(text, text))
+        try:
+            url = sa.make_url(text)
+        except (ArgumentError, ValueError) as error:
+            raise DatabaseError(_without_password(text), "it is no URL", _FORMS) from error
+        backend = url.drivername.partition("+")[0]
+        if backend == "sqlite":
+            return cls(_file_url(url.database or "", text))
+        if backend not in ("postgresql", "postgres"):
+            raise DatabaseError(url.render_as_string(), f"`{backend}` is no kind of database that it can be", _FORMS)
+        if not url.database:
+            raise DatabaseError(url.render_as_string(), "the URL names no database", _FORMS)
+        return cls(url.set(drivername="postgresql+psycopg"))
+
+    @property
+    def kind(self) -> Literal["sqlite", "postgresql"]:
+        """What it is."""
+        return "sqlite" if self.url.get_backend_name() == "sqlite" else "postgresql"
+
+    @property
+    def path(self) -> Path | None:
+        """The file, of a SQLite database."""
+        return Path(self.url.database or "") if self.kind == "sqlite" else None
+
+    @property
+    def libpq_url(self) -> str:
+        """The URL of a Postgres database as psycopg takes it, with its password."""
+        return self.url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+    def __str__(self) -> str:
+        return str(self.path) if self.path else self.url.set(drivername="postgresql").render_as_string()
+
+    def engine(self, *, pool: int = _POOL) -> sa.Engine:
+        """Return an SQLAlchemy engine as DBOS needs it, after trying it; `engine.dispose()` closes its connections.
+
+        Args:
+            pool: How many connections this process may have open.
+
+        Raises:
+            DatabaseError: No connection can be had; the message says why and what to do.
+        """
+        made = self._sqlite_engine(pool) if self.kind == "sqlite" else self._postgres_engine(pool)
+        try:
+            with made.connect() as connection:
+                connection.execute(sa.text("SELECT 1"))
+        except SQLAlchemyError as error:
+            made.dispose()
+            raise _explained(self, error.__cause__ or error) from error
+        return made
+
+    def _sqlite_engine(self, pool: int) -> sa.Engine:
+        if sqlite3.sqlite_version_info < DURABLE_VERSION:
+            needed = ".".join(map(str, DURABLE_VERSION[:2]))
+            raise DatabaseError(
+                str(self),
+                f"DBOS needs SQLite {needed}, and Python's is {sqlite3.sqlite_version}",
+                "Install a newer one beside it with: pip install pysqlite3. Or use Postgres",
+            )
+        path = self.path or Path()
+        if not path.exists() and path.parent.is_dir() and os.access(path.parent, os.W_OK):
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # it holds what people and models typed
+        try:
+            with closing(sqlite3.connect(path)) as connection:
+                write_ahead(connection, _BUSY_SECONDS)
+        except sqlite3.Error as error:
+            raise _explained(self, error) from error
+        made = sa.create_engine(self.url, module=sqlite3, pool_size=pool, max_overflow=0, pool_timeout=_BUSY_SECONDS)
+        event.listen(made, "connect", _ready_sqlite)
+        return made
+
+    def _postgres_engine(self, pool: int) -> sa.Engine:
+        made = sa.create_engine(
+            self.url,
+            connect_args=_connect_arguments(self),
+            pool_size=pool,
+            max_overflow=0,
+            pool_timeout=_BUSY_SECONDS,
+            pool_pre_ping=True,
+        )
+        if "idle_in_transaction_session_timeout" not in str(self.url.query.get("options", "")):
+            event.listen(made, "connect", _ready_postgres)
+        return made
+
+
+def open_postgres(database: Database) -> psycopg.Connection[tuple[Any, ...]]:
+    """Return one connection to a Postgres database that commits by itself.
+
+    Raises:
+        DatabaseError: No connection can be had.
+    """
+    if database.kind != "postgresql":
+        raise DatabaseError(str(database), "it is a file, and this is for a Postgres server", _FORMS)
+    try:
+        return psycopg.connect(database.libpq_url, autocommit=True, **_connect_arguments(database))
+    except psycopg.OperationalError as error:
+        raise _explained(database, error) from error
+
+
+def _file_url(path: str, given: str) -> sa.URL:
+    if path in ("", ":memory:"):
+        raise DatabaseError(given, "durable work has to be kept in a file, or on a Postgres server", _FORMS)
+    return sa.URL.create("sqlite", database=path)
+
+
+def _connect_arguments(database: Database) -> dict[str, Any]:
+    given = database.url.query
+    defaults: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "application_name": "toolcrib"}
+    return {name: value for name, value in defaults.items() if name not in given}
+
+
+def _ready_sqlite(connection: Any, record: Any) -> None:
+    connection.isolation_level = "IMMEDIATE"  # a writer waits at its beginning, instead of failing at its end
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _ready_postgres(connection: Any, record: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET idle_in_transaction_session_timeout = {_IDLE_MS}")
+    connection.commit()  # the pool takes back what is not committed
+
+
+def _explained(database: Database, error: BaseException) -> DatabaseError:
+    """Return the error that says what keeps a database from being used, and the way out."""
+    said = " ".join(str(error).split())
+    if database.kind == "sqlite":
+        path = database.path or Path()
+        if not path.parent.is_dir():
+            return DatabaseError(str(database), f"there is no folder {path.parent}", "Make it first")
+        if "not a database" in said:
+            return DatabaseError(str(database), "the file is something else than a SQLite database", "Name another")
+        return DatabaseError(str(database), said, "Look at who may read and write the file and its folder")
+    url = database.url
+    for sign, remedy in (
+        (f'database "{url.database}" does not exist', f"Make it with: createdb {url.database}"),
+        ("password authentication failed", "Look at the user and the password in the URL"),
+        ("no password supplied", "Put the password into the URL, or into a file ~/.pgpass"),
+        ("Connection refused", f"Is a Postgres server running at {url.host or 'localhost'}:{url.port or 5432}?"),
+        ("No such file or directory", "Is a Postgres server running here? Name its host in the URL otherwise"),
+        ("timeout", f"Can {url.host} be reached from here?"),
+        ("resolve", f"Is {url.host} spelt as it should be?"),
+        ("too many clients", "Give it fewer workers or smaller pools, or put a pooler in front of it"),
+    ):
+        if sign in said:
+            return DatabaseError(str(database), said, remedy)
+    return DatabaseError(str(database), said)
+
+
+def _without_password(text: str) -> str:
+    head, sep, tail = text.rpartition("@")
+    return f"{head.partition('://')[0]}://***{sep}{tail}" if sep else text
