@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from toolcrib.cli._approvals import approvals
 from toolcrib.cli._approve import Answers, tool_name
 from toolcrib.cli._call import make_call, show_outcome
 from toolcrib.cli._exec import run_program, show_program
@@ -29,6 +30,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(approvals)
 
 _TARGET = (
     "package.module:attribute or path/to/file.py[:attribute]: a toolset, tools, an object, or a module with tools."

@@ -15,7 +15,7 @@ from toolcrib.errors import InvalidArguments, SchemaError, UnknownTool
 from toolcrib.schema import REDACTED
 from toolcrib.toolsets import Toolset
 
-__all__ = ["Answers", "approver_of", "tool_name"]
+__all__ = ["Answers", "approver_of", "is_hidden", "tool_name", "user_name"]
 
 _QUESTION = "approve? [y]es, [n]o, [e]dit the arguments, [a]lways for this tool: "
 _HIDDEN = (REDACTED, "**********")  # the second is how pydantic shows its own secrets
@@ -81,7 +81,7 @@ class _Person:
 
     def __init__(self, asker: Asker, toolset: Toolset) -> None:
         self._asker, self._toolset = asker, toolset
-        self._name = _user()
+        self._name = user_name()
         self._always: set[str] = set()
         self._turn = asyncio.Lock()
 
@@ -134,19 +134,20 @@ class _Person:
             self._toolset[tool].tool.spec.validate_json(line)
         except (InvalidArguments, SchemaError) as error:
             return str(error)
-        return "type the real values in place of the hidden ones" if _is_hidden(json.loads(line)) else None
+        return "type the real values in place of the hidden ones" if is_hidden(json.loads(line)) else None
 
 
-def _is_hidden(value: Any) -> bool:
+def is_hidden(value: Any) -> bool:
     """Return whether a value, at any depth, is what a secret looks like where it is hidden."""
     if isinstance(value, dict):
-        return any(map(_is_hidden, cast("dict[str, Any]", value).values()))
+        return any(map(is_hidden, cast("dict[str, Any]", value).values()))
     if isinstance(value, list):
-        return any(map(_is_hidden, cast("list[Any]", value)))
+        return any(map(is_hidden, cast("list[Any]", value)))
     return value in _HIDDEN
 
 
-def _user() -> str:
+def user_name() -> str:
+    """Return who answers, for the record: the name of the user that runs the command."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # no user database, as in some containers and on Windows

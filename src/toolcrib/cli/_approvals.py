@@ -1,0 +1,214 @@
+"""`toolcrib approvals`: what waits for a person, whoever asked for it, and the answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal, TypeVar, cast
+
+import typer
+
+from toolcrib.approvals import ApprovalEntry
+from toolcrib.calls import Denial, Grant, now
+from toolcrib.cli._approve import is_hidden, user_name
+from toolcrib.cli._database import ApprovalDesk, DatabaseOption, open_approvals, shown_name, telling_of
+from toolcrib.cli._entries import entries_table, entry_json, entry_text, state_of
+from toolcrib.cli._run import Status, one_sentence
+from toolcrib.cli._show import console, print_json, say, write
+from toolcrib.errors import ApprovalError
+from toolcrib.invoke import run_sync
+
+__all__ = ["approvals"]
+
+T = TypeVar("T")
+
+_PREFIX = "ask_"  # what every id begins with: it may be left out, too
+_MOST = 5  # ids to choose from that are shown
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+approvals = typer.Typer(
+    name="approvals", help="What waits for a person's yes or no, and the answer.", no_args_is_help=True
+)
+
+IdArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="The request's id, or enough of its beginning.", show_default=False)
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Write one JSON document to stdout, and nothing else.")]
+AsOption = Annotated[
+    str | None, typer.Option("--as", metavar="NAME", help="Who answers, for the record; your user name when left out.")
+]
+
+
+@approvals.command("list")
+def list_requests(
+    everything: Annotated[bool, typer.Option("--all", help="Show what was answered, too.")] = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the requests that wait for an answer, oldest first."""
+    with one_sentence():
+        desk = open_approvals(database, create=False)
+        entries = _wait(desk.list(pending=not everything), database)
+        if as_json:
+            print_json([entry_json(entry) for entry in entries])
+        elif entries:
+            console().print(entries_table(entries, answers=everything))
+        else:
+            say(f"nothing {'was asked' if everything else 'waits'} in {shown_name(database)}")
+
+
+@approvals.command()
+def show(request: IdArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """Show one request: its final arguments, what changed since the model asked, and its answer."""
+    with one_sentence():
+        desk = open_approvals(database, create=False)
+        entry = _find(desk, request, database)
+        if as_json:
+            print_json(entry_json(entry))
+        else:
+            write(entry_text(entry))
+
+
+@approvals.command()
+def approve(
+    request: IdArgument,
+    name: AsOption = None,
+    message: Annotated[str, typer.Option("--message", metavar="TEXT", help="Goes into the record.")] = "",
+    arguments: Annotated[
+        str | None,
+        typer.Option("--arguments", metavar="JSON", help="All arguments of the call, in place of the model's."),
+    ] = None,
+    typed: Annotated[
+        str | None, typer.Option("--input", metavar="TEXT", help="What the tool finds as `ctx.user_input`.")
+    ] = None,
+    always: Annotated[bool, typer.Option("--always", help="Let further calls of this tool run as well.")] = False,
+    scope: Annotated[
+        str, typer.Option("--scope", metavar="tool|arguments", help="With --always: any arguments, or just these.")
+    ] = "tool",
+    expires: Annotated[
+        str | None, typer.Option("--expires", metavar="TIME", help="30m, 2h, 7d, or 2030-01-31T12:00: until when.")
+    ] = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Approve a request: its call runs, with the arguments that `show` shows."""
+    if always and (arguments is not None or typed is not None):
+        raise typer.BadParameter("--arguments and --input are for one call, not for --always", param_hint="--always")
+    reach: Literal["once", "tool", "arguments"] = _scope(scope) if always else "once"
+    until, override = _expiry(expires), _override(arguments)
+
+    def answer(entry: ApprovalEntry) -> Grant:
+        return entry.request.grant(
+            name or user_name(),
+            message=message,
+            scope=reach,
+            expires_at=until,
+            override_args=override,
+            user_input=typed,
+        )
+
+    _answer(request, database, answer, as_json)
+
+
+@approvals.command()
+def deny(
+    request: IdArgument,
+    name: AsOption = None,
+    message: Annotated[str, typer.Option("--message", metavar="TEXT", help="What the model is told.")] = "",
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Deny a request: its call does not run, and the model is told so."""
+    _answer(request, database, lambda entry: entry.request.deny(message, name or user_name()), as_json)
+
+
+@approvals.command()
+def revoke(request: IdArgument, database: DatabaseOption = None) -> None:
+    """Take back what was approved with --always, by the request that it answered."""
+    with one_sentence():
+        desk = open_approvals(database, create=False)
+        entry = _find(desk, request, database)
+        answer = entry.answer
+        if not isinstance(answer, Grant) or not answer.standing or not _wait(desk.revoke(answer), database):
+            say(f"nothing that was approved for good answers {entry.request.id}")
+            raise typer.Exit(Status.FAILED)
+        write(f"took back what {answer.approver} approved for `{answer.tool}`\n")
+
+
+def _answer(request: str, database: str | None, make: Callable[[ApprovalEntry], Grant | Denial], as_json: bool) -> None:
+    """Give a request the answer that is made for it, and say so."""
+    with one_sentence():
+        desk = open_approvals(database, create=False)
+        entry = _find(desk, request, database)
+        answer = make(entry)
+        try:
+            _wait(desk.answer(answer), database)
+        except ApprovalError as error:  # answered before, perhaps by somebody else a moment ago
+            say(str(error))
+            raise typer.Exit(Status.FAILED) from None
+        answered = ApprovalEntry(entry.request, answer)
+        if as_json:
+            print_json(entry_json(answered))
+        else:
+            again = ", and its further calls" if isinstance(answer, Grant) and answer.standing else ""
+            write(f"{state_of(answered)} `{answer.tool}`{again}, as {answer.approver} ({entry.request.id})\n")
+
+
+def _find(desk: ApprovalDesk, text: str, database: str | None) -> ApprovalEntry:
+    """Return the request that an id, or the beginning of one, means; one that waits before one that does not."""
+    entries = _wait(desk.list(), database)
+    found = [entry for entry in entries if entry.request.id.startswith((text, _PREFIX + text))] if text else []
+    found = [entry for entry in found if entry.request.id == text] or found
+    found = [entry for entry in found if entry.state == "pending"] or found
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = ", ".join(entry.request.id for entry in found[:_MOST]) + (", ..." if len(found) > _MOST else "")
+        say(f"{len(found)} requests begin with {text}: {ids}. Give more of the id")
+    else:
+        say(f"there is no request {text} in {shown_name(database)}; `toolcrib approvals list` shows those that wait")
+    raise typer.Exit(Status.MISUSED)
+
+
+def _wait(work: Coroutine[Any, Any, T], database: str | None) -> T:
+    with telling_of(database):
+        return run_sync(work)
+
+
+def _scope(text: str) -> Literal["tool", "arguments"]:
+    if text == "tool" or text == "arguments":
+        return text
+    raise typer.BadParameter(f"{text!r} is neither tool nor arguments", param_hint="--scope")
+
+
+def _override(text: str | None) -> dict[str, Any] | None:
+    """Return arguments from JSON; whether they fit the tool is seen when its call goes on."""
+    if text is None:
+        return None
+    try:
+        value: object = json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"it is not JSON: {error}", param_hint="--arguments") from None
+    if not isinstance(value, dict):
+        raise typer.BadParameter('give all of them as one object: {"name": value}', param_hint="--arguments")
+    if is_hidden(cast("object", value)):
+        raise typer.BadParameter("type the real values in place of the hidden ones", param_hint="--arguments")
+    return cast("dict[str, Any]", value)
+
+
+def _expiry(text: str | None) -> datetime | None:
+    """Return the time that `2h`, or a date and time, means; one without a time zone is local."""
+    if text is None:
+        return None
+    if match := re.fullmatch(r"(\d{1,6})\s*([smhd])", text.strip()):
+        return now() + timedelta(seconds=int(match[1]) * _UNITS[match[2]])
+    try:
+        until = datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        hint = "give how long from now (30m, 2h, 7d), or a time (2030-01-31T12:00)"
+        raise typer.BadParameter(f"{text!r} is no time; {hint}", param_hint="--expires") from None
+    if until <= now():
+        raise typer.BadParameter(f"{text} is past", param_hint="--expires")
+    return until

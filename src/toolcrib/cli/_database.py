@@ -1,0 +1,112 @@
+"""The database that a command means, and the approvals that are kept in it: a SQLite file, or a Postgres server."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Protocol, cast
+
+import typer
+
+from toolcrib._sqlite import sqlite3
+from toolcrib.approvals import ApprovalEntry, ApprovalStore, SqliteApprovalStore
+from toolcrib.calls import Denial, Grant
+from toolcrib.errors import DatabaseError, MissingExtraError, ToolcribError
+
+__all__ = ["ApprovalDesk", "DatabaseOption", "database_name", "open_approvals", "shown_name", "telling_of"]
+
+_VARIABLE = "TOOLCRIB_DATABASE"
+_DEFAULT = "toolcrib.db"
+_FORMS = "Give a path, sqlite:///path, or postgresql://user:password@host:5432/name"
+_ELSEWHERE = f"Name the one that the calls are kept in with --database, or in {_VARIABLE}"
+
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        metavar="DATABASE",
+        help=f"A file or a postgresql:// URL; {_VARIABLE} when left out, or {_DEFAULT}.",
+        show_default=False,
+    ),
+]
+
+
+class ApprovalDesk(ApprovalStore, Protocol):
+    """An approval store that a person can look through."""
+
+    async def show(self, request_id: str) -> ApprovalEntry:
+        """Return a request with its answer."""
+        ...
+
+    async def list(self, *, pending: bool = False) -> tuple[ApprovalEntry, ...]:
+        """Return every request, oldest first; or those that wait."""
+        ...
+
+    async def wait(self, request_id: str, timeout: float | None = None) -> Grant | Denial | None:
+        """Return the answer to a request once it has one."""
+        ...
+
+    async def revoke(self, grant: Grant) -> bool:
+        """Take a standing grant back."""
+        ...
+
+
+def database_name(name: str | None) -> str:
+    """Return the database that an option names, else the environment, else the one of this folder."""
+    return name or os.environ.get(_VARIABLE) or _DEFAULT
+
+
+def shown_name(name: str | None) -> str:
+    """Return the same for a person to read: without the password of a URL."""
+    named = database_name(name)
+    head, at, place = named.rpartition("@")
+    return f"{head.partition('://')[0]}://{place}" if at and "://" in head else named
+
+
+def open_approvals(database: str | None = None, *, create: bool = True) -> ApprovalDesk:
+    """Return the approvals that are kept in a database.
+
+    Args:
+        database: A path, `sqlite:///path` or a `postgresql://` URL; see `database_name` for None.
+        create: Whether a file that is missing is made.
+
+    Raises:
+        DatabaseError: It cannot be used, or is no database.
+        MissingExtraError: It is a Postgres server's, and what that needs is not installed.
+    """
+    name = database_name(database)
+    scheme = name.partition("://")[0].partition("+")[0] if "://" in name else ""
+    if scheme in ("postgresql", "postgres"):
+        return _on_postgres(name)
+    if scheme not in ("", "sqlite"):
+        raise DatabaseError(shown_name(name), f"`{scheme}` is no kind of database that it can be", _FORMS)
+    path = Path(name.removeprefix("sqlite:///"))
+    if not create and not path.is_file():
+        raise DatabaseError(name, "there is no such file", _ELSEWHERE)
+    with telling_of(name):
+        return SqliteApprovalStore(path)
+
+
+def _on_postgres(url: str) -> ApprovalDesk:
+    try:
+        durable: Any = importlib.import_module("toolcrib.adapters.dbos")
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("toolcrib"):
+            raise
+        raise MissingExtraError("a Postgres database", "durable") from error
+    return cast("ApprovalDesk", durable.PostgresApprovalStore(url))
+
+
+@contextmanager
+def telling_of(database: str | None) -> Generator[None]:
+    """Turn what SQLite and the system say of a database into a DatabaseError."""
+    try:
+        yield
+    except (OSError, ValueError, sqlite3.Error) as error:
+        if isinstance(error, ToolcribError):
+            raise
+        problem = (error.strerror if isinstance(error, OSError) else None) or " ".join(str(error).split())
+        raise DatabaseError(shown_name(database), problem, _FORMS) from error

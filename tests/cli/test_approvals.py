@@ -1,0 +1,203 @@
+"""`approvals`: what waits, looked through and answered from another process than the one that waits."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Command
+from toolcrib.approvals import SqliteApprovalStore
+from toolcrib.calls import ApprovalRequest, Denial, Grant, now
+from toolcrib.invoke import run_sync
+
+Keep = Callable[..., ApprovalRequest]
+
+
+@pytest.fixture
+def keep(tmp_path: Path) -> Keep:
+    """Keep a request in the database of the folder."""
+    store = SqliteApprovalStore(tmp_path / "toolcrib.db")
+
+    def put(id: str = "ask_1a", **fields: Any) -> ApprovalRequest:
+        given: dict[str, Any] = {"arguments": {"item": "tea"}, "digest": "d" * 64, **fields}
+        request = ApprovalRequest(id=id, call_id=f"call_{id}", tool="buy", **given)
+        run_sync(store.put(request))
+        return request
+
+    return put
+
+
+@pytest.fixture
+def answer_to(tmp_path: Path) -> Callable[[str], Grant | Denial | None]:
+    """What a request in the database of the folder was answered."""
+    return lambda id: run_sync(SqliteApprovalStore(tmp_path / "toolcrib.db").show(id)).answer
+
+
+def test_what_waits_is_listed_a_line_each(toolcrib: Command, keep: Keep) -> None:
+    keep("ask_1a", principal="ann", created_at=now() - timedelta(minutes=3))
+    keep("ask_2b", arguments={"item": "a\nb" + "c" * 200, "card": "[redacted]"})
+    toolcrib("approvals", "deny", "2b", "--as", "ben")
+
+    waiting, everything = toolcrib("approvals", "list"), toolcrib("approvals", "list", "--all")
+
+    assert re.fullmatch(r'id +tool +since +for +arguments *\nask_1a +buy +3 min +ann +item="tea" *\n', waiting.stdout)
+    assert re.search(r"^ask_2b +buy +\d s +- +denied +ben +- ", everything.stdout, re.MULTILINE)
+    assert "c" * 60 not in "".join(everything.stdout.split())
+
+
+def test_a_list_for_programs_is_one_json_document(toolcrib: Command, keep: Keep) -> None:
+    keep("ask_1a", requested={"item": "coffee"})
+
+    (entry,) = json.loads(toolcrib("approvals", "list", "--json").stdout)
+
+    assert (entry["id"], entry["state"], entry["answer"]) == ("ask_1a", "waiting", None)
+    assert entry["changes"] == ['item: "coffee" -> "tea"']
+
+
+def test_a_request_is_shown_whole_with_its_answer(toolcrib: Command, keep: Keep) -> None:
+    keep("ask_1a", requested={"item": "coffee"}, metadata={"shop": "corner"}, reason="it costs")
+    toolcrib("approvals", "approve", "ask_1a", "--as", "ann", "--message", "fine", "--arguments", '{"item": "milk"}')
+
+    shown = toolcrib("approvals", "show", "1a").stdout
+
+    assert shown.startswith(
+        'buy needs approval: it costs\n  item = "tea"\nchanged since the model asked:\n'
+        '  item: "coffee" -> "tea"\nshop: corner\n\nid '
+    )
+    for line in (
+        r"state +approved",
+        r"digest +d{64}",
+        r"approved by +ann",
+        r"message +fine",
+        r'arguments +item="milk"',
+    ):
+        assert re.search(f"^{line}$", shown, re.MULTILINE), line
+
+
+def test_an_approval_carries_what_the_person_added(
+    toolcrib: Command, keep: Keep, answer_to: Callable[[str], Grant]
+) -> None:
+    keep("ask_1a")
+
+    done = toolcrib(
+        "approvals",
+        "approve",
+        "ask_1a",
+        "--as",
+        "ann",
+        "--arguments",
+        '{"item": "milk"}',
+        "--input",
+        "x",
+        "--expires",
+        "2h",
+    )
+
+    assert (done.exit_code, done.stdout) == (0, "approved `buy`, as ann (ask_1a)\n")
+    given = answer_to("ask_1a")
+    assert (given.override_args, given.user_input, given.scope) == ({"item": "milk"}, "x", "once")
+    assert given.expires_at is not None
+    assert timedelta(hours=1.9) < given.expires_at - now() < timedelta(hours=2)
+
+
+def test_always_stands_until_it_is_taken_back(toolcrib: Command, keep: Keep, tmp_path: Path) -> None:
+    keep("ask_1a")
+    store = SqliteApprovalStore(tmp_path / "toolcrib.db")
+
+    toolcrib("approvals", "approve", "1a", "--as", "ann", "--always", "--scope", "arguments")
+
+    assert [grant.scope for grant in run_sync(store.standing())] == ["arguments"]
+    assert toolcrib("approvals", "revoke", "1a").stdout == "took back what ann approved for `buy`\n"
+    assert run_sync(store.standing()) == ()
+    assert toolcrib("approvals", "revoke", "1a").exit_code == 1
+
+
+def test_a_denial_tells_the_model_why(toolcrib: Command, keep: Keep, answer_to: Callable[[str], Denial]) -> None:
+    keep("ask_1a")
+
+    done = toolcrib("approvals", "deny", "ask_1a", "--as", "ben", "--message", "too dear", "--json")
+
+    assert json.loads(done.stdout)["state"] == "denied"
+    assert (answer_to("ask_1a").message, answer_to("ask_1a").approver) == ("too dear", "ben")
+
+
+def test_an_approval_that_expired_unused_is_answered_again(
+    toolcrib: Command, keep: Keep, tmp_path: Path, answer_to: Callable[[str], Grant]
+) -> None:
+    past = keep("ask_1a").grant("ann", expires_at=now() + timedelta(milliseconds=20))
+    run_sync(SqliteApprovalStore(tmp_path / "toolcrib.db").answer(past))
+    while past.expires_at and past.expires_at > now():
+        pass
+
+    listed, done = toolcrib("approvals", "list", "--all"), toolcrib("approvals", "approve", "1a", "--as", "ben")
+
+    assert "expired" in listed.stdout
+    assert (done.exit_code, answer_to("ask_1a").approver) == (0, "ben")
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "said"),
+    [
+        (
+            ["show", "ask_9"],
+            2,
+            "there is no request ask_9 in toolcrib.db; `toolcrib approvals list` shows those that wait",
+        ),
+        (["approve", ""], 2, "there is no request"),
+        (["approve", "1"], 2, "2 requests begin with 1: ask_1a, ask_1b. Give more of the id"),
+        (["approve", "2c"], 1, "the approval for `buy` cannot be used: the request ask_2c was answered before by ann"),
+        (["deny", "2c"], 1, "the request ask_2c was answered before by ann"),
+        (["approve", "1a", "--arguments", "[1]"], 2, "as one object"),
+        (["approve", "1a", "--arguments", "{"], 2, "it is not JSON"),
+        (["approve", "1a", "--arguments", '{"card": "**********"}'], 2, "type the real values"),
+        (["approve", "1a", "--always", "--input", "x"], 2, "are for one call"),
+        (["approve", "1a", "--always", "--scope", "all"], 2, "neither tool nor arguments"),
+        (["approve", "1a", "--expires", "soon"], 2, "'soon' is no time"),
+        (["approve", "1a", "--expires", "2001-01-01"], 2, "2001-01-01 is past"),
+        (["list", "--database", "gone.db"], 2, "the database gone.db cannot be used: there is no such file"),
+        (["list", "--database", "tools.txt"], 2, "the database tools.txt cannot be used: file is not a database"),
+        (
+            ["list", "--database", "mysql://a:secret@b/c"],
+            2,
+            "mysql://b/c cannot be used: `mysql` is no kind of database",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(
+    toolcrib: Command, keep: Keep, tmp_path: Path, args: list[str], status: int, said: str
+) -> None:
+    (tmp_path / "tools.txt").write_text("no database, and long enough to be taken for one" * 100)
+    for id in ("ask_1a", "ask_1b", "ask_2c"):
+        keep(id)
+    toolcrib("approvals", "approve", "2c", "--as", "ann")
+
+    done = toolcrib("approvals", *args)
+
+    assert done.exit_code == status
+    assert said in " ".join(re.sub("[│╭╰─╮╯]", "", done.stderr).split())
+    assert ("Traceback" in done.stderr, "secret" in done.stderr, done.stdout) == (False, False, "")
+
+
+def test_the_environment_names_the_database(toolcrib: Command, keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep("ask_1a")
+    Path("toolcrib.db").rename("other.db")
+    monkeypatch.setenv("TOOLCRIB_DATABASE", "sqlite:///other.db")
+
+    done = toolcrib("approvals", "list")
+
+    assert "ask_1a" in done.stdout
+
+
+def test_an_empty_list_says_where_it_looked(toolcrib: Command, keep: Keep) -> None:
+    keep("ask_1a")
+    toolcrib("approvals", "approve", "1a")
+
+    done = toolcrib("approvals", "list")
+
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "nothing waits in toolcrib.db\n")
