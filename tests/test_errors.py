@@ -17,6 +17,7 @@ EXAMPLES = [
     errors.CompletionCheckReturnError("done", "str"),
     errors.DatabaseError("a.db", "there is no folder b", "Make it first"),
     errors.DuplicateNameError("pay", "a.pay", "b.pay", "Rename one."),
+    errors.EngineError("no engine runs in this process"),
     errors.FormatError("pay", "openai", "its name is too long"),
     errors.HookError("pay", "pre hook", "check", "KeyError: 'x'"),
     errors.InvalidArguments("pay", (FieldProblem("sum", "must be an integer"),)),
@@ -44,6 +45,7 @@ EXAMPLES = [
     errors.UnregisteredAgentError("a"),
     errors.UnregisteredHookError("h"),
     errors.UnregisteredToolError("pey", ("pay",)),
+    errors.WorkerError("w1", "it runs already"),
     errors.WrongRunMethodError("use yielding()"),
 ]
 ABSTRACT = {errors.ToolcribError, errors.UnregisteredError}

@@ -20,6 +20,7 @@ __all__ = [
     "CompletionCheckReturnError",
     "DatabaseError",
     "DuplicateNameError",
+    "EngineError",
     "FieldProblem",
     "FormatError",
     "HookError",
@@ -50,6 +51,7 @@ __all__ = [
     "UnregisteredError",
     "UnregisteredHookError",
     "UnregisteredToolError",
+    "WorkerError",
     "WrongRunMethodError",
     "closest",
 ]
@@ -591,6 +593,25 @@ class DatabaseError(ToolcribError, ConnectionError):
     def __str__(self) -> str:
         said = f"the database {self.database} cannot be used: {self.problem}"
         return f"{said}. {self.remedy}" if self.remedy else said
+
+
+class EngineError(ToolcribError, RuntimeError):
+    """Durable work was asked for where no engine can do it: none runs, or a second was to be started."""
+
+    code = "engine_error"
+
+
+class WorkerError(ToolcribError, RuntimeError):
+    """A worker cannot do what was asked under its name; the message says why."""
+
+    code = "worker_error"
+
+    def __init__(self, worker_id: str, problem: str) -> None:
+        super().__init__(worker_id, problem)
+        self.worker_id, self.problem = worker_id, problem
+
+    def __str__(self) -> str:
+        return f"the worker `{self.worker_id}`: {self.problem}"
 
 
 class MissingExtraError(ToolcribError, ImportError):

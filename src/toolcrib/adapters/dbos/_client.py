@@ -1,0 +1,228 @@
+"""Client: what a process can do with durable work without running any: enqueue it, follow it, see what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import sqlalchemy as sa
+from dbos import DBOSClient, WorkflowStatus
+from dbos._serialization import Serializer
+from sqlalchemy.exc import SQLAlchemyError
+
+from toolcrib.adapters.dbos._database import Database
+
+__all__ = ["APPLICATION", "VERSION", "Client", "JsonSerializer", "Placement", "Queue", "tables"]
+
+APPLICATION = "toolcrib"
+VERSION = "1"
+"""What DBOS calls the version of the application. It is fixed, so that a deploy goes on with what is in flight."""
+
+tables = sa.MetaData()
+"""The tables of our own beside those of DBOS."""
+
+
+class JsonSerializer(Serializer):
+    """Writes what DBOS keeps as JSON: it can be read by eye, and reading it runs no code. Errors become their text."""
+
+    def name(self) -> str:
+        """Return what DBOS notes beside each value."""
+        return "toolcrib_json"
+
+    def serialize(self, data: Any) -> str:
+        """Return a value of JSON shapes, arguments, or an exception as JSON."""
+        if isinstance(data, BaseException):
+            data = {_ERROR: type(data).__name__, "message": str(data)}
+        elif isinstance(data, dict) and data.keys() == {"args", "kwargs"}:  # the arguments of a workflow
+            given = cast("dict[str, Any]", data)
+            data = {_ARGUMENTS: list(given["args"]), "kwargs": given["kwargs"]}
+        return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+    def deserialize(self, serialized_data: str) -> Any:
+        """Return what `serialize` wrote."""
+        data: Any = json.loads(serialized_data)
+        if isinstance(data, dict) and _ERROR in data:
+            return DurableFailure(data[_ERROR], data["message"])  # pyright: ignore[reportUnknownArgumentType] -- JSON
+        if isinstance(data, dict) and _ARGUMENTS in data:
+            return {"args": tuple(data[_ARGUMENTS]), "kwargs": data["kwargs"]}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] -- JSON
+        return data  # pyright: ignore[reportUnknownVariableType] -- JSON
+
+
+_ERROR, _ARGUMENTS = "$error", "$arguments"
+
+
+class DurableFailure(RuntimeError):
+    """A workflow ended with an exception, of which the type's name and the text are kept.
+
+    Attributes:
+        error_type: The name of the exception's class.
+    """
+
+    def __init__(self, error_type: str, message: str) -> None:
+        super().__init__(error_type, message)
+        self.error_type, self.message = error_type, message
+
+    def __str__(self) -> str:
+        return f"{self.error_type}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue of durable work, as DBOS keeps it in the database.
+
+    Attributes:
+        concurrency: The most that runs at a time, on all workers together; with 1 strictly in order.
+        worker_concurrency: The most that runs at a time on one worker.
+        rate: So many may start in so many seconds, on all workers together: `(100, 60.0)`.
+        polling: Seconds between two looks of a worker that has room.
+    """
+
+    name: str
+    concurrency: int | None = None
+    worker_concurrency: int | None = 100
+    rate: tuple[int, float] | None = None
+    polling: float = 0.25
+
+    def __post_init__(self) -> None:
+        if not self.name or self.name.startswith("_dbos_"):
+            raise ValueError(f"a queue needs a name that does not begin with `_dbos_`, and this is {self.name!r}")
+        for name in ("concurrency", "worker_concurrency"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"the queue `{self.name}`: {name} must be at least 1, and is {value}")
+        if not self.polling > 0:
+            raise ValueError(f"the queue `{self.name}`: polling must be more than 0 seconds, and is {self.polling}")
+
+    @property
+    def per_worker(self) -> int | None:
+        """The most on one worker: never more than on all of them."""
+        both = [n for n in (self.concurrency, self.worker_concurrency) if n is not None]
+        return min(both, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where and how a piece of work waits.
+
+    Attributes:
+        id: Names it; work of an id that exists is not enqueued again.
+        priority: 1 before 2; 0 is before all of them, and the default.
+        key: Of those with one key, one waits or runs at a time: a second is not enqueued.
+        delay: Seconds before it may start.
+        timeout: Seconds in which it has to end, from its start; then it is cancelled.
+    """
+
+    id: str
+    priority: int = 0
+    key: str | None = None
+    delay: float | None = None
+    timeout: float | None = None
+
+
+class Client:
+    """A connection to the database of durable work. It runs nothing, and there may be any number of them.
+
+    Args:
+        database: A path or a URL; see `Database.named`.
+        pool: How many connections it may have open.
+
+    Raises:
+        DatabaseError: No connection can be had.
+    """
+
+    def __init__(self, database: str | Path | Database | None = None, *, pool: int = 5) -> None:
+        self.database = database if isinstance(database, Database) else Database.named(database)
+        self.engine = self.database.engine(pool=pool)
+        self.dbos = DBOSClient(
+            system_database_engine=self.engine, serializer=JsonSerializer(), application_name=APPLICATION
+        )
+        try:
+            self.dbos._sys_db.run_migrations()  # pyright: ignore[reportPrivateUsage] -- a client may come before any worker; there is no public way with an engine of one's own
+            _make_tables(self.engine)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close its connections."""
+        self.dbos.destroy()
+        self.engine.dispose()
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await asyncio.to_thread(self.close)
+
+    # --- queues
+
+    def declare(self, queue: Queue) -> None:
+        """Write a queue's limits into the database, in place of those it has; a stopped queue stays stopped."""
+        self.dbos.register_queue(
+            queue.name,
+            global_concurrency=queue.concurrency,
+            worker_concurrency=queue.per_worker,
+            limiter=None if queue.rate is None else {"limit": queue.rate[0], "period": queue.rate[1]},
+            polling_interval_sec=queue.polling,
+            application_name=APPLICATION,
+        )
+
+    # --- work
+
+    async def enqueue(self, workflow: str, queue: str, data: Mapping[str, Any], placement: Placement) -> str:
+        """Let work wait in a queue, and return its id: that of the work which has its key already, if one has."""
+        options: dict[str, Any] = {
+            "workflow_name": workflow,
+            "queue_name": queue,
+            "workflow_id": placement.id,
+            "app_version": VERSION,
+            "application_name": APPLICATION,
+        }
+        if placement.priority:
+            options["priority"] = placement.priority
+        if placement.key is not None:
+            options |= {"deduplication_id": placement.key, "duplication_policy": "return-existing"}
+        if placement.delay is not None:
+            options["delay_seconds"] = placement.delay
+        if placement.timeout is not None:
+            options["workflow_timeout"] = placement.timeout
+        handle = await asyncio.to_thread(self.dbos.enqueue, cast("Any", options), dict(data))
+        return handle.get_workflow_id()
+
+    async def status(self, workflow_id: str) -> WorkflowStatus | None:
+        """Return what DBOS knows of a workflow; None when there is none of that id."""
+        found = await asyncio.to_thread(self.dbos.list_workflows, workflow_ids=[workflow_id])
+        return next(iter(found), None)
+
+    async def result(self, workflow_id: str, *, polling: float = 0.25) -> Any:
+        """Return what a workflow returned, as soon as it has.
+
+        Raises:
+            DurableFailure: It ended with an exception.
+        """
+        handle: Any = await self.dbos.retrieve_workflow_async(workflow_id)
+        return await handle.get_result(polling_interval_sec=polling)
+
+    async def stream(self, workflow_id: str, key: str, *, polling: float = 0.25) -> AsyncGenerator[Any, None]:
+        """Yield what a workflow writes to one of its streams, from the first value on, until it ends."""
+        values = self.dbos.read_stream_async(workflow_id, key, polling_interval_sec=polling)
+        try:
+            async for value in values:
+                yield value
+        finally:
+            await values.aclose()
+
+
+def _make_tables(engine: sa.Engine) -> None:
+    for last in (False, True):
+        try:
+            tables.create_all(engine)
+        except SQLAlchemyError:  # somebody else makes them at this moment
+            if last:
+                raise
+        else:
+            return

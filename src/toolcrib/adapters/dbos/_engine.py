@@ -1,0 +1,218 @@
+"""Engine: what runs durable work in this process. There is one in a process, because DBOS is one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import dbos._dbos as dbos_module
+from dbos import DBOS
+
+from toolcrib.adapters.dbos._client import APPLICATION, VERSION, Client, JsonSerializer, Queue
+from toolcrib.adapters.dbos._database import Database
+from toolcrib.adapters.dbos._workers import LEASE_SECONDS, Lease, default_worker_id
+from toolcrib.errors import EngineError, WorkerError
+
+__all__ = ["Engine", "Routine", "current_engine", "step", "workflow"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_log = logging.getLogger("toolcrib.durable")
+_POOL = 20  # connections of a worker, one of which listens
+_RECOVERIES = 100  # how often work may be begun again before DBOS gives it up: whatever kills each worker that takes it
+
+Routine = Callable[["Engine"], Awaitable[None]]
+"""Something that an engine does beside its work, until it ends: it is cancelled then."""
+
+_current: Engine | None = None
+
+
+class Engine:
+    """Runs durable work: takes it from queues, recovers its own after a restart, and says that it lives.
+
+    Work runs in the event loop that enters the engine. A process has one engine at a time, since it has one DBOS.
+
+    Args:
+        database: A path or a URL; see `Database.named`.
+        worker_id: This worker's name: the same after a restart, and no other's. The host's name when None.
+        queues: What it takes work from; with none it takes nothing, and only enqueues and recovers.
+        grace: Seconds that work which runs is given to end when the engine is left; after that it is cut off, and goes
+            on at the next start.
+        routines: What it does besides, such as looking for answers to approval requests.
+
+    Raises:
+        EngineError: An engine runs in this process already, or a DBOS that somebody else set up.
+        WorkerError: A worker of that name lives.
+        DatabaseError: No connection can be had.
+    """
+
+    def __init__(
+        self,
+        database: str | Path | Database | None = None,
+        *,
+        worker_id: str | None = None,
+        queues: Iterable[Queue] = (),
+        grace: float = 10.0,
+        routines: Iterable[Routine] = (),
+    ) -> None:
+        self.database = database if isinstance(database, Database) else Database.named(database)
+        self.worker_id = worker_id or default_worker_id()
+        self.queues = tuple(queues)
+        self._grace = grace
+        self._routines = tuple(routines)
+        self._client: Client | None = None
+        self._lease: Lease | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self.lost = asyncio.Event()
+        """Set when this worker's work was handed over to others: it takes no more, and has to be left."""
+
+    @property
+    def client(self) -> Client:
+        """What it enqueues with; other code of this process may use it as well."""
+        if self._client is None:
+            raise EngineError("the engine does not run; enter it: `async with Engine(...) as engine:`")
+        return self._client
+
+    async def __aenter__(self) -> Engine:
+        global _current
+        if _current is not None:
+            raise EngineError(
+                "an engine runs in this process already, and there is one engine per process; leave it first, share "
+                "it, or start another process (to enqueue and to look, a Client will do)"
+            )
+        if dbos_module._dbos_global_instance is not None:  # pyright: ignore[reportPrivateUsage] -- DBOS has no question for it
+            raise EngineError(
+                "this process has a DBOS of its own already, and DBOS is one per process; destroy it first"
+            )
+        _current = self
+        try:
+            await self._open()
+        except BaseException:
+            await self._close()
+            raise
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._close()
+
+    async def _open(self) -> None:
+        self._client = client = await asyncio.to_thread(Client, self.database, pool=_POOL)
+        self._lease = await asyncio.to_thread(Lease, client, self.worker_id)
+        for queue in self.queues:
+            await asyncio.to_thread(client.declare, queue)
+        DBOS(
+            config={
+                "name": APPLICATION,
+                "application_version": VERSION,
+                "executor_id": self.worker_id,
+                "system_database_engine": client.engine,
+                "system_database_url": client.engine.url.render_as_string(hide_password=False),
+                "serializer": JsonSerializer(),
+                "log_level": "ERROR",
+            }
+        )
+        DBOS.listen_queues([queue.name for queue in self.queues])
+        DBOS.launch()  # here, and not in a thread: DBOS runs async work in the loop that it is launched from
+        self._tasks = [asyncio.create_task(self._live(self._lease), name="toolcrib: worker's lease")]
+        self._tasks += [asyncio.create_task(_kept_up(routine, self)) for routine in self._routines]
+
+    async def _live(self, lease: Lease) -> None:
+        """Say every few seconds that this worker lives, until it turns out that it was given up."""
+        while True:
+            await asyncio.sleep(LEASE_SECONDS / 3)
+            try:
+                alive = await asyncio.to_thread(lease.renew)
+            except Exception:  # the database is away for a moment: DBOS itself waits for it
+                _log.exception("the worker %s could not say that it lives", self.worker_id)
+                continue
+            if not alive:
+                error = WorkerError(
+                    self.worker_id, "its work was handed over to others while it said nothing; it stops"
+                )
+                _log.error("%s", error)
+                self._deafen()
+                self.lost.set()
+                return
+
+    def _deafen(self) -> None:
+        """Take no more work; what runs goes on, and is not recorded where others have taken it."""
+        instance = dbos_module._dbos_global_instance  # pyright: ignore[reportPrivateUsage] -- as above
+        for event in instance.background_thread_stop_events if instance is not None else ():
+            event.set()
+
+    async def _close(self) -> None:
+        global _current
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        instance = dbos_module._dbos_global_instance  # pyright: ignore[reportPrivateUsage] -- as above
+        if instance is not None:
+            self._deafen()
+            await _ended(instance, self._grace)
+            running = list(instance._workflow_tasks)  # pyright: ignore[reportPrivateUsage] -- DBOS leaves them running
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            with ThreadPoolExecutor(1, "toolcrib-stop") as thread:
+                await asyncio.get_running_loop().run_in_executor(thread, DBOS.destroy)
+            # DBOS has put a pool of its own, which is gone now, behind this loop's asyncio.to_thread
+            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
+        if self._lease is not None and not self.lost.is_set():
+            with suppress(Exception):  # the database is away: the lease runs out by itself
+                await asyncio.to_thread(self._lease.release)
+        if self._client is not None:
+            await asyncio.to_thread(self._client.close)
+        self._client = self._lease = None
+        _current = None
+
+
+def current_engine() -> Engine:
+    """Return the engine of this process; raises EngineError when none runs."""
+    if _current is None:
+        raise EngineError("no engine runs in this process; enter one: `async with Engine(...) as engine:`")
+    return _current
+
+
+def workflow(name: str) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Awaitable[R]]]:
+    """Register an async function as what work of this name runs; it takes and returns JSON shapes."""
+    return DBOS.workflow(name=name, max_recovery_attempts=_RECOVERIES)
+
+
+async def step(name: str, run: Callable[[], Awaitable[R]]) -> R:
+    """Run a step of the workflow that calls this, and return its result, JSON shapes; one that is recorded is not run.
+
+    Steps are matched by their place in the workflow, and one in the place of another of a different name is an error:
+    so name it by what it is made of.
+    """
+
+    async def body() -> R:
+        return await run()
+
+    return await DBOS.run_step_async({"name": name}, body)
+
+
+async def _ended(instance: Any, seconds: float) -> None:
+    """Wait until no work runs any more, or the time is over."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while tasks := list(instance._workflow_tasks):
+                await asyncio.wait(tasks)
+
+
+async def _kept_up(routine: Routine, engine: Engine) -> None:
+    """Run a routine again when it failed: it must not end because the database was away for a moment."""
+    while True:
+        try:
+            await routine(engine)
+        except Exception:  # the routine's own
+            _log.exception("a routine of the engine failed, and begins again")
+            await asyncio.sleep(1.0)
+        else:
+            return

@@ -1,0 +1,182 @@
+"""Workers: who works on the database now, each under a name of its own that nobody else may take while it lives."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import uuid4
+
+import sqlalchemy as sa
+from dbos._utils import INTERNAL_QUEUE_NAME
+
+from toolcrib.adapters.dbos._client import VERSION, Client, tables
+from toolcrib.errors import WorkerError
+
+__all__ = ["LEASE_SECONDS", "Lease", "Worker", "default_worker_id", "recover", "workers"]
+
+LEASE_SECONDS = 15.0
+"""For so long a worker that says nothing is taken to be alive."""
+
+_workers = sa.Table(
+    "toolcrib_workers",
+    tables,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("token", sa.Text, nullable=False),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("pid", sa.BigInteger, nullable=False),
+    sa.Column("started_at", sa.Float, nullable=False),
+    sa.Column("seen_at", sa.Float, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker, as the database knows it.
+
+    Attributes:
+        state: `running`, `stopped` (it ended in good order), `lost` (it says nothing any more) or `recovered` (its work
+            was handed over).
+        seen_at: When it last said that it lives, in seconds since the epoch.
+        pending: How many workflows it holds: those that it runs, or ran when it was last seen.
+    """
+
+    id: str
+    host: str
+    pid: int
+    started_at: float
+    seen_at: float
+    state: Literal["running", "stopped", "lost", "recovered"]
+    pending: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the worker as JSON shapes."""
+        return {name: getattr(self, name) for name in Worker.__slots__}
+
+
+def default_worker_id() -> str:
+    """Return this host's name: stable over restarts, and distinct while one worker runs on a host."""
+    return socket.gethostname() or "worker"
+
+
+class Lease:
+    """The right to work under a worker's name: a row with a token that only its holder knows.
+
+    Raises:
+        WorkerError: Somebody lives under that name.
+    """
+
+    def __init__(self, client: Client, worker_id: str) -> None:
+        self._engine, self.worker_id, self.token = client.engine, worker_id, uuid4().hex
+        row = {"token": self.token, "host": socket.gethostname(), "pid": os.getpid(), "state": "running"}
+        with self._engine.begin() as connection:
+            at = _now(connection)
+            mine = sa.update(_workers).where(_workers.c.id == worker_id)
+            # a write first: on SQLite it is what keeps two from reading the same
+            connection.execute(mine.values(id=_workers.c.id))
+            found = connection.execute(sa.select(_workers).where(_workers.c.id == worker_id).with_for_update()).first()
+            if found is not None and _lives(found, at):
+                raise WorkerError(
+                    worker_id,
+                    f"it runs already, as process {found.pid} on {found.host}; every worker needs an id of its own. "
+                    "Give another with --worker-id or worker_id=",
+                )
+            if found is None:
+                connection.execute(sa.insert(_workers).values(id=worker_id, started_at=at, seen_at=at, **row))
+            else:
+                connection.execute(mine.values(started_at=at, seen_at=at, **row))
+
+    def renew(self) -> bool:
+        """Say that the worker lives; False when its work was handed over and it has to stop."""
+        with self._engine.begin() as connection:
+            mine = sa.update(_workers).where(_workers.c.id == self.worker_id, _workers.c.token == self.token)
+            return connection.execute(mine.values(seen_at=_now(connection))).rowcount == 1
+
+    def release(self) -> None:
+        """Say that the worker ended in good order."""
+        with self._engine.begin() as connection:
+            mine = sa.update(_workers).where(_workers.c.id == self.worker_id, _workers.c.token == self.token)
+            connection.execute(mine.values(seen_at=_now(connection), state="stopped"))
+
+
+def workers(client: Client) -> list[Worker]:
+    """Return every worker that ever worked on the database, by id."""
+    held = client.dbos._sys_db.tables.workflow_status  # pyright: ignore[reportPrivateUsage] -- the client counts nothing by worker
+    count = (
+        sa.select(held.c.executor_id, sa.func.count().label("pending"))
+        .where(held.c.status == "PENDING")
+        .group_by(held.c.executor_id)
+        .subquery()
+    )
+    query = sa.select(_workers, count.c.pending).outerjoin(count, count.c.executor_id == _workers.c.id)
+    with client.engine.begin() as connection:
+        at = _now(connection)
+        rows = connection.execute(query.order_by(_workers.c.id)).fetchall()
+    return [
+        Worker(row.id, row.host, row.pid, row.started_at, row.seen_at, _state(row, at), row.pending or 0)
+        for row in rows
+    ]
+
+
+def recover(client: Client, worker_id: str, *, force: bool = False) -> list[str]:
+    """Hand over the work of a worker that will not come back, and return the ids of what others take up now.
+
+    Of several who hand over at once, one gets each piece. Should the worker come back after all, it finds that its
+    lease is gone and stops, and nothing that it does is recorded any more.
+
+    Args:
+        force: Also when it still says that it lives.
+
+    Raises:
+        WorkerError: There is no such worker, or it lives.
+    """
+    with client.engine.begin() as connection:
+        at = _now(connection)
+        mine = sa.update(_workers).where(_workers.c.id == worker_id)
+        connection.execute(mine.values(id=_workers.c.id))
+        found = connection.execute(sa.select(_workers).where(_workers.c.id == worker_id).with_for_update()).first()
+        if found is None:
+            known = [row.id for row in connection.execute(sa.select(_workers.c.id))]
+            raise WorkerError(worker_id, f"there is no such worker; there are: {', '.join(known) or 'none'}")
+        if not force and _lives(found, at):
+            raise WorkerError(
+                worker_id,
+                f"it lives, as process {found.pid} on {found.host}, and was seen {at - found.seen_at:.0f} s ago; "
+                "stop it first, or say that it is to be handed over all the same",
+            )
+        connection.execute(mine.values(token=uuid4().hex, state="recovered"))
+    database = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- DBOS hands over by this, and offers it to its own server alone
+    pending = database.get_pending_workflows(worker_id, VERSION)
+    return [
+        work.workflow_id
+        for work in pending
+        if database.reenqueue_for_recovery(work.workflow_id, [worker_id], INTERNAL_QUEUE_NAME)
+    ]
+
+
+def _lives(row: Any, at: float) -> bool:
+    if row.state != "running" or at - row.seen_at > LEASE_SECONDS:
+        return False
+    if row.host != socket.gethostname():
+        return True
+    try:
+        os.kill(row.pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is there, and somebody else's
+        return True
+    return True
+
+
+def _state(row: Any, at: float) -> Any:
+    return "lost" if row.state == "running" and not _lives(row, at) else row.state
+
+
+def _now(connection: sa.Connection) -> float:
+    """Return the database's time, which is the same for all workers; a file's is that of its host."""
+    if connection.dialect.name == "sqlite":
+        return time.time()
+    return float(connection.execute(sa.text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
