@@ -1,0 +1,116 @@
+"""Tools as `tools/list` shows them: schemas, hints, and the shape of structured results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, cast
+
+import mcp_types as types
+from jsonschema import Draft202012Validator
+
+from toolcrib.adapters.mcp_server._media import is_block_type
+from toolcrib.errors import SchemaError
+from toolcrib.toolsets import ToolEntry
+
+__all__ = ["Listed"]
+
+_RESULT = "result"
+_HINTS = {
+    "read_only": {"read_only", "readonly", "read-only"},
+    "destructive": {"destructive"},
+    "open_world": {"open_world", "open-world"},
+    "closed_world": {"closed_world", "closed-world"},
+}
+
+
+class Listed:
+    """One tool as clients are told of it.
+
+    Attributes:
+        entry: The tool.
+    """
+
+    def __init__(self, entry: ToolEntry) -> None:
+        self.entry = entry
+
+    def tool(self, description: str | None = None) -> types.Tool:
+        """Return the tool for `tools/list`; raises SchemaError when its input cannot be described."""
+        entry = self.entry
+        return types.Tool(
+            name=entry.name,
+            title=_title(entry.name),
+            description=entry.description if description is None else description,
+            input_schema=_object(entry.parameters),
+            output_schema=self.output_schema,
+            annotations=_annotations(entry),
+        )
+
+    @cached_property
+    def output_schema(self) -> dict[str, Any] | None:
+        """The schema of structured results; None where results need not keep to the tool's own.
+
+        They need not where they may be cut, or where a post hook may change them.
+        """
+        entry = self.entry
+        if entry.tool.options.max_result is not None or entry.post or is_block_type(entry.tool.spec.return_type):
+            return None
+        try:
+            schema = entry.return_schema
+        except SchemaError:  # results are shown as they are
+            return None
+        if schema is None:
+            return None
+        return _wrapped(schema, several=entry.tool.is_streaming) if self._wraps(schema) else dict(schema)
+
+    def structured(self, value: Any) -> Any:
+        """Return the structured content for a value of JSON shapes: an object, as older clients want it, or None."""
+        if self.output_schema is None:
+            return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+        return {_RESULT: value} if self._wraps(self.entry.return_schema or {}) else value
+
+    def misfit(self, content: Any) -> str:
+        """Return why structured content does not fit the schema that clients were shown; empty when it does."""
+        if self._validator is None:
+            return ""
+        errors: Iterator[Any] = self._validator.iter_errors(content)  # pyright: ignore[reportUnknownMemberType] -- its types are half there
+        error = next(errors, None)
+        return "" if error is None else f"{error.json_path}: {error.message:.200}"
+
+    @cached_property
+    def _validator(self) -> Draft202012Validator | None:
+        return None if self.output_schema is None else Draft202012Validator(self.output_schema)
+
+    def _wraps(self, schema: Mapping[str, Any]) -> bool:
+        return self.entry.tool.is_streaming or schema.get("type") != "object"
+
+
+def _title(name: str) -> str:
+    words = name.replace("__", ": ").replace("_", " ").replace("-", " ").strip()
+    return words[:1].upper() + words[1:]
+
+
+def _object(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an input schema that says at its root that it is an object's, as the protocol has it."""
+    return dict(schema) if schema.get("type") == "object" else {"type": "object", **schema}
+
+
+def _wrapped(schema: Mapping[str, Any], *, several: bool) -> dict[str, Any]:
+    """Return the schema of an object that has the result, or the list of a stream's values, as its one property."""
+    inner = {key: value for key, value in schema.items() if key != "$defs"}
+    result: dict[str, Any] = {"type": "array", "items": inner} if several else inner
+    made: dict[str, Any] = {"type": "object", "properties": {_RESULT: result}, "required": [_RESULT]}
+    return {**made, "$defs": schema["$defs"]} if "$defs" in schema else made
+
+
+def _annotations(entry: ToolEntry) -> types.ToolAnnotations | None:
+    tags = {tag.lower() for tag in entry.tool.tags}
+    said = {hint for hint, words in _HINTS.items() if words & tags}
+    open_world = True if "open_world" in said else False if "closed_world" in said else None
+    hints: dict[str, Any] = {
+        "read_only_hint": True if "read_only" in said else None,
+        "destructive_hint": True if "destructive" in said else None,
+        "idempotent_hint": True if entry.tool.options.idempotent else None,
+        "open_world_hint": open_world,
+    }
+    return types.ToolAnnotations(**hints) if any(hint is not None for hint in hints.values()) else None

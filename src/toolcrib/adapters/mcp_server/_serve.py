@@ -1,0 +1,35 @@
+"""Serving a toolset until it is stopped, in a call."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import replace
+
+from toolcrib.adapters.mcp_server._options import ServerOptions
+from toolcrib.adapters.mcp_server._server import build_server
+from toolcrib.adapters.mcp_server._stdio import serve_stdio
+from toolcrib.approvals import SqliteApprovalStore
+from toolcrib.toolsets import ToolsetLike
+
+__all__ = ["serve", "serve_async"]
+
+
+def serve(toolset: ToolsetLike, options: ServerOptions | None = None) -> None:
+    """Serve a toolset over stdio until the client goes; see `serve_async`."""
+    asyncio.run(serve_async(toolset, options))
+
+
+async def serve_async(toolset: ToolsetLike, options: ServerOptions | None = None) -> None:
+    """Serve a toolset over stdio until the client goes; what tools print goes to stderr meanwhile.
+
+    Args:
+        toolset: The tools.
+        options: How they are served. Without a store in them, approvals are kept in the file that the environment
+            variable TOOLCRIB_DATABASE names, or `toolcrib.db` in the current folder, where `toolcrib approvals` looks.
+    """
+    given = options or ServerOptions()
+    if given.approvals is None:
+        path = os.environ.get("TOOLCRIB_DATABASE") or "toolcrib.db"
+        given = replace(given, approvals=SqliteApprovalStore(path.removeprefix("sqlite:///")))
+    await serve_stdio(build_server(toolset, given))
