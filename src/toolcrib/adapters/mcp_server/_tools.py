@@ -41,6 +41,16 @@ class ServedTools:
 
     async def instructions(self, principal: Principal) -> list[str]:
         """Return what the tools that a principal is shown have to say."""
+        names = [entry.name for entry in await self._offered(principal.scope)]
+        try:
+            found = await self.pipeline.toolset.subset(names).get_instructions(_about(principal.scope))
+        except Exception:  # the tools' own code; a server without instructions serves all the same
+            _log.exception("the instructions of the tools cannot be told")
+            return []
+        return [instruction.content for instruction in found]
+
+    async def _offered(self, scope: RunScope) -> list[ToolEntry]:
+        entries = self.pipeline.toolset.entries
         allowed = self.pipeline.toolset.offered() if scope.available is None else scope.available
         names = [name for name in entries if name in allowed]
         found = [name for name in scope.revealed if name in entries and name not in names]
