@@ -34,6 +34,7 @@ __all__ = [
     "NotAvailable",
     "NotCallable",
     "NotPortableError",
+    "RemoteToolError",
     "ResultNotSerializable",
     "RetriesExhausted",
     "RoundError",
@@ -41,6 +42,7 @@ __all__ = [
     "SandboxError",
     "SandboxUnavailable",
     "SchemaError",
+    "ServerError",
     "TargetError",
     "ToolConstraintError",
     "ToolTimeoutError",
@@ -625,3 +627,32 @@ class MissingExtraError(ToolcribError, ImportError):
 
     def __str__(self) -> str:
         return f"{self.feature} needs an optional dependency. Install it with: pip install 'toolcrib[{self.extra}]'"
+
+
+# --- servers ---------------------------------------------------------------------------------------------------------
+
+
+class ServerError(ToolcribError, ConnectionError):
+    """A server that tools come from cannot be reached, does not speak the protocol, or was lost."""
+
+    code = "server_error"
+
+    def __init__(self, server: str, problem: str) -> None:
+        super().__init__(server, problem)
+        self.server, self.problem = server, problem
+
+    def __str__(self) -> str:
+        return f"the server `{self.server}` {self.problem}"
+
+
+class RemoteToolError(ToolcribError):
+    """A server says that its tool failed; `message` is what it says."""
+
+    code = "remote_tool_error"
+
+    def __init__(self, server: str, message: str) -> None:
+        super().__init__(server, message)
+        self.server, self.message = server, message
+
+    def __str__(self) -> str:
+        return self.message
