@@ -49,6 +49,13 @@ class Postgres:
                     connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
         return f"postgresql://crib:{self.password}@127.0.0.1:{self.port}/{database}"
 
+    def empty(self, database: str) -> None:
+        """Remove all rows of a database's own tables."""
+        with self.connect(database) as connection:
+            tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+            names = sql.SQL(", ").join(sql.Identifier(name) for (name,) in tables)
+            connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY").format(names))
+
     def connect(self, database: str = "postgres") -> psycopg.Connection[Any]:
         """Return a connection that commits by itself."""
         return psycopg.connect(self.url(database, create=False), autocommit=True)

@@ -1,26 +1,43 @@
-"""What every approval store promises, in memory and in a file."""
+"""What every approval store promises: in memory, in a file, on a Postgres server."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.postgres import Postgres
+from toolcrib.adapters.dbos import PostgresApprovalStore
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest, Grant
 from toolcrib.errors import ApprovalError
 
-Store = MemoryApprovalStore | SqliteApprovalStore
+Store = MemoryApprovalStore | SqliteApprovalStore | PostgresApprovalStore
 PAST, SOON = timedelta(seconds=-1), timedelta(hours=1)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(scope="module")
+def on_server(request: pytest.FixtureRequest) -> Iterator[PostgresApprovalStore]:
+    server: Postgres = request.getfixturevalue("postgres")
+    store = PostgresApprovalStore(server.url("approvals"))
+    yield store
+    store.close()
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    return MemoryApprovalStore() if request.param == "memory" else SqliteApprovalStore(tmp_path / "approvals.db")
+    if request.param == "memory":
+        return MemoryApprovalStore()
+    if request.param == "sqlite":
+        return SqliteApprovalStore(tmp_path / "approvals.db")
+    server: Postgres = request.getfixturevalue("postgres")
+    store: PostgresApprovalStore = request.getfixturevalue("on_server")
+    server.empty("approvals")
+    return store
 
 
 def asked(id: str = "ask_1", **fields: Any) -> ApprovalRequest:

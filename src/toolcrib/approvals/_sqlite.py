@@ -8,26 +8,16 @@ makes a difference. It costs a few milliseconds, and a person takes longer.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing, contextmanager
-from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from toolcrib._sqlite import sqlite3, write_ahead
-from toolcrib.approvals._ledger import (
-    ApprovalEntry,
-    keep_answer,
-    keep_request,
-    take_answer,
-    unknown_request,
-    use_answer,
-)
-from toolcrib.approvals._store import poll
-from toolcrib.calls import ApprovalRequest, Denial, Grant
-from toolcrib.errors import ApprovalError
+from toolcrib.approvals._kept import KeptLedger, LedgerStore, entry_of, grant_of, row_of, text_of
+from toolcrib.approvals._ledger import ApprovalEntry
+from toolcrib.calls import Grant
 
 __all__ = ["SqliteApprovalStore"]
 
@@ -51,7 +41,7 @@ CREATE INDEX IF NOT EXISTS standing_by_tool ON standing (tool);
 """
 
 
-class SqliteApprovalStore:
+class SqliteApprovalStore(LedgerStore):
     """An approval store in a SQLite file.
 
     A grant is used up in the transaction that looks it up, before its tool runs: should the process die in between, the
@@ -78,58 +68,6 @@ class SqliteApprovalStore:
                 write_ahead(connection, _BUSY_SECONDS)
                 connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
 
-    async def put(self, request: ApprovalRequest) -> None:
-        """Keep a request until it is answered."""
-        await self._write(lambda ledger: keep_request(ledger, request))
-
-    async def answer(self, answer: Grant | Denial) -> None:
-        """Take a grant or a denial.
-
-        Raises:
-            ApprovalError: The request is unknown or answered already, or the grant does not fit it.
-        """
-        await self._write(lambda ledger: keep_answer(ledger, answer))
-
-    async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
-        """Return what answers this request and use it up; a standing grant stays.
-
-        Raises:
-            ApprovalError: A call went on with the answer to this request already.
-        """
-        return await self._write(lambda ledger: take_answer(ledger, request))
-
-    async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
-        """Keep an answer that came with the call, and use it up.
-
-        Raises:
-            ApprovalError: It was used before, or the request was answered otherwise.
-        """
-        await self._write(lambda ledger: use_answer(ledger, request, answer))
-
-    async def wait(self, request_id: str, timeout: float | None = None) -> Grant | Denial | None:
-        """Return the answer to a request once it has one, without using it up; None after `timeout` seconds."""
-        return await poll(lambda: self.show(request_id), timeout)
-
-    async def show(self, request_id: str) -> ApprovalEntry:
-        """Return a request with its answer; raises `ApprovalError` for an unknown one."""
-        entry = await self._read(lambda ledger: ledger.entry(request_id))
-        if entry is None:
-            raise unknown_request(request_id)
-        return entry
-
-    async def list(self, *, pending: bool = False) -> tuple[ApprovalEntry, ...]:
-        """Return every request, oldest first; or those that wait for an answer."""
-        entries = await self._read(lambda ledger: ledger.entries(unused=pending))
-        return tuple(entry for entry in entries if not pending or entry.state == "pending")
-
-    async def standing(self) -> tuple[Grant, ...]:
-        """Return the standing grants, oldest first."""
-        return tuple(await self._read(lambda ledger: ledger.standing(None)))
-
-    async def revoke(self, grant: Grant) -> bool:
-        """Take a standing grant back; return whether there was one."""
-        return await self._write(lambda ledger: ledger.revoke(grant))
-
     # --- inside
 
     @contextmanager
@@ -137,13 +75,13 @@ class SqliteApprovalStore:
         with closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
             yield connection
 
-    async def _read(self, work: Callable[[_SqliteLedger], T]) -> T:
+    async def _read(self, work: Callable[[KeptLedger], T]) -> T:
         return await asyncio.to_thread(self._run, "BEGIN", work)
 
-    async def _write(self, work: Callable[[_SqliteLedger], T]) -> T:
+    async def _write(self, work: Callable[[KeptLedger], T]) -> T:
         return await asyncio.to_thread(self._run, "BEGIN IMMEDIATE", work)
 
-    def _run(self, begin: str, work: Callable[[_SqliteLedger], T]) -> T:
+    def _run(self, begin: str, work: Callable[[KeptLedger], T]) -> T:
         with self._connection() as connection:
             connection.execute(begin)  # closing without COMMIT takes everything back
             result = work(_SqliteLedger(connection))
@@ -170,49 +108,23 @@ class _SqliteLedger:
         rows = self._connection.execute(
             f"SELECT request, answer, used_at FROM requests {where} ORDER BY number", values
         )
-        return [
-            ApprovalEntry(
-                ApprovalRequest.from_dict(json.loads(request)),
-                None if answer is None else _answer_of(answer),
-                None if used_at is None else datetime.fromisoformat(used_at),
-            )
-            for request, answer, used_at in rows
-        ]
+        return [entry_of(*row) for row in rows]
 
     def write(self, entry: ApprovalEntry) -> None:
-        request, answer, used_at = entry.request, entry.answer, entry.used_at
         self._connection.execute(
             "INSERT INTO requests (id, call_id, request, answer, used_at) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (id) DO UPDATE SET answer = excluded.answer, used_at = excluded.used_at",
-            (
-                request.id,
-                request.call_id,
-                _text_of(request),
-                None if answer is None else _text_of(answer),
-                None if used_at is None else used_at.isoformat(),
-            ),
+            row_of(entry),
         )
 
     def standing(self, tool: str | None) -> list[Grant]:
         where = "" if tool is None else "WHERE tool = ?"
         values = () if tool is None else (tool,)
         rows = self._connection.execute(f"SELECT answer FROM standing {where} ORDER BY number", values)
-        return [Grant.from_dict(json.loads(answer)) for (answer,) in rows]
+        return [grant_of(answer) for (answer,) in rows]
 
     def stand(self, grant: Grant) -> None:
-        self._connection.execute("INSERT INTO standing (tool, answer) VALUES (?, ?)", (grant.tool, _text_of(grant)))
+        self._connection.execute("INSERT INTO standing (tool, answer) VALUES (?, ?)", (grant.tool, text_of(grant)))
 
     def revoke(self, grant: Grant) -> bool:
-        return self._connection.execute("DELETE FROM standing WHERE answer = ?", (_text_of(grant),)).rowcount > 0
-
-
-def _answer_of(text: str) -> Grant | Denial:
-    data: dict[str, Any] = json.loads(text)
-    return Denial.from_dict(data) if data["kind"] == "denial" else Grant.from_dict(data)
-
-
-def _text_of(value: ApprovalRequest | Grant | Denial) -> str:
-    try:
-        return json.dumps(value.to_dict())
-    except (TypeError, ValueError) as error:
-        raise ApprovalError(value.tool, f"it cannot be kept in a file: {error}. Give JSON values") from error
+        return self._connection.execute("DELETE FROM standing WHERE answer = ?", (text_of(grant),)).rowcount > 0

@@ -25,7 +25,7 @@ def test_a_server_is_named_by_its_url_and_its_password_is_not_shown() -> None:
     database = Database.named("postgresql://ann:secret@db.example:5433/crib")
 
     assert database.kind == "postgresql"
-    assert database.libpq_url == "postgresql://ann:secret@db.example:5433/crib"
+    assert database.url.password == "secret"
     assert str(database) == "postgresql://ann:***@db.example:5433/crib"
     assert "secret" not in repr(database)
 

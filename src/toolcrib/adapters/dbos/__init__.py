@@ -11,8 +11,10 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("Durable work", "durable") from error
 
+from toolcrib.adapters.dbos._approvals import PostgresApprovalStore
 from toolcrib.adapters.dbos._database import DEFAULT_DATABASE, Database
+from toolcrib.adapters.dbos._sink import PostgresSink, postgres_events
 
-__all__ = ["DEFAULT_DATABASE", "Database"]
+__all__ = ["DEFAULT_DATABASE", "Database", "PostgresApprovalStore", "PostgresSink", "postgres_events"]
 
 del _dbos

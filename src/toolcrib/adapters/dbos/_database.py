@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import psycopg
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
@@ -16,7 +15,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from toolcrib._sqlite import DURABLE_VERSION, sqlite3, write_ahead
 from toolcrib.errors import DatabaseError
 
-__all__ = ["DEFAULT_DATABASE", "Database", "open_postgres"]
+__all__ = ["DEFAULT_DATABASE", "Database"]
 
 DEFAULT_DATABASE = "toolcrib.db"
 _VARIABLE = "TOOLCRIB_DATABASE"
@@ -73,11 +72,6 @@ class Database:
         """The file, of a SQLite database."""
         return Path(self.url.database or "") if self.kind == "sqlite" else None
 
-    @property
-    def libpq_url(self) -> str:
-        """The URL of a Postgres database as psycopg takes it, with its password."""
-        return self.url.set(drivername="postgresql").render_as_string(hide_password=False)
-
     def __str__(self) -> str:
         return str(self.path) if self.path else self.url.set(drivername="postgresql").render_as_string()
 
@@ -131,20 +125,6 @@ class Database:
         if "idle_in_transaction_session_timeout" not in str(self.url.query.get("options", "")):
             event.listen(made, "connect", _ready_postgres)
         return made
-
-
-def open_postgres(database: Database) -> psycopg.Connection[tuple[Any, ...]]:
-    """Return one connection to a Postgres database that commits by itself.
-
-    Raises:
-        DatabaseError: No connection can be had.
-    """
-    if database.kind != "postgresql":
-        raise DatabaseError(str(database), "it is a file, and this is for a Postgres server", _FORMS)
-    try:
-        return psycopg.connect(database.libpq_url, autocommit=True, **_connect_arguments(database))
-    except psycopg.OperationalError as error:
-        raise _explained(database, error) from error
 
 
 def _file_url(path: str, given: str) -> sa.URL:
