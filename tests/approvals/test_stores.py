@@ -328,4 +328,5 @@ async def test_history_is_kept_in_order(store: Store) -> None:
         ("ask_3", "pending"),
     ]
     assert [e.request.id for e in pending] == ["ask_1", "ask_3"]
+    assert [e.request.id for e in await store.answered()] == ["ask_2"]
     assert everything[2].request.metadata == {"why": [3]}

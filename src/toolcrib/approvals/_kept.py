@@ -89,6 +89,11 @@ class LedgerStore(ABC):
         entries = await self._read(lambda ledger: ledger.entries(unused=pending))
         return tuple(entry for entry in entries if not pending or entry.state == "pending")
 
+    async def answered(self) -> tuple[ApprovalEntry, ...]:
+        """Return the requests that have an answer which no call has used, oldest first."""
+        entries = await self._read(lambda ledger: ledger.entries(unused=True))
+        return tuple(entry for entry in entries if entry.state == "answered")
+
     async def standing(self) -> tuple[Grant, ...]:
         """Return the standing grants, oldest first."""
         return tuple(await self._read(lambda ledger: ledger.standing(None)))

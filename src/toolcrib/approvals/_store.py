@@ -124,6 +124,10 @@ class MemoryApprovalStore:
         """Return every request, oldest first; or those that wait for an answer."""
         return tuple(e for e in self._ledger.entries.values() if not pending or e.state == "pending")
 
+    async def answered(self) -> tuple[ApprovalEntry, ...]:
+        """Return the requests that have an answer which no call has used, oldest first."""
+        return tuple(e for e in self._ledger.entries.values() if e.state == "answered")
+
     async def standing(self) -> tuple[Grant, ...]:
         """Return the standing grants, oldest first."""
         return tuple(self._ledger.grants)

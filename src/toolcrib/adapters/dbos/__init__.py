@@ -11,7 +11,7 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("Durable work", "durable") from error
 
-from toolcrib.adapters.dbos._approvals import PostgresApprovalStore
+from toolcrib.adapters.dbos._postgres_store import PostgresApprovalStore
 from toolcrib.adapters.dbos._database import DEFAULT_DATABASE, Database
 from toolcrib.adapters.dbos._sink import PostgresSink, postgres_events
 
