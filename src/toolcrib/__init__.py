@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from toolcrib.invoke import CallLimits, JsonLinesSink, ListSink, LogSink, Pipeline, RunScope, must_call
     from toolcrib.registry import registry_scope
     from toolcrib.rounds import Session, decode
-    from toolcrib.schema import Injectable, Injected, Redacted, RunContext
+    from toolcrib.schema import IdempotencyKey, Injectable, Injected, Redacted, RunContext
     from toolcrib.tools import BaseTool, Instruction, Tool, ToolRegistry, ToolType, ez_tool, tool, tool_input
     from toolcrib.toolsets import ToolAvailability, ToolRequirement, Toolset, nested, off, use
     from toolcrib.turns import Agent, AgentRegistry, ContextItem, ContextPool, ContextQueue, StopReason, Turn
@@ -81,6 +81,7 @@ __all__ = [
     "Hook",
     "HookRegistry",
     "HookSet",
+    "IdempotencyKey",
     "Injectable",
     "Injected",
     "Instruction",
@@ -176,7 +177,7 @@ _HOMES = {
     "toolcrib.invoke": ("CallLimits", "JsonLinesSink", "ListSink", "LogSink", "Pipeline", "RunScope", "must_call"),
     "toolcrib.registry": ("registry_scope",),
     "toolcrib.rounds": ("Session", "decode"),
-    "toolcrib.schema": ("Injectable", "Injected", "Redacted", "RunContext"),
+    "toolcrib.schema": ("IdempotencyKey", "Injectable", "Injected", "Redacted", "RunContext"),
     "toolcrib.tools": ("BaseTool", "Instruction", "Tool", "ToolRegistry", "ToolType", "ez_tool", "tool", "tool_input"),
     "toolcrib.toolsets": ("ToolAvailability", "ToolRequirement", "Toolset", "nested", "off", "use"),
     "toolcrib.turns": ("Agent", "AgentRegistry", "ContextItem", "ContextPool", "ContextQueue", "StopReason", "Turn"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any, cast
+from uuid import uuid4
 
-from toolcrib.schema import InjectedParameter, RunContext
+from toolcrib.schema import IdempotencyKey, InjectedParameter, RunContext
 
 __all__ = ["ambient", "supply", "wanted"]
 
@@ -38,6 +39,8 @@ def supply(
 
 
 def _look_up(parameter: InjectedParameter, ctx: RunContext[Any] | None) -> Any:
+    if parameter.type is IdempotencyKey:  # a direct call is made once, so any will do
+        return IdempotencyKey(uuid4().hex if ctx is None else ctx.idempotency_key)
     if ctx is None:
         return None
     provided: Mapping[Any, Any] = ctx.provided

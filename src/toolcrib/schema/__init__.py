@@ -4,7 +4,15 @@ ToolSpec and what parameters may be marked with. Nothing here runs a tool or kno
 """
 
 from toolcrib.schema._context import RunContext
-from toolcrib.schema._markers import REDACTED, Injectable, Injected, InjectedKind, InjectedParameter, Redacted
+from toolcrib.schema._markers import (
+    REDACTED,
+    IdempotencyKey,
+    Injectable,
+    Injected,
+    InjectedKind,
+    InjectedParameter,
+    Redacted,
+)
 from toolcrib.schema._shape import describe_shape
 from toolcrib.schema._spec import ToolSpec
 from toolcrib.schema._stub_types import STUB_IMPORTS, StubTypes
@@ -13,6 +21,7 @@ from toolcrib.schema._typed_dicts import modern
 __all__ = [
     "REDACTED",
     "STUB_IMPORTS",
+    "IdempotencyKey",
     "Injectable",
     "Injected",
     "InjectedKind",

@@ -9,7 +9,16 @@ from typing import Any, Literal, TypeAlias, cast
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-__all__ = ["REDACTED", "Injectable", "Injected", "InjectedKind", "InjectedParameter", "Redacted", "hide_when_asked"]
+__all__ = [
+    "REDACTED",
+    "IdempotencyKey",
+    "Injectable",
+    "Injected",
+    "InjectedKind",
+    "InjectedParameter",
+    "Redacted",
+    "hide_when_asked",
+]
 
 REDACTED = "[redacted]"
 
@@ -29,6 +38,15 @@ class Injected:
     """Mark a parameter of any type as supplied by the run: `db: Annotated[Database, Injected]`.
 
     The door looks it up by the parameter's name first, then by its type.
+    """
+
+    __slots__ = ()
+
+
+class IdempotencyKey(str, Injectable):
+    """A text that is the same whenever one call is executed, after a crash too, and another for every other call.
+
+    A tool with a parameter `key: IdempotencyKey` sends it along to a system that knows by it what it has done already.
     """
 
     __slots__ = ()
