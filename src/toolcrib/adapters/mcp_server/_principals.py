@@ -8,11 +8,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import quote
 
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken, principal_components
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+from mcp.server.context import ServerRequestContext
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.approvals import ApprovalStore
@@ -58,6 +60,11 @@ class Principal:
     scope: RunScope
     changes: InMemorySubscriptionBus
     listen: ListenHandler
+
+    async def tell_changed(self, ctx: ServerRequestContext[Any, Any]) -> None:
+        """Tell the client that asked, and all of this principal's that listen, that their tools have changed."""
+        await ctx.session.send_tool_list_changed()  # a newer client listens for it
+        await self.changes.publish(ToolsListChanged())
 
 
 class Principals:

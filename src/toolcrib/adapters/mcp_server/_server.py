@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
@@ -11,19 +13,24 @@ import mcp_types as types
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
+from toolcrib.adapters.mcp_server._asking import Waits
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._principals import Principals
+from toolcrib.adapters.mcp_server._programs import ServedPrograms
+from toolcrib.adapters.mcp_server._served import Served
 from toolcrib.adapters.mcp_server._tools import ServedTools
+from toolcrib.adapters.mcp_server._waiting import WaitingCalls, waiting_calls_beside
 from toolcrib.approvals import ApprovalStore, MemoryApprovalStore
 from toolcrib.invoke import Pipeline
 from toolcrib.toolsets import Toolset, ToolsetLike
 
 __all__ = ["CribServer", "build_server"]
 
-_Context = ServerRequestContext[ServedTools, Any]
+_Context = ServerRequestContext[Served, Any]
 
 
 def build_server(toolset: ToolsetLike, options: ServerOptions | None = None) -> CribServer:
@@ -32,24 +39,33 @@ def build_server(toolset: ToolsetLike, options: ServerOptions | None = None) -> 
     Args:
         toolset: The tools; members that list themselves are asked when the server starts, and kept open while it runs.
         options: How they are served.
+
+    Raises:
+        ValueError: A key is too short, or the store cannot be waited for.
     """
     return CribServer(Toolset.of(toolset), options or ServerOptions())
 
 
-class CribServer(Server[ServedTools]):
+class CribServer(Server[Served]):
     """A toolset as a server of the SDK. Made by `build_server`.
 
     Attributes:
         toolset: The tools.
         options: How they are served.
         approvals: Where questions about calls and their answers are kept.
+        waiting: Where the calls themselves are kept meanwhile.
         principals: On whose behalf requests come.
     """
 
     def __init__(self, toolset: Toolset, options: ServerOptions) -> None:
         self.toolset, self.options = toolset, options
         self.approvals: ApprovalStore = MemoryApprovalStore() if options.approvals is None else options.approvals
+        self.waiting: WaitingCalls = (
+            waiting_calls_beside(self.approvals) if options.waiting is None else options.waiting
+        )
         self.principals = Principals(options, self.approvals)
+        if options.wait and not isinstance(self.approvals, Waits):
+            raise ValueError(f"{type(self.approvals).__name__} cannot be waited for; leave `wait` out")
         super().__init__(
             options.name,
             title=options.title,
@@ -58,7 +74,17 @@ class CribServer(Server[ServedTools]):
             on_list_tools=self._list,
             on_call_tool=self._call,
         )
-        self.middleware.append(self._introduce)
+        self.middleware += [RequestStateBoundary(self._sealing(), default_audience=options.name), self._introduce]
+        if options.search:
+            self.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen)
+
+    def _sealing(self) -> RequestStateSecurity:
+        """Return how the state that clients hand back is sealed: to a call, to a principal, and for a while."""
+        return RequestStateSecurity(
+            keys=list(self.options.keys) or [secrets.token_bytes(32)],
+            ttl=self.options.state_seconds,
+            bind_principal=lambda ctx: self.principals.name(),
+        )
 
     def create_initialization_options(
         self,
@@ -75,12 +101,17 @@ class CribServer(Server[ServedTools]):
     async def _list(self, ctx: _Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         if params is not None and params.cursor is not None:
             raise MCPError(INVALID_PARAMS, "there is no such cursor: all tools are on the first page")
-        return types.ListToolsResult(tools=await ctx.lifespan_context.list(self.principals.current()))
+        return types.ListToolsResult(tools=[*await ctx.lifespan_context.list(self.principals.current())])
 
     async def _call(
         self, ctx: _Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         return await ctx.lifespan_context.call(ctx, params, self.principals.current())
+
+    async def _listen(
+        self, ctx: _Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        return await self.principals.current().listen(ctx, params)
 
     async def _introduce(self, ctx: _Context, call_next: CallNext) -> HandlerResult:
         """Put the instructions of the tools into the answers by which a server introduces itself."""
@@ -93,9 +124,24 @@ class CribServer(Server[ServedTools]):
 
 
 @asynccontextmanager
-async def _opened(server: Server[ServedTools]) -> AsyncGenerator[ServedTools]:
+async def _opened(server: Server[Served]) -> AsyncGenerator[Served]:
     if not isinstance(server, CribServer):
         raise TypeError("this is the lifespan of a CribServer")
-    options = server.options
+    options, waiting = server.options, server.waiting
     async with server.toolset.open(hide_unavailable=False) as bound:
-        yield ServedTools(Pipeline(bound, sinks=options.sinks, executor=options.executor))
+        if options.code_mode:
+            yield ServedPrograms(bound, options, waiting)
+            return
+        if options.search:
+            bound = _searchable(bound, 5 if options.search is True else options.search)
+        pipeline = Pipeline(bound, sinks=options.sinks, executor=options.executor)
+        yield ServedTools(pipeline, options, waiting, await waiting.tools())
+
+
+def _searchable(toolset: Toolset, most: int) -> Toolset:
+    """Return a set that is too big to be listed whole with some of its tools listed, and a search for the others."""
+    offered = [name for name in toolset.names() if name in toolset.offered()]
+    if len(offered) <= most:
+        return toolset
+    search = import_module("toolcrib.toolsets.search")  # with the extra of that name
+    return search.searchable(toolset, keep=offered[:most])

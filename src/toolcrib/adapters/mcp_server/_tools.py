@@ -1,18 +1,23 @@
-"""Tools served one by one: what is listed, and a call from its request to its result."""
+"""Tools served one by one."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
 
+from toolcrib.adapters.mcp_server._asking import Halted
 from toolcrib.adapters.mcp_server._listing import Listed
+from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._principals import Principal
 from toolcrib.adapters.mcp_server._replies import clean, reply_to
-from toolcrib.calls import Outcome, Suspended, ToolCall, Yielded, lenient
+from toolcrib.adapters.mcp_server._served import Served, Visit
+from toolcrib.adapters.mcp_server._waiting import WaitingCalls
+from toolcrib.approvals import AgentContext
+from toolcrib.calls import Completed, Denial, Grant, Outcome, Suspended, ToolCall, Yielded, lenient, outcome_from_dict
 from toolcrib.errors import SchemaError
 from toolcrib.invoke import Pipeline, RunScope
 from toolcrib.schema import RunContext
@@ -24,22 +29,30 @@ _log = logging.getLogger("toolcrib.adapters")
 _WIDE = 1_000  # characters of a value in a progress notification
 
 
-class ServedTools:
-    """The tools of one open toolset, for all principals."""
+class ServedTools(Served):
+    """The tools of one open toolset, as a client sees them.
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    Args:
+        asked: Tools of which calls wait already.
+    """
+
+    def __init__(
+        self, pipeline: Pipeline, options: ServerOptions, waiting: WaitingCalls, asked: frozenset[str]
+    ) -> None:
+        super().__init__(options, waiting)
         self.pipeline = pipeline
         self._listed = {entry.name: Listed(entry) for entry in pipeline.toolset}
+        self._asking = {entry.name for entry in pipeline.toolset if entry.approvals or entry.hook_sets} | asked
 
     # --- tools/list
 
-    async def list(self, principal: Principal) -> list[types.Tool]:
+    async def list(self, principal: Principal) -> Sequence[types.Tool]:
         """Return the tools that a principal is shown now, those they found last."""
         texts = await self.pipeline.toolset.description_overrides()
         shown = [self._shown(entry, texts.get(entry.name)) for entry in await self._offered(principal.scope)]
         return [tool for tool in shown if tool is not None]
 
-    async def instructions(self, principal: Principal) -> list[str]:
+    async def instructions(self, principal: Principal) -> Sequence[str]:
         """Return what the tools that a principal is shown have to say."""
         names = [entry.name for entry in await self._offered(principal.scope)]
         try:
@@ -47,9 +60,9 @@ class ServedTools:
         except Exception:  # the tools' own code; a server without instructions serves all the same
             _log.exception("the instructions of the tools cannot be told")
             return []
-        return [instruction.content for instruction in found]
+        return [clean(instruction.content) for instruction in found]
 
-    async def _offered(self, scope: RunScope) -> list[ToolEntry]:
+    async def _offered(self, scope: RunScope) -> Sequence[ToolEntry]:
         entries = self.pipeline.toolset.entries
         allowed = self.pipeline.toolset.offered() if scope.available is None else scope.available
         names = [name for name in entries if name in allowed]
@@ -66,29 +79,41 @@ class ServedTools:
 
     # --- tools/call
 
-    async def call(
-        self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams, principal: Principal
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        """Make a call, and return what the client is answered."""
-        call = ToolCall(params.name, params.arguments or {})
-        return self._reply(await self.run(ctx, call, principal.scope))
+    def may_wait(self, visit: Visit) -> bool:
+        """Return whether something about the tool may ask for approval, or has done so."""
+        return visit.params.name in self._asking or isinstance(visit.scope.deps, AgentContext)
 
-    async def run(self, ctx: ServerRequestContext[Any, Any], call: ToolCall | Suspended, scope: RunScope) -> Outcome:
+    async def begin(self, visit: Visit) -> types.CallToolResult | Halted:
+        """Make a new call."""
+        return self._said(visit, await self._run(visit, ToolCall(visit.params.name, visit.params.arguments or {})))
+
+    async def go_on(
+        self, visit: Visit, state: Mapping[str, Any], answers: Sequence[Grant | Denial]
+    ) -> types.CallToolResult | Halted:
+        """Take up a call that waited."""
+        suspended = outcome_from_dict(state)
+        if not isinstance(suspended, Suspended):
+            raise TypeError("the state of a call that waits is a suspended call")
+        return self._said(visit, await self._run(visit, suspended, next(iter(answers), None)))
+
+    async def _run(self, visit: Visit, call: ToolCall | Suspended, answer: Grant | Denial | None = None) -> Outcome:
         """Take a call over the counter; the values of a streaming tool are reported as progress."""
-        name = call.tool if isinstance(call, Suspended) else call.name
-        entry = self.pipeline.toolset.entries.get(name)
+        entry = self.pipeline.toolset.entries.get(visit.params.name)
         if entry is None or not entry.tool.is_streaming:
-            return await self.pipeline.run(call, scope)
-        count = 0
-        async with aclosing(self.pipeline.stream(call, scope)) as items:
+            return await self.pipeline.run(call, visit.scope, grant=answer)
+        async with aclosing(self.pipeline.stream(call, visit.scope, grant=answer)) as items:
             async for item in items:
                 if not isinstance(item, Yielded):
                     return item
-                count += 1
-                await ctx.session.report_progress(count, message=_line(item.value))
+                await visit.progress(_line(item.value))
         raise RuntimeError("the pipeline gave no outcome")
 
-    def _reply(self, outcome: Outcome) -> types.CallToolResult:
+    def _said(self, visit: Visit, outcome: Outcome) -> types.CallToolResult | Halted:
+        if isinstance(outcome, Suspended):
+            self._asking.add(outcome.tool)  # also a tool that only asked when it ran
+            return Halted((outcome.request,), outcome.to_dict(), outcome.text())
+        if isinstance(outcome, Completed):
+            visit.scope.retries.pop(outcome.tool, None)  # a principal's run may last for months
         return reply_to(outcome, self._listed.get(outcome.tool))
 
 

@@ -1,0 +1,135 @@
+"""Code mode: one tool that runs programs with the tools as functions, and one that finds these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from toolcrib.adapters.mcp_server._asking import Halted
+from toolcrib.adapters.mcp_server._options import ServerOptions
+from toolcrib.adapters.mcp_server._principals import Principal
+from toolcrib.adapters.mcp_server._replies import error_result, text_result
+from toolcrib.adapters.mcp_server._served import Served, Visit
+from toolcrib.adapters.mcp_server._waiting import WaitingCalls
+from toolcrib.calls import Denial, Grant
+from toolcrib.code import ExecutionResult, PausedProgram, Toolkit
+from toolcrib.errors import ApprovalError, PausedProgramError, ReplayDiverged, SandboxError
+from toolcrib.toolsets import Toolset
+
+__all__ = ["ServedPrograms"]
+
+_RUN, _SEARCH = "run_python", "search_tools"
+
+
+class _Run(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    code: Annotated[str | None, Field(description="The program, as Python text.")] = None
+    request: Annotated[
+        str | None, Field(description="In place of a program: a request that a paused one waits for, to go on with it.")
+    ] = None
+
+
+class _Search(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    query: Annotated[str, Field(description="What the function should do, in a few words.")]
+    limit: Annotated[int, Field(description="The most functions to find.", ge=1, le=20)] = 5
+
+
+class ServedPrograms(Served):
+    """A toolset as the functions of programs."""
+
+    def __init__(self, toolset: Toolset, options: ServerOptions, waiting: WaitingCalls) -> None:
+        super().__init__(options, waiting)
+        self._finder = f"{_SEARCH}_" if _SEARCH in toolset else _SEARCH
+        self._toolkit = Toolkit(toolset, sandbox=options.sandbox, sinks=options.sinks)
+
+    async def list(self, principal: Principal) -> Sequence[types.Tool]:
+        """Return the two tools there are."""
+        schema = self._toolkit.tool_schema("raw", name=_RUN)
+        goes_on = (
+            "A program that calls a function which needs a person's approval stops there and names the request. Once "
+            "that is answered, call `run_python(request=...)` or send the same program: it goes on from where it stopped."
+        )
+        text = f"{schema['description']}\n\n{goes_on}"
+        found = "Find functions for `run_python` that its description leaves out, and how each is called."
+        return [
+            types.Tool(name=_RUN, title="Run Python", description=text, input_schema=_Run.model_json_schema()),
+            types.Tool(
+                name=_SEARCH,
+                title="Search tools",
+                description=found,
+                input_schema=_Search.model_json_schema(),
+                annotations=types.ToolAnnotations(read_only_hint=True),
+            ),
+        ]
+
+    async def instructions(self, principal: Principal) -> Sequence[str]:
+        """Return how programs go through one tool."""
+        return [self._toolkit.tool_prompt()]
+
+    def may_wait(self, visit: Visit) -> bool:
+        """Return whether it is a program."""
+        return visit.params.name == _RUN
+
+    def named_request(self, visit: Visit) -> Any:
+        """Return the question that the call names."""
+        given = visit.params.arguments or {}
+        named = given.get("request") if visit.params.name == _RUN else None
+        return super().named_request(visit) if named is None else named
+
+    async def begin(self, visit: Visit) -> types.CallToolResult | Halted:
+        """Run a program, or find functions for one."""
+        name, given = visit.params.name, visit.params.arguments or {}
+        try:
+            if name == _RUN:
+                return await self._program(visit, _Run.model_validate(given).code)
+            if name == _SEARCH:
+                return await self._search(visit, _Search.model_validate(given))
+        except ValidationError as error:
+            problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            return error_result(f"InvalidArguments: `{name}` cannot take these arguments: {problems}")
+        raise MCPError(INVALID_PARAMS, f"there is no tool `{name}`. There are: `{_RUN}`, `{_SEARCH}`.")
+
+    async def go_on(
+        self, visit: Visit, state: Mapping[str, Any], answers: Sequence[Grant | Denial]
+    ) -> types.CallToolResult | Halted:
+        """Take up a program that paused."""
+        grants = [answer for answer in answers if isinstance(answer, Grant)]
+        denials = [answer for answer in answers if isinstance(answer, Denial)]
+        try:
+            paused = PausedProgram.from_dict(state)
+            result = await self._toolkit.resume_async(paused, visit.scope, grants=grants, denials=denials)
+        except (ApprovalError, PausedProgramError, ReplayDiverged, SandboxError) as error:
+            return error_result(f"{type(error).__name__}: {error}")
+        return _said(result)
+
+    async def _program(self, visit: Visit, code: str | None) -> types.CallToolResult | Halted:
+        if code is None:
+            return error_result(
+                f"InvalidArguments: `{_RUN}` cannot take these arguments: code: missing, it is required"
+            )
+        try:
+            return _said(await self._toolkit.execute_async(code, visit.scope))
+        except SandboxError as error:
+            return error_result(f"{type(error).__name__}: {error}")
+
+    async def _search(self, visit: Visit, wanted: _Search) -> types.CallToolResult:
+        """Answer as a program that searches is answered."""
+        code = f"{self._finder}({wanted.query!r}, {wanted.limit})"
+        result = await self._toolkit.execute_async(code, visit.scope)
+        if not result.success:
+            return error_result(result.text())
+        lines = [f"{found['call']}\n    {found['description']}" for found in result.return_value]
+        return text_result("\n".join(lines) or "No function fits.", {"found": result.return_value})
+
+
+def _said(result: ExecutionResult) -> types.CallToolResult | Halted:
+    if result.paused is not None:
+        requests = tuple(call.request for call in result.pending_calls)
+        return Halted(requests, result.paused.to_dict(), result.text())
+    return text_result(result.text()) if result.success else error_result(result.text())

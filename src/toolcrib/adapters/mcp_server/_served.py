@@ -1,0 +1,230 @@
+"""What every way of serving has in common: a call from its request to its result, also where it waits for a person."""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+
+from toolcrib.adapters.mcp_server._asking import (
+    Halted,
+    Waits,
+    answers_in,
+    asked_through,
+    can_elicit,
+    forms_for,
+    is_stateless,
+    waiting_result,
+)
+from toolcrib.adapters.mcp_server._options import ServerOptions
+from toolcrib.adapters.mcp_server._principals import Principal
+from toolcrib.adapters.mcp_server._replies import clean
+from toolcrib.adapters.mcp_server._waiting import WaitingCall, WaitingCalls
+from toolcrib.approvals import digest
+from toolcrib.calls import ApprovalRequest, Denial, Grant, now
+from toolcrib.invoke import RunScope
+
+__all__ = ["REQUEST_META", "Served", "Visit"]
+
+REQUEST_META = "toolcrib/request"
+"""Where in the `_meta` of a call a client may say which question it is about; its arguments then do not count."""
+
+_KEEP_ALIVE = 5.0  # seconds between two words to a client whose call waits
+_LEGS = 4  # requests that a client of the stateless generation waits in
+_INLINE = 60_000  # characters of a state that travels with the client; a longer one is kept here
+
+
+@dataclass(slots=True)
+class Visit:
+    """One request to call a tool.
+
+    Attributes:
+        scope: The run of its principal, with the client as the approver where it can be asked meanwhile.
+        key: The same for the same call on behalf of the same principal.
+        count: Progress so far; it only ever grows.
+    """
+
+    ctx: ServerRequestContext[Any, Any]
+    params: types.CallToolRequestParams
+    principal: Principal
+    scope: RunScope
+    key: str
+    count: int = 0
+
+    async def progress(self, message: str) -> None:
+        """Tell the client, if it wants to know, that something happened."""
+        self.count += 1
+        await self.ctx.session.report_progress(self.count, message=message)
+
+
+class Served(ABC):
+    """What is served from one open toolset, for all principals."""
+
+    def __init__(self, options: ServerOptions, waiting: WaitingCalls) -> None:
+        self._options, self._waiting = options, waiting
+
+    @abstractmethod
+    async def list(self, principal: Principal) -> Sequence[types.Tool]:
+        """Return the tools that a principal is shown now."""
+
+    @abstractmethod
+    async def instructions(self, principal: Principal) -> Sequence[str]:
+        """Return what the tools that a principal is shown have to say."""
+
+    @abstractmethod
+    async def begin(self, visit: Visit) -> types.CallToolResult | Halted:
+        """Make a new call."""
+
+    @abstractmethod
+    async def go_on(
+        self, visit: Visit, state: Mapping[str, Any], answers: Sequence[Grant | Denial]
+    ) -> types.CallToolResult | Halted:
+        """Take up a call that waited, with the answers that came with the request; others are looked for."""
+
+    @abstractmethod
+    def may_wait(self, visit: Visit) -> bool:
+        """Return whether a call like this may be waiting, so that it is worth looking."""
+
+    def named_request(self, visit: Visit) -> Any:
+        """Return the question that the client says its call is about, as it says so; None when it does not."""
+        return visit.params.meta.get(REQUEST_META) if visit.params.meta else None
+
+    # --- a request
+
+    async def call(
+        self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams, principal: Principal
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Make a call or take up the same one that waits, and return what the client is answered."""
+        key = digest(params.name, {"principal": principal.name, "arguments": params.arguments or {}})
+        visit = Visit(ctx, params, principal, self._scope(ctx, principal), key)
+        before = len(principal.scope.revealed)
+        if params.request_state is not None:
+            result = await self._come_back(visit, params.request_state)
+        else:
+            kept = await self._kept(visit)
+            made = await (self.begin(visit) if kept is None else self.go_on(visit, kept.state, ()))
+            result = await self._settled(visit, made, was_kept=kept is not None, asks=True)
+        if len(principal.scope.revealed) > before:
+            await principal.tell_changed(ctx)
+        return result
+
+    def _scope(self, ctx: ServerRequestContext[Any, Any], principal: Principal) -> RunScope:
+        scope = principal.scope
+        if self._options.approve_by == "store" or scope.approver is not None or is_stateless(ctx):
+            return scope
+        return replace(scope, approver=asked_through(ctx)) if can_elicit(ctx) else scope
+
+    async def _kept(self, visit: Visit) -> WaitingCall | None:
+        """Return the call that waits and is made again: the same one, or the one whose question the client names."""
+        asked = self.named_request(visit)
+        if isinstance(asked, str):
+            kept = await self._waiting.find_request(visit.principal.name, asked)
+            if kept is None or kept.tool != visit.params.name:
+                raise MCPError(INVALID_PARAMS, clean(f"no call of `{visit.params.name}` waits for the request {asked}"))
+            visit.key = kept.key
+        else:
+            kept = await self._waiting.find(visit.key) if self.may_wait(visit) else None
+        if kept is not None and kept.since + self._options.kept_for <= now():
+            await self._waiting.drop(kept.key)
+            return None
+        return kept
+
+    async def _settled(
+        self, visit: Visit, made: types.CallToolResult | Halted, *, was_kept: bool, asks: bool, until: float = 0.0
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Return what a client is answered; a call that waits is kept, and asked about.
+
+        Args:
+            asks: Whether the client may be asked; not when it has just left the same question open.
+            until: When a client that has waited in several requests is told to come back; 0 when it begins to.
+        """
+        if not isinstance(made, Halted):
+            if was_kept:
+                await self._waiting.drop(visit.key)
+            return made
+        await self._keep(visit, made)
+        elicits = self._options.approve_by == "elicit"
+        if elicits and is_stateless(visit.ctx) and can_elicit(visit.ctx):
+            if asks:
+                return await self._input_required(visit, made, forms_for(made.requests), until)
+        elif self._options.wait:
+            return await self._wait(visit, made, until)
+        return self._told(visit, made)
+
+    def _told(self, visit: Visit, made: Halted) -> types.CallToolResult:
+        because = ""
+        if self._options.approve_by == "elicit":
+            able = can_elicit(visit.ctx)
+            because = (
+                "Its form was closed without an answer. " if able else "This client cannot ask its user by a form. "
+            )
+        return waiting_result(made, self._options.approve_with, because=because)
+
+    async def _keep(self, visit: Visit, made: Halted) -> None:
+        ids = tuple(request.id for request in made.requests)
+        call = WaitingCall(visit.key, visit.principal.name, visit.params.name, ids, made.state)
+        await self._waiting.keep(call)
+
+    # --- waiting for the store
+
+    async def _wait(self, visit: Visit, made: Halted, until: float) -> types.CallToolResult | types.InputRequiredResult:
+        """Wait for the answers, in several requests where the client comes back by itself; then take the call up."""
+        seconds, until = self._options.wait, until or time.time() + self._options.wait
+        stateless = is_stateless(visit.ctx)
+        leg = min(seconds / _LEGS if stateless else seconds, until - time.time())
+        if await self._answered(visit, made, leg):
+            again = await self.go_on(visit, made.state, ())
+            if not isinstance(again, Halted):
+                await self._waiting.drop(visit.key)
+                return again
+            made = again  # the next question of a program
+            await self._keep(visit, made)
+        if stateless and until - time.time() > 0:
+            return await self._input_required(visit, made, None, until)
+        return self._told(visit, made)
+
+    async def _answered(self, visit: Visit, made: Halted, seconds: float) -> bool:
+        """Return whether all questions are answered within so many seconds, with a word to the client meanwhile."""
+        store, end = visit.scope.approvals, time.monotonic() + seconds
+        if not isinstance(store, Waits):
+            return False
+        for request in made.requests:
+            while await store.wait(request.id, max(0.0, min(_KEEP_ALIVE, end - time.monotonic()))) is None:
+                if time.monotonic() >= end:
+                    return False
+                await visit.progress(f"`{request.tool}` waits for approval (request {request.id})")
+        return True
+
+    # --- input that the client comes back with
+
+    async def _input_required(
+        self, visit: Visit, made: Halted, forms: dict[str, types.InputRequest] | None, until: float
+    ) -> types.InputRequiredResult:
+        """Return what asks the client to come back, with a state that the SDK seals and binds to call and principal."""
+        said: dict[str, Any] = {"requests": [request.to_dict() for request in made.requests], "until": until}
+        state = json.dumps({**said, "state": made.state})
+        if len(state) > _INLINE:
+            state = json.dumps(said)
+        return types.InputRequiredResult(input_requests=forms, request_state=state)
+
+    async def _come_back(self, visit: Visit, text: str) -> types.CallToolResult | types.InputRequiredResult:
+        """Go on with a call whose client has come back; the SDK has checked the state's seal before it is read here."""
+        sealed = cast("dict[str, Any]", json.loads(text))
+        requests = [ApprovalRequest.from_dict(data) for data in sealed["requests"]]
+        state: Mapping[str, Any] | None = sealed.get("state")
+        if state is None:  # it was too long to travel
+            kept = await self._waiting.find(visit.key)
+            if kept is None or set(kept.requests) != {request.id for request in requests}:
+                raise MCPError(INVALID_PARAMS, "the call that waited is not kept any more; make it anew")
+            state = kept.state
+        answers = answers_in(requests, visit.params.input_responses)
+        made = await self.go_on(visit, state, answers)
+        return await self._settled(visit, made, was_kept=True, asks=bool(answers), until=sealed["until"])

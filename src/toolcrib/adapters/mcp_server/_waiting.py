@@ -1,0 +1,196 @@
+"""Calls that wait for a person, kept until the same call is made again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from toolcrib.approvals import ApprovalStore, SqliteApprovalStore
+from toolcrib.calls import now
+
+__all__ = ["MemoryWaitingCalls", "SqliteWaitingCalls", "WaitingCall", "WaitingCalls", "waiting_calls_beside"]
+
+T = TypeVar("T")
+
+_MOST = 1_000  # calls of one principal that are kept; of more, the oldest are forgotten
+_BUSY_SECONDS = 30.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS mcp_waiting (
+    key TEXT PRIMARY KEY,
+    principal TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    requests TEXT NOT NULL,
+    state TEXT NOT NULL,
+    since TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS mcp_waiting_by_principal ON mcp_waiting (principal, since);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingCall:
+    """A call that waits.
+
+    Attributes:
+        key: The same for the same call on behalf of the same principal, and for no other.
+        requests: The ids of the questions it waits for.
+        state: What it is taken up from, as JSON shapes; it holds the real arguments.
+    """
+
+    key: str
+    principal: str
+    tool: str
+    requests: tuple[str, ...]
+    state: Mapping[str, Any] = field(repr=False)
+    since: datetime = field(default_factory=now)
+
+
+class WaitingCalls(Protocol):
+    """Keeps calls that wait, for a server that has to find them again after a restart."""
+
+    async def keep(self, call: WaitingCall) -> None:
+        """Keep a call, in place of the one with its key."""
+        ...
+
+    async def find(self, key: str) -> WaitingCall | None:
+        """Return the call with this key."""
+        ...
+
+    async def find_request(self, principal: str, request_id: str) -> WaitingCall | None:
+        """Return the call of a principal that waits for this question."""
+        ...
+
+    async def drop(self, key: str) -> None:
+        """Forget the call with this key, if it is there."""
+        ...
+
+    async def tools(self) -> frozenset[str]:
+        """Return the tools of which calls wait."""
+        ...
+
+
+def waiting_calls_beside(approvals: ApprovalStore) -> WaitingCalls:
+    """Return where calls wait whose questions are in this store: in the same file where it is one, else in memory."""
+    return SqliteWaitingCalls(approvals.path) if isinstance(approvals, SqliteApprovalStore) else MemoryWaitingCalls()
+
+
+class MemoryWaitingCalls:
+    """Calls that wait, in memory: for one process, until it ends."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, WaitingCall] = {}
+        self._lock = threading.Lock()
+
+    async def keep(self, call: WaitingCall) -> None:
+        """Keep a call, in place of the one with its key."""
+        with self._lock:
+            self._calls.pop(call.key, None)
+            self._calls[call.key] = call
+            mine = [key for key, kept in self._calls.items() if kept.principal == call.principal]
+            for key in mine[:-_MOST]:
+                del self._calls[key]
+
+    async def find(self, key: str) -> WaitingCall | None:
+        """Return the call with this key."""
+        return self._calls.get(key)
+
+    async def find_request(self, principal: str, request_id: str) -> WaitingCall | None:
+        """Return the call of a principal that waits for this question."""
+        with self._lock:
+            mine = (call for call in self._calls.values() if call.principal == principal)
+            return next((call for call in mine if request_id in call.requests), None)
+
+    async def drop(self, key: str) -> None:
+        """Forget the call with this key, if it is there."""
+        with self._lock:
+            self._calls.pop(key, None)
+
+    async def tools(self) -> frozenset[str]:
+        """Return the tools of which calls wait."""
+        with self._lock:
+            return frozenset(call.tool for call in self._calls.values())
+
+
+class SqliteWaitingCalls:
+    """Calls that wait, in a SQLite file: for several processes, and across restarts.
+
+    The file holds the real arguments of the calls; that of a `SqliteApprovalStore` is its owner's alone to read.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        with closing(self._connect()) as connection:
+            connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
+
+    async def keep(self, call: WaitingCall) -> None:
+        """Keep a call, in place of the one with its key."""
+        row = (call.key, call.principal, call.tool, json.dumps(call.requests), json.dumps(call.state))
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "INSERT INTO mcp_waiting (key, principal, tool, requests, state, since) VALUES (?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (key) DO UPDATE SET requests = excluded.requests, state = excluded.state, "
+                "since = excluded.since",
+                (*row, call.since.isoformat()),
+            )
+            connection.execute(
+                "DELETE FROM mcp_waiting WHERE principal = ? AND key NOT IN "
+                "(SELECT key FROM mcp_waiting WHERE principal = ? ORDER BY since DESC LIMIT ?)",
+                (call.principal, call.principal, _MOST),
+            )
+
+        await self._run(write)
+
+    async def find(self, key: str) -> WaitingCall | None:
+        """Return the call with this key."""
+        return await self._run(lambda connection: _first(connection, "key = ?", key))
+
+    async def find_request(self, principal: str, request_id: str) -> WaitingCall | None:
+        """Return the call of a principal that waits for this question."""
+        quoted = json.dumps(request_id)
+        where = "principal = ? AND instr(requests, ?)"
+        return await self._run(lambda connection: _first(connection, where, principal, quoted))
+
+    async def drop(self, key: str) -> None:
+        """Forget the call with this key, if it is there."""
+        await self._run(lambda connection: connection.execute("DELETE FROM mcp_waiting WHERE key = ?", (key,)))
+
+    async def tools(self) -> frozenset[str]:
+        """Return the tools of which calls wait."""
+        query = "SELECT DISTINCT tool FROM mcp_waiting"
+        return await self._run(lambda connection: frozenset(tool for (tool,) in connection.execute(query)))
+
+    # --- inside
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+
+    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do some work on the file in a thread, so that the event loop never waits for a disk."""
+
+        def run() -> T:
+            with closing(self._connect()) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                result = work(connection)
+                connection.execute("COMMIT")
+                return result
+
+        return await asyncio.to_thread(run)
+
+
+def _first(connection: sqlite3.Connection, where: str, *values: str) -> WaitingCall | None:
+    query = f"SELECT key, principal, tool, requests, state, since FROM mcp_waiting WHERE {where} ORDER BY since"
+    row = connection.execute(query, values).fetchone()
+    if row is None:
+        return None
+    key, principal, tool, requests, state, since = row
+    ids = tuple(json.loads(requests))
+    return WaitingCall(key, principal, tool, ids, json.loads(state), datetime.fromisoformat(since))
