@@ -15,12 +15,26 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("serving tools over MCP", "mcp") from error
 
+from toolcrib.adapters.mcp_server._http import HttpApp, http_app, serve_http
+from toolcrib.adapters.mcp_server._http_options import HttpOptions
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._principals import acting_as
 from toolcrib.adapters.mcp_server._serve import serve, serve_async
 from toolcrib.adapters.mcp_server._server import CribServer, build_server
 from toolcrib.adapters.mcp_server._stdio import serve_stdio
 
-__all__ = ["CribServer", "ServerOptions", "acting_as", "build_server", "serve", "serve_async", "serve_stdio"]
+__all__ = [
+    "CribServer",
+    "HttpApp",
+    "HttpOptions",
+    "ServerOptions",
+    "acting_as",
+    "build_server",
+    "http_app",
+    "serve",
+    "serve_async",
+    "serve_http",
+    "serve_stdio",
+]
 
 del _mcp
