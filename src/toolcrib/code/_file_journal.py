@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from toolcrib.calls import Suspended, outcome_from_dict
-from toolcrib.code._journal import JournalEntry, reply_from_dict
+from toolcrib.code._journal_lines import program_in
 from toolcrib.code._paused import PausedProgram
 from toolcrib.errors import PausedProgramError
 
@@ -53,19 +51,10 @@ class FileJournal:
         Raises:
             PausedProgramError: There is none, it came to its end, or its engine does not run a program again.
         """
-        program: PausedProgram | None = None
-        found: _Found | None = None
-        for line in _lines(self.path):
-            if line["t"] == "program":
-                program = PausedProgram.from_dict(line)
-                found = _Found(program)
-            elif line["t"] == "done":
-                program = None
-            elif found is not None:
-                found.take(line)
-        if program is None or found is None:
+        program = program_in(_lines(self.path))
+        if program is None:
             raise PausedProgramError(f"{self.path} holds no program that has yet to end")
-        return found.program()
+        return program
 
     def close(self) -> None:
         """Close the file."""
@@ -78,58 +67,6 @@ class FileJournal:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-class _Found:
-    """What is known of a program from the lines after its first."""
-
-    def __init__(self, paused: PausedProgram) -> None:
-        self._paused = paused
-        self._entries = {entry.id: entry for entry in paused.copied()}
-        self._state: dict[str, Any] = dict(paused.state)
-        self._moved = False
-
-    def take(self, line: Mapping[str, Any]) -> None:
-        self._moved = True
-        if line["t"] == "state":
-            _merge(self._state, line["state"])
-            return
-        if line["t"] == "started" and line["id"] not in self._entries:
-            told = dict(line["told"])
-            self._entries[line["id"]] = JournalEntry(line["id"], line["name"], line["digest"], told)
-        entry = self._entries.get(line["id"])
-        if entry is not None:
-            _apply(entry, line)
-
-    def program(self) -> PausedProgram:
-        if self._moved and not self._paused.replays:
-            raise PausedProgramError(
-                f"its process ended while it ran, and {self._paused.engine} does not run a program again: it goes on "
-                "from `result.paused` only"
-            )
-        return replace(self._paused, journal=tuple(self._entries.values()), state=self._state)
-
-
-def _apply(entry: JournalEntry, line: Mapping[str, Any]) -> None:
-    match line["t"]:
-        case "started":
-            entry.in_doubt, entry.suspended = True, None
-        case "value":
-            entry.values.append(line["value"])
-        case "suspended":
-            outcome = outcome_from_dict(line["outcome"])
-            entry.suspended = outcome if isinstance(outcome, Suspended) else None
-            entry.in_doubt = line["in_doubt"]
-        case "cancelled":
-            entry.cancelled, entry.in_doubt = True, False
-        case _:
-            entry.reply, entry.told, entry.in_doubt = reply_from_dict(line["reply"]), dict(line["told"]), False
-
-
-def _merge(state: dict[str, Any], piece: Mapping[str, Any]) -> None:
-    for name, part in piece.items():
-        known = state.get(name)
-        state[name] = [*known, *part] if isinstance(known, list) and isinstance(part, list) else part
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -371,5 +371,14 @@ class Toolkit:
         ]
         return Toolkit(self._toolset.subset(kept), **self._options)
 
+    @property
+    def sandbox(self) -> Sandbox:
+        """Where programs run; raises SandboxUnavailable when there is no such place."""
+        return self._runs.sandbox
+
+    def with_sandbox(self, sandbox: Sandbox) -> Toolkit:
+        """Return a toolkit whose programs run elsewhere, and everything else as it is here."""
+        return Toolkit(self._toolset, **{**self._options, "sandbox": sandbox})
+
     def __repr__(self) -> str:
         return f"<Toolkit of {len(self._runs.names)} tools>"
