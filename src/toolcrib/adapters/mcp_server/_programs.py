@@ -53,7 +53,7 @@ class ServedPrograms(Served):
         schema = self._toolkit.tool_schema("raw", name=_RUN)
         goes_on = (
             "A program that calls a function which needs a person's approval stops there and names the request. Once "
-            "that is answered, call `run_python(request=...)` or send the same program: it goes on from where it stopped."
+            "that is answered, call `run_python(request=...)` or send the same program: it goes on where it stopped."
         )
         text = f"{schema['description']}\n\n{goes_on}"
         found = "Find functions for `run_python` that its description leaves out, and how each is called."
