@@ -20,6 +20,7 @@ from toolcrib.calls._outcome import (
     outcome_from_dict,
 )
 from toolcrib.calls._record import CallEvent, CallRecord, EventKind
+from toolcrib.calls._run import RunEvent, RunEventKind, RunKind
 
 __all__ = [
     "REJECTION_PREFIX",
@@ -40,6 +41,9 @@ __all__ = [
     "RawArguments",
     "Reject",
     "Rejected",
+    "RunEvent",
+    "RunEventKind",
+    "RunKind",
     "RunNormally",
     "SupportsToDict",
     "Suspended",

@@ -21,6 +21,7 @@ class CallEvent:
     Attributes:
         data: JSON shapes, secrets hidden; what is in it depends on `kind`.
         record: The whole call, on the `ended` event.
+        parent_id: The turn, program or request that made the call, or the call whose tool did; None at the top.
     """
 
     kind: EventKind
@@ -31,6 +32,7 @@ class CallEvent:
     at: datetime
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])
     record: CallRecord | None = None
+    parent_id: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON shapes."""
@@ -43,6 +45,7 @@ class CallEvent:
             "at": self.at.isoformat(),
             "data": dict(self.data),
             "record": None if self.record is None else self.record.to_dict(),
+            "parent_id": self.parent_id,
         }
 
 
@@ -57,6 +60,7 @@ class CallRecord:
         approval: Who said yes or no, when, to which digest; None when nobody was asked.
         outcome: The outcome as JSON shapes, or `{"kind": "cancelled"}`.
         duration_ms: From the call's arrival to its end, people's time included.
+        parent_id: The turn, program or request that made the call, or the call whose tool did; None at the top.
     """
 
     call_id: str
@@ -72,6 +76,7 @@ class CallRecord:
     started_at: datetime
     ended_at: datetime
     duration_ms: float
+    parent_id: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as JSON shapes."""
@@ -89,4 +94,5 @@ class CallRecord:
             "started_at": self.started_at.isoformat(),
             "ended_at": self.ended_at.isoformat(),
             "duration_ms": round(self.duration_ms, 3),
+            "parent_id": self.parent_id,
         }

@@ -21,6 +21,7 @@ from toolcrib.calls import (
     new_call_id,
 )
 from toolcrib.code._arguments import ArgumentNames
+from toolcrib.code._followed import UNFOLLOWED, FollowedProgram
 from toolcrib.code._replies import reply_to
 from toolcrib.code.sandboxes import Emit, Raised, Reply, Value
 from toolcrib.code.sandboxes._values import weight_of
@@ -79,8 +80,10 @@ class ProgramHost:
         scope: RunScope,
         tools: Mapping[str, ProgramTool],
         on_output: Callable[[str, str], None] | None = None,
+        followed: FollowedProgram = UNFOLLOWED,
     ) -> None:
         self._pipeline, self._scope, self._tools, self._on_output = pipeline, scope, tools, on_output
+        self._followed = followed
         self.calls: list[dict[str, Any]] = []
         self.suspended: list[ApprovalRequest] = []
         self._room = _KEPT_IN_ALL
@@ -155,6 +158,7 @@ class ProgramHost:
         elif isinstance(outcome, Suspended):
             entry["error"] = outcome.text()
             self.suspended.append(outcome.request)
+            self._followed.waits(outcome.request)
         elif isinstance(outcome, Completed):  # with a result that cannot be told
             entry["outcome"], entry["error"] = "failed", reply.message if isinstance(reply, Raised) else ""
         else:

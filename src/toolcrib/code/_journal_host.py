@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from toolcrib.calls import Ask, Denial, Failed, Grant, Outcome, Suspended, ToolCall, new_call_id
+from toolcrib.code._followed import UNFOLLOWED, FollowedProgram
 from toolcrib.code._host import ProgramHost, ProgramTool
 from toolcrib.code._journal import Journal, JournalEntry, JournalLog, call_digest, reply_to_dict
 from toolcrib.code._paused import PausedProgram
@@ -56,8 +57,9 @@ class JournalHost(ProgramHost):
         tools: Mapping[str, ProgramTool],
         on_output: Callable[[str, str], None] | None,
         given: Continuation,
+        followed: FollowedProgram = UNFOLLOWED,
     ) -> None:
-        super().__init__(pipeline, scope, tools, on_output)
+        super().__init__(pipeline, scope, tools, on_output, followed)
         self.journal, self._answers, self._log, self._patience = given.journal, given.answers, given.log, given.patience
         self.calls = [entry.told for entry in given.journal.entries]
         self._waiting = given.journal.open
@@ -120,6 +122,7 @@ class JournalHost(ProgramHost):
             "retries": dict(scope.retries),
             "completed": sorted(scope.completed),
             "revealed": list(scope.revealed),
+            **self._followed.counted,
         }
 
     async def close(self) -> None:

@@ -184,6 +184,7 @@ class Programs:
         if self._typecheck == "error":
             findings, typed = [*findings, *typed], []
         if findings:
+            self.runs.refused(code, options, findings)
             return ExecutionResult(success=False, error=str(refusal(findings)), findings=tuple(findings))
         result = await self.runs.run(code, options)
         return replace(result, warnings=tuple(map(str, typed))) if typed else result

@@ -13,6 +13,8 @@ from typing_extensions import TypeIs
 from toolcrib.approvals import Approver
 from toolcrib.calls import Denial, Grant
 from toolcrib.code._answers import answers_for
+from toolcrib.code._check import Finding
+from toolcrib.code._followed import FollowedProgram, follow_program, tell_refused
 from toolcrib.code._host import ProgramHost, ProgramTool
 from toolcrib.code._journal import Journal, JournalLog
 from toolcrib.code._journal_host import Continuation, JournalHost, paused_from
@@ -119,6 +121,11 @@ class Runs:
         self._tools = {name: ProgramTool(tool, toolset[tool].tool.spec) for name, tool in self.names.items()}
 
     @property
+    def sinks(self) -> tuple[Sink, ...]:
+        """Where the events of calls go."""
+        return self._sinks
+
+    @property
     def sandbox(self) -> Sandbox:
         """Where programs run; raises SandboxUnavailable when there is no such place."""
         if self._sandbox is None:
@@ -168,16 +175,18 @@ class Runs:
         place = options.place or self.sandbox
         scope, watch = self._opened(options.scope)
         program = self._program(code, scope, options)
-        if not _is_resumable(place):
-            host = ProgramHost(self._pipeline, scope, self._tools, options.on_output)
-            return _result(await place.run(program, self._answering(host, scope)), host, watch)
-        given = Continuation(Journal(replays=place.replays), log=options.journal)
-        host = JournalHost(self._pipeline, scope, self._tools, options.on_output, given)
-        if options.journal is not None:
-            options.journal.write({"t": "program", **paused_from(program, place, host, {}).to_dict()})
-            program = replace(program, remember=host.remember)
-        run = place.run(program, self._answering(host, scope))
-        return await self._driven(program, host, place, run, watch, options)
+        followed, scope = self._follow(program, place, scope)
+        with followed.running():
+            if not _is_resumable(place):
+                host = ProgramHost(self._pipeline, scope, self._tools, options.on_output, followed)
+                return followed.ended(_result(await place.run(program, self._answering(host, scope)), host, watch))
+            given = Continuation(Journal(replays=place.replays), log=options.journal)
+            host = JournalHost(self._pipeline, scope, self._tools, options.on_output, given, followed)
+            if options.journal is not None:
+                options.journal.write({"t": "program", **paused_from(program, place, host, {}).to_dict()})
+                program = replace(program, remember=host.remember)
+            run = place.run(program, self._answering(host, scope))
+            return followed.ended(await self._driven(program, host, place, run, watch, options))
 
     async def resume(
         self, paused: PausedProgram, answers: Iterable[Grant | Denial], options: RunOptions
@@ -197,12 +206,27 @@ class Runs:
         held_back = bool(paused.state.get("pending")) and not paused.state.get("cut")  # see `Resumable.resume`
         journal = Journal(paused.copied(), replays=paused.replays, open_last=held_back)
         given = Continuation(journal, found, _patience(self.limits), options.journal)
-        host = JournalHost(self._pipeline, scope, self._tools, options.on_output, given)
-        if options.journal is not None:
-            options.journal.write({"t": "program", **paused.to_dict()})
-            program = replace(program, remember=host.remember)
-        run = place.resume(program, paused.state, self._answering(host, scope))
-        return await self._driven(program, host, place, run, watch, options)
+        followed, scope = self._follow(program, place, scope, paused.run)
+        with followed.running():
+            host = JournalHost(self._pipeline, scope, self._tools, options.on_output, given, followed)
+            if options.journal is not None:
+                options.journal.write({"t": "program", **paused.to_dict()})
+                program = replace(program, remember=host.remember)
+            run = place.resume(program, paused.state, self._answering(host, scope))
+            return followed.ended(await self._driven(program, host, place, run, watch, options))
+
+    def refused(self, code: str, options: RunOptions, findings: list[Finding]) -> None:
+        """Tell whoever wants to know of a program that does not run, because it cannot work."""
+        scope, _ = self._opened(options.scope)
+        tell_refused(code, scope, self._sinks, {"tools": list(self.names)}, findings)
+
+    def _follow(
+        self, program: Program, place: object, scope: RunScope, before: Mapping[str, Any] = MappingProxyType({})
+    ) -> tuple[FollowedProgram, RunScope]:
+        """Tell whoever wants to know that a program begins; return it with the run that its calls belong to."""
+        about = {"sandbox": type(place).__name__, "tools": list(program.tools)}
+        followed = follow_program(program.code, scope, self._sinks, about, before)
+        return followed, followed.scope or scope
 
     async def _driven(
         self,

@@ -12,7 +12,7 @@ from toolcrib.code._runs import OnOutput, RunOptions
 from toolcrib.code._stream import ProgramEvent, events_of
 from toolcrib.code.sandboxes import KeepsSessions, SandboxSession
 from toolcrib.errors import SandboxError
-from toolcrib.invoke import RunScope, Sink, run_sync
+from toolcrib.invoke import RunScope, RunTrace, Sink, follow_run, run_sync
 
 __all__ = ["ProgramSession", "opened_session"]
 
@@ -27,8 +27,11 @@ class ProgramSession:
     which cannot be taken up here. With an approver the program waits. Close it, or use it in `with` or `async with`.
     """
 
-    def __init__(self, programs: Programs, place: SandboxSession, scope: RunScope) -> None:
-        self._programs, self._place, self._scope = programs, place, scope
+    def __init__(
+        self, programs: Programs, place: SandboxSession, scope: RunScope, followed: RunTrace | None = None
+    ) -> None:
+        self._programs, self._place, self._followed = programs, place, followed
+        self._scope = scope if followed is None else replace(scope, parent_id=followed.id)
         self._left = Left()
         self._runs = self._closed = False
 
@@ -79,6 +82,8 @@ class ProgramSession:
         if not self._closed:
             self._closed = True
             self._place.close()
+            if self._followed is not None:
+                self._followed.closed("completed")
 
     def __enter__(self) -> ProgramSession:
         return self
@@ -109,4 +114,7 @@ def opened_session(programs: Programs, scope: RunScope | None) -> ProgramSession
             f"{type(sandbox).__name__} keeps nothing from one program to the next. ProcessSandbox does, on Linux: "
             'Toolkit(tools, sandbox="process")'
         )
-    return ProgramSession(programs, sandbox.session(), scope or RunScope())
+    scope = scope or RunScope()
+    about = {"sandbox": type(sandbox).__name__, "tools": list(programs.runs.names)}
+    followed = follow_run("session", "session", scope, programs.runs.sinks, about=lambda: about)
+    return ProgramSession(programs, sandbox.session(), scope, followed)

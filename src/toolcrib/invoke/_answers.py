@@ -18,7 +18,8 @@ __all__ = ["answered", "approve"]
 
 async def approve(prepared: Prepared, scope: RunScope, given: Grant | Denial | None) -> Outcome | None:
     """Have step 5 say whether a call may go on; None when it may."""
-    reasons = await reasons_for(prepared, scope)
+    with prepared.within():
+        reasons = await reasons_for(prepared, scope)
     if isinstance(reasons, Failed):
         return reasons
     return await answered(prepared, scope, reasons, given) if reasons else None
@@ -28,21 +29,22 @@ async def answered(
     prepared: Prepared, scope: RunScope, reasons: list[str], given: Grant | Denial | None
 ) -> Outcome | None:
     """Get an answer for these reasons and do what it says; None when the call may go on."""
-    answer = await ask(prepared, scope, reasons, given)
-    if not isinstance(answer, Grant):
-        return answer
-    if answer.override_args is not None:
-        refused = await _override(prepared, scope, answer.override_args)
-        if refused is not None:
-            return refused
-    return await _welcome(prepared, answer)
+    with prepared.within():
+        answer = await ask(prepared, scope, reasons, given)
+        if not isinstance(answer, Grant):
+            return answer
+        if answer.override_args is not None:
+            refused = await _override(prepared, scope, answer.override_args)
+            if refused is not None:
+                return refused
+        return await _welcome(prepared, answer)
 
 
 async def _override(prepared: Prepared, scope: RunScope, arguments: Mapping[str, Any]) -> Outcome | None:
     """Take the arguments a person gave through steps 2 to 4: guards see them, and approval is not asked again."""
     plan, call = prepared.plan, prepared.call
     replaced = ToolCall(call.name, dict(arguments), call.id, call.origin)
-    prepared.call, prepared.source, prepared.asks, prepared.notes = replaced, None, (), ()
+    prepared.call, prepared.source, prepared.asks, prepared.notes, prepared.shown = replaced, None, (), (), None
     try:
         prepared.arguments = plan.read(replaced)
     except (InvalidArguments, SchemaError) as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from inspect import isawaitable
 from typing import Any
@@ -15,8 +15,9 @@ from toolcrib.errors import ApprovalError, SchemaError
 from toolcrib.invoke._failures import hook_failure
 from toolcrib.invoke._plan import Prepared
 from toolcrib.invoke._scope import RunScope
+from toolcrib.schema import ToolSpec
 
-__all__ = ["ask", "reasons_for", "shown_arguments", "shown_request"]
+__all__ = ["ask", "reasons_for", "shown_arguments", "shown_request", "shown_values"]
 
 
 async def reasons_for(prepared: Prepared, scope: RunScope) -> list[str] | Failed:
@@ -173,12 +174,17 @@ def _request(prepared: Prepared, scope: RunScope, reasons: list[str]) -> Approva
     return replace(request, id=before.id, created_at=before.created_at)  # a resumed call asks what it asked before
 
 
+def shown_values(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool's arguments for a person or a record: JSON shapes, secrets hidden."""
+    try:
+        return spec.dump(arguments, redact=True)
+    except (SchemaError, ValueError):  # a host may pass what has no schema
+        return {key: lenient(value) for key, value in arguments.items()}
+
+
 def shown_arguments(prepared: Prepared) -> dict[str, Any]:
     """Return the final arguments for a person or a record: JSON shapes, secrets hidden."""
-    try:
-        return prepared.plan.spec.dump(prepared.arguments, redact=True)
-    except (SchemaError, ValueError):  # a host may pass what has no schema
-        return {key: lenient(value) for key, value in prepared.arguments.items()}
+    return shown_values(prepared.plan.spec, prepared.arguments)
 
 
 def shown_request(prepared: Prepared) -> Any:

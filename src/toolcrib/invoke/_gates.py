@@ -62,10 +62,11 @@ async def available(prepared: Prepared) -> Failed | None:
 
 async def decide_and_edit(prepared: Prepared, scope: RunScope, first: Iterable[DecisionHook] = ()) -> Outcome | None:
     """Run the decision hooks, `first` before the others, then the pre hooks; return the outcome one of them gave."""
-    ended = await decide(prepared, (*first, *prepared.plan.decisions()))
-    if ended is not None:
-        return ended
-    return await _apply_pre(prepared, scope) if prepared.plan.pre else None
+    with prepared.within():
+        ended = await decide(prepared, (*first, *prepared.plan.decisions()))
+        if ended is not None:
+            return ended
+        return await _apply_pre(prepared, scope) if prepared.plan.pre else None
 
 
 # --- decisions

@@ -30,7 +30,8 @@ async def once_more(prepared: Prepared, scope: RunScope, hooks: HookSet | None, 
     """Ask more decision hooks, and step 5 again where that changed something; None when the call may go on."""
     before, asks = prepared.arguments, prepared.asks
     if hooks is not None:
-        ended = await decide(prepared, hooks.decisions_for(prepared.plan.name))
+        with prepared.within():
+            ended = await decide(prepared, hooks.decisions_for(prepared.plan.name))
         if ended is not None:
             return ended
     if not edited and prepared.arguments is before and prepared.asks == asks:

@@ -39,8 +39,9 @@ from toolcrib.invoke._gates import apply_post, apply_post_value, available, deci
 from toolcrib.invoke._passes import once_more, received
 from toolcrib.invoke._plan import Executor, Performed, Plan, Prepared, RunnableTool
 from toolcrib.invoke._resume import approve_again, pass_again, restored
+from toolcrib.invoke._runs import Stepped
 from toolcrib.invoke._scope import RunScope
-from toolcrib.invoke._sinks import LogSink, Sink, calls_log
+from toolcrib.invoke._sinks import LogSink, Sink, calls_log, merged_sinks
 from toolcrib.invoke._trace import Trace
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import Toolset, ToolsetLike
@@ -79,6 +80,11 @@ class Pipeline:
             hooks.check(self.toolset.entries)
         self._hooks, self._executor = hooks, executor
         self._plans: dict[str, Plan] = {}
+
+    @property
+    def sinks(self) -> tuple[Sink, ...]:
+        """Where the events of every call go."""
+        return self._sinks
 
     # --- the whole way
 
@@ -156,7 +162,9 @@ class Pipeline:
                     try:
                         prepared.require_approved(prepared.arguments)
                         watched = prepared.watched
-                        stream = body.stream(prepared.arguments, prepared.ctx, prepared.plan.timeout)
+                        stream: Any = body.stream(prepared.arguments, prepared.ctx, prepared.plan.timeout)
+                        if prepared.trace is not None:
+                            stream = Stepped(stream, prepared.trace.within)
                         async with scope.slot(), stream as values:
                             async for value in values:
                                 shown = await self._each(prepared, value) if watched else value
@@ -191,7 +199,7 @@ class Pipeline:
 
     def _begin(self, prepared: Prepared) -> None:
         if prepared.trace is not None:
-            prepared.trace.started(shown_arguments(prepared))
+            prepared.trace.started(prepared.shown or shown_arguments(prepared))
 
     async def _each(self, prepared: Prepared, value: Any) -> Any:
         """Return one value of a stream after the hooks that see each, and tell those who follow the call."""
@@ -270,7 +278,10 @@ class Pipeline:
         except (InvalidArguments, SchemaError) as error:
             refused = failure(prepared.plan, prepared.call.id, scope, error)
         if prepared.trace is not None:
-            prepared.trace.received(shown_request(prepared))
+            fresh = refused is None and not read  # the arguments are the request, and nobody had them yet
+            shown = shown_arguments(prepared) if fresh else shown_request(prepared)
+            prepared.shown = shown if fresh and not (prepared.plan.guarded or prepared.plan.approvals) else None
+            prepared.trace.received(shown)
         return refused
 
     async def _resume(self, suspended: Suspended, scope: RunScope, given: Grant | Denial | None) -> Prepared | Outcome:
@@ -354,11 +365,13 @@ class Pipeline:
         try:
             if prepared.approved is not None:
                 prepared.require_approved(prepared.arguments)
-            if plan.direct and plan.body is not None and (scope.limits is None or scope.limits.concurrency is None):
+            free = scope.limits is None or scope.limits.concurrency is None
+            if free and plan.direct and plan.body is not None and prepared.trace is None:
                 performed.value = await plan.body.call(prepared.arguments, prepared.ctx, plan.timeout)
             else:
                 async with scope.slot():
-                    performed.value = await self._execute(prepared)
+                    with prepared.within():
+                        performed.value = await self._execute(prepared)
             return performed
         except HookRaised as raised:
             return self._observer_failed(prepared, scope, raised)
@@ -418,7 +431,7 @@ class Pipeline:
         prepared = performed.prepared
         outcome: Outcome | None = None
         if prepared.plan.held:
-            with prepared:
+            with prepared, prepared.within():
                 outcome = await apply_post(performed, scope)
         return self._concluded(performed, scope) if outcome is None else self._close(prepared.trace, outcome)
 
@@ -451,7 +464,7 @@ class Pipeline:
         logs = calls_log.isEnabledFor(logging.INFO)
         if not (logs or self._sinks or scope.sinks):
             return None
-        sinks = (*self._sinks, *scope.sinks)
+        sinks = merged_sinks(self._sinks, scope.sinks)
         return Trace(call, scope, (*sinks, _LOG_SINK) if logs else sinks)
 
     def _close(self, trace: Trace | None, outcome: Outcome) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -21,6 +22,7 @@ from toolcrib.toolsets import ToolEntry
 __all__ = ["Executor", "Performed", "Plan", "Prepared", "RunnableTool"]
 
 _TEXT = (str, bytes)  # written out as `str | bytes` it would be made anew on every call
+_NOWHERE = nullcontext()
 
 
 class Executor(Protocol):
@@ -158,6 +160,8 @@ class Prepared:
         approved: The digest of the arguments that somebody said yes to; None when nobody had to.
         request: What was asked when it was suspended; None for a call that was not.
         revealed: Whether the tool could be called because it was found in the run.
+        resumed: What the sinks of the process that suspended the call gave to those of this one; None for a new call.
+        shown: The arguments for a record, where nobody can change them any more; None where they may yet be.
         source: What the input is made of, anew for everybody who is shown it; None for the arguments as they came.
     """
 
@@ -168,6 +172,8 @@ class Prepared:
     approved: str | None = None
     request: ApprovalRequest | None = None
     revealed: bool = False
+    resumed: Mapping[str, str] | None = None
+    shown: dict[str, Any] | None = None
     source: Mapping[str, Any] | None = None
 
     def __init__(self, call: ToolCall, plan: Plan, trace: Trace | None = None) -> None:
@@ -188,6 +194,10 @@ class Prepared:
         """Close the record as cancelled, unless it was made."""
         if self.trace is not None:
             self.trace.cancelled()
+
+    def within(self) -> AbstractContextManager[None]:
+        """Return what the code of hooks and tool is executed in, so that what they start is known to be the call's."""
+        return _NOWHERE if self.trace is None else self.trace.within()
 
     def approve(self) -> None:
         """Note that somebody said yes to the arguments as they are now."""
@@ -214,7 +224,7 @@ class Prepared:
         Raises:
             InvalidArguments: They do not fit.
         """
-        self.arguments, self.source = self.plan.reread(arguments, self.call), arguments
+        self.arguments, self.source, self.shown = self.plan.reread(arguments, self.call), arguments, None
 
     def parse(self) -> BaseModel:
         """Return the input as it is now, made anew: read from the arguments, it would be validated twice.
@@ -227,7 +237,8 @@ class Prepared:
         """Make the context that hooks and tool are given."""
         call_id, tool, provided, revealed = self.call.id, self.plan.name, scope.provide, scope.revealed
         self.ctx = RunContext(  # by position, which costs half: agents have one made for every turn
-            scope.deps, call_id, tool, scope.id, metadata or {}, None, False, None, call_id, provided, revealed
+            scope.deps, call_id, tool, scope.id, metadata or {}, None, False, None, call_id, provided, revealed,
+            None if self.trace is None else self.trace.yielded, scope.approver
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -242,6 +253,7 @@ class Prepared:
             "asks": list(self.asks),
             "ask_metadata": lenient(dict(self.ask_metadata)),
             "revealed": self.revealed,
+            "trace": {} if self.trace is None else self.trace.carry(),
         }
 
 

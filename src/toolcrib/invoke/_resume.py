@@ -43,7 +43,7 @@ async def pass_again(prepared: Prepared, scope: RunScope) -> Outcome | None:
 async def _offered_again(prepared: Prepared, scope: RunScope) -> Outcome | None:
     plan = prepared.plan
     if prepared.trace is not None:
-        prepared.trace.received(shown_request(prepared))
+        prepared.trace.received(shown_request(prepared), prepared.resumed)
     if prepared.revealed:
         scope.revealed[plan.name] = None  # it was found in the run that asked, which this one goes on with
     if not offered(plan.entry, scope):
@@ -58,7 +58,9 @@ def restored(plan: Plan, state: Any, scope: RunScope) -> Prepared:
         InvalidArguments: The tool has changed since, and does not take the arguments any more.
     """
     if isinstance(state, Prepared) and state.plan.entry.tool is plan.entry.tool:
-        return copy(state)  # the same call may be resumed twice at once, and only one of them goes on
+        again = copy(state)  # the same call may be resumed twice at once, and only one of them goes on
+        again.resumed = {} if state.trace is None else state.trace.carry()
+        return again
     data: Mapping[str, Any] = cast("Mapping[str, Any]", state) if isinstance(state, Mapping) else state.to_dict()
     call = ToolCall(data["name"], data["arguments"], data["id"], data["origin"])
     prepared = Prepared(call, plan)
@@ -66,5 +68,5 @@ def restored(plan: Plan, state: Any, scope: RunScope) -> Prepared:
     prepared.enter(scope, dict(data["metadata"]))
     prepared.notes = tuple(DecisionNote(**note) for note in data["decisions"])
     prepared.asks, prepared.ask_metadata = tuple(data["asks"]), dict(data["ask_metadata"])
-    prepared.revealed = data.get("revealed", False)
+    prepared.revealed, prepared.resumed = data.get("revealed", False), data.get("trace", {})
     return prepared

@@ -98,6 +98,8 @@ class RunScope:
         available: The names that may be called; None for all that are not off.
         revealed: The names that were found in the run and may be called as well, in the order they were found.
         requirements: What has to be called before the run is finished; `finish` says what still lacks.
+        parent_id: The program or request that makes the calls, for the record; None for whatever the code that makes
+            them goes on in.
     """
 
     id: str = field(default_factory=_new_id)
@@ -112,6 +114,7 @@ class RunScope:
     hook_errors: Literal["raise", "fail"] = "raise"
     available: frozenset[str] | None = None
     requirements: tuple[Requirement, ...] = ()
+    parent_id: str | None = None
     retries: dict[str, int] = field(default_factory=_nothing)
     calls: dict[str, int] = field(default_factory=_nothing)
     completed: set[str] = field(default_factory=_nobody)

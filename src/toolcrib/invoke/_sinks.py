@@ -5,13 +5,28 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, Any, Protocol, cast
+from typing import IO, Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
-from toolcrib.calls import CallEvent, CallRecord
+from toolcrib.calls import CallEvent, CallRecord, RunEvent, RunKind
 
-__all__ = ["JsonLinesSink", "ListSink", "LogSink", "Sink"]
+__all__ = [
+    "Followed",
+    "JsonLinesSink",
+    "ListSink",
+    "LogSink",
+    "RunSink",
+    "Sink",
+    "TracingSink",
+    "merged_sinks",
+    "run_sinks",
+    "tracing_sinks",
+    "wants_runs",
+]
+
+Followed: TypeAlias = RunKind | Literal["call"]
 
 calls_log = logging.getLogger("toolcrib.calls")
 _WIDE = 1000  # characters of the arguments, or of the reason, in a line of the log
@@ -23,6 +38,67 @@ class Sink(Protocol):
     def emit(self, event: CallEvent) -> None:
         """Take one event."""
         ...
+
+
+@runtime_checkable
+class RunSink(Protocol):
+    """A sink that is also told what makes the calls: agents, turns, programs, sessions, requests."""
+
+    def emit_run(self, event: RunEvent) -> None:
+        """Take one event."""
+        ...
+
+
+@runtime_checkable
+class TracingSink(Protocol):
+    """A sink that other code asks what it is part of, such as a tracing library in a tool's body."""
+
+    def around(self, kind: Followed, run_id: str) -> AbstractContextManager[object]:
+        """Return what is entered before a tool's body, or a run's code, and left after it; for each step of a stream.
+
+        What is left was entered in the same task, unless the code was thrown away unfinished.
+        """
+        ...
+
+    def carry(self, kind: Followed, run_id: str) -> Mapping[str, str]:
+        """Return what to hand to the sinks of the process where a suspended call or paused program goes on.
+
+        There it is in `data["resumed"]` of the event that begins it.
+        """
+        ...
+
+
+_runs: dict[type[Any], bool] = {}
+_traces: dict[type[Any], bool] = {}
+
+
+def run_sinks(sinks: Iterable[object]) -> tuple[RunSink, ...]:
+    """Return those that want to know of runs; each class is looked at once."""
+    return tuple(cast("RunSink", sink) for sink in sinks if _is(sink, RunSink, _runs))
+
+
+def wants_runs(*several: tuple[Sink, ...]) -> bool:
+    """Return whether one of these sinks wants to know of runs."""
+    return any(sinks and run_sinks(sinks) for sinks in several)
+
+
+def tracing_sinks(sinks: Iterable[object]) -> tuple[TracingSink, ...]:
+    """Return those that are entered around what they follow; each class is looked at once."""
+    return tuple(cast("TracingSink", sink) for sink in sinks if _is(sink, TracingSink, _traces))
+
+
+def _is(sink: object, protocol: type[Any], known: dict[type[Any], bool]) -> bool:
+    kind = type(sink)
+    if kind not in known:
+        known[kind] = isinstance(sink, protocol)
+    return known[kind]
+
+
+def merged_sinks(first: tuple[Sink, ...], more: tuple[Sink, ...]) -> tuple[Sink, ...]:
+    """Return all of them, each once: one that is given to a pipeline and to a run is told once."""
+    if not first or not more:
+        return first or more
+    return (*first, *(sink for sink in more if not any(sink is known for known in first)))
 
 
 class LogSink:

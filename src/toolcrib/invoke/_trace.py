@@ -20,8 +20,9 @@ from toolcrib.calls import (
     lenient,
     now,
 )
+from toolcrib.invoke._runs import Within, carried, parent_of
 from toolcrib.invoke._scope import RunScope
-from toolcrib.invoke._sinks import Sink
+from toolcrib.invoke._sinks import Sink, tracing_sinks
 
 __all__ = ["Trace"]
 
@@ -39,9 +40,11 @@ class Trace:
     __slots__ = (
         "_begun",
         "_call",
+        "_parent",
         "_scope",
         "_sinks",
         "_started_at",
+        "_tracing",
         "approval",
         "arguments",
         "closed",
@@ -51,6 +54,7 @@ class Trace:
 
     def __init__(self, call: ToolCall, scope: RunScope, sinks: tuple[Sink, ...]) -> None:
         self._call, self._scope, self._sinks = call, scope, sinks
+        self._parent, self._tracing = parent_of(scope), tracing_sinks(sinks)
         self._begun, self._started_at = time.perf_counter(), now()
         self.decisions: list[DecisionNote] = []
         self.approval: dict[str, Any] | None = None
@@ -58,10 +62,19 @@ class Trace:
         self.requested: Any = None
         self.closed = False
 
-    def received(self, requested: Any) -> None:
-        """Note the arguments as they came."""
+    def received(self, requested: Any, resumed: Mapping[str, str] | None = None) -> None:
+        """Note the arguments as they came, and what `carry` gave when the call was suspended, if it was."""
         self.requested = requested
-        self._emit("received", {"arguments": requested})
+        data = {"arguments": requested}
+        self._emit("received", data if resumed is None else {**data, "resumed": resumed})
+
+    def within(self) -> Within:
+        """Return what the tool and the hooks of the call are executed in."""
+        return Within("call", self._call.id, self._tracing)
+
+    def carry(self) -> dict[str, str]:
+        """Return what whoever takes up the call in another process should hand to the sinks there."""
+        return carried(self._tracing, "call", self._call.id)
 
     def decided(self, note: DecisionNote) -> None:
         """Note what a decision hook said."""
@@ -117,12 +130,13 @@ class Trace:
             started_at=self._started_at,
             ended_at=now(),
             duration_ms=(time.perf_counter() - self._begun) * 1000,
+            parent_id=self._parent,
         )
         self._emit("ended", {"outcome": outcome}, record)
 
     def _emit(self, kind: EventKind, data: Mapping[str, Any], record: CallRecord | None = None) -> None:
         call, scope = self._call, self._scope
-        event = CallEvent(kind, call.id, call.name, scope.id, scope.door, now(), data, record)
+        event = CallEvent(kind, call.id, call.name, scope.id, scope.door, now(), data, record, self._parent)
         for sink in self._sinks:
             try:
                 sink.emit(event)

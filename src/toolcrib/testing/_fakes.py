@@ -8,6 +8,7 @@ from typing import Any
 from toolcrib.calls import (
     CallEvent,
     CallRecord,
+    RunEvent,
 )
 from toolcrib.code.sandboxes import Host, Pending, Program, ProgramError, Raised, Reply, SandboxResult, Value
 from toolcrib.invoke import ListSink
@@ -16,7 +17,19 @@ __all__ = ["FakeSandbox", "RecordingSink"]
 
 
 class RecordingSink(ListSink):
-    """A sink that keeps everything, and is asked about it in a test."""
+    """A sink that keeps everything, and is asked about it in a test.
+
+    Attributes:
+        runs: What was told of agents, turns, programs, sessions and requests, in order.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs: list[RunEvent] = []
+
+    def emit_run(self, event: RunEvent) -> None:
+        """Keep one event of a run."""
+        self.runs.append(event)
 
     def kinds(self, call_id: str | None = None) -> list[str]:
         """Return what happened, in order: to one call, or to all of them."""

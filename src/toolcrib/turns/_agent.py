@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from toolcrib.approvals import Approver
 from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import SafeExecutionError, UnknownTool, UnregisteredAgentError
 from toolcrib.hooks import AgentHook, HookMethod, HookType, Observed, Observers, TurnHook
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.invoke import Pipeline, RunScope, RunTrace, Sink, follow_run
 from toolcrib.registry import Registry
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool, ToolRegistry
@@ -24,7 +24,23 @@ from toolcrib.turns._run import Results, Run
 from toolcrib.turns._turn import Turn
 from toolcrib.turns._work import Work
 
-__all__ = ["Agent", "AgentRegistry"]
+__all__ = ["Agent", "AgentRegistry", "Carrier"]
+
+
+class Carrier(Protocol):
+    """Runs an agent's turns in its place: what is put on the agent goes there, and so does its pausing."""
+
+    async def add(self, turn: Turn[Any]) -> None:
+        """Take a turn that was put on the agent."""
+        ...
+
+    async def stop(self) -> None:
+        """Start no further turn."""
+        ...
+
+    async def go(self) -> None:
+        """Start turns again."""
+        ...
 
 
 class Agent(Observed):
@@ -41,6 +57,7 @@ class Agent(Observed):
         tags: Words by which global hooks choose.
         approver: Is asked when a turn needs approval, while the turn's clock stands; without one the turn is kept
             until `approve` or `deny`, and the agent goes on.
+        sinks: Where the events of its runs, its turns and their calls go.
 
     Raises:
         DuplicateNameError: An agent of that name is registered. A ValueError.
@@ -73,14 +90,18 @@ class Agent(Observed):
         context_queue: ContextQueue | None = None,
         tags: Iterable[str] | None = None,
         approver: Approver | None = None,
+        *,
+        sinks: Iterable[Sink] = (),
     ) -> None:
         self._name, self._description, self._approver = name, description, approver
-        self._pipeline = Pipeline(tools)
+        self._pipeline = Pipeline(tools, sinks=sinks)
+        self._run: RunTrace | None = None
         self._names = names_in(self._pipeline.toolset)
         self._context_pool = ContextPool() if context_pool is None else context_pool
         self._context_queue = ContextQueue() if context_queue is None else context_queue
         self._observers = Observers(words(tags))
         self._work = Work()
+        self._carrier: Carrier | None = None
         self._is_paused = self._is_running = False
         AgentRegistry.register(name, self)
 
@@ -150,12 +171,15 @@ class Agent(Observed):
         """
         if turn.tool not in self._names and turn.tool.name not in self.toolset:
             raise UnknownTool(turn.tool_name, tuple(self.toolset.names()))
-        if not self._observers.table():
+        told = bool(self._observers.table())
+        if told:
+            await self._tell(AgentHook.BEFORE_PUT, turn)
+        if self._carrier is None:
             self._work.add(turn)
-            return
-        await self._tell(AgentHook.BEFORE_PUT, turn)
-        self._work.add(turn)
-        await self._tell(AgentHook.AFTER_PUT, turn)
+        else:
+            await self._carrier.add(turn)
+        if told:
+            await self._tell(AgentHook.AFTER_PUT, turn)
 
     async def send(self, agent_name: str, turn: Turn[Any]) -> None:
         """Put a turn on another agent; raises UnregisteredAgentError when there is none of that name."""
@@ -165,13 +189,21 @@ class Agent(Observed):
         """Start no further turn until `resume`; those that run go on to their end."""
         if not self._is_paused:
             self._is_paused = True
+            if self._run is not None:
+                self._run.changed(state="paused")
+            if self._carrier is not None:
+                await self._carrier.stop()
             await self._tell(AgentHook.ON_PAUSE)
 
     async def resume(self) -> None:
         """Start turns again."""
         if self._is_paused:
             self._is_paused = False
+            if self._run is not None:
+                self._run.changed(state="running")
             self._work.wake()
+            if self._carrier is not None:
+                await self._carrier.go()
             await self._tell(AgentHook.ON_RESUME)
 
     def approve(self, request: ApprovalRequest | str, approver: str = "host", **options: Any) -> None:
@@ -210,9 +242,11 @@ class Agent(Observed):
             scope: The run to be part of, with its deps, limits, sinks and principal; a plain one when None.
 
         Raises:
-            SafeExecutionError: The agent runs already.
+            SafeExecutionError: The agent runs already, or something else runs its turns.
             CompletionCheckReturnError: A completion check returned something other than a bool.
         """
+        if self._carrier is not None:
+            raise SafeExecutionError(f"{self!r} does not run its turns itself: {self._carrier!r} does")
         if max_concurrency < 1:
             raise ValueError(f"max_concurrency must be at least 1, and is {max_concurrency}")
         run = Run(self, self._work, RunScope() if scope is None else scope, wait=wait)
@@ -223,15 +257,40 @@ class Agent(Observed):
         """Be running for the body, which gets the door that turns go through; for runs."""
         if self._is_running:
             raise SafeExecutionError(f"{self!r} is running already; one caller at a time takes its values")
+        run = follow_run("agent", self._name, replace(scope, door="agent"), self._pipeline.sinks, about=self._shown)
+        self._is_running, self._run = True, run
+        try:
+            yield self.door(scope if run is None else replace(scope, parent_id=run.id), self._pipeline)
+        except BaseException as error:
+            if run is not None:
+                run.broken_off(error)
+            raise
+        finally:
+            self._is_running, self._run = False, None
+            if run is not None:
+                run.closed("completed", waiting=list(self._work.held))
+
+    def door(self, scope: RunScope, pipeline: Pipeline, name: str = "agent") -> Door:
+        """Return the door that turns of a run go through to `pipeline`, whose tools are the agent's; for runs."""
         provided = {**scope.provide, **self._provided()}
         approver = self._approver if scope.approver is None else scope.approver
-        opened = replace(scope, provide=provided, approver=approver, door="agent")
+        opened = replace(scope, provide=provided, approver=approver, door=name)
         ctx = RunContext[Any](scope.deps, "", "", scope.id, provided=provided)
-        self._is_running = True
-        try:
-            yield Door(self._pipeline, opened, self._names, ctx=ctx, parent=self._observers)
-        finally:
-            self._is_running = False
+        return Door(pipeline, opened, self._names, ctx=ctx, parent=self._observers)
+
+    def carry(self, carrier: Carrier) -> list[Turn[Any]]:
+        """Let something else run the turns from now on, and return those that wait.
+
+        Raises:
+            SafeExecutionError: The agent runs, or something else runs its turns already.
+        """
+        if self._carrier is not None or self._is_running:
+            by = f"{self._carrier!r} runs its turns" if self._carrier is not None else "is running"
+            raise SafeExecutionError(f"{self!r}: {by} already")
+        self._carrier = carrier
+        waiting = list(self._work.waiting)
+        self._work.waiting.clear()
+        return waiting
 
     def branch(self, name: str, description: str | None = None) -> Agent:
         """Return an agent of another name with the same tools, hooks and tags, and copies of context and waiting turns.
@@ -246,6 +305,7 @@ class Agent(Observed):
             self._context_queue.branch(),
             self.tags,
             self._approver,
+            **_watched(self._pipeline.sinks),
         )
         made._observers.adopt(self._observers)
         made._work.waiting.extend(turn.copy() for turn in self._work.waiting)
@@ -280,13 +340,19 @@ class Agent(Observed):
 
     @classmethod
     def from_dict(
-        cls, data: Mapping[str, Any], *, tools: ToolsetLike | None = None, approver: Approver | None = None
+        cls,
+        data: Mapping[str, Any],
+        *,
+        tools: ToolsetLike | None = None,
+        approver: Approver | None = None,
+        sinks: Iterable[Sink] = (),
     ) -> Self:
         """Return the agent that `to_dict` described, registered in place of one of its name.
 
         Args:
             tools: Its toolset; without it the tools are looked up in the registry by name.
             approver: Who is asked when a turn needs approval.
+            sinks: Where the events of its runs go.
 
         Raises:
             UnregisteredToolError: A tool is not registered.
@@ -309,12 +375,16 @@ class Agent(Observed):
             ContextQueue.from_dict(queue) if queue else None,
             data.get("tags"),
             approver,
+            **_watched(tuple(sinks)),
         )
         made._work.restore(data, toolset.tools())
         made._is_paused = data.get("is_paused", False)
         return made
 
     # --- inside
+
+    def _shown(self) -> dict[str, Any]:
+        return {"description": self._description, "tools": self.toolset.names(), "turns": len(self._work.waiting)}
 
     def _provided(self) -> dict[Any, Any]:
         queue, pool = self._context_queue, self._context_pool
@@ -328,6 +398,11 @@ class Agent(Observed):
 
     def __repr__(self) -> str:
         return f"<Agent {self._name} with {len(self._work.waiting)} turns waiting>"
+
+
+def _watched(sinks: tuple[Sink, ...]) -> dict[str, Any]:
+    """Return the sinks as an argument, if there are any: a subclass need not take what nobody gives it."""
+    return {"sinks": sinks} if sinks else {}
 
 
 def _has_more_gates(entry: ToolEntry) -> bool:

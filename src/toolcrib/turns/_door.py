@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
-from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended
 from toolcrib.hooks import Hook, HookRaised, HookType, Observers, ambient, fire
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.invoke import Pipeline, RunScope, RunTrace, follow_run, shown_values, wants_runs
 from toolcrib.schema import RunContext
 from toolcrib.tools import Deadline, Tool
 from toolcrib.toolsets import Toolset
 
-__all__ = ["Door", "Table", "lone_door", "names_in", "tell"]
+__all__ = ["UNFOLLOWED", "Door", "Table", "lone_door", "names_in", "tell"]
 
 Table: TypeAlias = Mapping[HookType, tuple[Hook[Any], ...]]
+UNFOLLOWED = nullcontext(None)
 
 
 class Watched(Protocol):
     """A turn, as far as its hooks are concerned."""
 
     @property
+    def id(self) -> str: ...
+    @property
+    def tool_name(self) -> str: ...
+    @property
     def tags(self) -> frozenset[str]: ...
     @property
     def own_observers(self) -> Observers | None: ...
+    @property
+    def stop_reason(self) -> str | None: ...
+    @property
+    def outcome(self) -> Outcome | None: ...
 
 
 class Door:
@@ -40,9 +50,22 @@ class Door:
 
     Attributes:
         clocks: The deadlines of the turns that run, by call id, where somebody may be asked.
+        followed: Whether somebody wants to know of each turn.
     """
 
-    __slots__ = ("_approver", "_merged", "_parent", "clocks", "ctx", "names", "pipeline", "scope")
+    __slots__ = (
+        "_approver",
+        "_around",
+        "_merged",
+        "_parent",
+        "_runs",
+        "clocks",
+        "ctx",
+        "followed",
+        "names",
+        "pipeline",
+        "scope",
+    )
 
     def __init__(
         self,
@@ -54,8 +77,14 @@ class Door:
         parent: Observers | None = None,
     ) -> None:
         self.pipeline, self.names, self.ctx, self._parent = pipeline, names or {}, ctx, parent
-        self._approver = scope.approver
-        self.scope = scope if scope.approver is None else replace(scope, approver=self._ask)
+        self._approver, self._around = scope.approver, scope
+        self.followed = wants_runs(pipeline.sinks, scope.sinks)
+        self._runs: dict[str, RunTrace] = {}
+        self.scope = scope
+        if scope.approver is not None:
+            self.scope = replace(scope, approver=self._ask)
+        if self.followed and scope.parent_id is not None:
+            self.scope = replace(self.scope, parent_id=None)  # its calls are those of turns
         self.clocks: dict[str, Deadline] | None = None if scope.approver is None else {}
         self._merged: dict[frozenset[str], tuple[object, Observers]] = {}
 
@@ -73,15 +102,65 @@ class Door:
             kept = self._merged[turn.tags] = (parent.entries, _merge(turn.tags, parent))
         return kept[1].table()
 
+    @contextmanager
+    def follow(self, turn: Watched, tool: Tool[..., Any], arguments: Mapping[str, Any]) -> Generator[RunTrace | None]:
+        """Tell whoever wants to know that a turn begins, and after the body how it ended."""
+        name = self.names.get(tool) or tool.name
+        run = follow_run(
+            "turn",
+            turn.tool_name,
+            self._around,
+            self.pipeline.sinks,
+            run_id=turn.id,
+            about=lambda: {
+                "tool": name,
+                "arguments": shown_values(tool.spec, arguments),
+                "call_id": turn.id,
+            },
+        )
+        if run is None:
+            yield None
+            return
+        self._runs[turn.id] = run
+        error: BaseException | None = None
+        try:
+            yield run
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            self._runs.pop(turn.id, None)
+            ended = turn.stop_reason or "cancelled"
+            run.closed(str(ended), _told(turn.outcome, error), **_waits_for(turn.outcome))
+
     async def _ask(self, request: ApprovalRequest) -> Grant | Denial | None:
-        approver = self._approver
+        approver, run = self._approver, self._runs.get(request.call_id)
         if approver is None:
             return None
+        if run is not None:
+            run.changed(state="waiting", request_id=request.id)
         clock = self.clocks.get(request.call_id) if self.clocks is not None else None
-        if clock is None:
-            return await approver(request)
-        with clock.stopped():
-            return await approver(request)
+        try:
+            if clock is None:
+                return await approver(request)
+            with clock.stopped():
+                return await approver(request)
+        finally:
+            if run is not None:
+                run.changed(state="running")
+
+
+def _told(outcome: Outcome | None, error: BaseException | None) -> str | None:
+    """Return what went wrong in a turn, in words; None when nothing did."""
+    if isinstance(outcome, Failed):
+        return outcome.message
+    if isinstance(outcome, Rejected):
+        return outcome.reason
+    return f"{type(error).__name__}: {error}" if isinstance(error, Exception) else None
+
+
+def _waits_for(outcome: Outcome | None) -> dict[str, Any]:
+    return {"request_id": outcome.request.id} if isinstance(outcome, Suspended) else {}
 
 
 _UNTAGGED = Observers()

@@ -14,11 +14,11 @@ from typing_extensions import TypeVar
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Outcome, Suspended, ToolCall, host_call
 from toolcrib.errors import SafeExecutionError, TurnTimeoutError, WrongRunMethodError
 from toolcrib.hooks import HookMethod, Observed, Observers, TurnHook
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.invoke import Pipeline, RunScope, Stepped
 from toolcrib.tools import Deadline, Tool, ToolRegistry
 from toolcrib.turns._arguments import NO_WORDS, checked_tool, evaluated, named_arguments, seconds_of, words
 from toolcrib.turns._clock import UNBOUNDED, Clock
-from toolcrib.turns._door import Door, Table, lone_door, tell
+from toolcrib.turns._door import UNFOLLOWED, Door, Table, lone_door, tell
 from toolcrib.turns._ids import new_turn_id
 from toolcrib.turns._locked import Locked, locked
 from toolcrib.turns._outcomes import StopReason, error_of, reason_of
@@ -257,13 +257,19 @@ class Turn(Observed, Generic[T]):
         if self.outcome is not None and not isinstance(self.outcome, Completed):
             raise error_of(self.outcome)
 
-    async def perform(self, door: Door, grant: Grant | Denial | None = None) -> Outcome:
+    async def perform(self, door: Door, grant: Grant | Denial | None = None, *, told: bool = False) -> Outcome:
         """Run the turn over `door` and return its outcome; for agents, which answer more than exceptions can say.
+
+        Args:
+            told: Whoever wants to know that the turn runs was told.
 
         Raises:
             TurnTimeoutError: It did not finish in its time.
             Exception: What a hook raised.
         """
+        if door.followed and not (told or self._is_running):
+            with door.follow(self, self._tool, self._kwargs) as run, UNFOLLOWED if run is None else run.within():
+                return await self.perform(door, grant, told=True)
         table, clock = self._begin(door)
         waiting, self.outcome = self.outcome, None
         error: Exception | None = None
@@ -294,25 +300,28 @@ class Turn(Observed, Generic[T]):
         Gives the values and the turn's clock: whoever gives a value away says `rest()` before and `begin()` after, so
         that nothing of the taker's is stopped when the time is over. The outcome is in `outcome` in the end.
         """
-        table, clock = self._begin(door)
-        waiting, self.outcome = self.outcome, None
-        error: Exception | None = None
-        self.output = []
-        try:
-            if table:
-                await tell(table, TurnHook.BEFORE_RUN, self, ctx=door.ctx)
-            with clock or UNBOUNDED:
-                call = self._call(door, waiting, grant) or await self._evaluated_call(door)
-            async with aclosing(door.pipeline.stream(call, door.scope, grant=grant, ended=self._conclude)) as values:
-                with clock or UNBOUNDED as running:
-                    yield values, running
-        except Exception as raised:
-            error = raised
-            raise
-        finally:
-            self._stop(door, clock, error)
-            if table:
-                await self._tell_end(door, table, error)
+        follows = door.followed and not self._is_running
+        with door.follow(self, self._tool, self._kwargs) if follows else UNFOLLOWED as run:
+            table, clock = self._begin(door)
+            waiting, self.outcome = self.outcome, None
+            error: Exception | None = None
+            self.output = []
+            try:
+                if table:
+                    await tell(table, TurnHook.BEFORE_RUN, self, ctx=door.ctx)
+                with clock or UNBOUNDED:
+                    call = self._call(door, waiting, grant) or await self._evaluated_call(door)
+                stream = aclosing(door.pipeline.stream(call, door.scope, grant=grant, ended=self._conclude))
+                async with stream if run is None else Stepped(stream, run.within) as values:
+                    with clock or UNBOUNDED as running:
+                        yield values, running
+            except Exception as raised:
+                error = raised
+                raise
+            finally:
+                self._stop(door, clock, error)
+                if table:
+                    await self._tell_end(door, table, error)
 
     # --- inside
 
