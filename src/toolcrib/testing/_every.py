@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from toolcrib.errors import MissingExtraError
 from toolcrib.testing._code_doors import code_doors
 from toolcrib.testing._doors import (
     Ability,
@@ -24,6 +25,13 @@ except ModuleNotFoundError as error:  # without the extra `models` there are no 
         raise
     pydantic_doors: tuple[Door, ...] = ()
 
+try:
+    from toolcrib.testing._mcp import mcp_doors
+except ImportError as error:  # without the extra `mcp` there are no such doors
+    if not (isinstance(error, MissingExtraError) or (error.name or "").partition(".")[0] == "mcp"):
+        raise
+    mcp_doors: tuple[Door, ...] = ()
+
 __all__ = ["DOORS", "doors", "every_door"]
 
 DOORS: list[Door] = [
@@ -37,6 +45,7 @@ DOORS: list[Door] = [
     AgentDoor(3),
     *round_doors,
     *pydantic_doors,
+    *mcp_doors,
 ]
 """Every way of calling a tool; put your own here to have it tested by the same tests."""
 

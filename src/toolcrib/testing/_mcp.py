@@ -1,0 +1,102 @@
+"""The doors that need the extra `mcp`: a toolset served over it, called by a client of the SDK's."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import anyio
+from mcp.client.client import Client
+from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, CallToolResult, TextContent
+from mcp_types.version import LATEST_MODERN_VERSION
+
+from toolcrib.adapters.mcp_server import CribServer, ServerOptions, build_server
+from toolcrib.calls import Completed, Failed, Outcome, Suspended, outcome_from_dict
+from toolcrib.testing._doors import Ability, Door, Visit
+from toolcrib.testing._fakes import RecordingSink
+
+__all__ = ["McpDoor", "mcp_doors", "piped"]
+
+
+@asynccontextmanager
+async def piped(server: CribServer) -> AsyncGenerator[tuple[Any, Any]]:
+    """Serve over a pair of pipes in this process, framed as over the standard streams, and give the client's end.
+
+    It is a transport for `mcp.client.client.Client`, and much cheaper than a process.
+    """
+    (server_in, client_out), (client_in, server_out) = os.pipe(), os.pipe()
+    heard, said = os.fdopen(server_in, encoding="utf-8", errors="replace"), os.fdopen(server_out, "w", encoding="utf-8")
+    answers, asks = os.fdopen(client_in, encoding="utf-8"), os.fdopen(client_out, "w", encoding="utf-8")
+
+    async def serve() -> None:
+        with heard, said:
+            async with stdio_server(anyio.wrap_file(heard), anyio.wrap_file(said)) as (read, write):
+                await server.run(read, write, server.create_initialization_options())
+
+    with answers:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(serve)
+            async with stdio_server(anyio.wrap_file(answers), anyio.wrap_file(asks)) as streams:
+                try:
+                    yield streams
+                finally:
+                    asks.close()  # the server then ends, closes its side, and our reader ends as well
+
+
+class McpDoor(Door):
+    """A server and a client of the SDK's, with a pair of pipes between them.
+
+    Args:
+        generation: `legacy` for a session that begins with a handshake; else a version of the stateless protocol.
+    """
+
+    abilities: ClassVar[frozenset[Ability]] = frozenset({"model", "run", "concurrent", "cancel"})
+
+    def __init__(self, generation: str) -> None:
+        self._generation = generation
+        self.title = "mcp over stdio" + (", older" if generation == "legacy" else "")
+
+    def transport(self, server: CribServer) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+        """Return how the client reaches the server."""
+        return piped(server)
+
+    async def carry(self, visit: Visit) -> Outcome:
+        watch = RecordingSink()
+        scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
+        principal = visit.scope.principal or "ann"
+        server = build_server(visit.toolset, ServerOptions(scope=lambda name: scope, principal=principal))
+        async with Client(self.transport(server), mode=self._generation, cache=None) as client:
+            try:
+                result = await client.call_tool(visit.new.name, _as_json(visit.arguments))
+            except MCPError as error:
+                result = error
+        outcome = outcome_from_dict(watch.record.outcome)
+        _compare(outcome, result)
+        return outcome
+
+
+def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments as a model would send them, which knows secrets as text."""
+    return json.loads(json.dumps(dict(values), default=lambda value: value.get_secret_value()))
+
+
+def _compare(outcome: Outcome, result: CallToolResult | MCPError) -> None:
+    """Raise an AssertionError when the client was told something else than what came of the call."""
+    if isinstance(result, MCPError):
+        unknown = isinstance(outcome, Failed) and outcome.code == "unknown_tool"
+        if not unknown or (result.error.code, result.error.message) != (INVALID_PARAMS, outcome.message):
+            raise AssertionError(f"the client got the error {result} for {outcome}")
+        return
+    text = "\n".join(part.text for part in result.content if isinstance(part, TextContent))
+    fits = text.startswith(outcome.text()) if isinstance(outcome, Suspended) else text == outcome.text()
+    if result.is_error == isinstance(outcome, Completed) or not fits:
+        raise AssertionError(f"the client got {result} for {outcome}")
+
+
+mcp_doors: tuple[Door, ...] = (McpDoor("legacy"), McpDoor(LATEST_MODERN_VERSION))
