@@ -80,11 +80,16 @@ class Pipeline:
             hooks.check(self.toolset.entries)
         self._hooks, self._executor = hooks, executor
         self._plans: dict[str, Plan] = {}
+        self.toolset.tell_when_renewed(self)
 
     @property
     def sinks(self) -> tuple[Sink, ...]:
         """Where the events of every call go."""
         return self._sinks
+
+    def renewed(self) -> None:
+        """Forget what is known of the tools: a source of the toolset has others now."""
+        self._plans.clear()
 
     # --- the whole way
 

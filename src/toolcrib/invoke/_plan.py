@@ -237,8 +237,19 @@ class Prepared:
         """Make the context that hooks and tool are given."""
         call_id, tool, provided, revealed = self.call.id, self.plan.name, scope.provide, scope.revealed
         self.ctx = RunContext(  # by position, which costs half: agents have one made for every turn
-            scope.deps, call_id, tool, scope.id, metadata or {}, None, False, None, call_id, provided, revealed,
-            None if self.trace is None else self.trace.yielded, scope.approver
+            scope.deps,
+            call_id,
+            tool,
+            scope.id,
+            metadata or {},
+            None,
+            False,
+            None,
+            call_id,
+            provided,
+            revealed,
+            None if self.trace is None else self.trace.yielded,
+            scope.approver,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
@@ -26,6 +26,8 @@ class RunContext(Generic[D]):
         provided: What the run supplies for `Injectable` and `Injected` parameters, by type or by parameter name.
         revealed: The tools that were found in this run, in the order they were; a name put in may be called from then
             on, although it is not offered by default.
+        report: Tells those who follow the call how far it has come, with any value; None where nobody does.
+        ask: Has a person answer something else than the call itself, as the run's approver does; None without one.
     """
 
     deps: D
@@ -39,6 +41,8 @@ class RunContext(Generic[D]):
     idempotency_key: str = ""
     provided: Mapping[type | str, Any] = field(default_factory=dict[type | str, Any])
     revealed: dict[str, None] = field(default_factory=dict[str, None])
+    report: Callable[[Any], None] | None = None
+    ask: Callable[[Any], Awaitable[Any]] | None = None
 
     def __post_init__(self) -> None:
         if not self.idempotency_key:

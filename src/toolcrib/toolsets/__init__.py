@@ -5,6 +5,7 @@ A toolset finds tools and keeps the gates around them; it never runs one. Views 
 
 from toolcrib.toolsets._declare import ToolSource, nested, off, use
 from toolcrib.toolsets._entry import Availability, PostStep, PreStep, ToolEntry, ToolRunner
+from toolcrib.toolsets._live import LiveTools
 from toolcrib.toolsets._members import EntryFilter, is_available
 from toolcrib.toolsets._select import Definition, Group, Selectable, Selector, ToolAvailability, ToolRequirement
 from toolcrib.toolsets._toolset import Toolset, ToolsetLike
@@ -14,6 +15,7 @@ __all__ = [
     "Definition",
     "EntryFilter",
     "Group",
+    "LiveTools",
     "PostStep",
     "PreStep",
     "Selectable",

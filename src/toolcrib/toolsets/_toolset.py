@@ -8,6 +8,7 @@ from dataclasses import replace
 from inspect import isawaitable
 from types import MappingProxyType
 from typing import Any, Self, TypeAlias, cast
+from weakref import WeakSet
 
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.errors import ToolConstraintError, UnknownTool, closest
@@ -31,6 +32,7 @@ from toolcrib.toolsets._members import (
     require,
     switched_off,
 )
+from toolcrib.toolsets._renewal import Followed, Renewable
 from toolcrib.toolsets._select import Definition, Selectable, Selector, ToolAvailability, names_of
 
 __all__ = ["Toolset", "ToolsetLike"]
@@ -38,7 +40,7 @@ __all__ = ["Toolset", "ToolsetLike"]
 ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
 
 
-class Toolset:
+class Toolset(Renewable):
     """Tools by name, with middleware, hooks and limits around them.
 
     Declared as a class, with members made by `use`, `off` and `nested`, or made of a sequence. Views (`subset`,
@@ -248,11 +250,15 @@ class Toolset:
         async with AsyncExitStack() as stack:
             bound, found = self._copy(), dict[Step, set[str]]()
             for source, steps in self._sources:
-                entries: list[ToolEntry] = [*await stack.enter_async_context(source.open_source(context))]
+                given = await stack.enter_async_context(source.open_source(context))
+                entries: list[ToolEntry] = [*given]
                 for step in steps:
                     found.setdefault(step, set(step.known)).update(entry.name for entry in entries)
                     entries = [*step.change(entries)]
                 bound._extend(entries)
+                if isinstance(given, Followed):
+                    bound._told = WeakSet()
+                    given.follow(bound, steps)
             require(found)
             asked = [entry for entry in bound if hide_unavailable and entry.skip_unavailable]
             hidden = [entry.name for entry in asked if not await is_available(entry, context)]
