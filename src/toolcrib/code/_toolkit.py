@@ -378,7 +378,8 @@ class Toolkit:
 
     def with_sandbox(self, sandbox: Sandbox) -> Toolkit:
         """Return a toolkit whose programs run elsewhere, and everything else as it is here."""
-        return Toolkit(self._toolset, **{**self._options, "sandbox": sandbox})
+        options: dict[str, Any] = {**self._options, "sandbox": sandbox}
+        return Toolkit(self._toolset, **options)
 
     def __repr__(self) -> str:
         return f"<Toolkit of {len(self._runs.names)} tools>"

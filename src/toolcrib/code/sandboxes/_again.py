@@ -52,5 +52,5 @@ class RunsAgain:
 
 
 def running_again(sandbox: Sandbox) -> Sandbox:
-    """Return a sandbox whose programs can be taken up after a crash: this one, or around it one that runs them again."""
+    """Return a sandbox whose programs can be taken up after a crash: this one, or one around it."""
     return sandbox if isinstance(sandbox, Resumable) and sandbox.replays else RunsAgain(sandbox)

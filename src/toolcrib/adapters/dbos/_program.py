@@ -1,0 +1,253 @@
+"""DurableToolkit: programs as workflows, each call in a journal, so that a crash in mid-program repeats none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+from uuid import uuid4
+
+from dbos import DBOS
+from dbos._context import current_owner_xid
+
+from toolcrib.adapters.dbos._client import Client, Placement, Queue
+from toolcrib.adapters.dbos._engine import Engine, current_engine, workflow
+from toolcrib.adapters.dbos._program_journal import (
+    ProgramJournal,
+    cancel_run,
+    paused_runs,
+    program_run,
+)
+from toolcrib.adapters.dbos._program_result import result_from_dict, result_to_dict
+from toolcrib.adapters.dbos._run_store import RunStore
+from toolcrib.adapters.dbos._stores import store_of
+from toolcrib.approvals import ApprovalStore
+from toolcrib.calls import Denial, Grant
+from toolcrib.code import ExecutionResult, PausedProgram, Toolkit
+from toolcrib.code._journal_lines import program_in
+from toolcrib.code.sandboxes._again import running_again
+from toolcrib.errors import (
+    ApprovalError,
+    PausedProgramError,
+    ReplayDiverged,
+    SandboxError,
+    SandboxUnavailable,
+    ToolcribError,
+    UnregisteredError,
+)
+from toolcrib.invoke import RunScope
+from toolcrib.registry import Registry
+
+__all__ = ["PROGRAM", "DurableProgram", "DurableToolkit", "continue_programs", "enqueue_program", "toolkits"]
+
+PROGRAM = "toolcrib.program"
+_POLL_SECONDS = 0.25
+
+toolkits: Registry[DurableToolkit] = Registry(UnregisteredError)
+"""The durable toolkits of this process, by name: where a worker looks for the one that a program is for."""
+
+
+class DurableToolkit:
+    """A toolkit whose programs are durable: enqueued by any process, run by any worker, and taken up after a crash.
+
+    Each call is written down before it is made and when it has ended. A program that is taken up runs again from its
+    start, its earlier calls answered from that journal. A call that had begun and not ended is in doubt: one of an
+    `idempotent` tool is made again, and any other waits for a person. A program that waits for a person holds no place
+    in the queue, and goes on when somebody has answered.
+
+    Args:
+        toolkit: What runs the programs; it may use any sandbox.
+        name: What workers know it by; the same in every process.
+        queue: Where its programs wait, a name or a `Queue` with limits.
+        replace: Take the place of one that has the name already, as when a notebook cell is run again.
+
+    Raises:
+        DuplicateNameError: Another durable toolkit of this process has the name.
+    """
+
+    def __init__(
+        self, toolkit: Toolkit, *, name: str = "toolkit", queue: Queue | str = "programs", replace: bool = False
+    ) -> None:
+        self.toolkit, self.name = toolkit, name
+        self.queue = Queue(queue) if isinstance(queue, str) else queue
+        self._again: Toolkit | None = None
+        toolkits.register(name, self, replace=replace)
+
+    async def start(
+        self,
+        code: str,
+        *,
+        placement: Placement | None = None,
+        principal: str | None = None,
+        client: Client | None = None,
+    ) -> DurableProgram:
+        """Let a program wait in the queue, and return what follows it.
+
+        Args:
+            code: The program.
+            placement: Its id, priority, key and times; an id of its own when None.
+            principal: On whose behalf its calls are made.
+            client: What to enqueue with; the engine of this process when None.
+        """
+        client = client or current_engine().client
+        return await enqueue_program(client, self.name, self.queue.name, code, placement, principal)
+
+    async def run_journalled(
+        self, code: str, scope: RunScope, journal: ProgramJournal, paused: PausedProgram | None
+    ) -> ExecutionResult:
+        """Run a program, or take one up, inside its workflow."""
+        if self._again is None:
+            self._again = self.toolkit.with_sandbox(running_again(self.toolkit.sandbox))
+        if paused is None:
+            return await self._again.execute_async(code, scope, journal=journal)
+        answers = await _answers(paused, scope.approvals)
+        return await self._again.resume_async(paused, scope, **answers, journal=journal)
+
+
+@dataclass(frozen=True, slots=True)
+class DurableProgram:
+    """Follows a durable program; any process may, by its id.
+
+    Attributes:
+        id: The program's, and that of the workflow which runs it first.
+        client: What it asks.
+    """
+
+    id: str
+    client: Client
+
+    async def state(self) -> Literal["waiting", "running", "paused", "done", "cancelled", "failed"]:
+        """Return how it stands: `waiting` in its queue, `paused` for a person, `failed` when its worker raised."""
+        run = await asyncio.to_thread(program_run, self.client, self.id)
+        found = await self.client.status(self.id if run is None else _workflow_id(self.id, run.generation))
+        status = "" if found is None else str(found.status)
+        if run is not None and run.state in ("paused", "done", "cancelled"):
+            return run.state
+        if "CANCELLED" in status:
+            return "cancelled"
+        if "ERROR" in status or "EXCEEDED" in status:
+            return "failed"
+        return "waiting" if run is None or "ENQUEUED" in status else "running"
+
+    async def settled(self, *, polling: float = _POLL_SECONDS) -> ExecutionResult:
+        """Return how it went as soon as it has ended, or waits for a person.
+
+        Raises:
+            DurableFailure: Its workflow raised, or was cancelled.
+        """
+        while True:
+            run = await asyncio.to_thread(program_run, self.client, self.id)
+            if run is not None and run.state in ("paused", "done") and run.result is not None:
+                return result_from_dict(run.result)
+            generation = 1 if run is None else run.generation
+            if await self.state() in ("failed", "cancelled"):
+                await self.client.result(_workflow_id(self.id, generation))
+            await asyncio.sleep(polling)
+
+    async def result(self, *, polling: float = _POLL_SECONDS) -> ExecutionResult:
+        """Return how it went when it has ended, however often it waits for a person before that.
+
+        Raises:
+            DurableFailure: Its workflow raised, or was cancelled.
+        """
+        while True:
+            result = await self.settled(polling=polling)
+            if not result.is_paused:
+                return result
+            await asyncio.sleep(polling)
+
+    async def cancel(self) -> bool:
+        """Let it make no further call and never go on; return whether it had yet to end."""
+        run = await asyncio.to_thread(program_run, self.client, self.id)
+        generation = 1 if run is None else run.generation
+        await asyncio.to_thread(self.client.dbos.cancel_workflow, _workflow_id(self.id, generation))
+        return await asyncio.to_thread(cancel_run, self.client, self.id) or run is None
+
+
+async def enqueue_program(
+    client: Client,
+    toolkit: str,
+    queue: str,
+    code: str,
+    placement: Placement | None = None,
+    principal: str | None = None,
+) -> DurableProgram:
+    """Let a program wait for a worker that has the durable toolkit of this name; this process need not have it."""
+    placement = placement or Placement(f"program-{uuid4().hex}")
+    data = {"run": placement.id, "toolkit": toolkit, "queue": queue, "code": code, "principal": principal}
+    run = await client.enqueue(PROGRAM, queue, {**data, "generation": 1}, placement)
+    return DurableProgram(run, client)
+
+
+async def continue_programs(engine: Engine) -> None:
+    """Enqueue paused programs when somebody has answered; a routine for `Engine(routines=...)`.
+
+    Every worker may do it: a continuation has an id of its own, and is enqueued once.
+    """
+    store = await asyncio.to_thread(store_of, engine)
+    while True:
+        answered = {entry.request.id for entry in await store.answered()}
+        for run in await asyncio.to_thread(paused_runs, engine.client) if answered else ():
+            asked = {request["id"] for request, _ in (run.result or {}).get("pending", ())}
+            if asked & answered:
+                await _continue(engine.client, run.run, run.generation + 1)
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+async def _continue(client: Client, run: str, generation: int) -> None:
+    """Enqueue what goes on with a program, with the words that it was started with."""
+    first = await client.status(run)
+    given: Mapping[str, Any] = {} if first is None or first.input is None else first.input["args"][0]
+    if given:
+        placement = Placement(_workflow_id(run, generation), priority=(first.priority or 0) if first else 0)
+        await client.enqueue(PROGRAM, given["queue"], {**given, "generation": generation}, placement)
+
+
+def _workflow_id(run: str, generation: int) -> str:
+    return run if generation == 1 else f"{run}-{generation}"
+
+
+@workflow(PROGRAM)
+async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
+    """Run a program as far as it comes: to its end, or to where it waits for a person."""
+    engine, run = current_engine(), data["run"]
+    workflow_id = str(DBOS.workflow_id)
+    journal = ProgramJournal(engine.client, run, workflow_id, current_owner_xid(workflow_id))
+    claim = await asyncio.to_thread(journal.claim, data["generation"], data["toolkit"], data["queue"])
+    if claim.result is not None:
+        return claim.result
+    store = await asyncio.to_thread(store_of, engine)
+    scope = RunScope(run, principal=data["principal"], approvals=RunStore(store))
+    try:
+        toolkit = toolkits.get(data["toolkit"])
+        result = await toolkit.run_journalled(data["code"], scope, journal, program_in(claim.lines))
+    except _TOLD as error:
+        result = ExecutionResult(success=False, error=f"{type(error).__name__}: {error}")
+    for call in result.pending_calls:
+        await store.put(call.request)  # one that is in doubt has been shown to nobody yet
+    told = result_to_dict(replace(result, records=()))
+    await asyncio.to_thread(journal.finish, "paused" if result.paused is not None else "done", told)
+    return {"state": "paused" if result.paused is not None else "done", "success": result.success}
+
+
+_TOLD: tuple[type[ToolcribError], ...] = (
+    ApprovalError,
+    PausedProgramError,
+    ReplayDiverged,
+    SandboxError,
+    SandboxUnavailable,
+    UnregisteredError,
+)
+"""What keeps a program from going on however often it is tried: its result says so."""
+
+
+async def _answers(paused: PausedProgram, store: ApprovalStore | None) -> dict[str, Any]:
+    """Return what people said to the calls that wait, as arguments of `Toolkit.resume_async`."""
+    if not isinstance(store, RunStore):
+        return {}
+    found = [await store.answer_to(call.request.id) for call in paused.pending]
+    return {
+        "grants": [answer for answer in found if isinstance(answer, Grant)],
+        "denials": [answer for answer in found if isinstance(answer, Denial)],
+    }

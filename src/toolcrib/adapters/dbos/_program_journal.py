@@ -1,0 +1,178 @@
+"""The journal of a durable program: tables beside those of DBOS, written by the execution that holds its workflow."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import sqlalchemy as sa
+from dbos._error import DBOSWorkflowConflictIDError
+from sqlalchemy.exc import IntegrityError
+
+from toolcrib.adapters.dbos._client import Client, tables
+
+__all__ = [
+    "Claim",
+    "ProgramJournal",
+    "ProgramRun",
+    "ProgramState",
+    "cancel_run",
+    "journal_lines",
+    "paused_runs",
+    "program_run",
+]
+
+ProgramState: TypeAlias = Literal["running", "paused", "done", "cancelled"]
+
+_runs = sa.Table(
+    "toolcrib_programs",
+    tables,
+    sa.Column("run", sa.Text, primary_key=True),
+    sa.Column("toolkit", sa.Text, nullable=False),
+    sa.Column("queue", sa.Text, nullable=False),
+    sa.Column("generation", sa.Integer, nullable=False),  # how often it was taken up after a pause, and once more
+    sa.Column("state", sa.Text, nullable=False, index=True),
+    sa.Column("result", sa.Text),
+    sa.Column("updated_at", sa.Float, nullable=False),
+)
+_lines = sa.Table(
+    "toolcrib_program_lines",
+    tables,
+    sa.Column("run", sa.Text, primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("line", sa.Text, nullable=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What an execution finds when it takes a program up.
+
+    Attributes:
+        lines: The journal so far.
+        result: What came of it in this generation or after, so that there is nothing to do; None otherwise.
+    """
+
+    lines: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    result: dict[str, Any] | None = None
+
+
+class ProgramJournal:
+    """Keeps what a program asks for, each line before what follows from it is begun.
+
+    Every write looks whether this execution still holds its workflow: once another worker has taken it over, or it was
+    cancelled, nothing more is written, and so nothing more is begun.
+
+    Args:
+        client: Where.
+        workflow: The workflow that runs it.
+        owner: What shows that this execution holds the workflow: DBOS's token.
+    """
+
+    def __init__(self, client: Client, run: str, workflow: str, owner: str | None) -> None:
+        self._run, self._workflow, self._owner = run, workflow, owner
+        self._database = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- it fences DBOS's own steps, and has no public door
+        self._number = 0
+
+    def claim(self, generation: int, toolkit: str, queue: str) -> Claim:
+        """Take the program up, and return what is known of it.
+
+        Raises:
+            DBOSWorkflowConflictIDError: The workflow is another's, which DBOS knows what to do with; so do all here.
+        """
+        with self._database.engine.begin() as connection:
+            self._fence(connection)
+            row = connection.execute(sa.select(_runs).where(_runs.c.run == self._run).with_for_update()).first()
+            values = {"generation": generation, "state": "running", "updated_at": time.time()}
+            if row is None:
+                known = {"run": self._run, "toolkit": toolkit, "queue": queue, "result": None}
+                connection.execute(sa.insert(_runs).values(**known, **values))
+                return Claim()
+            if row.generation > generation or (row.generation == generation and row.state != "running"):
+                return Claim(result=json.loads(row.result) if row.result else {"state": row.state})
+            if row.state == "cancelled":
+                return Claim(result={"state": "cancelled"})
+            connection.execute(sa.update(_runs).where(_runs.c.run == self._run).values(**values))
+            found = connection.execute(
+                sa.select(_lines.c.line).where(_lines.c.run == self._run).order_by(_lines.c.number)
+            ).scalars()
+            lines = [json.loads(line) for line in found]
+        self._number = len(lines)
+        return Claim(lines)
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Add a line. The program's end is no line: `finish` tells it together with what came of it."""
+        if line["t"] == "done":
+            return
+        text = json.dumps(line, separators=(",", ":"))
+        try:
+            with self._database.engine.begin() as connection:
+                self._fence(connection)
+                connection.execute(sa.insert(_lines).values(run=self._run, number=self._number, line=text))
+        except IntegrityError as error:  # another execution of the same program was quicker
+            raise DBOSWorkflowConflictIDError(self._workflow) from error
+        self._number += 1
+
+    def finish(self, state: ProgramState, result: Mapping[str, Any]) -> None:
+        """Note how the program stands at the end of this workflow."""
+        with self._database.engine.begin() as connection:
+            self._fence(connection)
+            values = {"state": state, "result": json.dumps(result), "updated_at": time.time()}
+            connection.execute(sa.update(_runs).where(_runs.c.run == self._run).values(**values))
+
+    def _fence(self, connection: sa.Connection) -> None:
+        if self._owner is not None:
+            self._database._check_owner_txn(connection, self._workflow, self._owner)  # pyright: ignore[reportPrivateUsage] -- as above
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramRun:
+    """How a program stands.
+
+    Attributes:
+        generation: How often it was taken up after a pause, and once more.
+        result: What its last workflow came to; None while there is nothing.
+    """
+
+    run: str
+    toolkit: str
+    queue: str
+    generation: int
+    state: ProgramState
+    result: dict[str, Any] | None
+
+
+def program_run(client: Client, run: str) -> ProgramRun | None:
+    """Return how a program stands; None when no workflow has taken it up yet."""
+    with client.engine.begin() as connection:
+        row = connection.execute(sa.select(_runs).where(_runs.c.run == run)).first()
+    return None if row is None else _run_of(row)
+
+
+def paused_runs(client: Client) -> list[ProgramRun]:
+    """Return the programs that wait for a person."""
+    with client.engine.begin() as connection:
+        rows = connection.execute(sa.select(_runs).where(_runs.c.state == "paused")).fetchall()
+    return [_run_of(row) for row in rows]
+
+
+def journal_lines(client: Client, run: str) -> list[dict[str, Any]]:
+    """Return the journal of a program."""
+    query = sa.select(_lines.c.line).where(_lines.c.run == run).order_by(_lines.c.number)
+    with client.engine.begin() as connection:
+        return [json.loads(line) for line in connection.execute(query).scalars()]
+
+
+def cancel_run(client: Client, run: str) -> bool:
+    """Let a program that has not ended never go on; return whether there was one to cancel."""
+    with client.engine.begin() as connection:
+        mine = sa.update(_runs).where(_runs.c.run == run, _runs.c.state.in_(("running", "paused")))
+        return connection.execute(mine.values(state="cancelled", updated_at=time.time())).rowcount > 0
+
+
+def _run_of(row: Any) -> ProgramRun:
+    result = json.loads(row.result) if row.result else None
+    return ProgramRun(row.run, row.toolkit, row.queue, row.generation, row.state, result)
