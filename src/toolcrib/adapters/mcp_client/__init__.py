@@ -1,0 +1,38 @@
+"""MCP client: the tools, resources and prompts of any MCP server behind the counter's gates. The extra `mcp`.
+
+What is here translates: a server's listing to tools, our calls to its requests, its questions to a person's. It has no
+gate and no retry, and nothing that a server says changes one.
+"""
+
+from __future__ import annotations
+
+from toolcrib.errors import MissingExtraError
+
+try:
+    import mcp as _mcp
+except ModuleNotFoundError as error:
+    if error.name != "mcp":
+        raise
+    raise MissingExtraError("The MCP client", "mcp") from error
+
+from toolcrib.adapters.mcp_client._connect import ServerToolset, connect
+from toolcrib.adapters.mcp_client._options import Approval, ConnectOptions, Elicit, Options, Source
+from toolcrib.adapters.mcp_client._values import Elicitation, Media, Progress, Prompt, PromptMessage, RemoteTool
+
+__all__ = [
+    "Approval",
+    "ConnectOptions",
+    "Elicit",
+    "Elicitation",
+    "Media",
+    "Options",
+    "Progress",
+    "Prompt",
+    "PromptMessage",
+    "RemoteTool",
+    "ServerToolset",
+    "Source",
+    "connect",
+]
+
+del _mcp

@@ -1,0 +1,112 @@
+"""`connect`: a server's tools as a toolset."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Collection, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Unpack
+
+import httpx2
+
+from toolcrib.adapters.mcp_client._link import Link
+from toolcrib.adapters.mcp_client._options import Approval, ConnectOptions, Options, Source, read_source, server_name
+from toolcrib.adapters.mcp_client._source import ServerSource
+from toolcrib.adapters.mcp_client._values import Prompt, messages_of, prompt_of, resource_of
+from toolcrib.toolsets import Toolset
+
+__all__ = ["ServerToolset", "connect"]
+
+
+def connect(
+    source: Source,
+    *,
+    prefix: str = "",
+    tool_names: Collection[str] | None = None,
+    include_resources: bool | Collection[str] = True,
+    descriptions: Mapping[str, str] | None = None,
+    return_schemas: Mapping[str, Any] | None = None,
+    approval: Approval = False,
+    headers: Mapping[str, str] | None = None,
+    auth: httpx2.Auth | None = None,
+    **more: Unpack[ConnectOptions],
+) -> ServerToolset:
+    """Return the tools of an MCP server; it is connected to when the toolset is opened, and let go when it is closed.
+
+    Whatever names a tool here has its name on the server, without the prefix.
+
+    Args:
+        source: A command line, as text or in parts, which is started and spoken to over its standard input and output;
+            a URL; or a client, session, or server of the SDK.
+        prefix: Goes before every name.
+        tool_names: The tools to take; all of them when None.
+        include_resources: Whether resources are tools, `read_*`, and templates, `query_*`; or the names or URIs of
+            those that are.
+        descriptions: What models are told, in place of what the server says.
+        return_schemas: JSON schemas or types of results, in place of what the server says; a text is then read as
+            JSON.
+        approval: Which tools need it: all, those named, or those that a function of `RemoteTool` says.
+        headers: Sent to a URL with each request.
+        auth: Signs requests to a URL, as the SDK's `OAuthClientProvider` does.
+        more: `Options` has the rest.
+
+    Raises:
+        TypeError: The source is nothing that can be connected to, or an option does not go with it.
+    """
+    if isinstance(tool_names, str):
+        raise TypeError(f"tool_names takes a list of names; write tool_names=[{tool_names!r}]")
+    if isinstance(approval, str):
+        raise TypeError(f"approval takes a list of names; write approval=[{approval!r}]")
+    options = Options(
+        prefix,
+        tool_names,
+        include_resources,
+        descriptions or {},
+        return_schemas or {},
+        approval,
+        headers,
+        auth,
+        **more,
+    )
+    made = read_source(source, options)
+    return ServerToolset(ServerSource(made, options.name or server_name(made), options))
+
+
+class ServerToolset(Toolset):
+    """The tools of one server, as any toolset; and its prompts. Made by `connect`.
+
+    A view of it has its tools, and not these methods.
+    """
+
+    def __init__(self, source: ServerSource) -> None:
+        super().__init__([source], toolset_id=source.server)
+        self._source = source
+
+    async def list_prompts(self) -> list[Prompt]:
+        """Return the prompts that the server offers, without their messages."""
+        async with self._linked() as link:
+            return [prompt_of(prompt) for prompt in await link.list_prompts()]
+
+    async def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> Prompt:
+        """Return a prompt with its messages.
+
+        Raises:
+            RemoteToolError: The server does not have it, or does not take these arguments.
+        """
+        given = dict(arguments or {})
+        async with self._linked() as link:
+            result = await link.get_prompt(name, given)
+        return Prompt(name, result.description or "", dict(given), (), messages_of(result.messages))
+
+    async def read_resource(self, uri: str) -> Any:
+        """Return what is in a resource, whether it is listed or not."""
+        async with self._linked() as link:
+            return resource_of(await link.read_resource(uri, None))
+
+    @asynccontextmanager
+    async def _linked(self) -> AsyncGenerator[Link]:
+        """Give the connection that was opened last, or one for this request alone."""
+        if self._source.links:
+            yield self._source.links[-1]
+            return
+        async with self._source.linked() as link:
+            yield link
