@@ -16,6 +16,7 @@ from toolcrib.cli._exec import run_program, show_program
 from toolcrib.cli._paused import read_paused, signing_key, write_paused
 from toolcrib.cli._resume import Resumption, resume_program, target_of, took_up
 from toolcrib.cli._run import RunOptions, Status, one_sentence, open_run, tools_of
+from toolcrib.cli._serve import serve
 from toolcrib.cli._show import console, print_json, say, tools_json, tools_table
 from toolcrib.cli._terminal import Terminal
 from toolcrib.cli._watch import Watcher
@@ -31,6 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(approvals)
+app.command()(serve)
 
 _TARGET = (
     "package.module:attribute or path/to/file.py[:attribute]: a toolset, tools, an object, or a module with tools."
@@ -48,7 +50,10 @@ KeyOption = Annotated[
     typer.Option("--key", metavar="FILE", help="The key that signs a paused program; your own when left out."),
 ]
 RecordOption = Annotated[
-    Path | None, typer.Option("--record", metavar="FILE", help="Append each call's record to this file, as JSON lines.")
+    str | None,
+    typer.Option(
+        "--record", metavar="FILE", help="Append each call's record to this file, as JSON lines; to a .db, all events."
+    ),
 ]
 
 

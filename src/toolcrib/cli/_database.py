@@ -14,12 +14,22 @@ import typer
 from toolcrib._sqlite import sqlite3
 from toolcrib.approvals import ApprovalEntry, ApprovalStore, SqliteApprovalStore
 from toolcrib.calls import Denial, Grant
-from toolcrib.errors import DatabaseError, MissingExtraError, ToolcribError
+from toolcrib.errors import DatabaseError, ToolcribError
+from toolcrib.invoke import BatchSink, JsonLinesSink, Sink, SqliteSink
 
-__all__ = ["ApprovalDesk", "DatabaseOption", "database_name", "open_approvals", "shown_name", "telling_of"]
+__all__ = [
+    "ApprovalDesk",
+    "DatabaseOption",
+    "database_name",
+    "open_approvals",
+    "open_events",
+    "shown_name",
+    "telling_of",
+]
 
 _VARIABLE = "TOOLCRIB_DATABASE"
 _DEFAULT = "toolcrib.db"
+_POSTGRES = ("postgresql", "postgres")
 _FORMS = "Give a path, sqlite:///path, or postgresql://user:password@host:5432/name"
 _ELSEWHERE = f"Name the one that the calls are kept in with --database, or in {_VARIABLE}"
 
@@ -78,11 +88,8 @@ def open_approvals(database: str | None = None, *, create: bool = True) -> Appro
         MissingExtraError: It is a Postgres server's, and what that needs is not installed.
     """
     name = database_name(database)
-    scheme = name.partition("://")[0].partition("+")[0] if "://" in name else ""
-    if scheme in ("postgresql", "postgres"):
-        return _on_postgres(name)
-    if scheme not in ("", "sqlite"):
-        raise DatabaseError(shown_name(name), f"`{scheme}` is no kind of database that it can be", _FORMS)
+    if _scheme(name) in _POSTGRES:
+        return cast("ApprovalDesk", _postgres("PostgresApprovalStore", name))
     path = Path(name.removeprefix("sqlite:///"))
     if not create and not path.is_file():
         raise DatabaseError(name, "there is no such file", _ELSEWHERE)
@@ -90,14 +97,44 @@ def open_approvals(database: str | None = None, *, create: bool = True) -> Appro
         return SqliteApprovalStore(path)
 
 
-def _on_postgres(url: str) -> ApprovalDesk:
-    try:
-        durable: Any = importlib.import_module("toolcrib.adapters.dbos")
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("toolcrib"):
-            raise
-        raise MissingExtraError("a Postgres database", "durable") from error
-    return cast("ApprovalDesk", durable.PostgresApprovalStore(url))
+@contextmanager
+def open_events(name: str) -> Generator[Sink]:
+    """Give the body a sink that adds to a file, or to a database; it is closed at the end.
+
+    Args:
+        name: A `.db` or `.sqlite` file, `sqlite:///path` or a `postgresql://` URL, which keep the events of calls and
+            runs; any other file gets the record of each call, as JSON lines.
+
+    Raises:
+        DatabaseError: It cannot be used.
+        OSError: The file of records cannot be written.
+    """
+    with _events(name) as sink:
+        yield sink
+
+
+def _events(name: str) -> BatchSink | JsonLinesSink:
+    scheme = _scheme(name)
+    if scheme in _POSTGRES:
+        return cast("BatchSink", _postgres("PostgresSink", name))
+    path = Path(name.removeprefix("sqlite:///"))
+    if scheme or path.suffix in (".db", ".sqlite"):
+        with telling_of(name):
+            return SqliteSink(path)
+    return JsonLinesSink(path)
+
+
+def _postgres(kind: str, url: str) -> Any:
+    module: Any = importlib.import_module("toolcrib.adapters.dbos")  # of an extra, which its error names
+    return getattr(module, kind)(url)
+
+
+def _scheme(name: str) -> str:
+    """Return what kind of database a URL is of; empty for a path."""
+    scheme = name.partition("://")[0].partition("+")[0] if "://" in name else ""
+    if scheme not in ("", "sqlite", *_POSTGRES):
+        raise DatabaseError(shown_name(name), f"`{scheme}` is no kind of database that it can be", _FORMS)
+    return scheme
 
 
 @contextmanager

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Coroutine, Generator
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from enum import IntEnum
-from pathlib import Path
 from typing import Any, TypeVar
 
 import typer
 
 from toolcrib.cli._approve import Answers, approver_of
 from toolcrib.cli._collect import toolset_of
+from toolcrib.cli._database import open_events
 from toolcrib.cli._show import say
 from toolcrib.cli._target import load
 from toolcrib.cli._terminal import Terminal
-from toolcrib.errors import SandboxError, ToolcribError
-from toolcrib.invoke import JsonLinesSink, RunScope, Sink, run_sync
+from toolcrib.errors import DatabaseError, SandboxError, ToolcribError
+from toolcrib.invoke import RunScope, Sink, run_sync
 from toolcrib.toolsets import Toolset
 
-__all__ = ["CliRun", "RunOptions", "Status", "one_sentence", "open_run", "tools_of"]
+__all__ = ["CliRun", "RunOptions", "Status", "one_sentence", "open_run", "recorder_of", "tools_of"]
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class RunOptions:
     answers: Answers
     timeout: float | None = None
     json: bool = False
-    record: Path | None = None
+    record: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def open_run(options: RunOptions, terminal: Terminal | None = None, watcher: Sin
     toolset = tools_of(options.target)
     answers = options.answers.named(toolset)
     terminal = terminal or Terminal()
-    with _recorder(options.record) as recorder:
+    with recorder_of(options.record) as recorder:
         sinks = tuple(sink for sink in (recorder, watcher) if sink is not None)
         asker = terminal if Terminal.present() else None
         approver = approver_of(answers, toolset, asker)
@@ -103,14 +103,17 @@ def open_run(options: RunOptions, terminal: Terminal | None = None, watcher: Sin
 
 
 @contextmanager
-def _recorder(path: Path | None) -> Generator[JsonLinesSink | None]:
-    if path is None:
+def recorder_of(name: str | None) -> Generator[Sink | None]:
+    """Give the body the sink that --record names; None without one."""
+    if name is None:
         yield None
         return
-    try:
-        sink = JsonLinesSink(path)
-    except OSError as error:
-        say(f"cannot write the record to {path}: {error.strerror}")
-        raise typer.Exit(Status.MISUSED) from None
-    with sink:
+    with ExitStack() as stack:
+        try:
+            sink = stack.enter_context(open_events(name))
+        except OSError as error:
+            if isinstance(error, DatabaseError):
+                raise
+            say(f"cannot write the record to {name}: {error.strerror}")
+            raise typer.Exit(Status.MISUSED) from None
         yield sink

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stdout
 
 from mcp.server.stdio import stdio_server
@@ -12,8 +13,18 @@ from toolcrib.adapters.mcp_server._server import CribServer
 __all__ = ["serve_stdio"]
 
 
-async def serve_stdio(server: CribServer) -> None:
-    """Serve one client over stdin and stdout until it goes; what tools print goes to stderr meanwhile."""
+async def serve_stdio(server: CribServer, *, ended: Callable[[], object] | None = None) -> None:
+    """Serve one client over stdin and stdout until it goes; what tools print goes to stderr meanwhile.
+
+    Args:
+        server: The server.
+        ended: Called when everything is closed but stdin: a thread that waits for a line cannot be stopped, so that a
+            cancelled call of this returns with the next line, or the end.
+    """
     async with stdio_server() as (read, write):
-        with redirect_stdout(sys.stderr):
-            await server.run(read, write, server.create_initialization_options())
+        try:
+            with redirect_stdout(sys.stderr):
+                await server.run(read, write, server.create_initialization_options())
+        finally:
+            if ended is not None:
+                ended()

@@ -1,0 +1,72 @@
+"""`toolcrib serve`: the tools of a target, to any MCP client."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Annotated, Any
+
+import typer
+
+from toolcrib.cli._database import DatabaseOption
+from toolcrib.cli._run import one_sentence
+from toolcrib.cli._serve_options import ApproveBy, Serving, Transport, tokens_of
+
+__all__ = ["serve"]
+
+_TARGET = "What to serve, as for `list`."
+_TOKEN = "Who may come over HTTP; @FILE reads the secret from a file, TOOLCRIB_TOKENS from the environment."
+ListOption = list[str] | None
+
+
+def serve(
+    target: Annotated[str, typer.Argument(metavar="TARGET", help=_TARGET, show_default=False)],
+    transport: Annotated[str, typer.Option(metavar="stdio|http", help="How clients are spoken to.")] = "stdio",
+    host: Annotated[str, typer.Option(help="Where to listen; beyond this machine, tokens are needed.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Any free one for 0.")] = 8000,
+    token: Annotated[ListOption, typer.Option(metavar="NAME=SECRET", help=_TOKEN)] = None,
+    allow_host: Annotated[ListOption, typer.Option(metavar="NAME", help="Another name this server goes by.")] = None,
+    allow_origin: Annotated[ListOption, typer.Option(metavar="URL", help="A page that may use it.")] = None,
+    name: Annotated[str | None, typer.Option(help="What the server calls itself.", show_default=False)] = None,
+    code_mode: Annotated[bool, typer.Option("--code-mode", help="Serve one tool, which runs programs.")] = False,
+    search: Annotated[bool, typer.Option("--search", help="List a few tools; the rest is found.")] = False,
+    approve_by: Annotated[str, typer.Option(metavar="store|elicit", help="Who is asked for approval.")] = "store",
+    wait: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="How long a call waits for its answer.")] = 0.0,
+    database: DatabaseOption = None,
+    record: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Append each call's record to this file, or its events to a .db.")
+    ] = None,
+) -> None:
+    """Serve the tools of TARGET over MCP, until the client goes or Ctrl-C."""
+    if code_mode and search:
+        raise typer.BadParameter("programs find tools by themselves: leave out --search", param_hint="--search")
+    serving = Serving(
+        target=target,
+        transport=_transport(transport),
+        host=host,
+        port=port,
+        tokens=tokens_of(token or ()),
+        allowed_hosts=allow_host or (),
+        allowed_origins=allow_origin or (),
+        name=name,
+        code_mode=code_mode,
+        search=search,
+        approve_by=_approve_by(approve_by),
+        wait=wait,
+        database=database,
+        record=record,
+    )
+    with one_sentence():
+        module: Any = importlib.import_module("toolcrib.cli._serving")  # of an extra, which its error names
+        module.serve_target(serving)
+
+
+def _transport(text: str) -> Transport:
+    if text == "stdio" or text == "http":
+        return text
+    raise typer.BadParameter(f"{text!r} is neither stdio nor http", param_hint="--transport")
+
+
+def _approve_by(text: str) -> ApproveBy:
+    if text == "store" or text == "elicit":
+        return text
+    raise typer.BadParameter(f"{text!r} is neither store nor elicit", param_hint="--approve-by")

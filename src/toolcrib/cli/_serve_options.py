@@ -1,0 +1,68 @@
+"""What `toolcrib serve` is told: its options as values, and tokens from wherever they are kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import typer
+
+__all__ = ["ApproveBy", "Serving", "Transport", "tokens_of"]
+
+Transport = Literal["stdio", "http"]
+ApproveBy = Literal["store", "elicit"]
+
+_VARIABLE = "TOOLCRIB_TOKENS"
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What is served, where, and to whom.
+
+    Attributes:
+        search: How many tools are listed, the others found; False lists all.
+        wait: Seconds that a call waits for its answer before the client is told to come back.
+    """
+
+    target: str
+    transport: Transport
+    host: str
+    port: int
+    tokens: Mapping[str, str]
+    allowed_hosts: Sequence[str]
+    allowed_origins: Sequence[str]
+    name: str | None
+    code_mode: bool
+    search: bool | int
+    approve_by: ApproveBy
+    wait: float
+    database: str | None
+    record: str | None
+
+
+def tokens_of(given: Sequence[str]) -> dict[str, str]:
+    """Return the secret of each principal: of `NAME=SECRET`, `NAME=@FILE`, and of the environment.
+
+    Raises:
+        BadParameter: One of them is something else, or its file cannot be read.
+    """
+    tokens: dict[str, str] = {}
+    for text in (*os.environ.get(_VARIABLE, "").split(), *given):
+        name, equals, secret = text.partition("=")
+        if not (name and equals and secret):
+            raise typer.BadParameter("write NAME=SECRET, or NAME=@FILE", param_hint="--token")
+        if name in tokens:
+            raise typer.BadParameter(f"two tokens are given for {name}", param_hint="--token")
+        tokens[name] = _secret_in(secret[1:]) if secret.startswith("@") else secret
+    return tokens
+
+
+def _secret_in(file: str) -> str:
+    try:
+        return Path(file).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise typer.BadParameter(f"cannot read {file}: {why}", param_hint="--token") from None

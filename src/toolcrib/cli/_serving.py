@@ -1,0 +1,169 @@
+"""Serving the tools of a target over MCP until it is stopped. Needs the extra `mcp`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Coroutine, Generator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from toolcrib.adapters.mcp_server import HttpOptions, ServerOptions, build_server, serve_http, serve_stdio
+from toolcrib.cli._database import open_approvals, shown_name
+from toolcrib.cli._run import Status, recorder_of, tools_of
+from toolcrib.cli._serve_options import Serving
+from toolcrib.cli._show import say
+from toolcrib.invoke import BatchSink, JsonLinesSink, Sink
+
+__all__ = ["serve_target"]
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def serve_target(serving: Serving) -> None:
+    """Serve until the client goes, or a signal comes; raises what the target or the database raises."""
+    http = _http(serving) if serving.transport == "http" else None
+    with nullcontext() if http is not None else _clean_stdout():
+        toolset = tools_of(serving.target)
+    with recorder_of(serving.record) as recorder:
+        options = _options(serving, recorder)
+        if http is None:
+            _run(_over_stdio(serving, options, build_server(toolset, options)))
+        else:
+            _run(_over_http(serving, serve_http(toolset, options, http, started=lambda url: _told(serving, url)), http))
+
+
+def _options(serving: Serving, recorder: Sink | None) -> ServerOptions:
+    named = "" if serving.database is None else f" --database {shown_name(serving.database)}"
+    return ServerOptions(
+        name=serving.name or _name_of(serving.target),
+        approve_by=serving.approve_by,
+        approvals=open_approvals(serving.database),
+        approve_with="toolcrib approvals approve {id}" + named,
+        wait=serving.wait,
+        sinks=() if recorder is None else (recorder,),
+        code_mode=serving.code_mode,
+        search=serving.search,
+    )
+
+
+def _name_of(target: str) -> str:
+    """Return what a server is called that has no name of its own: the file's or the module's."""
+    place = target.partition(":")[0]
+    return Path(place).stem if place.endswith((".py", ".pyw")) else place.rpartition(".")[2]
+
+
+def _http(serving: Serving) -> HttpOptions:
+    try:
+        return HttpOptions(
+            host=serving.host,
+            port=serving.port,
+            tokens=serving.tokens,
+            allowed_hosts=serving.allowed_hosts,
+            allowed_origins=serving.allowed_origins,
+        )
+    except ValueError as error:
+        say(f"{error}. Give tokens with --token NAME=SECRET" if not serving.tokens else str(error))
+        raise typer.Exit(Status.MISUSED) from None
+
+
+# --- until it is stopped
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    """Run to the end, or to the first Ctrl-C or SIGTERM; both are how a server is stopped, and no failure."""
+    with suppress(KeyboardInterrupt):
+        asyncio.run(work)
+
+
+async def _over_http(serving: Serving, work: Coroutine[Any, Any, None], http: HttpOptions) -> None:
+    task = asyncio.ensure_future(work)
+    with _stopping(task):
+        try:
+            await task
+        except asyncio.CancelledError:
+            say("stopped")
+        except OSError as error:
+            say(f"cannot listen on {http.host}:{http.port}: {error.strerror or error}")
+            raise typer.Exit(Status.MISUSED) from None
+
+
+async def _over_stdio(serving: Serving, options: ServerOptions, server: Any) -> None:
+    closed = asyncio.Event()
+    task = asyncio.ensure_future(serve_stdio(server, ended=closed.set))
+    _told(serving, None)
+    with _stopping(task):
+        done = asyncio.ensure_future(closed.wait())
+        await asyncio.wait([task, done], return_when=asyncio.FIRST_COMPLETED)
+        if not task.done() and task.cancelling():
+            _leave(options)
+        done.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def _leave(options: ServerOptions) -> None:
+    """End the process although a thread waits for the next line of stdin, which cannot be stopped."""
+    for sink in options.sinks:
+        if isinstance(sink, BatchSink | JsonLinesSink):
+            sink.close()
+    say("stopped")
+    sys.stderr.flush()
+    os._exit(Status.DONE)
+
+
+@contextmanager
+def _stopping(task: asyncio.Future[None]) -> Generator[None]:
+    """Have a signal cancel a task while the body runs."""
+    loop = asyncio.get_running_loop()
+    if sys.platform == "win32":  # its event loop takes no signals: Ctrl-C interrupts it
+        yield
+        return
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        yield
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+@contextmanager
+def _clean_stdout() -> Generator[None]:
+    """Send what the body prints to stderr, whoever prints it: stdout is for the protocol."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+# --- telling
+
+
+def _told(serving: Serving, url: str | None) -> None:
+    """Say on stderr where the tools are served, how clients get there, and how calls are approved."""
+    if url is None:
+        say(f"serving {serving.target} over stdio; a client starts this command itself:")
+        say(json.dumps({"mcpServers": {_name_of(serving.target): _command(serving)}}))
+    else:
+        say(f"serving {serving.target} on {url}")
+        if serving.tokens:
+            say(f"with a bearer token of {', '.join(serving.tokens)}")
+    if serving.approve_by == "store":
+        where = "" if serving.database is None else f" --database {shown_name(serving.database)}"
+        say(f"calls that need approval wait for: toolcrib approvals list{where}")
+
+
+def _command(serving: Serving) -> dict[str, Any]:
+    return {"command": "toolcrib", "args": sys.argv[1:] or ["serve", serving.target]}
