@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
 from functools import partial
 from typing import Any, cast, overload
 
@@ -38,6 +39,7 @@ from toolcrib.invoke._failures import described, failure, misread, not_offered, 
 from toolcrib.invoke._gates import apply_post, apply_post_value, available, decide_and_edit
 from toolcrib.invoke._passes import once_more, received
 from toolcrib.invoke._plan import Executor, Performed, Plan, Prepared, RunnableTool
+from toolcrib.invoke._reports import Reports
 from toolcrib.invoke._resume import approve_again, pass_again, restored
 from toolcrib.invoke._runs import Stepped
 from toolcrib.invoke._scope import RunScope
@@ -139,6 +141,7 @@ class Pipeline:
     ) -> AsyncGenerator[Any, None]:
         """Yield each value of a streaming tool as it comes, as `Yielded`, and at the end the outcome.
 
+        Of a tool that returns, these are what it gave to `ctx.report`.
         Where post hooks need the whole result, the values come after them. Closing the iterator early stops the tool.
 
         Args:
@@ -150,7 +153,14 @@ class Pipeline:
             scope = RunScope()
         prepared = await self.prepare(call, scope, grant)
         if not isinstance(prepared, Prepared) or (body := prepared.plan.live) is None:
-            outcome, values = await self._at_once(prepared, scope, plain=ended is not None)
+            work = self._at_once(prepared, scope, plain=ended is not None)
+            if isinstance(prepared, Prepared) and prepared.ctx is not None and not prepared.plan.streaming:
+                reports = Reports(prepared.ctx, work)
+                async with aclosing(reports.values()) as told:
+                    async for value in told:
+                        yield value if ended is not None else Yielded(value)
+                work = reports.result()
+            outcome, values = await work
             for value in values:
                 yield value if ended is not None else Yielded(value)
             if ended is None:

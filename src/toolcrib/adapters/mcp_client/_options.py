@@ -130,7 +130,7 @@ def read_source(source: Any, options: Options) -> Any:
     for option, kind, fits in _FITTING:
         if getattr(options, option) is not None and not isinstance(made, fits):
             raise TypeError(f"`{option}` goes with {kind}, and the source is {made!r:.100}")
-    return made
+    return cast("Any", made)
 
 
 def server_name(made: Any) -> str:
