@@ -24,6 +24,7 @@ class ApprovalRequest:
         digest: SHA-256 over the tool's name and the final arguments, in hex.
         reason: Why approval is needed.
         metadata: What the tool or a hook adds for the person to see.
+        parameters: The JSON schema of the arguments, for whoever lets a person edit them; None when there is none.
     """
 
     id: str
@@ -37,6 +38,7 @@ class ApprovalRequest:
     created_at: datetime = field(default_factory=now)
     scope_id: str = ""
     principal: str | None = None
+    parameters: Mapping[str, Any] | None = None
 
     def grant(self, approver: str = "host", **options: Any) -> Grant:
         """Return a `Grant` for this request; options are the other fields of `Grant`."""
@@ -108,6 +110,7 @@ class ApprovalRequest:
             "created_at": self.created_at.isoformat(),
             "scope_id": self.scope_id,
             "principal": self.principal,
+            "parameters": None if self.parameters is None else dict(self.parameters),
         }
 
     @classmethod

@@ -167,6 +167,7 @@ def _request(prepared: Prepared, scope: RunScope, reasons: list[str]) -> Approva
         metadata={**(extra or {}), **prepared.ask_metadata},
         scope_id=scope.id,
         principal=scope.principal,
+        parameters=_schema_of(prepared),
     )
     before = prepared.request
     if before is None or (before.digest, before.principal) != (request.digest, request.principal):
@@ -180,6 +181,13 @@ def shown_values(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]
         return spec.dump(arguments, redact=True)
     except (SchemaError, ValueError):  # a host may pass what has no schema
         return {key: lenient(value) for key, value in arguments.items()}
+
+
+def _schema_of(prepared: Prepared) -> dict[str, Any] | None:
+    try:
+        return prepared.plan.spec.parameters
+    except SchemaError:  # a host may pass what has no schema
+        return None
 
 
 def shown_arguments(prepared: Prepared) -> dict[str, Any]:

@@ -153,7 +153,7 @@ def _call_change(data: Mapping[str, Any], position: int) -> _Change:
 def _run_change(data: Mapping[str, Any], position: int) -> _Change:
     kind, said = str(data["kind"]), cast("Mapping[str, Any]", data["data"])
     closed = kind == "closed"
-    status = _state(said.get("outcome"), "completed") if closed else "running"
+    status = _state(said.get("outcome"), "completed") if closed else _state(said.get("state"), "running")
     return _Change(
         source=str(data["run"]),
         run_id="",
