@@ -1,0 +1,88 @@
+"""Servers to connect to: those from npm, started once, and small ones of the SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.npm.programs import command
+from toolcrib.calls import Completed, Failed, Outcome, ToolCall
+from toolcrib.invoke import ListSink, Pipeline, RunScope
+from toolcrib.toolsets import Toolset
+
+EVERYTHING = "@modelcontextprotocol/server-everything"
+FILESYSTEM = "@modelcontextprotocol/server-filesystem"
+MEMORY = "@modelcontextprotocol/server-memory"
+
+
+class Told(logging.Handler):
+    """Waits for a line in a log, or for the tools of a toolset to be renewed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._event = asyncio.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._event.set()
+
+    def renewed(self) -> None:
+        self._event.set()
+
+    async def wait(self) -> None:
+        async with asyncio.timeout(10):
+            await self._event.wait()
+        self._event.clear()
+
+
+@contextmanager
+def served_over_http(package: str) -> Iterator[str]:
+    """Start a server of npm's that speaks streamable HTTP, and give its URL."""
+    port = free_port()
+    words = command(package, "streamableHttp")
+    process = subprocess.Popen(
+        words, env={**os.environ, "PORT": str(port)}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "listening" in line:
+                break
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def called(tools: Toolset, name: str, /, **arguments: Any) -> Any:
+    """Return what a call of an open toolset gives; AssertionError when it gives nothing."""
+    outcome = await outcome_of(tools, name, **arguments)
+    assert isinstance(outcome, Completed), outcome.text()
+    return outcome.value
+
+
+async def failed(tools: Toolset, name: str, /, **arguments: Any) -> Failed:
+    """Return how a call of an open toolset fails."""
+    outcome = await outcome_of(tools, name, **arguments)
+    assert isinstance(outcome, Failed), outcome
+    return outcome
+
+
+async def outcome_of(
+    tools: Toolset, name: str, /, sink: ListSink | None = None, scope: RunScope | None = None, **arguments: Any
+) -> Outcome:
+    """Make a call of an open toolset as a model does."""
+    sinks = () if sink is None else (sink,)
+    return await Pipeline(tools, sinks=sinks).run(ToolCall(name, arguments), scope or RunScope())
