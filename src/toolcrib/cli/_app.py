@@ -12,6 +12,7 @@ import typer
 from toolcrib.cli._approvals import approvals
 from toolcrib.cli._approve import Answers, tool_name
 from toolcrib.cli._call import make_call, show_outcome
+from toolcrib.cli._console import console as console_command
 from toolcrib.cli._exec import run_program, show_program
 from toolcrib.cli._paused import read_paused, signing_key, write_paused
 from toolcrib.cli._resume import Resumption, resume_program, target_of, took_up
@@ -20,6 +21,8 @@ from toolcrib.cli._serve import serve
 from toolcrib.cli._show import console, print_json, say, tools_json, tools_table
 from toolcrib.cli._terminal import Terminal
 from toolcrib.cli._watch import Watcher
+from toolcrib.cli._worker import enqueue, worker
+from toolcrib.cli._workflows import workers, workflows
 from toolcrib.formats import FORMATS, FormatName, definition, definitions
 
 __all__ = ["app"]
@@ -32,7 +35,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(approvals)
+app.add_typer(workflows)
+app.add_typer(workers)
+app.command()(worker)
+app.command()(enqueue)
 app.command()(serve)
+app.command("console")(console_command)
 
 _TARGET = (
     "package.module:attribute or path/to/file.py[:attribute]: a toolset, tools, an object, or a module with tools."

@@ -15,7 +15,7 @@ from toolcrib._sqlite import sqlite3
 from toolcrib.approvals import ApprovalEntry, ApprovalStore, SqliteApprovalStore
 from toolcrib.calls import Denial, Grant
 from toolcrib.errors import DatabaseError, ToolcribError
-from toolcrib.invoke import BatchSink, JsonLinesSink, Sink, SqliteSink
+from toolcrib.invoke import BatchSink, EventLog, JsonLinesSink, Sink, SqliteSink, sqlite_events
 
 __all__ = [
     "ApprovalDesk",
@@ -23,6 +23,7 @@ __all__ = [
     "database_name",
     "open_approvals",
     "open_events",
+    "open_log",
     "shown_name",
     "telling_of",
 ]
@@ -57,6 +58,10 @@ class ApprovalDesk(ApprovalStore, Protocol):
 
     async def wait(self, request_id: str, timeout: float | None = None) -> Grant | Denial | None:
         """Return the answer to a request once it has one."""
+        ...
+
+    async def standing(self) -> tuple[Grant, ...]:
+        """Return the standing grants, oldest first."""
         ...
 
     async def revoke(self, grant: Grant) -> bool:
@@ -111,6 +116,20 @@ def open_events(name: str) -> Generator[Sink]:
     """
     with _events(name) as sink:
         yield sink
+
+
+def open_log(database: str | None = None) -> EventLog:
+    """Return what is kept in a database of calls and runs; a file that is missing is made.
+
+    Raises:
+        DatabaseError: It cannot be used, or is no database.
+        MissingExtraError: It is a Postgres server's, and what that needs is not installed.
+    """
+    name = database_name(database)
+    if _scheme(name) in _POSTGRES:
+        return cast("EventLog", _postgres("postgres_events", name))
+    with telling_of(name):
+        return sqlite_events(name.removeprefix("sqlite:///"))
 
 
 def _events(name: str) -> BatchSink | JsonLinesSink:

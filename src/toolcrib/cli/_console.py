@@ -1,0 +1,75 @@
+"""`toolcrib console`: the web page to watch calls and runs, and to answer what waits for approval."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Annotated, Any
+
+import typer
+
+from toolcrib.cli._database import DatabaseOption, open_approvals, open_log, shown_name, telling_of
+from toolcrib.cli._run import Status, one_sentence
+from toolcrib.cli._show import say
+
+__all__ = ["console"]
+
+_TOKEN_VARIABLE = "TOOLCRIB_CONSOLE_TOKEN"
+
+PortOption = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 is any that is free.")]
+HostOption = Annotated[str, typer.Option("--host", help="The address to listen on; beyond this machine give a token.")]
+TokenOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--token",
+        metavar="[NAME=]TOKEN",
+        help=f"Whoever logs in needs one; a name is recorded with answers. Or {_TOKEN_VARIABLE}, with spaces between.",
+    ),
+]
+HostsOption = Annotated[
+    list[str] | None,
+    typer.Option("--allowed-host", metavar="NAME", help="Another name that browsers reach it by, as behind a proxy."),
+]
+
+
+def console(
+    database: DatabaseOption = None,
+    port: PortOption = 8137,
+    host: HostOption = "127.0.0.1",
+    token: TokenOption = None,
+    allowed_host: HostsOption = None,
+) -> None:
+    """Show what is kept in a database, as it happens, on a web page, and answer there what waits for approval."""
+    with one_sentence():
+        page: Any = importlib.import_module("toolcrib.console")  # of an extra, which its error names
+        given = token or os.environ.get(_TOKEN_VARIABLE, "").split()
+        try:
+            options = page.ConsoleOptions(host, port, _tokens(given), tuple(allowed_host or ()))
+        except ValueError as error:
+            say(str(error))
+            raise typer.Exit(Status.MISUSED) from None
+
+        def started(url: str) -> None:
+            say(f"{shown_name(database)} at {url} (Ctrl-C stops it)")
+
+        with telling_of(database):
+            app = page.console_app(open_log(database), open_approvals(database), options)
+        try:
+            page.serve(app, options, started)
+        except OSError as error:
+            say(f"cannot listen on {host}:{port}: {error.strerror}")
+            raise typer.Exit(Status.MISUSED) from None
+
+
+def _tokens(given: list[str]) -> dict[str, str]:
+    """Return tokens by the name of their holder."""
+    tokens: dict[str, str] = {}
+    for one in given:
+        name, equals, token = one.partition("=")
+        holder, secret = (name.strip(), token) if equals and token else ("", one)
+        if holder in tokens:
+            raise typer.BadParameter(
+                f"two tokens are of {holder or 'nobody'}; name them: NAME=TOKEN", param_hint="--token"
+            )
+        tokens[holder] = secret
+    return tokens

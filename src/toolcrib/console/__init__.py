@@ -1,0 +1,26 @@
+"""The console: a web page to watch calls and runs as they happen, and to answer what waits for approval.
+
+It reads events and approvals from a database, whatever wrote them, and runs nothing itself. Needs the extra `console`:
+starlette and uvicorn.
+"""
+
+from __future__ import annotations
+
+from toolcrib.errors import MissingExtraError
+
+try:
+    import starlette as _starlette
+    import uvicorn as _uvicorn
+except ModuleNotFoundError as error:
+    if error.name not in ("starlette", "uvicorn"):
+        raise
+    raise MissingExtraError("The console", "console") from error
+
+from toolcrib.console._app import console_app
+from toolcrib.console._desk import Desk
+from toolcrib.console._options import ConsoleOptions
+from toolcrib.console._serve import serve
+
+__all__ = ["ConsoleOptions", "Desk", "console_app", "serve"]
+
+del _starlette, _uvicorn

@@ -1,0 +1,120 @@
+"""Answers: from what a person sent to a grant or a denial."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal, cast
+
+from toolcrib.approvals import ApprovalEntry
+from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.console._guard import Visitor
+from toolcrib.console._misfits import misfits
+from toolcrib.schema import REDACTED
+
+__all__ = ["AnswerError", "answer_to", "arguments_of"]
+
+_HIDDEN = (REDACTED, "**********")  # the second is how pydantic shows its own secrets
+_LONGEST_NAME = 80
+_LONGEST_MESSAGE = 10_000
+
+
+@dataclass
+class AnswerError(Exception):
+    """What a person sent cannot be an answer.
+
+    Attributes:
+        field: The part of it that is wrong.
+        problems: Why, a sentence each.
+    """
+
+    field: str
+    problems: list[str]
+
+
+def answer_to(entry: ApprovalEntry, sent: Mapping[str, Any], visitor: Visitor) -> Grant | Denial:
+    """Return the answer that a person gives to a request.
+
+    Raises:
+        AnswerError: Something is missing, or is not what it should be.
+    """
+    request = entry.request
+    by = _approver(sent, visitor)
+    message = _text(sent, "message", _LONGEST_MESSAGE)
+    match sent.get("answer"):
+        case "deny":
+            return request.deny(message, by)
+        case "approve":
+            if sent.get("arguments") is None:
+                return request.grant(by, message=message)
+            arguments = arguments_of(request, sent["arguments"])
+            return request.grant(by, message=message, override_args=arguments)
+        case "always":
+            return request.always(by, scope=_scope(sent), expires=_expiry(sent), message=message)
+        case other:
+            raise AnswerError("answer", [f"it is approve, deny or always, and not {other!r}"])
+
+
+def arguments_of(request: ApprovalRequest, sent: Any) -> dict[str, Any]:
+    """Return the arguments that are to take the place of the request's: an object, or JSON text.
+
+    Raises:
+        AnswerError: They are no object, hold what stands for a secret, or do not fit the tool's schema.
+    """
+    try:
+        given: Any = json.loads(sent) if isinstance(sent, str) else sent
+    except (ValueError, RecursionError) as error:
+        raise AnswerError("arguments", [f"This is not JSON: {error}"]) from None
+    if not isinstance(given, dict):
+        raise AnswerError("arguments", ["The arguments are a JSON object: {...}"])
+    arguments = cast("dict[str, Any]", given)
+    hidden = [f"{path}: type the real value in place of the hidden one" for path in _hidden(arguments)]
+    if problems := hidden or misfits(arguments, request.parameters or {}):
+        raise AnswerError("arguments", problems)
+    return arguments
+
+
+def _hidden(value: Any, path: str = "") -> list[str]:
+    """Return where a value is what a secret looks like where it is hidden."""
+    if isinstance(value, dict):
+        parts = cast("dict[str, Any]", value).items()
+        return [found for name, held in parts for found in _hidden(held, f"{path}.{name}" if path else name)]
+    if isinstance(value, list):
+        items = enumerate(cast("list[Any]", value))
+        return [found for number, held in items for found in _hidden(held, f"{path}[{number}]")]
+    return [path] if value in _HIDDEN else []
+
+
+def _approver(sent: Mapping[str, Any], visitor: Visitor) -> str:
+    name = visitor.name or " ".join(_text(sent, "name", _LONGEST_NAME).split())
+    if not name or not name.isprintable():
+        raise AnswerError("name", ["Say who you are: the name goes into the record."])
+    return f"{name} (console)"
+
+
+def _text(sent: Mapping[str, Any], field: str, longest: int) -> str:
+    value = sent.get(field, "")
+    if not isinstance(value, str) or len(value) > longest:
+        raise AnswerError(field, [f"It is a text of {longest} characters at most."])
+    return value
+
+
+def _scope(sent: Mapping[str, Any]) -> Literal["tool", "arguments"]:
+    match sent.get("scope", "arguments"):
+        case "tool":
+            return "tool"
+        case "arguments":
+            return "arguments"
+        case other:
+            raise AnswerError("scope", [f"It is tool or arguments, and not {other!r}."])
+
+
+def _expiry(sent: Mapping[str, Any]) -> timedelta | None:
+    hours = sent.get("hours")
+    if hours is None:
+        return None
+    if isinstance(hours, bool) or not isinstance(hours, int | float) or not 0 < hours <= 24 * 366 * 10:
+        raise AnswerError("hours", ["It is a number of hours, or null for no end."])
+    return timedelta(hours=hours)

@@ -1,0 +1,272 @@
+"""The console as an ASGI application: the page, and what it asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any, cast
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from toolcrib.calls import Grant
+from toolcrib.console._answers import AnswerError, answer_to, arguments_of
+from toolcrib.console._desk import Desk
+from toolcrib.console._feed import Feed
+from toolcrib.console._guard import Guard, Visitor
+from toolcrib.console._options import ConsoleOptions
+from toolcrib.console._shown import part, whole
+from toolcrib.console._views import activity_view, detail_view, entry_view, event_view, grant_view
+from toolcrib.errors import ApprovalError
+from toolcrib.invoke import Activity, ActivityFilter, EventLog
+
+__all__ = ["ConsoleApp", "console_app"]
+
+_PAGE = {
+    "index.html": "text/html; charset=utf-8",
+    "console.css": "text/css; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+    "main.js": "text/javascript; charset=utf-8",
+    "dom.js": "text/javascript; charset=utf-8",
+    "name.js": "text/javascript; charset=utf-8",
+    "server.js": "text/javascript; charset=utf-8",
+    "activity.js": "text/javascript; charset=utf-8",
+    "inbox.js": "text/javascript; charset=utf-8",
+}
+_WRONG_TOKEN_SECONDS = 0.3
+_MOST = 200
+
+
+class ConsoleApp:
+    """The console over a log of events and an approval store; an ASGI application, made by `console_app`.
+
+    Attributes:
+        feed: What tells browsers what is new; to be closed before the server stops.
+    """
+
+    def __init__(self, log: EventLog, desk: Desk, options: ConsoleOptions) -> None:
+        self._log, self._desk, self._options = log, desk, options
+        self.feed = Feed(log, desk)
+        folder = files("toolcrib.console") / "page"
+        self._files = {name: (folder / name).read_bytes() for name in _PAGE}
+        routes = [
+            Route("/", self._page),
+            Route("/api/state", self._state),
+            Route("/api/login", self._login, methods=["POST"]),
+            Route("/api/logout", self._logout, methods=["POST"]),
+            Route("/api/activities", self._activities),
+            Route("/api/activity", self._activity),
+            Route("/api/events", self._events),
+            Route("/api/event", self._event),
+            Route("/api/value", self._value),
+            Route("/api/inbox", self._inbox),
+            Route("/api/request", self._request),
+            Route("/api/check", self._check, methods=["POST"]),
+            Route("/api/answer", self._answer, methods=["POST"]),
+            Route("/api/standing", self._standing),
+            Route("/api/revoke", self._revoke, methods=["POST"]),
+            Route("/api/stream", self._stream),
+            Route("/{name}", self._page),
+        ]
+        handlers: Mapping[Any, Any] = {AnswerError: _misfit, ApprovalError: _conflict, HTTPException: _http_error}
+        self._guard = Guard(Starlette(routes=routes, exception_handlers=handlers), options)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._guard(scope, receive, send)
+
+    # --- the page, and who looks at it
+
+    async def _page(self, request: Request) -> Response:
+        name = str(request.path_params.get("name", "index.html"))
+        if name not in self._files:
+            raise HTTPException(404, "there is no such page")
+        return Response(self._files[name], headers={"content-type": _PAGE[name]})
+
+    async def _state(self, request: Request) -> Response:
+        counts, last, tools = await asyncio.to_thread(lambda: (self._log.counts(), self._log.last(), self._log.names()))
+        await self.feed.look()
+        return JSONResponse(
+            {
+                "csrf": self._guard.csrf,
+                "name": _visitor(request).name,
+                "token": bool(self._options.tokens),
+                "last": last,
+                "waiting": list(self.feed.waiting),
+                "counts": [{"source": s, "status": status, "count": n} for (s, status), n in sorted(counts.items())],
+                "tools": tools,
+            }
+        )
+
+    async def _login(self, request: Request) -> Response:
+        token = (await _sent(request)).get("token")
+        holder = self._options.holder(token) if isinstance(token, str) else None
+        if holder is None:
+            await asyncio.sleep(_WRONG_TOKEN_SECONDS)
+            return JSONResponse({"error": "This is not a token of this console.", "code": "token"}, 401)
+        response = JSONResponse({"name": holder})
+        secure = request.url.scheme == "https"
+        session = self._options.session(holder)
+        response.set_cookie(self._options.cookie, session, httponly=True, samesite="strict", secure=secure)
+        return response
+
+    async def _logout(self, request: Request) -> Response:
+        response = JSONResponse({})
+        response.delete_cookie(self._options.cookie, httponly=True, samesite="strict")
+        return response
+
+    # --- what happens
+
+    async def _activities(self, request: Request) -> Response:
+        asked = request.query_params
+        wanted = ActivityFilter(
+            sources=tuple(filter(None, asked.get("source", "").split(","))),
+            statuses=tuple(filter(None, asked.get("status", "").split(","))),
+            name=asked.get("name", ""),
+            principal=asked.get("principal", ""),
+            text=asked.get("text", "")[:200],
+            parent_id=asked.get("parent", ""),
+        )
+        before, limit = _number(request, "before"), min(_number(request, "limit") or 60, _MOST)
+        found = await asyncio.to_thread(self._log.activities, wanted, before=before, limit=limit)
+        await self.feed.look()
+        waiting = {entry.request.call_id for entry in self.feed.waiting.values()}
+        shown = [activity_view(one, waiting) for one in found]
+        return JSONResponse({"activities": shown, "more": len(found) == limit})
+
+    async def _activity(self, request: Request) -> Response:
+        activity = await self._named(request)
+        await self.feed.look()
+        return JSONResponse(await asyncio.to_thread(detail_view, self._log, activity, self.feed.waiting))
+
+    async def _named(self, request: Request) -> Activity:
+        asked = request.query_params
+        found = await asyncio.to_thread(
+            self._log.activity, asked.get("source", "call"), asked.get("id", ""), asked.get("run")
+        )
+        if found is None:
+            raise HTTPException(404, "nothing is known of it")
+        return found
+
+    async def _events(self, request: Request) -> Response:
+        """Answer with a page of the events of one activity, or of all of them."""
+        after = _number(request, "after") or 0
+        if "id" in request.query_params:
+            activity = await self._named(request)
+            events = await asyncio.to_thread(self._log.events, activity, after=after, limit=_MOST)
+        else:
+            events = await asyncio.to_thread(self._log.since, after, _MOST)
+        return JSONResponse({"events": [event_view(event) for event in events], "more": len(events) == _MOST})
+
+    async def _event(self, request: Request) -> Response:
+        position = _number(request, "position") or 0
+        events = await asyncio.to_thread(self._log.since, position - 1, 1)
+        if not events or events[0].position != position:
+            raise HTTPException(404, "there is no such event")
+        return JSONResponse(event_view(events[0]))
+
+    async def _value(self, request: Request) -> Response:
+        """Answer with the whole of a value that was cut, as text."""
+        path = request.query_params.getlist("path")
+        try:
+            if "request" in request.query_params:
+                entry = await self._desk.show(request.query_params["request"])
+                value = part(entry.request.to_dict(), path)
+            else:
+                position = _number(request, "position") or 0
+                events = await asyncio.to_thread(self._log.since, position - 1, 1)
+                value = part(events[0].data if events and events[0].position == position else {}, path)
+        except (KeyError, IndexError):
+            raise HTTPException(404, "there is no such value") from None
+        return PlainTextResponse(whole(value))
+
+    async def _stream(self, request: Request) -> Response:
+        seen = request.headers.get("last-event-id") or request.query_params.get("after", "")
+        stream = self.feed.stream(int(seen) if seen.isdecimal() else None)
+        return StreamingResponse(stream, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+
+    # --- approval
+
+    async def _inbox(self, request: Request) -> Response:
+        await self.feed.look()
+        entries = list(self.feed.waiting.values())
+        return JSONResponse({"requests": [entry_view(entry) for entry in entries[:_MOST]], "total": len(entries)})
+
+    async def _request(self, request: Request) -> Response:
+        return JSONResponse(entry_view(await self._desk.show(request.query_params.get("id", ""))))
+
+    async def _check(self, request: Request) -> Response:
+        sent = await _sent(request)
+        entry = await self._desk.show(str(sent.get("request", "")))
+        try:
+            arguments_of(entry.request, sent.get("arguments"))
+        except AnswerError as error:
+            return JSONResponse({"problems": error.problems})
+        return JSONResponse({"problems": []})
+
+    async def _answer(self, request: Request) -> Response:
+        sent = await _sent(request)
+        entry = await self._desk.show(str(sent.get("request", "")))
+        await self._desk.answer(answer_to(entry, sent, _visitor(request)))
+        return JSONResponse(entry_view(await self._desk.show(entry.request.id)))
+
+    async def _standing(self, request: Request) -> Response:
+        return JSONResponse({"grants": [grant_view(grant) for grant in await self._desk.standing()]})
+
+    async def _revoke(self, request: Request) -> Response:
+        wanted = (await _sent(request)).get("grant")
+        found: list[Grant] = [grant for grant in await self._desk.standing() if grant_view(grant) == wanted]
+        if not found or not await self._desk.revoke(found[0]):
+            raise HTTPException(404, "there is no such grant any more")
+        return JSONResponse({})
+
+
+def console_app(log: EventLog, approvals: Desk, options: ConsoleOptions | None = None) -> ConsoleApp:
+    """Return the console as an ASGI application, for a server of your own; `serve` runs one.
+
+    Args:
+        log: What is shown: `sqlite_events("toolcrib.db")`, or a sink's `log()`.
+        approvals: Where requests are and answers go: `SqliteApprovalStore("toolcrib.db")`.
+        options: Whom it lets in.
+    """
+    return ConsoleApp(log, approvals, options or ConsoleOptions())
+
+
+def _visitor(request: Request) -> Visitor:
+    return cast("Visitor", request.scope["visitor"])
+
+
+async def _sent(request: Request) -> Mapping[str, Any]:
+    try:
+        sent: Any = json.loads(await request.body())
+    except (ValueError, RecursionError):
+        raise HTTPException(400, "the request is not JSON") from None
+    if not isinstance(sent, dict):
+        raise HTTPException(400, "the request is not a JSON object")
+    return cast("Mapping[str, Any]", sent)
+
+
+def _number(request: Request, name: str) -> int | None:
+    text = request.query_params.get(name, "")
+    if not text:
+        return None
+    if not (text.isdecimal() and len(text) < 16):
+        raise HTTPException(400, f"{name} is a number")
+    return int(text)
+
+
+async def _misfit(request: Request, error: AnswerError) -> Response:
+    return JSONResponse({"error": " ".join(error.problems), "field": error.field, "problems": error.problems}, 422)
+
+
+async def _conflict(request: Request, error: ApprovalError) -> Response:
+    return JSONResponse({"error": error.problem, "code": "answered"}, 409)
+
+
+async def _http_error(request: Request, error: HTTPException) -> Response:
+    return JSONResponse({"error": error.detail}, error.status_code)

@@ -1,0 +1,217 @@
+"""What the page is told: activities, one activity in full, requests, standing grants; as JSON shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any, cast
+
+from toolcrib.approvals import ApprovalEntry
+from toolcrib.calls import Denial, Grant
+from toolcrib.console._shown import part, shown
+from toolcrib.console._source import call_lines
+from toolcrib.invoke import Activity, ActivityFilter, EventLog, KeptEvent
+
+__all__ = ["activity_view", "brief_event", "detail_view", "entry_view", "event_view", "grant_view"]
+
+_BRIEF = 160  # characters of an event in the timeline
+_UNTOLD = ("source", "scope_id", "door", "resumed")  # of what a run is opened with: shown elsewhere
+_LIVE = ("running", "waiting")
+_CHILDREN = 200
+_EVENTS = 200
+
+
+def activity_view(activity: Activity, waiting: Iterable[str] = ()) -> dict[str, Any]:
+    """Return an activity; a call that a person is asked about waits, though nobody has told of it yet."""
+    view = asdict(activity)
+    if activity.source == "call" and activity.status == "running" and activity.id in waiting:
+        view["status"] = "waiting"
+    return view
+
+
+def event_view(event: KeptEvent) -> dict[str, Any]:
+    """Return an event with its data as text."""
+    return brief_event(event) | {"data": shown("", event.data["data"], position=event.position, path=["data"])}
+
+
+def brief_event(event: KeptEvent) -> dict[str, Any]:
+    """Return an event in a line."""
+    source = event.source if event.source == "call" else str(event.data["run"])
+    view = {"position": event.position, "source": source, "run_id": event.run_id, "id": event.id}
+    return view | {"kind": event.kind, "name": event.name, "at": event.at, "text": _brief(event)}
+
+
+def _brief(event: KeptEvent) -> str:
+    data: Mapping[str, Any] = event.data["data"]
+    match event.kind:
+        case "received" | "started":
+            return _line(data.get("arguments"))
+        case "decided" if "approval" in data:
+            said = data["approval"]
+            word = "denied" if said.get("kind") == "denial" else "approved"
+            return _line(f"{word} by {said.get('approver', '')} {said.get('message', '')}".strip())
+        case "decided":
+            return _line(" ".join(str(data.get(name) or "") for name in ("hook", "decision", "reason")).strip())
+        case "suspended":
+            return _line(data["request"].get("reason") or "waits for approval")
+        case "yielded":
+            return _line(data.get("value"))
+        case "ended":
+            outcome = data["outcome"]
+            value = outcome.get("value", outcome.get("message") or outcome.get("reason") or "")
+            return _line(f"{outcome['kind']}  {value}")
+        case "closed":
+            return _line(f"{data.get('outcome') or ''} {data.get('error') or ''}".strip())
+        case _:
+            return _line(data.get("state") or "")
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, Mapping):
+        given = cast("Mapping[str, Any]", value)
+        value = ", ".join(f"{name}={held!r}" for name, held in list(given.items())[:20])
+    text = " ".join(("" if value is None else str(value))[: _BRIEF * 4].split())
+    return text if len(text) <= _BRIEF else text[: _BRIEF - 1] + "…"
+
+
+def detail_view(log: EventLog, activity: Activity, waiting: Mapping[str, ApprovalEntry]) -> dict[str, Any]:
+    """Return everything there is to say of one call or run."""
+    asked = {entry.request.call_id for entry in waiting.values()}
+    own = activity.source == "call"
+    inside = log.activities(ActivityFilter(parent_id=activity.id), limit=_CHILDREN)
+    children = [child for child in inside if (child.source, child.id) != (activity.source, activity.id)]
+    events = log.events(activity, limit=_EVENTS)
+    view = {
+        "activity": activity_view(activity, asked),
+        "parent": _parent(log, activity),
+        "children": [activity_view(child, asked) for child in children],
+        "events": [brief_event(event) for event in events],
+        "more_events": len(events) == _EVENTS,
+        "requests": [entry.request.id for entry in waiting.values() if _asks_of(entry, activity)],
+    }
+    return view | (_call_view(log, activity) if own else _run_view(log, activity, children))
+
+
+def _asks_of(entry: ApprovalEntry, activity: Activity) -> bool:
+    request = entry.request
+    if activity.source in ("call", "turn"):
+        return request.call_id == activity.id and (request.scope_id == activity.run_id or not activity.run_id)
+    return False
+
+
+def _parent(log: EventLog, activity: Activity) -> dict[str, Any] | None:
+    """Return the run or call inside which it goes on."""
+    if activity.parent_id is None:
+        return None
+    found = log.activities(ActivityFilter(ids=(activity.parent_id,)), limit=5)
+    found = [one for one in found if (one.source, one.id) != (activity.source, activity.id)]
+    runs = [one for one in found if one.source != "call"] or found
+    return activity_view(runs[0]) if runs else None
+
+
+def _call_view(log: EventLog, activity: Activity) -> dict[str, Any]:
+    received, started, ended = (log.latest(activity, kind) for kind in ("received", "started", "ended"))
+    values: list[dict[str, Any]] = []
+    final = None if started is None else started.data["data"].get("arguments")
+    if started is not None:
+        values.append(_value("Arguments", started, "data", "arguments"))
+    asked = None if received is None else received.data["data"].get("arguments")
+    if received is not None and asked is not None and asked != final:
+        values.append(_value("Arguments" if final is None else "As the model asked", received, "data", "arguments"))
+    record: Mapping[str, Any] = (ended.data["record"] or {}) if ended is not None else {}
+    if ended is not None:
+        outcome: Mapping[str, Any] = ended.data["data"]["outcome"]
+        name = next((name for name in ("value", "message", "reason") if outcome.get(name) is not None), None)
+        if name is not None:
+            label = {"value": "Result", "message": "Error", "reason": "Reason"}[name]
+            values.append(_value(label, ended, "data", "outcome", name))
+    decided = log.latest(activity, "decided")
+    answer = None if decided is None else decided.data["data"].get("approval")
+    return {"values": values, "decisions": record.get("decisions", []), "approval": record.get("approval") or answer}
+
+
+def _run_view(log: EventLog, activity: Activity, children: Iterable[Activity]) -> dict[str, Any]:
+    opened, closed = log.latest(activity, "opened"), log.latest(activity, "closed")
+    if opened is not None and closed is not None and closed.position < opened.position:
+        closed = None  # it was taken up again
+    view: dict[str, Any] = {"values": []}
+    said: Mapping[str, Any] = {} if opened is None else opened.data["data"]
+    source = said.get("source")
+    if isinstance(source, str):
+        view["source"] = {"code": source, "lines": _lines(log, source, children)}
+    for name, value in said.items():
+        if opened is not None and name not in _UNTOLD and value not in (None, "", [], {}):
+            view["values"].append(shown(_words(name), _listed(value), position=opened.position, path=["data", name]))
+    if closed is not None:
+        for name in ("error", "value", "output", "waiting"):
+            if closed.data["data"].get(name):
+                view["values"].append(_value(_words(name), closed, "data", name))
+    return view
+
+
+def _listed(value: Any) -> Any:
+    """Return a list of names as one text, and anything else as it is."""
+    if not isinstance(value, list):
+        return value
+    names = [name for name in cast("list[Any]", value) if isinstance(name, str)]
+    return ", ".join(names) if len(names) == len(cast("list[Any]", value)) else cast("Any", value)
+
+
+def _lines(log: EventLog, source: str, children: Iterable[Activity]) -> list[dict[str, Any]]:
+    """Return the lines of a program that calls wait on: the call, what it waits for, and where it may be."""
+    found: list[dict[str, Any]] = []
+    for child in children:
+        if child.source == "call" and child.status in _LIVE:
+            received = log.latest(child, "received")
+            arguments = None if received is None else received.data["data"].get("arguments")
+            lines = call_lines(source, child.name, arguments)
+            found.append({"id": child.id, "run_id": child.run_id, "name": child.name, "lines": lines})
+    return found
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
+def _value(label: str, event: KeptEvent, *path: str) -> dict[str, Any]:
+    return shown(label, part(event.data, path), position=event.position, path=list(path))
+
+
+def entry_view(entry: ApprovalEntry) -> dict[str, Any]:
+    """Return a request, what changed since the model asked, and its answer."""
+    request = entry.request
+    return {
+        "id": request.id,
+        "call_id": request.call_id,
+        "scope_id": request.scope_id,
+        "tool": request.tool,
+        "principal": request.principal,
+        "reason": request.reason,
+        "created_at": request.created_at.isoformat(),
+        "arguments": shown("Arguments", dict(request.arguments), request=request.id, path=["arguments"]),
+        "requested": shown("As the model asked", request.requested, request=request.id, path=["requested"]),
+        "changes": [line[:2_000] for line in request.changes()[:100]],
+        "metadata": [
+            shown(str(name), value, request=request.id, path=["metadata", name])
+            for name, value in request.to_dict()["metadata"].items()
+        ],
+        "state": entry.state,
+        "used_at": None if entry.used_at is None else entry.used_at.isoformat(),
+        "answer": None if entry.answer is None else _answer_view(entry.answer),
+    }
+
+
+def _answer_view(answer: Grant | Denial) -> dict[str, Any]:
+    view = {"by": answer.approver, "at": answer.at.isoformat(), "message": answer.message}
+    if isinstance(answer, Denial):
+        return view | {"kind": "denied"}
+    edited = answer.override_args is not None
+    return view | {"kind": "approved", "edited": edited, "scope": answer.scope}
+
+
+def grant_view(grant: Grant) -> dict[str, Any]:
+    """Return a standing grant."""
+    view = grant.to_dict()
+    return {
+        name: view[name] for name in ("tool", "approver", "scope", "at", "expires_at", "principal", "message", "digest")
+    }

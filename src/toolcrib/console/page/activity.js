@@ -1,0 +1,263 @@
+// Agents, turns, programs and calls: the list with its filters, one of them in full, and the timeline.
+import { ago, duration, fill, h, number, status, time, toast, value } from "./dom.js";
+import { card } from "./inbox.js";
+import { get, getWhole, on, state } from "./server.js";
+
+const KINDS = [["", "everything"], ["agent", "agents"], ["turn", "turns"], ["program", "programs"], ["session", "sessions"], ["request", "requests"], ["call", "calls"]];
+const STATUSES = [["", "any status"], ["running,waiting", "unfinished"], ["waiting", "waiting"], ["running", "running"], ["completed", "completed"], ["failed,error", "failed"], ["rejected,refused", "rejected"], ["cancelled", "cancelled"]];
+const SOON = 150;
+
+export function link(one) {
+  return `#/activity/${one.source}/${encodeURIComponent(one.id)}${one.source === "call" ? `/${encodeURIComponent(one.run_id)}` : ""}`;
+}
+
+function keyOf(one) {
+  return JSON.stringify([one.source, one.id, one.run_id]);
+}
+
+/** Return a row that leads to a call or run. */
+export function row(one, current) {
+  return h("a.row-link", { href: link(one), data: { key: keyOf(one) }, aria: keyOf(one) === current ? { current: "true" } : {} },
+    h("span.title", {}, h("span.kind", {}, one.source), h("span.mono.name", {}, one.name), h("span.grow"), status(one.status)),
+    h("span.sub", {}, ago(one.started_at), one.duration_ms !== null && one.ended_at ? ` · ${duration(one.duration_ms)}` : "",
+      one.principal ? ` · ${one.principal}` : "", one.door ? ` · ${one.door}` : ""));
+}
+
+const filter = { text: "", source: "", status: "", name: "", principal: "" };
+
+/** The view of all calls and runs. */
+export class Activities {
+  constructor() {
+    this.rows = [];
+    this.more = false;
+    this.list = h("ul.rows");
+    this.foot = h("div.foot");
+    this.side = h("section.side", { aria: { label: "Calls and runs" } }, this.filters(), this.list, this.foot);
+    this.detail = new Detail();
+    this.element = h("div.split", {}, this.side, this.detail.element);
+    const soon = later(() => this.load());
+    this.offs = [on("events", soon), on("inbox", soon), on("reset", soon)];
+  }
+
+  filters() {
+    const soon = later(() => this.load(true));
+    const set = (name) => (event) => { filter[name] = event.target.value.trim(); soon(); };
+    const select = (name, label, options) => h("select", { aria: { label }, onchange: set(name) },
+      options.map(([key, words]) => h("option", { value: key, selected: filter[name] === key }, words)));
+    const text = (name, label, type) => h("input", {
+      type, placeholder: label, value: filter[name], aria: { label }, oninput: set(name), list: undefined, autocomplete: "off", spellcheck: false,
+    });
+    const tools = h("datalist", { id: "tools" }, state.tools.map((name) => h("option", { value: name })));
+    const tool = text("name", "Tool", "text");
+    tool.setAttribute("list", "tools");
+    this.search = text("text", "Search names, ids, arguments, results", "search");
+    this.search.id = "search";
+    return h("form.filters", { role: "search", onsubmit: (event) => event.preventDefault() }, this.search,
+      h("div.row", {}, select("source", "Kind", KINDS), select("status", "Status", STATUSES)),
+      h("div.row", {}, tool, tools, text("principal", "Principal", "text")));
+  }
+
+  show(source, id, run) {
+    this.element.classList.toggle("open", Boolean(id));
+    this.current = id ? JSON.stringify([source, id, run || ""]) : "";
+    this.detail.show(source, id, run);
+    this.draw();
+    this.load();
+  }
+
+  async load(fresh = false) {
+    if (fresh) this.pages = 1;
+    const mine = (this.asked = (this.asked || 0) + 1);
+    let found;
+    try { found = await get("api/activities", { ...filter, limit: 60 }); } catch { return; }
+    if (mine !== this.asked) return;
+    const last = found.activities.at(-1)?.first_position ?? 0;
+    const kept = fresh || !found.more ? [] : this.rows.filter((one) => one.first_position < last);
+    this.rows = [...found.activities, ...kept];
+    this.more = kept.length ? this.more : found.more;
+    this.draw();
+  }
+
+  async loadMore() {
+    const before = this.rows.at(-1)?.first_position;
+    const found = await get("api/activities", { ...filter, before, limit: 60 });
+    this.rows.push(...found.activities);
+    this.more = found.more;
+    this.draw();
+  }
+
+  draw() {
+    const focused = document.activeElement?.dataset?.key;
+    const changed = fill(this.list, [this.current, this.rows], () => this.rows.map((one) => h("li", {}, row(one, this.current))));
+    if (changed && focused) this.list.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    fill(this.foot, [this.more, this.rows.length === 0], () => [
+      this.rows.length ? null : h("p.empty", {}, Object.values(filter).some(Boolean) ? "Nothing fits these filters." : "Nothing has happened yet."),
+      this.more ? h("button.quiet", { type: "button", onclick: () => this.loadMore().catch((error) => toast(error.message, true)) }, "Show older") : null,
+    ]);
+  }
+
+  leave() {
+    for (const off of this.offs) off();
+    this.detail.leave();
+  }
+}
+
+/** One call or run in full, kept up to date. */
+class Detail {
+  constructor() {
+    this.slots = Object.fromEntries(["head", "requests", "source", "children", "values", "events"].map((name) => [name, h("div")]));
+    this.empty = h("p.empty", {}, "Choose a call or a run to see all of it.");
+    this.element = h("section.detail", { aria: { label: "Details" } }, this.empty);
+    const soon = later(() => this.load());
+    this.offs = [
+      on("events", ({ events }) => { if (this.id && events.some((event) => this.concerns(event))) soon(); }),
+      on("inbox", () => { if (this.id) soon(); }),
+      on("reset", () => { if (this.id) soon(); }),
+    ];
+  }
+
+  concerns(event) {
+    return event.id === this.id || this.inside.has(event.id) || event.kind === "received" || event.kind === "opened";
+  }
+
+  show(source, id, run) {
+    if (id === this.id && source === this.sourceKind && run === this.run) return;
+    Object.assign(this, { sourceKind: source, id, run, inside: new Set() });
+    if (!id) return void this.element.replaceChildren(this.empty);
+    this.slots = Object.fromEntries(Object.keys(this.slots).map((name) => [name, h("div")]));
+    this.element.replaceChildren(h("a.back", { href: "#/activity" }, "← Activity"), ...Object.values(this.slots));
+    this.element.scrollTop = 0;
+    this.load();
+  }
+
+  async load() {
+    const { id } = this;
+    let view;
+    try {
+      view = await get("api/activity", { source: this.sourceKind, id, run: this.run });
+    } catch (error) {
+      if (id === this.id && !this.slots.head.firstChild) this.slots.head.replaceChildren(h("p.bad", {}, error.message));
+      return;
+    }
+    if (id !== this.id) return;
+    this.inside = new Set(view.children.map((child) => child.id));
+    this.draw(view);
+  }
+
+  draw(view) {
+    const one = view.activity;
+    const { slots } = this;
+    fill(slots.head, [one, view.parent, view.approval, view.decisions], () => this.head(view));
+    fill(slots.requests, view.requests, () => view.requests.map(card));
+    fill(slots.source, view.source ?? null, () => (view.source ? source(view.source) : null));
+    fill(slots.children, view.children, () => (view.children.length ? h("section.part", {},
+      h("h3", {}, one.source === "call" ? "Made by this call" : one.source === "agent" ? "Turns and calls" : "Calls", h("span.muted", {}, ` ${view.children.length}${view.children.length === 200 ? " latest" : ""}`)),
+      h("ul.rows.inner", {}, [...view.children].reverse().map((child) => h("li", {}, row(child))))) : null));
+    fill(slots.values, view.values, () => view.values.map((part) => value(part, getWhole)));
+    fill(slots.events, view.events, () => h("details.part", {}, h("summary", {}, `Events ${view.events.length}${view.more_events ? " and more" : ""}`),
+      h("ol.events", {}, view.events.map((event) => eventRow(event, false)))));
+  }
+
+  head({ activity: one, parent, approval, decisions }) {
+    const facts = [
+      ["Started", time(one.started_at)],
+      ["Took", one.ended_at ? duration(one.duration_ms) : ago(one.started_at)],
+      parent ? ["Part of", h("a", { href: link(parent) }, `${parent.source} ${parent.name}`)] : null,
+      one.principal ? ["On behalf of", one.principal] : null,
+      one.door ? ["Came by", one.door] : null,
+      ["Id", h("code", {}, one.id)],
+      one.run_id ? ["Run", h("code", {}, one.run_id)] : null,
+    ].filter(Boolean);
+    return [
+      h("h2", {}, h("span.kind", {}, one.source), " ", h("span.mono", {}, one.name), " ", status(one.status)),
+      h("dl.facts", {}, facts.map(([name, fact]) => h("div", {}, h("dt", {}, name), h("dd", {}, fact)))),
+      approval ? h(`p.answered.is-${approval.kind === "denial" ? "denied" : "approved"}`, {}, h("b", {}, approval.kind === "denial" ? "Denied" : "Approved"),
+        ` by ${approval.approver}`, approval.at ? [" at ", time(approval.at)] : "", approval.message ? h("q", {}, approval.message) : null) : null,
+      decisions?.length ? h("section.part", {}, h("h3", {}, "Decisions"), h("ul.decisions", {}, decisions.map((note) =>
+        h("li", {}, h("b", {}, String(note.decision ?? note.kind ?? "")), ` ${note.hook ?? ""} `, h("span.muted", {}, note.reason ?? ""))))) : null,
+    ];
+  }
+
+  leave() { for (const off of this.offs) off(); }
+}
+
+/** Return a program with the lines that it waits on marked. */
+function source({ code, lines }) {
+  const waits = new Map();
+  for (const call of lines) for (const line of call.lines) waits.set(line, [...(waits.get(line) || []), call]);
+  const rows = code.split("\n");
+  const unsure = lines.some((call) => call.lines.length > 1);
+  return h("section.part", {}, h("h3", {}, "Program"),
+    h("ol.source", { tabIndex: 0, aria: { label: "Program" } }, rows.map((text, index) => {
+      const calls = waits.get(index + 1);
+      return h(`li${calls ? ".waits" : ""}`, calls ? { aria: { current: "step" } } : {}, h("code", {}, text || " "),
+        calls ? h("a.mark", { href: link({ source: "call", ...calls[0] }) }, `waits for ${calls.map((call) => call.name).join(", ")}`) : null);
+    })),
+    unsure ? h("p.muted", {}, "It may be any of the marked lines: they call the same tool.") : null);
+}
+
+function eventRow(event, withLink) {
+  const name = withLink ? h("a.mono.name", { href: link(event) }, event.name) : null;
+  return h(`li.event.is-${event.kind}`, {}, time(event.at), h("span.what", {}, event.source === "call" ? event.kind : `${event.source} ${event.kind}`), name, h("span.text", {}, event.text));
+}
+
+const SHOWN = 400;
+
+/** What happens, as it happens: the latest at the top. */
+export class Timeline {
+  constructor() {
+    this.list = h("ol.events.live", { aria: { label: "Events, the latest first" } });
+    this.paused = false;
+    this.held = [];
+    this.note = h("span.muted");
+    this.button = h("button", { type: "button", aria: { pressed: "false" }, onclick: () => this.pause() }, "Pause");
+    this.element = h("section.page", { aria: { label: "Timeline" } }, h("div.row", {}, h("h1", {}, "Timeline"), h("span.grow"), this.note, this.button), this.list);
+    this.offs = [on("events", ({ events }) => this.add(events)), on("reset", () => this.load())];
+  }
+
+  show() { this.load(); }
+
+  async load() {
+    try {
+      const { events } = await get("api/events", { after: Math.max(0, state.last - 150) });
+      this.list.replaceChildren();
+      this.top = 0;
+      this.add(events.map((event) => ({ ...event })));
+    } catch (error) { toast(error.message, true); }
+  }
+
+  add(events) {
+    const fresh = events.filter((event) => event.position > (this.top || 0));
+    if (!fresh.length) return;
+    this.top = fresh.at(-1).position;
+    state.last = Math.max(state.last, this.top);
+    if (this.paused) {
+      this.held.push(...fresh);
+      this.held.splice(0, Math.max(0, this.held.length - SHOWN));
+      this.note.textContent = `${number(this.held.length)} new `;
+      return;
+    }
+    this.list.prepend(...fresh.slice(-SHOWN).reverse().map((event) => eventRow(event, true)));
+    while (this.list.childElementCount > SHOWN) this.list.lastElementChild.remove();
+  }
+
+  pause() {
+    this.paused = !this.paused;
+    this.button.textContent = this.paused ? "Go on" : "Pause";
+    this.button.setAttribute("aria-pressed", String(this.paused));
+    this.note.textContent = "";
+    if (!this.paused && this.held.length) {
+      const { held } = this;
+      this.held = [];
+      this.list.prepend(...held.reverse().map((event) => eventRow(event, true)));
+    }
+  }
+
+  leave() { for (const off of this.offs) off(); }
+}
+
+/** Return a function that does `work` soon, once for many calls. */
+function later(work) {
+  let timer = 0;
+  return () => { if (!timer) timer = setTimeout(() => { timer = 0; work(); }, SOON); };
+}

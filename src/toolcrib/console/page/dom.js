@@ -1,0 +1,112 @@
+// Elements are made here and nowhere else: what comes from a tool or a model is only ever text.
+
+/** Return an element; `options` are properties, `on…` listeners, `aria`, `data`; children are elements or text. */
+export function h(tag, options = {}, ...children) {
+  const [name, ...classes] = tag.split(".");
+  const element = document.createElement(name);
+  if (classes.length) element.className = classes.join(" ");
+  for (const [key, value] of Object.entries(options)) {
+    if (value === undefined || value === null) continue;
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key === "aria") for (const [a, v] of Object.entries(value)) element.setAttribute(`aria-${a}`, v);
+    else if (key === "data") Object.assign(element.dataset, value);
+    else if (key in element) element[key] = value;
+    else element.setAttribute(key, value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+const keys = new WeakMap();
+
+/** Fill `slot` with what `build` returns, unless `key` says that it holds that already; return whether it was filled. */
+export function fill(slot, key, build) {
+  const text = JSON.stringify(key);
+  if (keys.get(slot) === text) return false;
+  keys.set(slot, text);
+  slot.replaceChildren(...[build()].flat().filter(Boolean));
+  return true;
+}
+
+const WORDS = {
+  running: "running", waiting: "waiting", completed: "completed", failed: "failed", rejected: "rejected",
+  cancelled: "cancelled", refused: "refused", error: "failed",
+};
+
+/** Return a status as a coloured dot with its word. */
+export function status(word) {
+  const kind = WORDS[word] || "other";
+  return h(`span.status.is-${kind}`, {}, word);
+}
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+/** Return a time of day, with the date in its title. */
+export function time(iso) {
+  const date = new Date(iso);
+  return h("time", { dateTime: iso, title: whole.format(date) }, clock.format(date));
+}
+
+/** Return how long ago something was; it is kept up to date by `tick`. */
+export function ago(iso, after = "") {
+  const element = h("time.ago", { dateTime: iso, title: whole.format(new Date(iso)), data: { after } });
+  element.textContent = since(iso, after);
+  return element;
+}
+
+export function tick() {
+  for (const element of document.querySelectorAll("time.ago")) {
+    const text = since(element.dateTime, element.dataset.after);
+    if (element.textContent !== text) element.textContent = text;
+  }
+}
+
+function since(iso, after) {
+  const seconds = Math.max(0, (Date.now() - new Date(iso)) / 1000);
+  if (seconds < 5) return after ? "just now" : "now";
+  if (seconds < 60) return `${Math.floor(seconds)} s${after}`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min${after}`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h${after}`;
+  return `${Math.floor(seconds / 86400)} d${after}`;
+}
+
+export function duration(ms) {
+  if (ms === null || ms === undefined) return "";
+  if (ms < 1) return "<1 ms";
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60000) return `${(ms / 1000).toFixed(1)} s`;
+  return `${Math.floor(ms / 60000)} min ${Math.round((ms % 60000) / 1000)} s`;
+}
+
+export function number(n) {
+  return n.toLocaleString("en").replaceAll(",", " ");
+}
+
+/** Say something at the foot of the page for some seconds. */
+export function toast(text, bad = false) {
+  const place = document.getElementById("toast");
+  const note = h(`p${bad ? ".bad" : ""}`, {}, text);
+  place.append(note);
+  setTimeout(() => note.remove(), bad ? 9000 : 4000);
+}
+
+/** Return a value with its label; one that was cut has a button that gets the rest. */
+export function value(shown, fetchWhole) {
+  const body = h("div.value");
+  const show = (text, isWhole) => {
+    body.replaceChildren(shown.rows ? table(shown.rows) : h("pre", { tabIndex: 0, aria: { label: shown.label } }, text));
+    if (!isWhole) {
+      const left = `Show all ${number(shown.length)} characters`;
+      body.append(h("button.quiet", { type: "button", onclick: async () => show(await fetchWhole(shown.at), true) }, left));
+    }
+  };
+  show(shown.text, !shown.cut);
+  return h("section.part", {}, shown.label ? h("h3", {}, shown.label) : null, body);
+}
+
+/** Return the parts of an object as a table. */
+function table(rows) {
+  if (!rows.length) return h("p.muted", {}, "none");
+  return h("dl.arguments", {}, rows.flatMap(([name, text, kind]) => [h("dt", {}, name), h(`dd.is-${kind}`, {}, text)]));
+}

@@ -1,0 +1,283 @@
+// Requests for approval: the card with a person's answer on it, and the list of those that wait.
+import { ago, fill, h, number, time, toast, value } from "./dom.js";
+import { get, getWhole, on, post, state } from "./server.js";
+import { askName, myName } from "./name.js";
+
+const cards = new Map();
+
+/** Return the card of a request; one and the same while the page is open, so that nothing typed into it is lost. */
+export function card(id) {
+  if (!cards.has(id)) {
+    if (cards.size > 50) cards.delete(cards.keys().next().value);
+    cards.set(id, new Card(id));
+  }
+  const made = cards.get(id);
+  made.load();
+  return made.element;
+}
+
+on("inbox", (waiting) => { for (const made of cards.values()) made.noticed(waiting); });
+on("events", () => { for (const made of cards.values()) if (made.element.isConnected && !made.settled) made.load(); });
+
+/** Do with the card on the page what a shortcut says. */
+export function act(what) {
+  const element = document.querySelector(".request");
+  const made = element && [...cards.values()].find((one) => one.element === element);
+  if (made) made.act(what);
+}
+
+class Card {
+  constructor(id) {
+    this.id = id;
+    this.view = null;
+    this.panel = null;
+    this.settled = false;
+    this.head = h("div");
+    this.body = h("div");
+    this.foot = h("div");
+    this.element = h("article.request", { aria: { label: "Request for approval" } }, this.head, this.body, this.foot);
+  }
+
+  async load() {
+    try {
+      this.view = await get("api/request", { id: this.id });
+    } catch (error) {
+      if (!this.view) this.element.replaceChildren(h("p.bad", {}, error.message));
+      return;
+    }
+    this.settled = this.view.state === "used";
+    this.draw();
+  }
+
+  noticed(waiting) {
+    if (this.view?.state === "pending" && !waiting.includes(this.id)) this.load();
+  }
+
+  draw() {
+    const { view } = this;
+    fill(this.head, [view.tool, view.reason, view.principal], () => [
+      h("h2", {}, h("span.mono", {}, view.tool), view.state === "pending" ? " needs your approval" : " needed approval"),
+      view.reason ? h("p.reason", {}, view.reason) : null,
+      h("p.muted", {}, "asked ", ago(view.created_at, " ago"), view.principal ? [" on behalf of ", h("b", {}, view.principal)] : null,
+        " · ", h("a", { href: callLink(view) }, "the call")),
+    ]);
+    fill(this.body, [view.arguments, view.changes, view.metadata], () => [
+      value({ ...view.arguments, label: "Final arguments" }, getWhole),
+      view.changes.length ? h("section.part", {}, h("h3", {}, "Changed since the model asked"), h("ul.changes", {}, view.changes.map(change))) : null,
+      view.metadata.map((one) => value(one, getWhole)),
+    ].flat());
+    fill(this.foot, [view.state, view.answer], () => (view.state === "pending" ? this.form() : this.outcome()));
+  }
+
+  outcome() {
+    const { answer } = this.view;
+    const word = answer.kind === "denied" ? "Denied" : answer.scope === "once" ? "Approved" : "Always allowed";
+    const went = this.view.state === "used" ? (answer.kind === "denied" ? "The caller was told." : "The call went on.") : "The call has not gone on yet.";
+    return h(`p.answered.is-${answer.kind}`, { role: "status" },
+      h("b", {}, `${word}${answer.edited ? " with other arguments" : ""}`), ` by ${answer.by} at `, time(answer.at), ". ", went,
+      answer.message ? h("q", {}, answer.message) : null);
+  }
+
+  form() {
+    const problem = h("p.bad", { role: "alert" });
+    const say = (error) => { problem.textContent = error ? error.message : ""; };
+    const send = async (answer) => {
+      say(null);
+      const name = myName() || (await askName());
+      if (!name) return;
+      for (const button of this.foot.querySelectorAll("button")) button.disabled = true;
+      try {
+        this.view = await post("api/answer", { request: this.id, name, ...answer });
+        toast(`${this.view.tool}: ${this.view.answer.kind}`);
+      } catch (error) {
+        say(error);
+        if (error.status === 409) return void this.load();
+        for (const button of this.foot.querySelectorAll("button")) button.disabled = false;
+        return;
+      }
+      this.draw();
+      this.foot.querySelector(".answered")?.scrollIntoView({ block: "nearest" });
+    };
+    const panels = { edit: () => this.editor(send), always: () => this.always(send), deny: () => this.denial(send) };
+    const panel = h("div.panel", { hidden: true });
+    const open = (name, focus = true) => {
+      const same = this.panel === name && !panel.hidden;
+      this.panel = same ? null : name;
+      for (const button of buttons) button.setAttribute("aria-expanded", String(!same && button.dataset.panel === name));
+      panel.hidden = same;
+      if (same) return;
+      panel.replaceChildren(panels[name]());
+      if (focus) panel.querySelector("textarea, input, select")?.focus();
+    };
+    const button = (name, words, kind = "") =>
+      h(`button${kind}`, { type: "button", data: { panel: name }, aria: { expanded: "false" }, onclick: () => open(name) }, words);
+    const approve = h("button.primary", { type: "button", data: { does: "approve" }, onclick: () => send({ answer: "approve" }) }, "Approve");
+    const buttons = [button("edit", "Edit…"), button("always", "Always allow…"), button("deny", "Deny…", ".danger")];
+    this.act = (what) => {
+      if (what === "approve") approve.focus();
+      else if (!(this.panel === what && !panel.hidden)) open(what);
+    };
+    return h("div.answer", {}, h("div.row", {}, approve, ...buttons), panel, problem);
+  }
+
+  act() {}
+
+  editor(send) {
+    const { view } = this;
+    const id = `edit-${this.id}`;
+    const problems = h("ul.problems", { id: `${id}-problems`, aria: { live: "polite" } });
+    const save = h("button.primary", { type: "submit" }, "Approve with these arguments");
+    const area = h("textarea.mono", {
+      id, spellcheck: false, autocapitalize: "off", rows: 8, value: view.arguments.text, aria: { describedby: `${id}-problems` },
+    });
+    let timer = 0;
+    let latest = 0;
+    const say = (found) => {
+      problems.replaceChildren(...found.map((one) => h("li", {}, one)));
+      area.setAttribute("aria-invalid", String(found.length > 0));
+      save.disabled = found.length > 0;
+    };
+    const check = async () => {
+      const mine = ++latest;
+      try {
+        const found = await post("api/check", { request: this.id, arguments: area.value });
+        if (mine === latest) say(found.problems);
+      } catch (error) {
+        if (mine === latest) say([error.message]);
+      }
+    };
+    area.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(check, 200); });
+    if (view.arguments.cut) {
+      area.disabled = true;
+      getWhole(view.arguments.at).then((text) => { area.value = text; area.disabled = false; size(); });
+    }
+    const size = () => { area.rows = Math.min(24, Math.max(4, area.value.split("\n").length + 1)); };
+    size();
+    const form = h("form", {
+      onsubmit: async (event) => {
+        event.preventDefault();
+        clearTimeout(timer);
+        await check();
+        if (!save.disabled) send({ answer: "approve", arguments: area.value });
+      },
+    }, h("label", { htmlFor: id }, "Arguments, as JSON; they take the place of the model's"), area, problems, h("div.row", {}, save));
+    return onCtrlEnter(form);
+  }
+
+  denial(send) {
+    const id = `deny-${this.id}`;
+    const area = h("textarea", { id, rows: 2, maxLength: 10000, placeholder: "The model is shown this; it may be empty." });
+    const form = h("form", { onsubmit: (event) => { event.preventDefault(); send({ answer: "deny", message: area.value.trim() }); } },
+      h("label", { htmlFor: id }, "What should the model be told?"), area, h("div.row", {}, h("button.danger", { type: "submit" }, "Deny")));
+    return onCtrlEnter(form);
+  }
+
+  always(send) {
+    const { view } = this;
+    const name = `scope-${this.id}`;
+    const radio = (scope, words, checked) => h("label.choice", {}, h("input", { type: "radio", name, value: scope, checked }), words);
+    const until = h("select", { id: `until-${this.id}` }, [["1", "one hour"], ["8", "eight hours"], ["24", "a day"], ["168", "a week"], ["720", "30 days"], ["", "until it is taken back"]]
+      .map(([hours, words]) => h("option", { value: hours, selected: hours === "24" }, words)));
+    const whose = view.principal ? `${view.principal}'s calls` : "calls on behalf of nobody in particular";
+    return h("form", {
+      onsubmit: (event) => {
+        event.preventDefault();
+        const scope = event.target.elements[name].value;
+        send({ answer: "always", scope, hours: until.value ? Number(until.value) : null });
+      },
+    }, h("fieldset", {}, h("legend", {}, "From now on, let run without asking"),
+      radio("arguments", [h("span.mono", {}, view.tool), " with exactly these arguments"], true),
+      radio("tool", [h("span.mono", {}, view.tool), " whatever its arguments"], false)),
+    h("label", { htmlFor: until.id }, "For "), until, h("p.muted", {}, `It holds for ${whose}, and can be taken back under Standing.`),
+    h("div.row", {}, h("button.primary", { type: "submit" }, "Always allow")));
+  }
+}
+
+function onCtrlEnter(form) {
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); form.requestSubmit(); }
+  });
+  return form;
+}
+
+function change(line) {
+  const [, path, before, after] = /^(.*?): (.*) -> (.*)$/s.exec(line) || [];
+  if (path === undefined || before.includes(" -> ")) return h("li.mono", {}, line);
+  return h("li.mono", {}, h("span.path", {}, path), " ", h("del", {}, before), " ", h("span", { aria: { label: "is now" } }, "→"), " ", h("ins", {}, after));
+}
+
+export function callLink(view) {
+  return `#/activity/call/${encodeURIComponent(view.call_id)}/${encodeURIComponent(view.scope_id)}`;
+}
+
+/** The view of all requests that wait. */
+export class Inbox {
+  constructor() {
+    this.list = h("ul.rows");
+    this.note = h("div.empty");
+    this.side = h("section.side", { aria: { label: "Waiting for approval" } }, h("h1", {}, "Waiting for approval"), this.note, this.list);
+    this.main = h("section.detail", { aria: { label: "Request" } });
+    this.element = h("div.split", {}, this.side, this.main);
+    this.off = on("inbox", () => this.load());
+  }
+
+  show(id) {
+    this.id = id;
+    this.element.classList.toggle("open", Boolean(id));
+    fill(this.main, id || "", () => (id ? [h("a.back", { href: "#/inbox" }, "← Inbox"), card(id)] : h("p.empty", {}, "Choose a request to see what is asked.")));
+    this.load();
+  }
+
+  async load() {
+    let found;
+    try { found = await get("api/inbox"); } catch (error) { return; }
+    fill(this.note, found.total ? "some" : "none", () => (found.total ? null : [h("p", {}, "Nothing waits."), h("p.muted", {}, "What needs a person's yes appears here at once.")]));
+    const focused = document.activeElement?.dataset?.key;
+    const changed = fill(this.list, [this.id, found.requests.map((one) => one.id), found.total], () => [
+      ...found.requests.map((one) => h("li", {}, h("a.row-link", {
+        href: `#/inbox/${encodeURIComponent(one.id)}`, data: { key: one.id }, aria: one.id === this.id ? { current: "true" } : {},
+      }, h("span.title", {}, h("span.mono", {}, one.tool), h("span.grow"), ago(one.created_at)),
+      h("span.sub", {}, one.reason || oneLine(one.arguments.text))))),
+      found.total > found.requests.length ? h("li.muted", {}, `and ${number(found.total - found.requests.length)} more`) : null,
+    ]);
+    if (changed && focused) this.list.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  leave() { this.off(); }
+}
+
+function oneLine(text) {
+  return text.replace(/\s+/g, " ").slice(0, 160);
+}
+
+/** The view of standing grants. */
+export class Grants {
+  constructor() {
+    this.body = h("div");
+    this.element = h("section.page", { aria: { label: "Standing grants" } }, h("h1", {}, "Standing grants"),
+      h("p.muted", {}, "What may run without asking again. Taking one back counts from the next call on."), this.body);
+    this.off = on("inbox", () => this.load());
+  }
+
+  show() { this.load(); }
+
+  async load() {
+    let found;
+    try { found = await get("api/standing"); } catch { return; }
+    fill(this.body, found.grants, () => (found.grants.length ? h("ul.cards", {}, found.grants.map((grant) => this.grant(grant))) : h("p.empty", {}, "There are none.")));
+  }
+
+  grant(grant) {
+    const over = grant.expires_at && new Date(grant.expires_at) <= new Date();
+    const take = h("button.danger", { type: "button", onclick: async () => {
+      take.disabled = true;
+      try { await post("api/revoke", { grant }); toast(`${grant.tool}: taken back`); } catch (error) { toast(error.message, true); }
+      this.load();
+    } }, "Take back");
+    return h("li.grant", {}, h("div", {}, h("b.mono", {}, grant.tool), grant.scope === "tool" ? " whatever its arguments" : " with the same arguments",
+      h("p.muted", {}, `by ${grant.approver} for ${grant.principal === "*" ? "everybody" : grant.principal || "nobody in particular"}, `,
+        grant.expires_at ? [over ? "ended " : "until ", grant.expires_at.slice(0, 16).replace("T", " "), " UTC"] : "until it is taken back")), take);
+  }
+
+  leave() { this.off(); }
+}

@@ -1,0 +1,148 @@
+// The frame: which view is shown, logging in, shortcuts, whether the server is there.
+import { h, number, tick, toast } from "./dom.js";
+import { Activities, Timeline } from "./activity.js";
+import { Grants, Inbox, act } from "./inbox.js";
+import { askName, drawName } from "./name.js";
+import { listen, on, post, refresh, state } from "./server.js";
+
+const VIEWS = { inbox: Inbox, activity: Activities, timeline: Timeline, grants: Grants };
+const main = document.getElementById("main");
+let view = null;
+let shown = "";
+let started = false;
+
+function route() {
+  if (!started) return;
+  const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/").map(decoded);
+  const wanted = name in VIEWS ? name : "inbox";
+  if (wanted !== shown) {
+    view?.leave();
+    view = new VIEWS[wanted]();
+    main.replaceChildren(view.element);
+    shown = wanted;
+  }
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.dataset.view === wanted) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  view.show(...rest);
+}
+
+function decoded(part) {
+  try { return decodeURIComponent(part); } catch { return part; }
+}
+
+function count() {
+  const n = state.waiting.length;
+  const badge = document.getElementById("waiting");
+  badge.textContent = number(n);
+  badge.hidden = n === 0;
+  badge.setAttribute("aria-label", `${n} waiting`);
+  document.title = n ? `(${n}) Toolcrib console` : "Toolcrib console";
+}
+
+function live(problem) {
+  const place = document.getElementById("live");
+  place.textContent = problem || "live";
+  place.classList.toggle("off", Boolean(problem));
+}
+
+function login() {
+  if (document.getElementById("token")) return;
+  started = false;
+  view?.leave();
+  view = null;
+  shown = "";
+  const field = h("input", { id: "token", type: "password", autocomplete: "current-password", required: true });
+  const problem = h("p.bad", { role: "alert" });
+  main.replaceChildren(h("form.login", {
+    onsubmit: async (event) => {
+      event.preventDefault();
+      problem.textContent = "";
+      try {
+        await post("api/login", { token: field.value });
+      } catch (error) {
+        problem.textContent = error.message;
+        field.select();
+        return;
+      }
+      main.replaceChildren();
+      start();
+    },
+  }, h("h1", {}, "Log in"), h("p.muted", {}, "This console asks for the token that it was started with."),
+  h("label", { htmlFor: "token" }, "Token"), field, problem, h("div.row", {}, h("button.primary", { type: "submit" }, "Log in"))));
+  live("logged out");
+  field.focus();
+}
+
+async function start() {
+  try {
+    await refresh();
+  } catch (error) {
+    if (error.status !== 401) { live("reconnecting"); setTimeout(start, 1000); }
+    return;
+  }
+  started = true;
+  drawName();
+  count();
+  listen();
+  route();
+}
+
+function typing(target) {
+  return target.matches?.("input, textarea, select, [contenteditable]");
+}
+
+function step(by) {
+  const links = [...document.querySelectorAll(".side .row-link")];
+  if (!links.length) return;
+  let at = links.indexOf(document.activeElement);
+  if (at < 0) at = links.findIndex((one) => one.getAttribute("aria-current"));
+  const next = links[at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(links.length - 1, Math.max(0, at + by))];
+  next.focus();
+}
+
+function back() {
+  const [name] = location.hash.replace(/^#\/?/, "").split("/");
+  const key = document.querySelector(".side .row-link[aria-current]")?.dataset.key;
+  location.hash = `#/${name in VIEWS ? name : "inbox"}`;
+  if (key) setTimeout(() => document.querySelector(`.side [data-key="${CSS.escape(key)}"]`)?.focus());
+}
+
+const SHORTCUTS = {
+  1: () => { location.hash = "#/inbox"; },
+  2: () => { location.hash = "#/activity"; },
+  3: () => { location.hash = "#/timeline"; },
+  4: () => { location.hash = "#/grants"; },
+  j: () => step(1),
+  k: () => step(-1),
+  a: () => act("approve"),
+  e: () => act("edit"),
+  d: () => act("deny"),
+  "/": () => {
+    if (shown !== "activity") location.hash = "#/activity";
+    setTimeout(() => document.getElementById("search")?.focus(), 30);
+  },
+  "?": () => document.getElementById("help").showModal(),
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.key === "Escape") {
+    if (typing(event.target)) event.target.blur();
+    else back();
+    return;
+  }
+  if (typing(event.target) || !started || !(event.key in SHORTCUTS)) return;
+  event.preventDefault();
+  SHORTCUTS[event.key]();
+});
+document.getElementById("help-button").addEventListener("click", () => document.getElementById("help").showModal());
+document.getElementById("who").addEventListener("click", () => askName());
+addEventListener("hashchange", route);
+on("inbox", count);
+on("live", live);
+on("login", login);
+on("reset", () => toast("Much has happened meanwhile; this is how it stands."));
+setInterval(tick, 1000);
+start();

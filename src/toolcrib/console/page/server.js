@@ -1,0 +1,102 @@
+// What the page asks of the server, and what the server tells it.
+import { toast } from "./dom.js";
+
+export const state = { csrf: "", name: "", token: false, waiting: [], tools: [], counts: [], last: 0 };
+const listeners = { events: [], inbox: [], reset: [], live: [], login: [] };
+
+export function on(kind, listener) {
+  listeners[kind].push(listener);
+  return () => { listeners[kind] = listeners[kind].filter((one) => one !== listener); };
+}
+
+function tell(kind, data) {
+  for (const listener of [...listeners[kind]]) listener(data);
+}
+
+export class ServerError extends Error {
+  constructor(status, data) {
+    super(data.error || `The server answered ${status}.`);
+    this.status = status;
+    this.code = data.code;
+    this.field = data.field;
+    this.problems = data.problems || [];
+  }
+}
+
+async function answered(response) {
+  const data = await response.json().catch(() => ({}));
+  if (response.status === 401 && data.code === "token") tell("login");
+  if (!response.ok) throw new ServerError(response.status, data);
+  return data;
+}
+
+async function fetched(path, options) {
+  try { return await fetch(path, options); } catch { throw new ServerError(0, { error: "The server cannot be reached." }); }
+}
+
+/** Get JSON: `get("api/activities", {text: "oslo"})`. */
+export async function get(path, asked = {}) {
+  const given = Object.entries(asked).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  const query = new URLSearchParams(given.flatMap(([name, value]) =>
+    Array.isArray(value) ? value.map((one) => [name, String(one)]) : [[name, String(value)]]));
+  return answered(await fetched(given.length ? `${path}?${query}` : path));
+}
+
+/** Get the whole of a value that was cut. */
+export async function getWhole(at) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(at)) for (const one of [value].flat()) query.append(name, one);
+  const response = await fetched(`api/value?${query}`);
+  if (!response.ok) { toast("It cannot be read.", true); throw new ServerError(response.status, {}); }
+  return response.text();
+}
+
+/** Post JSON; once more with a new token where the server was restarted. */
+export async function post(path, body) {
+  const send = async () => answered(await fetched(path, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-toolcrib-csrf": state.csrf },
+    body: JSON.stringify(body),
+  }));
+  try {
+    return await send();
+  } catch (error) {
+    if (error.code !== "csrf") throw error;
+    await refresh();
+    return send();
+  }
+}
+
+export async function refresh() {
+  Object.assign(state, await get("api/state"));
+  return state;
+}
+
+let source = null;
+let seen = null;
+
+/** Listen to what happens; goes on by itself after the server was away. */
+export function listen() {
+  source?.close();
+  const after = seen ?? state.last;
+  source = new EventSource(`api/stream?after=${after}`);
+  const told = (kind) => (message) => {
+    const data = JSON.parse(message.data);
+    if (data.last !== undefined) seen = data.last;
+    tell(kind, data);
+  };
+  source.addEventListener("events", told("events"));
+  source.addEventListener("reset", told("reset"));
+  source.addEventListener("inbox", (message) => {
+    state.waiting = JSON.parse(message.data).waiting;
+    tell("inbox", state.waiting);
+  });
+  source.addEventListener("trouble", (message) => tell("live", JSON.parse(message.data).error));
+  source.addEventListener("open", () => tell("live", ""));
+  source.addEventListener("error", () => {
+    tell("live", "reconnecting");
+    if (source.readyState !== EventSource.CLOSED) return;  // the browser tries by itself
+    source = null;
+    setTimeout(() => refresh().then(listen, () => { if (!source) setTimeout(listen, 1000); }), 1000);
+  });
+}
