@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from toolcrib.approvals import Approver
 from toolcrib.calls import ApprovalRequest
@@ -17,6 +17,7 @@ from toolcrib.schema import RunContext
 from toolcrib.tools import Tool, ToolRegistry
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 from toolcrib.turns._arguments import words
+from toolcrib.turns._carrier import Carrier
 from toolcrib.turns._context import ContextPool, ContextQueue
 from toolcrib.turns._door import Door, names_in, tell
 from toolcrib.turns._locked import Locked, locked
@@ -24,23 +25,7 @@ from toolcrib.turns._run import Results, Run
 from toolcrib.turns._turn import Turn
 from toolcrib.turns._work import Work
 
-__all__ = ["Agent", "AgentRegistry", "Carrier"]
-
-
-class Carrier(Protocol):
-    """Runs an agent's turns in its place: what is put on the agent goes there, and so does its pausing."""
-
-    async def add(self, turn: Turn[Any]) -> None:
-        """Take a turn that was put on the agent."""
-        ...
-
-    async def stop(self) -> None:
-        """Start no further turn."""
-        ...
-
-    async def go(self) -> None:
-        """Start turns again."""
-        ...
+__all__ = ["Agent", "AgentRegistry"]
 
 
 class Agent(Observed):

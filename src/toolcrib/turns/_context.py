@@ -144,6 +144,10 @@ class ContextQueue(_Store):
         self._items.clear()
         await self._tell(ContextQueueHook.AFTER_CLEAR)
 
+    def replace(self, items: Iterable[ContextItem[Any]]) -> None:
+        """Hold these items from now on, and tell no hook: for what brings a copy up to date."""
+        self._items = deque(items if self._limit is None else list(items)[-self._limit :])
+
     def history(self, last: int | None = None) -> str:
         """Return the contents as text for a prompt, an item to a line, or only those of the `last` items."""
         items = self.items if last is None else self.items[max(0, len(self._items) - last) :]
@@ -245,6 +249,11 @@ class ContextPool(_Store):
         await self._tell(ContextPoolHook.BEFORE_CLEAR, self.items)
         self._items.clear()
         await self._tell(ContextPoolHook.AFTER_CLEAR)
+
+    def replace(self, items: Iterable[ContextItem[Any]]) -> None:
+        """Hold these items from now on, and tell no hook: for what brings a copy up to date."""
+        kept = list(items) if self._limit is None else list(items)[-self._limit :]
+        self._items = OrderedDict((_key(item), item) for item in kept)
 
     def catalogue(self) -> str:
         """Return ids and descriptions for a prompt, an item to a line: `- [id] description`."""

@@ -51,6 +51,7 @@ class Door:
     Attributes:
         clocks: The deadlines of the turns that run, by call id, where somebody may be asked.
         followed: Whether somebody wants to know of each turn.
+        taken_up: Whether its turns began before, in an execution that was cut off: hooks were told of that then.
     """
 
     __slots__ = (
@@ -65,6 +66,7 @@ class Door:
         "names",
         "pipeline",
         "scope",
+        "taken_up",
     )
 
     def __init__(
@@ -78,6 +80,7 @@ class Door:
     ) -> None:
         self.pipeline, self.names, self.ctx, self._parent = pipeline, names or {}, ctx, parent
         self._approver, self._around = scope.approver, scope
+        self.taken_up = False
         self.followed = wants_runs(pipeline.sinks, scope.sinks)
         self._runs: dict[str, RunTrace] = {}
         self.scope = scope

@@ -186,6 +186,19 @@ class Run:
 
     # --- one turn
 
+    async def one(self, turn: Turn[Any], door: Door) -> AsyncGenerator[Any, None]:
+        """Run one turn, which the agent need not have waiting, and yield what it gives the caller."""
+        if turn.tool.is_streaming:
+            async with self._streaming(turn, door) as (values, clock, _):
+                async for value in values:
+                    turn.output.append(value)
+                    if await self._passes(turn, value, door):
+                        clock.rest()
+                        yield value
+                        clock.begin()
+        elif (value := await self._returned(turn, door)) is not NOTHING:
+            yield value
+
     @asynccontextmanager
     async def _streaming(self, turn: Turn[Any], door: Door) -> AsyncGenerator[tuple[AsyncIterator[Any], Clock, Table]]:
         """Run a turn whose tool streams, while the body takes what comes."""
@@ -225,7 +238,8 @@ class Run:
 
     async def _told_before(self, turn: Turn[Any], door: Door) -> Table:
         table = self._agent.observers.table()
-        await tell(table, AgentHook.BEFORE_TURN, self._agent, turn, ctx=door.ctx)
+        if not door.taken_up:
+            await tell(table, AgentHook.BEFORE_TURN, self._agent, turn, ctx=door.ctx)
         return table
 
     def _check(self, turn: Turn[Any], value: Any) -> None:

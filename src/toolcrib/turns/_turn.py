@@ -274,7 +274,7 @@ class Turn(Observed, Generic[T]):
         waiting, self.outcome = self.outcome, None
         error: Exception | None = None
         try:
-            if table:
+            if table and not door.taken_up:
                 await tell(table, TurnHook.BEFORE_RUN, self, ctx=door.ctx)
             with clock or UNBOUNDED:  # what an argument waits for counts
                 call = self._call(door, waiting, grant) or await self._evaluated_call(door)
@@ -307,7 +307,7 @@ class Turn(Observed, Generic[T]):
             error: Exception | None = None
             self.output = []
             try:
-                if table:
+                if table and not door.taken_up:
                     await tell(table, TurnHook.BEFORE_RUN, self, ctx=door.ctx)
                 with clock or UNBOUNDED:
                     call = self._call(door, waiting, grant) or await self._evaluated_call(door)

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import sqlalchemy as sa
 from dbos import DBOSClient, WorkflowStatus
@@ -15,8 +15,10 @@ from dbos._serialization import Serializer
 from sqlalchemy.exc import SQLAlchemyError
 
 from toolcrib.adapters.dbos._database import Database
+from toolcrib.adapters.dbos._stores import open_store
+from toolcrib.approvals import ApprovalEntry, ApprovalStore
 
-__all__ = ["APPLICATION", "VERSION", "Client", "JsonSerializer", "Placement", "Queue", "tables"]
+__all__ = ["APPLICATION", "VERSION", "AnswerStore", "Client", "JsonSerializer", "Placement", "Queue", "tables"]
 
 APPLICATION = "toolcrib"
 VERSION = "1"
@@ -24,6 +26,22 @@ VERSION = "1"
 
 tables = sa.MetaData()
 """The tables of our own beside those of DBOS."""
+
+
+_stopped = sa.Table("toolcrib_stopped_queues", tables, sa.Column("queue", sa.Text, primary_key=True))
+_STANDING: dict[str, Any] = {"concurrency": 0}
+
+
+class AnswerStore(ApprovalStore, Protocol):
+    """An approval store that can be asked what was answered lately."""
+
+    async def show(self, request_id: str) -> ApprovalEntry:
+        """Return a request with its answer; raises `ApprovalError` for an unknown one."""
+        ...
+
+    async def answered(self) -> tuple[ApprovalEntry, ...]:
+        """Return the requests that were answered and that no call went on with yet, oldest first."""
+        ...
 
 
 class JsonSerializer(Serializer):
@@ -128,18 +146,26 @@ class Client:
 
     Args:
         database: A path or a URL; see `Database.named`.
+        approvals: Where requests wait and answers are found; in the same database when None.
         pool: How many connections it may have open.
 
     Raises:
         DatabaseError: No connection can be had.
     """
 
-    def __init__(self, database: str | Path | Database | None = None, *, pool: int = 5) -> None:
+    def __init__(
+        self,
+        database: str | Path | Database | None = None,
+        *,
+        approvals: AnswerStore | None = None,
+        pool: int = 5,
+    ) -> None:
         self.database = database if isinstance(database, Database) else Database.named(database)
         self.engine = self.database.engine(pool=pool)
         self.dbos = DBOSClient(
             system_database_engine=self.engine, serializer=JsonSerializer(), application_name=APPLICATION
         )
+        self.approvals: AnswerStore = open_store(self.database) if approvals is None else approvals
         try:
             self.dbos._sys_db.run_migrations()  # pyright: ignore[reportPrivateUsage] -- a client may come before any worker; there is no public way with an engine of one's own
             _make_tables(self.engine)
@@ -170,8 +196,35 @@ class Client:
             polling_interval_sec=queue.polling,
             application_name=APPLICATION,
         )
+        if self.is_stopped(queue.name):
+            self.dbos._sys_db.update_queue(queue.name, _STANDING)  # pyright: ignore[reportPrivateUsage] -- as below
+
+    def stop(self, queue: str) -> None:
+        """Let a queue stand still: nothing in it is started, on any worker, until `go`."""
+        with self.engine.begin() as connection:
+            if connection.execute(sa.select(_stopped).where(_stopped.c.queue == queue)).first() is None:
+                connection.execute(sa.insert(_stopped).values(queue=queue))
+        self.dbos._sys_db.update_queue(queue, _STANDING)  # pyright: ignore[reportPrivateUsage] -- its own way asks for an event loop
+
+    def go(self, queue: Queue) -> None:
+        """Let a queue go on, with its limits."""
+        with self.engine.begin() as connection:
+            connection.execute(sa.delete(_stopped).where(_stopped.c.queue == queue.name))
+        self.declare(queue)
+
+    def is_stopped(self, queue: str) -> bool:
+        """Return whether a queue stands still."""
+        with self.engine.begin() as connection:
+            return connection.execute(sa.select(_stopped).where(_stopped.c.queue == queue)).first() is not None
 
     # --- work
+
+    async def waiting(self, workflow: str, queue: str) -> list[Mapping[str, Any]]:
+        """Return what work in a queue, that was not started yet, was given."""
+        found = await asyncio.to_thread(
+            self.dbos.list_workflows, name=workflow, queue_name=queue, status=["ENQUEUED", "DELAYED"]
+        )
+        return [status.input["args"][0] for status in found if status.input is not None]
 
     async def enqueue(self, workflow: str, queue: str, data: Mapping[str, Any], placement: Placement) -> str:
         """Let work wait in a queue, and return its id: that of the work which has its key already, if one has."""

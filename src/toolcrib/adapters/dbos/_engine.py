@@ -13,12 +13,13 @@ from typing import Any, ParamSpec, TypeVar
 import dbos._dbos as dbos_module
 from dbos import DBOS
 
-from toolcrib.adapters.dbos._client import APPLICATION, VERSION, Client, JsonSerializer, Queue
+from toolcrib.adapters.dbos._client import APPLICATION, VERSION, AnswerStore, Client, JsonSerializer, Queue
+from toolcrib.adapters.dbos._continue import keep_continuing
 from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._workers import LEASE_SECONDS, Lease, default_worker_id
 from toolcrib.errors import EngineError, WorkerError
 
-__all__ = ["Engine", "Routine", "current_engine", "step", "workflow"]
+__all__ = ["Engine", "Routine", "current_engine", "standing_routines", "step", "workflow"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,6 +30,9 @@ _RECOVERIES = 100  # how often work may be begun again before DBOS gives it up: 
 
 Routine = Callable[["Engine"], Awaitable[None]]
 """Something that an engine does beside its work, until it ends: it is cancelled then."""
+
+standing_routines: list[Routine] = []
+"""What every engine of this process does: modules add theirs when they are imported."""
 
 _current: Engine | None = None
 
@@ -44,7 +48,9 @@ class Engine:
         queues: What it takes work from; with none it takes nothing, and only enqueues and recovers.
         grace: Seconds that work which runs is given to end when the engine is left; after that it is cut off, and goes
             on at the next start.
-        routines: What it does besides, such as looking for answers to approval requests.
+        answers: Seconds between two looks for answers to approval requests, which let suspended work go on.
+        approvals: Where requests wait and answers are found; in the same database when None.
+        routines: What it does besides.
 
     Raises:
         EngineError: An engine runs in this process already, or a DBOS that somebody else set up.
@@ -59,13 +65,16 @@ class Engine:
         worker_id: str | None = None,
         queues: Iterable[Queue] = (),
         grace: float = 10.0,
+        answers: float = 1.0,
+        approvals: AnswerStore | None = None,
         routines: Iterable[Routine] = (),
     ) -> None:
         self.database = database if isinstance(database, Database) else Database.named(database)
         self.worker_id = worker_id or default_worker_id()
         self.queues = tuple(queues)
         self._grace = grace
-        self._routines = tuple(routines)
+        self._answers, self._approvals = answers, approvals
+        self._routines = (self._continue, *standing_routines, *routines)
         self._client: Client | None = None
         self._lease: Lease | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -102,7 +111,7 @@ class Engine:
         await self._close()
 
     async def _open(self) -> None:
-        self._client = client = await asyncio.to_thread(Client, self.database, pool=_POOL)
+        self._client = client = await asyncio.to_thread(Client, self.database, approvals=self._approvals, pool=_POOL)
         self._lease = await asyncio.to_thread(Lease, client, self.worker_id)
         for queue in self.queues:
             await asyncio.to_thread(client.declare, queue)
@@ -121,6 +130,9 @@ class Engine:
         DBOS.launch()  # here, and not in a thread: DBOS runs async work in the loop that it is launched from
         self._tasks = [asyncio.create_task(self._live(self._lease), name="toolcrib: worker's lease")]
         self._tasks += [asyncio.create_task(_kept_up(routine, self)) for routine in self._routines]
+
+    async def _continue(self, engine: Engine) -> None:
+        await keep_continuing(engine.client, engine.client.approvals, self._answers)
 
     async def _live(self, lease: Lease) -> None:
         """Say every few seconds that this worker lives, until it turns out that it was given up."""

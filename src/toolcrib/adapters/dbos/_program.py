@@ -12,7 +12,7 @@ from dbos import DBOS
 from dbos._context import current_owner_xid
 
 from toolcrib.adapters.dbos._client import Client, Placement, Queue
-from toolcrib.adapters.dbos._engine import Engine, current_engine, workflow
+from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines, workflow
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
     cancel_run,
@@ -21,7 +21,6 @@ from toolcrib.adapters.dbos._program_journal import (
 )
 from toolcrib.adapters.dbos._program_result import result_from_dict, result_to_dict
 from toolcrib.adapters.dbos._run_store import RunStore
-from toolcrib.adapters.dbos._stores import store_of
 from toolcrib.approvals import ApprovalStore
 from toolcrib.calls import Denial, Grant
 from toolcrib.code import ExecutionResult, PausedProgram, Toolkit
@@ -39,7 +38,7 @@ from toolcrib.errors import (
 from toolcrib.invoke import RunScope
 from toolcrib.registry import Registry
 
-__all__ = ["PROGRAM", "DurableProgram", "DurableToolkit", "continue_programs", "enqueue_program", "toolkits"]
+__all__ = ["PROGRAM", "DurableProgram", "DurableToolkit", "enqueue_program", "toolkits"]
 
 PROGRAM = "toolcrib.program"
 _POLL_SECONDS = 0.25
@@ -60,6 +59,7 @@ class DurableToolkit:
         toolkit: What runs the programs; it may use any sandbox.
         name: What workers know it by; the same in every process.
         queue: Where its programs wait, a name or a `Queue` with limits.
+        client: What programs are enqueued with where no engine runs in the process.
         replace: Take the place of one that has the name already, as when a notebook cell is run again.
 
     Raises:
@@ -67,9 +67,15 @@ class DurableToolkit:
     """
 
     def __init__(
-        self, toolkit: Toolkit, *, name: str = "toolkit", queue: Queue | str = "programs", replace: bool = False
+        self,
+        toolkit: Toolkit,
+        queue: Queue | str = "programs",
+        *,
+        name: str = "toolkit",
+        client: Client | None = None,
+        replace: bool = False,
     ) -> None:
-        self.toolkit, self.name = toolkit, name
+        self.toolkit, self.name, self._client = toolkit, name, client
         self.queue = Queue(queue) if isinstance(queue, str) else queue
         self._again: Toolkit | None = None
         toolkits.register(name, self, replace=replace)
@@ -80,7 +86,6 @@ class DurableToolkit:
         *,
         placement: Placement | None = None,
         principal: str | None = None,
-        client: Client | None = None,
     ) -> DurableProgram:
         """Let a program wait in the queue, and return what follows it.
 
@@ -88,9 +93,8 @@ class DurableToolkit:
             code: The program.
             placement: Its id, priority, key and times; an id of its own when None.
             principal: On whose behalf its calls are made.
-            client: What to enqueue with; the engine of this process when None.
         """
-        client = client or current_engine().client
+        client = self._client or current_engine().client
         return await enqueue_program(client, self.name, self.queue.name, code, placement, principal)
 
     async def run_journalled(
@@ -181,11 +185,11 @@ async def enqueue_program(
 
 
 async def continue_programs(engine: Engine) -> None:
-    """Enqueue paused programs when somebody has answered; a routine for `Engine(routines=...)`.
+    """Enqueue paused programs when somebody has answered.
 
     Every worker may do it: a continuation has an id of its own, and is enqueued once.
     """
-    store = await asyncio.to_thread(store_of, engine)
+    store = engine.client.approvals
     while True:
         answered = {entry.request.id for entry in await store.answered()}
         for run in await asyncio.to_thread(paused_runs, engine.client) if answered else ():
@@ -193,6 +197,9 @@ async def continue_programs(engine: Engine) -> None:
             if asked & answered:
                 await _continue(engine.client, run.run, run.generation + 1)
         await asyncio.sleep(_POLL_SECONDS)
+
+
+standing_routines.append(continue_programs)
 
 
 async def _continue(client: Client, run: str, generation: int) -> None:
@@ -217,7 +224,7 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     claim = await asyncio.to_thread(journal.claim, data["generation"], data["toolkit"], data["queue"])
     if claim.result is not None:
         return claim.result
-    store = await asyncio.to_thread(store_of, engine)
+    store = engine.client.approvals
     scope = RunScope(run, principal=data["principal"], approvals=RunStore(store))
     try:
         toolkit = toolkits.get(data["toolkit"])

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 from toolcrib.adapters.dbos._database import Database
-from toolcrib.adapters.dbos._engine import Engine
 from toolcrib.adapters.dbos._postgres_store import PostgresApprovalStore
 from toolcrib.approvals import SqliteApprovalStore
 
-__all__ = ["open_store", "store_of"]
-
-_stores: WeakKeyDictionary[Engine, SqliteApprovalStore | PostgresApprovalStore] = WeakKeyDictionary()
+__all__ = ["open_store"]
 
 
 def open_store(database: str | Path | Database | None = None) -> SqliteApprovalStore | PostgresApprovalStore:
@@ -23,10 +19,3 @@ def open_store(database: str | Path | Database | None = None) -> SqliteApprovalS
     """
     named = database if isinstance(database, Database) else Database.named(database)
     return PostgresApprovalStore(named) if named.path is None else SqliteApprovalStore(named.path)
-
-
-def store_of(engine: Engine) -> SqliteApprovalStore | PostgresApprovalStore:
-    """Return the approvals in an engine's database: one store for all its work."""
-    if engine not in _stores:
-        _stores[engine] = open_store(engine.database)
-    return _stores[engine]

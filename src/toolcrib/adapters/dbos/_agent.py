@@ -1,0 +1,306 @@
+"""DurableAgent: an agent whose turns outlive the process, and run on any worker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any, cast
+from uuid import uuid4
+
+from dbos import DBOS
+
+from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement, Queue
+from toolcrib.adapters.dbos._context import SharedContext
+from toolcrib.adapters.dbos._continue import WAITING, continue_approved
+from toolcrib.adapters.dbos._engine import Engine, current_engine, workflow
+from toolcrib.adapters.dbos._handle import TurnHandle
+from toolcrib.adapters.dbos._recorded import NotingStore, RecordedPipeline, Unit, current_unit
+from toolcrib.adapters.dbos._turn_work import TurnWork
+from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Suspended, outcome_from_dict
+from toolcrib.errors import UnregisteredAgentError
+from toolcrib.invoke import RunScope
+from toolcrib.registry import Registry
+from toolcrib.turns import Agent, AgentRegistry, StopReason, Turn
+from toolcrib.turns._door import Door
+from toolcrib.turns._outcomes import error_of
+
+__all__ = ["TURN", "DurableAgent", "durable_agent"]
+
+TURN = "toolcrib.turn"
+"""What DBOS calls the workflow of a turn."""
+
+
+class DurableAgent:
+    """Puts an agent on DBOS: each turn is a workflow that any worker takes from the queue, and that survives its death.
+
+    From then on whatever is put on the agent, by whom and wherever, goes into the queue; `agent.run()` is not to be
+    used. Make it wherever turns are put or run: in every worker, and in a process that only enqueues. Turns, values and
+    what the agent remembers have to be JSON. A turn's own hooks are left behind; the agent's, the tools' and the global
+    ones run on the worker.
+
+    Args:
+        agent: The agent; turns that wait on it are put into the queue by `run`.
+        queue: Where its turns wait, with its limits; a queue of the agent's name when None.
+        scope: The run that turns are part of, with its deps, principal and sinks, or what makes one anew for each turn.
+            Its limits count on each worker by itself.
+        client: What turns are put with where no engine runs in the process.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        queue: Queue | str | None = None,
+        *,
+        scope: RunScope | Callable[[], RunScope] | None = None,
+        client: Client | None = None,
+        _base: DurableAgent | None = None,
+    ) -> None:
+        self.agent = agent
+        self.queue = queue if isinstance(queue, Queue) else Queue(queue or agent.name)
+        self._scope, self._client, self._base = scope, client, _base
+        self._pipeline = RecordedPipeline(agent.toolset)
+        self.context = SharedContext(agent, watched=_base is not None)
+        self._followed: deque[tuple[Turn[Any], TurnHandle]] = deque()
+        self._waiting = agent.carry(self)
+        _agents.register(agent.name, self, replace=True)
+
+    @property
+    def name(self) -> str:
+        """The agent's name."""
+        return self.agent.name
+
+    @property
+    def client(self) -> Client:
+        """What its turns are put with."""
+        return current_engine().client if self._client is None else self._client
+
+    # --- giving it work
+
+    async def put(
+        self,
+        turn: Turn[Any],
+        *,
+        priority: int = 0,
+        key: str | None = None,
+        delay: float | None = None,
+        timeout: float | None = None,
+    ) -> TurnHandle:
+        """Let a turn wait in the queue, and return its handle.
+
+        Args:
+            priority: 1 is before 2, and 0 before all.
+            key: Of the turns with one key, one waits or runs at a time; the handle is then that one's.
+            delay: Seconds before it may start.
+            timeout: Seconds from its start in which its workflow has to end.
+
+        Raises:
+            UnknownTool: The turn's tool is not one of the agent's.
+            NotPortableError: One of its arguments is not JSON; it is named.
+        """
+        put = _Put(turn, Placement(turn.id, priority, key, delay, timeout))
+        token = _putting.set(put)
+        try:
+            await self.agent.put(turn)
+        finally:
+            _putting.reset(token)
+        return put.handle or self.handle(turn.id)
+
+    async def add(self, turn: Turn[Any]) -> None:
+        """Take what was put on the agent: into the queue at once, or with what the running turn is recorded with."""
+        data = self._described(turn.to_dict())
+        unit = current_unit.get()
+        if unit is not None and not unit.over:
+            unit.children.append(data)
+            return
+        put = _putting.get()
+        placement = put.placement if put is not None and put.turn is turn else Placement(turn.id)
+        handle = self.handle(await self.client.enqueue(TURN, self.queue.name, data, placement))
+        self._followed.append((turn, handle))
+        if put is not None and put.turn is turn:
+            put.handle = handle
+
+    async def send(self, agent_name: str, turn: Turn[Any]) -> None:
+        """Put a turn on another agent; raises UnregisteredAgentError when there is none of that name."""
+        await self.agent.send(agent_name, turn)
+
+    def _described(self, turn: dict[str, Any]) -> dict[str, Any]:
+        data: dict[str, Any] = {"agent": self.name, "queue": self.queue.name, "turn": turn}
+        return data if self._base is None else {**data, "of": self._base.name}
+
+    def handle(self, turn_id: str) -> TurnHandle:
+        """Return the handle of a turn, by its id."""
+        return TurnHandle(self.client, turn_id, polling=min(self.queue.polling, 0.25))
+
+    # --- following it
+
+    async def run(self) -> AsyncGenerator[tuple[Turn[Any], Any], None]:
+        """Put what waits on the agent, follow what was put here and what comes of it, and yield `(turn, value)`.
+
+        It runs nothing itself: workers do. The values of one turn come after those of another, in the order in which
+        the turns were put; they are JSON shapes. A turn that waits for approval, or was refused, gives none. It ends
+        when there is nothing more to follow, or a completion check has returned True; it may be left and begun again.
+
+        Raises:
+            ToolcribError: A turn failed; the turns behind it go on, and so does the next `run`.
+        """
+        waiting, self._waiting = self._waiting, []
+        for turn in waiting:
+            await self.put(turn)
+        while self._followed:
+            turn, handle = self._followed.popleft()
+            async for value in handle.values():
+                yield turn, value
+            result = await handle.result()
+            for child in result.get("children", ()):
+                owner = durable_agent(child)
+                made = Turn.from_dict(child["turn"], owner.agent.tools)
+                self._followed.append((made, owner.handle(made.id)))
+            turn.outcome = outcome = outcome_from_dict(result["outcome"])
+            turn.stop_reason = StopReason(result["stop_reason"])
+            if isinstance(outcome, Failed):
+                raise error_of(outcome)
+            if result.get("finished"):
+                return
+
+    # --- people
+
+    async def approve(self, request: ApprovalRequest | str, approver: str = "host", **options: Any) -> None:
+        """Say yes to a request, or to the one with that id, and let its turn go on at once.
+
+        Args:
+            approver: Who says yes, for the record.
+            options: Other fields of the `Grant`, such as `override_args` or `user_input`.
+
+        Raises:
+            ApprovalError: The request is unknown or answered already.
+        """
+        asked = await self._request(request)
+        await self._answer(asked.grant(approver, **options))
+
+    async def deny(self, request: ApprovalRequest | str, message: str = "", approver: str = "host") -> None:
+        """Say no to a request, or to the one with that id: its turn ends as rejected, and its tool never runs.
+
+        Raises:
+            ApprovalError: The request is unknown or answered already.
+        """
+        asked = await self._request(request)
+        await self._answer(asked.deny(message, approver))
+
+    async def _request(self, request: ApprovalRequest | str) -> ApprovalRequest:
+        return (await self.client.approvals.show(request)).request if isinstance(request, str) else request
+
+    async def _answer(self, answer: Grant | Denial) -> None:
+        store = self.client.approvals
+        await store.answer(answer)
+        await continue_approved(self.client, store)
+
+    # --- holding it up
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether its queue stands still, whoever stopped it."""
+        return self.client.is_stopped(self.queue.name)
+
+    async def pause(self) -> None:
+        """Start no further turn on any worker until `resume`; it is the queue that stands still, for all its agents."""
+        await self.agent.pause()
+        await self.stop()
+
+    async def resume(self) -> None:
+        """Start turns again; also after a completion check has ended the work."""
+        await self.agent.resume()
+        await self.go()
+
+    async def stop(self) -> None:
+        """Let the queue stand still."""
+        await asyncio.to_thread(self.client.stop, self.queue.name)
+
+    async def go(self) -> None:
+        """Let the queue go on."""
+        await asyncio.to_thread(self.client.go, self.queue)
+
+    async def branch(self, name: str, description: str | None = None) -> DurableAgent:
+        """Return a durable agent of another name with the same tools, hooks and queue, and copies of context and turns.
+
+        Copied are the turns that wait to be started. Any worker that has this agent runs the branch's turns too.
+        """
+        base = self._base or self
+        await self.context.bring(self.client)
+        made = DurableAgent(
+            self.agent.branch(name, description), self.queue, scope=self._scope, client=self._client, _base=base
+        )
+        await made.context.store(self.client)
+        for data in await self.client.waiting(TURN, self.queue.name):
+            if data["agent"] == self.name and WAITING not in data:
+                copied = {**data["turn"], "uuid": str(uuid4())}
+                await made.put(Turn.from_dict(copied, made.agent.tools))
+        return made
+
+    def branched(self, name: str) -> DurableAgent:
+        """Return the branch of that name, which another process made; for workers."""
+        agent = AgentRegistry.get(name) if name in AgentRegistry else self.agent.branch(name)
+        return DurableAgent(agent, self.queue, scope=self._scope, client=self._client, _base=self)
+
+    # --- on a worker
+
+    async def work(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Run one turn as the workflow that calls this, and return its record."""
+        engine = current_engine()
+        turn = Turn.from_dict(data["turn"], self.agent.tools)
+        waiting = outcome_from_dict(data[WAITING]) if WAITING in data else None
+        work_id = DBOS.workflow_id or turn.id
+        unit = Unit(work_id, waiting if isinstance(waiting, Suspended) else None)
+        token = current_unit.set(unit)
+        try:
+            result = await TurnWork(self, unit, turn, data["turn"]).run(self._door(engine, unit, turn))
+        finally:
+            current_unit.reset(token)
+            unit.over = True
+            self.context.leave(unit)
+        await self.context.apply(engine.client, work_id, result.get("context", []))
+        for child in result.get("children", ()):
+            await engine.client.enqueue(TURN, child["queue"], child, Placement(child["turn"]["uuid"]))
+        if result.get("finished"):
+            await self.stop()
+        return result
+
+    def looks_around(self, turn: Turn[Any]) -> bool:
+        """Return whether a turn may look at what the agent remembers: a plain function without hooks does not."""
+        watched = self.agent.observers.table() or turn.tool.observers.table()
+        return bool(watched) or self._pipeline.gives_context(turn.tool)
+
+    def _door(self, engine: Engine, unit: Unit, turn: Turn[Any]) -> Door:
+        scope = self._scope
+        given = RunScope(id=self.name) if scope is None else scope() if callable(scope) else scope
+        store = NotingStore(cast("AnswerStore", given.approvals or engine.client.approvals), unit)
+        return self.agent.door(replace(given, approvals=store), self._pipeline, "durable")
+
+    def __repr__(self) -> str:
+        return f"<DurableAgent {self.name} on the queue {self.queue.name}>"
+
+
+@dataclass(slots=True)
+class _Put:
+    turn: Turn[Any]
+    placement: Placement
+    handle: TurnHandle | None = None
+
+
+_putting: ContextVar[_Put | None] = ContextVar("toolcrib_durable_put", default=None)
+_agents: Registry[DurableAgent] = Registry(UnregisteredAgentError)
+
+
+def durable_agent(data: Mapping[str, Any]) -> DurableAgent:
+    """Return the agent that a turn is for; raises UnregisteredAgentError when this process does not have it."""
+    name, base = data["agent"], data.get("of")
+    if name in _agents or base is None:
+        return _agents.get(name)
+    return _agents.get(base).branched(name)
+
+
+@workflow(TURN)
+async def _turn(data: dict[str, Any]) -> dict[str, Any]:
+    return await durable_agent(data).work(data)

@@ -1,0 +1,169 @@
+"""An agent's context in the database: what its turns remembered, on whatever worker they ran."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from toolcrib.adapters.dbos._client import Client, tables
+from toolcrib.adapters.dbos._recorded import Unit, current_unit
+from toolcrib.turns import Agent, ContextItem, ContextPool, ContextQueue
+
+__all__ = ["SharedContext"]
+
+_contexts = sa.Table(
+    "toolcrib_contexts",
+    tables,
+    sa.Column("agent", sa.Text, primary_key=True),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("context", sa.Text, nullable=False),
+)
+_applied = sa.Table(
+    "toolcrib_context_changes",
+    tables,
+    sa.Column("work_id", sa.Text, primary_key=True),
+    sa.Column("agent", sa.Text, nullable=False),
+)
+
+
+class SharedContext:
+    """Keeps the queue and the pool of an agent in step with the database.
+
+    What a turn does to them is gathered, and applied in the database when the turn is recorded: once, whatever happens.
+    """
+
+    def __init__(self, agent: Agent, *, watched: bool = False) -> None:
+        """Keep an agent's context.
+
+        Args:
+            watched: A branch: it has the hooks of what it was branched from.
+        """
+        self._agent, self._queue, self._pool = agent, agent.context_queue, agent.context_pool
+        self._version = 0
+        self._running: list[Unit] = []
+        self._first = _state(self._queue, self._pool)
+        if not watched:
+            _watch(self._queue, self._pool)
+
+    # --- a turn's way
+
+    async def enter(self, client: Client, unit: Unit) -> None:
+        """Bring the agent's context up to date for a turn that begins."""
+        await self.bring(client)
+        self._running.append(unit)
+
+    async def bring(self, client: Client) -> None:
+        """Bring the agent's context up to date."""
+        found = await asyncio.to_thread(self._read, client)
+        if found is not None:
+            self._version, state = found
+            for other in self._running:  # what they did is not in the database yet
+                state = self._changed(state, other.changes)
+            self._queue.replace(map(ContextItem[Any].from_dict, state["queue"]))
+            self._pool.replace(map(ContextItem[Any].from_dict, state["pool"]))
+
+    def leave(self, unit: Unit) -> None:
+        """Say that a turn ended."""
+        if unit in self._running:
+            self._running.remove(unit)
+
+    def _read(self, client: Client) -> tuple[int, Mapping[str, Any]] | None:
+        query = sa.select(_contexts.c.version, _contexts.c.context)
+        newer = sa.and_(_contexts.c.agent == self._agent.name, _contexts.c.version > self._version)
+        with client.engine.begin() as connection:
+            row = connection.execute(query.where(newer)).first()
+        return None if row is None else (row.version, json.loads(row.context))
+
+    async def apply(self, client: Client, work_id: str, changes: list[dict[str, Any]]) -> None:
+        """Make a turn's changes in the database, unless they are made."""
+        if changes:
+            await asyncio.to_thread(self._apply, client, work_id, changes)
+
+    def _apply(self, client: Client, work_id: str, changes: list[dict[str, Any]]) -> None:
+        self._begin(client)
+        row = _contexts.c.agent == self._agent.name
+        try:
+            with client.engine.begin() as connection:
+                connection.execute(sa.insert(_applied).values(work_id=work_id, agent=self._agent.name))
+                query = sa.select(_contexts.c.version, _contexts.c.context).where(row).with_for_update()
+                version, text = connection.execute(query).one()
+                made = json.dumps(self._changed(json.loads(text), changes), ensure_ascii=False)
+                connection.execute(sa.update(_contexts).where(row).values(version=version + 1, context=made))
+        except IntegrityError:  # an earlier execution of the same turn made them
+            return
+
+    def _begin(self, client: Client) -> None:
+        """Have a row for the agent: with what its context had when it was made durable."""
+        with client.engine.begin() as connection:
+            if connection.execute(sa.select(_contexts.c.version).where(_contexts.c.agent == self._agent.name)).first():
+                return
+        first = json.dumps(self._first, ensure_ascii=False)
+        try:
+            with client.engine.begin() as connection:
+                connection.execute(sa.insert(_contexts).values(agent=self._agent.name, version=1, context=first))
+        except IntegrityError:  # another worker did
+            return
+
+    async def store(self, client: Client) -> None:
+        """Write the context down as it is, for an agent that is not in the database yet."""
+        await asyncio.to_thread(self._begin, client)
+
+    def _changed(self, state: Mapping[str, Any], changes: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return a state after changes, within the limits of queue and pool."""
+        queue, pool = list(state["queue"]), {item["id"]: item for item in state["pool"]}
+        for change in changes:
+            match change["op"]:
+                case "append":
+                    queue.append(change["item"])
+                case "clear_queue":
+                    queue.clear()
+                case "add":
+                    pool.pop(change["item"]["id"], None)
+                    pool[change["item"]["id"]] = change["item"]
+                case "remove":
+                    pool.pop(change["id"], None)
+                case _:
+                    pool.clear()
+        kept, held = self._queue.limit, self._pool.limit
+        items = list(pool.values())
+        return {"queue": queue[-kept:] if kept else queue, "pool": items[-held:] if held else items}
+
+
+def _state(queue: ContextQueue, pool: ContextPool) -> dict[str, Any]:
+    return {"queue": [item.to_dict() for item in queue], "pool": [item.to_dict() for item in pool]}
+
+
+def _watch(queue: ContextQueue, pool: ContextPool) -> None:
+    """Gather what turns do to a context, for what they are recorded with."""
+
+    async def appended(queue: Any, items: Any) -> None:
+        _gather(*({"op": "append", "item": item.to_dict()} for item in items))
+
+    async def emptied(queue: Any) -> None:
+        _gather({"op": "clear_queue"})
+
+    async def added(pool: Any, item: Any) -> None:
+        _gather({"op": "add", "item": item.to_dict()})
+
+    async def removed(pool: Any, item: Any) -> None:
+        _gather({"op": "remove", "id": item.id})
+
+    async def drained(pool: Any) -> None:
+        _gather({"op": "clear_pool"})
+
+    queue.after_append(appended)
+    queue.after_clear(emptied)
+    pool.after_add(added)
+    pool.after_remove(removed)
+    pool.after_clear(drained)
+
+
+def _gather(*changes: dict[str, Any]) -> None:
+    unit = current_unit.get()
+    if unit is not None and not unit.over:
+        unit.changes.extend(changes)

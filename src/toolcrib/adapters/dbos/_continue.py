@@ -1,0 +1,89 @@
+"""What was answered goes on: the continuation of work that ended because it waits for a person is enqueued, once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, cast
+
+from dbos import WorkflowStatus
+
+from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement
+from toolcrib.approvals import ApprovalEntry
+
+__all__ = ["WAITING", "WAITS_FOR", "continuation_id", "continue_approved", "suspended_on"]
+
+WAITS_FOR = "waits_for"
+"""Where the result of work that was suspended names the request: its id."""
+
+WAITING = "waiting"
+"""Where such a result has the state to go on from, and where its continuation is given that."""
+
+_DONE = "SUCCESS"
+
+
+def continuation_id(workflow_id: str, request_id: str) -> str:
+    """Return the id of what goes on after a workflow that ended with a request: the request's, where it is free.
+
+    It is not after a grant that expired before it was used: the same request is asked then once more.
+    """
+    if workflow_id == request_id:
+        return f"{request_id}-2"
+    head, _, number = workflow_id.rpartition("-")
+    return f"{request_id}-{int(number) + 1}" if head == request_id else request_id
+
+
+async def continue_approved(client: Client, store: AnswerStore, *, foreign: set[str] | None = None) -> list[str]:
+    """Enqueue what the answers so far let go on, and return the ids of the workflows.
+
+    Any process may do so at any time, and several at once: each continuation is enqueued once. Workers do it all the
+    time; call it where an answer should not wait for their next look.
+
+    Args:
+        foreign: Requests that are no durable work's; they are skipped, and added to. Only for who calls this often.
+    """
+    made: list[str] = []
+    for entry in await store.answered():
+        if foreign is not None and entry.request.id in foreign:
+            continue
+        found = await suspended_on(client, entry)
+        if found is None and foreign is not None:
+            foreign.add(entry.request.id)
+        elif isinstance(found, WorkflowStatus):
+            made.append(await _continued(client, found, entry.request.id))
+    return made
+
+
+async def suspended_on(client: Client, entry: ApprovalEntry) -> WorkflowStatus | bool | None:
+    """Return the workflow that ended with this request; None for a request of something else.
+
+    True when it goes on already, or has not quite ended.
+    """
+    status = await client.status(entry.request.call_id)
+    if status is None:
+        return None
+    while True:
+        result: Any = status.output
+        asked = cast("Mapping[str, Any]", result).get(WAITS_FOR) if isinstance(result, Mapping) else None
+        if status.status != _DONE or not isinstance(asked, str):
+            return True
+        after = await client.status(continuation_id(status.workflow_id, asked))
+        if after is None:
+            return status if asked == entry.request.id else True
+        status = after
+
+
+async def _continued(client: Client, status: WorkflowStatus, request_id: str) -> str:
+    before: Any = status.input
+    result: Any = status.output
+    goes_on: dict[str, Any] = {**before["args"][0], WAITING: result[WAITING]}
+    placement = Placement(continuation_id(status.workflow_id, request_id), priority=status.priority or 0)
+    return await client.enqueue(status.name, status.queue_name or "", goes_on, placement)
+
+
+async def keep_continuing(client: Client, store: AnswerStore, seconds: float) -> None:
+    """Look for answers every so often, for good."""
+    foreign: set[str] = set()
+    while True:
+        await continue_approved(client, store, foreign=foreign)
+        await asyncio.sleep(seconds)
