@@ -135,7 +135,8 @@ async def test_a_new_resource_is_a_new_tool_of_the_open_toolset(everything: Ever
     everything.tools.tell_when_renewed(told)
 
     await called(everything.tools, "gzip-file-as-resource", name="new.gz", data="data:text/plain,hello")
-    await told.wait()
+    while "read_new_gz" not in everything.tools:
+        await told.wait()
 
     assert gzip.decompress((await called(everything.tools, "read_new_gz")).data) == b"hello"
 
@@ -208,12 +209,16 @@ async def test_a_prompt_may_hold_a_resource(everything: Everything) -> None:
 
 
 async def test_log_lines_of_the_server_are_in_our_log(everything: Everything, caplog: pytest.LogCaptureFixture) -> None:
+    told, logger = Told(), logging.getLogger("toolcrib.mcp")
+    logger.addHandler(told)
+
     with caplog.at_level(logging.DEBUG, "toolcrib.mcp"):
         await called(everything.tools, "toggle-simulated-logging")
-        async with asyncio.timeout(10):
-            while not any(record.message.startswith("everything: ") for record in caplog.records):
-                await asyncio.sleep(0.01)
-        await called(everything.tools, "toggle-simulated-logging")
+        await told.wait()
+    await called(everything.tools, "toggle-simulated-logging")
+    logger.removeHandler(told)
+
+    assert any(line.startswith("everything: ") for line in caplog.messages)
 
 
 async def test_hints_are_tags_and_no_gate(everything: Everything) -> None:
