@@ -10,18 +10,23 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import anyio
+import httpx2
 from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolResult, TextContent
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from toolcrib.adapters.mcp_server import CribServer, ServerOptions, build_server
+from toolcrib.adapters.mcp_server import CribServer, HttpApp, ServerOptions, build_server, http_app
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, outcome_from_dict
 from toolcrib.testing._doors import Ability, Door, Visit
 from toolcrib.testing._fakes import RecordingSink
+from toolcrib.toolsets import Toolset
 
-__all__ = ["McpDoor", "mcp_doors", "piped"]
+__all__ = ["McpDoor", "McpHttpDoor", "mcp_doors", "over_http", "piped"]
+
+_URL = "http://127.0.0.1:8000/mcp"
 
 
 @asynccontextmanager
@@ -49,6 +54,18 @@ async def piped(server: CribServer) -> AsyncGenerator[tuple[Any, Any]]:
                     asks.close()  # the server then ends, closes its side, and our reader ends as well
 
 
+@asynccontextmanager
+async def over_http(app: HttpApp) -> AsyncGenerator[tuple[Any, Any]]:
+    """Serve over HTTP in this process, without a socket, and give the client's end, a transport like `piped`."""
+    to_app = httpx2.ASGITransport(app, raise_app_exceptions=False)
+    async with (
+        app.running(),
+        httpx2.AsyncClient(transport=to_app) as client,
+        streamable_http_client(_URL, http_client=client) as streams,
+    ):
+        yield streams
+
+
 class McpDoor(Door):
     """A server and a client of the SDK's, with a pair of pipes between them.
 
@@ -62,16 +79,17 @@ class McpDoor(Door):
         self._generation = generation
         self.title = "mcp over stdio" + (", older" if generation == "legacy" else "")
 
-    def transport(self, server: CribServer) -> AbstractAsyncContextManager[tuple[Any, Any]]:
-        """Return how the client reaches the server."""
-        return piped(server)
+    def transport(self, toolset: Toolset, options: ServerOptions) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+        """Return how a client reaches a server of the tools."""
+        return piped(build_server(toolset, options))
 
     async def carry(self, visit: Visit) -> Outcome:
         watch = RecordingSink()
         scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
         principal = visit.scope.principal or "ann"
-        server = build_server(visit.toolset, ServerOptions(scope=lambda name: scope, principal=principal))
-        async with Client(self.transport(server), mode=self._generation, cache=None) as client:
+        options = ServerOptions(scope=lambda name: scope, principal=principal)
+        transport = self.transport(visit.toolset, options)
+        async with Client(transport, mode=self._generation, cache=None) as client:
             try:
                 result = await client.call_tool(visit.new.name, _as_json(visit.arguments))
             except MCPError as error:
@@ -79,6 +97,18 @@ class McpDoor(Door):
         outcome = outcome_from_dict(watch.record.outcome)
         _compare(outcome, result)
         return outcome
+
+
+class McpHttpDoor(McpDoor):
+    """The same over HTTP."""
+
+    def __init__(self, generation: str) -> None:
+        super().__init__(generation)
+        self.title = self.title.replace("stdio", "http")
+
+    def transport(self, toolset: Toolset, options: ServerOptions) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+        """Return how a client reaches a server of the tools."""
+        return over_http(http_app(toolset, options))
 
 
 def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,8 +119,8 @@ def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
 def _compare(outcome: Outcome, result: CallToolResult | MCPError) -> None:
     """Raise an AssertionError when the client was told something else than what came of the call."""
     if isinstance(result, MCPError):
-        unknown = isinstance(outcome, Failed) and outcome.code == "unknown_tool"
-        if not unknown or (result.error.code, result.error.message) != (INVALID_PARAMS, outcome.message):
+        told = outcome.message if isinstance(outcome, Failed) and outcome.code == "unknown_tool" else None
+        if (result.error.code, result.error.message) != (INVALID_PARAMS, told):
             raise AssertionError(f"the client got the error {result} for {outcome}")
         return
     text = "\n".join(part.text for part in result.content if isinstance(part, TextContent))
@@ -99,4 +129,9 @@ def _compare(outcome: Outcome, result: CallToolResult | MCPError) -> None:
         raise AssertionError(f"the client got {result} for {outcome}")
 
 
-mcp_doors: tuple[Door, ...] = (McpDoor("legacy"), McpDoor(LATEST_MODERN_VERSION))
+mcp_doors: tuple[Door, ...] = (
+    McpDoor("legacy"),
+    McpDoor(LATEST_MODERN_VERSION),
+    McpHttpDoor("legacy"),
+    McpHttpDoor(LATEST_MODERN_VERSION),
+)
