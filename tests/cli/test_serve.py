@@ -1,0 +1,135 @@
+"""`serve` in a process of its own, over both transports, and what is answered from a second terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.adapters.mcp_server.http import COMMAND, command_over_http
+from tests.cli.conftest import Command
+
+SECRET = "0123456789abcdef"
+SAMPLE = '''
+from toolcrib import tool
+
+print("loading")
+
+
+@tool(requires_approval=True)
+async def buy(item: str) -> str:
+    """Buy something."""
+    print("buying")
+    return f"bought {item}"
+'''
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> str:
+    """The path of a file with a tool that needs approval, and prints."""
+    path = tmp_path / "shop.py"
+    path.write_text(SAMPLE, "utf-8")
+    return str(path)
+
+
+@asynccontextmanager
+async def connected(transport: str, folder: Path, target: str, mode: Any) -> AsyncIterator[Client]:
+    """A client of `toolcrib serve`, which runs in a process of its own."""
+    async with AsyncExitStack() as stack:
+        if transport == "stdio":
+            log = stack.enter_context((folder / "log").open("w"))
+            command, *arguments = [*COMMAND, "serve", target]
+            place = stdio_client(StdioServerParameters(command=command, args=arguments, cwd=folder), errlog=log)
+        else:
+            url = stack.enter_context(command_over_http(folder, target, TOOLCRIB_TOKENS=f"ann={SECRET}"))
+            http = await stack.enter_async_context(httpx.AsyncClient(headers={"authorization": f"Bearer {SECRET}"}))
+            place = streamable_http_client(url, http_client=http)
+        yield await stack.enter_async_context(Client(place, mode=mode))
+
+
+def second_terminal(folder: Path, *arguments: str) -> str:
+    """Run `toolcrib approvals` in a process of its own."""
+    command = [*COMMAND, "approvals", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(("transport", "mode"), [("stdio", "auto"), ("http", "legacy")])
+async def test_a_call_is_approved_from_a_second_terminal(tmp_path: Path, shop: str, transport: str, mode: str) -> None:
+    async with connected(transport, tmp_path, shop, mode) as client:
+        waiting = await client.call_tool("buy", {"item": "tea"})
+        (asked,) = json.loads(second_terminal(tmp_path, "list", "--json"))
+        second_terminal(tmp_path, "approve", asked["id"], "--as", "ben")
+        done = await client.call_tool("buy", {"item": "tea"})
+        again = await client.call_tool("buy", {"item": "tea"})
+
+    assert waiting.is_error
+    assert f"toolcrib approvals approve {asked['id']}" in str(waiting.content)
+    assert asked["principal"] == ("ann" if transport == "http" else asked["principal"])
+    assert (done.is_error, done.structured_content) == (False, {"result": "bought tea"})
+    assert again.is_error  # a yes counts once
+
+
+def test_stdout_is_for_the_protocol_and_ctrl_c_ends_it(tmp_path: Path, shop: str) -> None:
+    start = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from toolcrib.cli import main; main()"
+    )
+    command = [sys.executable, "-c", start, "serve", shop, "--record", "calls.db"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=tmp_path, text=True, **pipes) as process:
+        assert process.stderr is not None
+        said = ""
+        while "toolcrib approvals list" not in said:
+            said += process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        out, rest = process.communicate(timeout=20)
+
+    assert (process.returncode, out) == (0, "")
+    assert re.search(r'loading\nserving .*shop.py over stdio.*\n\{"mcpServers": \{"shop": ', said)
+    assert rest == "stopped\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--transport", "sse"], "'sse' is neither stdio nor http"),
+        (["--approve-by", "nobody"], "'nobody' is neither store nor elicit"),
+        (["--code-mode", "--search"], "leave out --search"),
+        (["--token", "ann"], "write NAME=SECRET, or NAME=@FILE"),
+        (["--token", "ann=@gone"], "cannot read gone: No such file"),
+        (["--token", f"ann={SECRET}", "--token", f"ann={SECRET}2"], "two tokens are given for ann"),
+        (["--transport", "http", "--host", "0.0.0.0"], "Give tokens with --token NAME=SECRET"),
+        (["--transport", "http", "--token", "ann=short"], "the token of ann has to have 16 characters"),
+        (["--database", "gone/a.db"], "the database gone/a.db cannot be used"),
+        (["--record", "gone/calls.jsonl"], "cannot write the record to gone/calls.jsonl"),
+    ],
+)
+def test_what_cannot_be_served_is_one_sentence(toolcrib: Command, shop: str, args: list[str], said: str) -> None:
+    done = toolcrib("serve", shop, *args)
+
+    assert done.exit_code == 2
+    assert said in " ".join(re.sub("[│╭╰─╮╯]", "", done.stderr).split())
+
+
+def test_a_token_is_read_from_a_file(tmp_path: Path, shop: str) -> None:
+    (tmp_path / "token").write_text(f"{SECRET}\n", "utf-8")
+
+    with command_over_http(tmp_path, shop, "--token", "ann=@token") as url:
+        statuses = [
+            httpx.post(url, json={}, headers={"authorization": f"Bearer {t}"}).status_code for t in (SECRET, "x")
+        ]
+
+    assert statuses == [400, 401]
