@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.code_gates import CODE_GATES
 from tests.mutants.gate import Gate
+from tests.mutants.http_gates import HTTP_GATES
 from tests.mutants.process_gates import PROCESS_GATES
 from tests.mutants.seal_gates import SEAL_GATES
 
@@ -212,8 +213,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "redaction of records",
         "invoke/_approve.py",
-        "return prepared.plan.spec.dump(prepared.arguments, redact=True)",
-        "return prepared.plan.spec.dump(prepared.arguments, redact=False)",
+        "return spec.dump(arguments, redact=True)",
+        "return spec.dump(arguments, redact=False)",
     ),
     Gate(
         "redaction of what came",
@@ -375,6 +376,7 @@ GATES: tuple[Gate, ...] = (
         "    if True:\n",
         ("tests/rounds",),
     ),
+    *HTTP_GATES,
     *CODE_GATES,
     *PROCESS_GATES,
     *SEAL_GATES,

@@ -1,0 +1,54 @@
+"""The gates of a server over HTTP: who may come, by which name, and how much at a time."""
+
+from __future__ import annotations
+
+from tests.mutants.gate import Gate
+
+__all__ = ["HTTP_GATES"]
+
+_CHECKS = "adapters/mcp_server/_http_checks.py"
+_APP = "adapters/mcp_server/_http.py"
+_OPTIONS = "adapters/mcp_server/_http_options.py"
+_TESTS = ("tests/adapters/mcp_server/test_http.py",)
+
+HTTP_GATES: tuple[Gate, ...] = (
+    Gate("token over HTTP", _APP, "endpoint = _guarded(endpoint, options)", "pass", _TESTS),
+    Gate(
+        "whose token it is",
+        "adapters/mcp_server/_http_tokens.py",
+        "if hmac.compare_digest(given, secret):",
+        "if True:",
+        _TESTS,
+    ),
+    Gate("scopes of a token", _APP, "[] if auth is None else auth.required_scopes or []", "[]", _TESTS),
+    Gate(
+        "no listening beyond this machine without tokens",
+        _OPTIONS,
+        "if beyond and not self.known_callers:",
+        "if False:",
+        _TESTS,
+    ),
+    Gate("length of a token", _OPTIONS, "len(secret) < _SHORTEST", "False", _TESTS),
+    Gate(
+        "Host of a request", _CHECKS, "if len(hosts) != 1 or not self._goes_by(host_of(hosts[0])):", "if False:", _TESTS
+    ),
+    Gate(
+        "addresses of other machines in Host",
+        _CHECKS,
+        "return _is_address(name) and (not self._local or is_loopback(name))",
+        "return _is_address(name)",
+        _TESTS,
+    ),
+    Gate(
+        "Origin of a request",
+        _CHECKS,
+        'if not all(self._welcome(origin, hosts[0]) for origin in headers.getlist("origin")):',
+        "if False:",
+        _TESTS,
+    ),
+    Gate("number of headers", _CHECKS, "if len(headers.raw) > self._options.max_headers:", "if False:", _TESTS),
+    Gate("size of a body", _APP, "max_request_body_size=options.max_body,", "", _TESTS),
+    Gate("number of sessions", _APP, "max_sessions=options.max_sessions,", "", _TESTS),
+    Gate("time of a body", _CHECKS, "async with asyncio.timeout_at(deadline):", "if True:", _TESTS),
+    Gate("end of open streams", _CHECKS, "            stream.cancel()\n", "            pass\n", _TESTS),
+)
