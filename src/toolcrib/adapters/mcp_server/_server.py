@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.metadata import version
@@ -25,8 +25,9 @@ from toolcrib.adapters.mcp_server._served import Served
 from toolcrib.adapters.mcp_server._tools import ServedTools
 from toolcrib.adapters.mcp_server._waiting import WaitingCalls, waiting_calls_beside
 from toolcrib.approvals import ApprovalStore, MemoryApprovalStore
+from toolcrib.errors import SchemaError
 from toolcrib.invoke import Pipeline
-from toolcrib.toolsets import Toolset, ToolsetLike
+from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
 __all__ = ["CribServer", "build_server"]
 
@@ -64,6 +65,7 @@ class CribServer(Server[Served]):
             waiting_calls_beside(self.approvals) if options.waiting is None else options.waiting
         )
         self.principals = Principals(options, self.approvals)
+        self._entries: Mapping[str, ToolEntry] = {}
         if options.wait and not isinstance(self.approvals, Waits):
             raise ValueError(f"{type(self.approvals).__name__} cannot be waited for; leave `wait` out")
         super().__init__(
@@ -71,12 +73,21 @@ class CribServer(Server[Served]):
             title=options.title,
             version=version("toolcrib") if options.version is None else options.version,
             lifespan=_opened,
+            get_tool_input_schema=self._input_schema,
             on_list_tools=self._list,
             on_call_tool=self._call,
         )
         self.middleware += [RequestStateBoundary(self._sealing(), default_audience=options.name), self._introduce]
         if options.search:
             self.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen)
+
+    def _input_schema(self, name: str) -> Mapping[str, Any] | None:
+        """Return what the SDK compares headers of a call with; without it, it would list all tools for every call."""
+        entry = self._entries.get(name)
+        try:
+            return None if entry is None else entry.parameters
+        except SchemaError:  # such a tool is not listed, either
+            return None
 
     def _sealing(self) -> RequestStateSecurity:
         """Return how the state that clients hand back is sealed: to a call, to a principal, and for a while."""
@@ -134,6 +145,7 @@ async def _opened(server: Server[Served]) -> AsyncGenerator[Served]:
             return
         if options.search:
             bound = _searchable(bound, 5 if options.search is True else options.search)
+        server._entries = bound.entries
         pipeline = Pipeline(bound, sinks=options.sinks, executor=options.executor)
         yield ServedTools(pipeline, options, waiting, await waiting.tools())
 
