@@ -56,6 +56,7 @@ class CribServer(Server[Served]):
         approvals: Where questions about calls and their answers are kept.
         waiting: Where the calls themselves are kept meanwhile.
         principals: On whose behalf requests come.
+        entries: The tools that are served one by one, by name, once the server runs.
     """
 
     def __init__(self, toolset: Toolset, options: ServerOptions) -> None:
@@ -65,7 +66,7 @@ class CribServer(Server[Served]):
             waiting_calls_beside(self.approvals) if options.waiting is None else options.waiting
         )
         self.principals = Principals(options, self.approvals)
-        self._entries: Mapping[str, ToolEntry] = {}
+        self.entries: Mapping[str, ToolEntry] = {}
         if options.wait and not isinstance(self.approvals, Waits):
             raise ValueError(f"{type(self.approvals).__name__} cannot be waited for; leave `wait` out")
         super().__init__(
@@ -83,7 +84,7 @@ class CribServer(Server[Served]):
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
         """Return what the SDK compares headers of a call with; without it, it would list all tools for every call."""
-        entry = self._entries.get(name)
+        entry = self.entries.get(name)
         try:
             return None if entry is None else entry.parameters
         except SchemaError:  # such a tool is not listed, either
@@ -145,7 +146,7 @@ async def _opened(server: Server[Served]) -> AsyncGenerator[Served]:
             return
         if options.search:
             bound = _searchable(bound, 5 if options.search is True else options.search)
-        server._entries = bound.entries
+        server.entries = bound.entries
         pipeline = Pipeline(bound, sinks=options.sinks, executor=options.executor)
         yield ServedTools(pipeline, options, waiting, await waiting.tools())
 
