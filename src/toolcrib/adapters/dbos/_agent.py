@@ -215,8 +215,9 @@ class DurableAgent:
         await self.go()
 
     async def stop(self) -> None:
-        """Let the queue stand still."""
+        """Let the queue stand still, and return when every worker has seen that."""
         await asyncio.to_thread(self.client.stop, self.queue.name)
+        await asyncio.sleep(self.queue.polling * 1.2)  # a worker looks at the limits, waits so long, and then starts
 
     async def go(self) -> None:
         """Let the queue go on."""

@@ -1,0 +1,436 @@
+"""A durable agent does what an agent does, on a file and on Postgres."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.adapters.dbos.durable import QUICK, durable, engine_of
+from toolcrib.adapters.dbos import Client, DurableAgent, Engine, Queue
+from toolcrib.calls import CallMetadata, Completed, Failed, Rejected, RunNormally, Suspended, now
+from toolcrib.errors import EngineError, NotPortableError, SafeExecutionError, ToolcribError, UnknownTool
+from toolcrib.hooks import HookSet
+from toolcrib.invoke import RunScope
+from toolcrib.testing import RecordingSink
+from toolcrib.tools import ToolType, tool
+from toolcrib.toolsets import Toolset
+from toolcrib.turns import Agent, AgentRegistry, ContextItem, ContextQueue, StopReason, Turn
+
+KINDS = ["sqlite", "postgres"]
+
+
+@pytest.fixture(params=KINDS)
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database of either kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "crib.db")
+    return request.getfixturevalue("postgres").url("durable")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """A database in a file, for what does not depend on the kind."""
+    return str(tmp_path / "crib.db")
+
+
+@tool()
+async def add(a: int, b: int = 1) -> int:
+    return a + b
+
+
+@tool()
+async def count(n: int) -> AsyncIterator[int]:
+    for number in range(n):
+        yield number
+
+
+@tool(requires_approval=True)
+async def pay(amount: int) -> str:
+    return f"paid {amount}"
+
+
+async def test_a_turn_runs_as_a_workflow_and_its_outcome_is_read_by_anybody(database: str) -> None:
+    agent = durable(add)
+
+    async with engine_of(database, agent):
+        handle = await agent.put(Turn(add, kwargs={"a": 2}))
+        outcome = await handle.outcome()
+        async with Client(database) as other:
+            status = await other.status(handle.id)
+
+    assert outcome == Completed("add", handle.id, 3)
+    assert status is not None
+    assert status.status == "SUCCESS"
+
+
+async def test_values_come_as_they_are_yielded_also_in_another_process_s_client(database: str) -> None:
+    seen = asyncio.Event()
+
+    @tool()
+    async def slow() -> AsyncIterator[int]:
+        yield 1
+        await seen.wait()
+        yield 2
+
+    agent, values = durable(slow), list[int]()
+
+    async with engine_of(database, agent):
+        handle = await agent.put(Turn(slow))
+        async for value in handle.values():
+            values.append(value)
+            seen.set()
+
+    assert values == [1, 2]
+
+
+async def test_returned_turns_and_context_items_go_where_they_belong(database: str) -> None:
+    @tool()
+    async def down(n: int) -> Any:
+        return Turn(down, kwargs={"n": n - 1}) if n else "landed"
+
+    @tool()
+    async def note(text: str) -> ContextItem[str]:
+        return ContextItem(text)
+
+    @tool()
+    async def recall(memory: ContextQueue) -> str:
+        await memory.append(ContextItem("read"))
+        return memory.history()
+
+    agent = durable(down, note, recall)
+    async with engine_of(database, agent):
+        await agent.put(Turn(down, kwargs={"n": 2}))
+        landed = [value async for _, value in agent.run()]
+        for text in ("one", "two"):
+            await (await agent.put(Turn(note, kwargs={"text": text}))).outcome()
+        first = await (await agent.put(Turn(recall))).outcome()
+        second = await (await agent.put(Turn(recall))).outcome()
+
+    assert landed == ["landed"]
+    assert isinstance(first, Completed)
+    assert isinstance(second, Completed)
+    assert first.value == "one\ntwo\nread"
+    assert second.value == "one\ntwo\nread\nread"
+
+
+async def test_context_outlives_the_worker(file: str) -> None:
+    @tool()
+    async def note(text: str) -> ContextItem[str]:
+        return ContextItem(text)
+
+    @tool()
+    async def recall(memory: ContextQueue) -> str:
+        return memory.history()
+
+    agent = durable(note, recall)
+    async with engine_of(file, agent):
+        await (await agent.put(Turn(note, kwargs={"text": "kept"}))).outcome()
+    later = DurableAgent(_again(agent), agent.queue)
+    async with engine_of(file, later):
+        outcome = await (await later.put(Turn(recall))).outcome()
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == "kept"
+
+
+def _again(agent: DurableAgent) -> Agent:
+    """Return the agent as another process makes it."""
+    AgentRegistry.unregister(agent.name)
+    return Agent(agent.name, "Tested.", agent.agent.toolset)
+
+
+# --- approval
+
+
+async def test_a_suspended_turn_ends_and_its_grant_lets_it_go_on_once(database: str) -> None:
+    agent = durable(pay)
+
+    async with engine_of(database, agent) as engine:
+        handle = await agent.put(Turn(pay, kwargs={"amount": 3}))
+        asked = await handle.outcome()
+        state = await handle.status()
+        assert isinstance(asked, Suspended)
+        await engine.client.approvals.answer(asked.request.grant("ann"))  # whoever answers need not know of DBOS
+        outcome = await handle.outcome(through=True)
+        record = await handle.result()
+
+    assert state == "SUCCESS"
+    assert outcome == Completed("pay", handle.id, "paid 3")
+    assert record["approval"]["approver"] == "ann"
+    assert record["approval"]["digest"] == asked.request.digest
+    assert record["approval"]["at"]
+
+
+async def test_a_denial_ends_the_turn_with_the_person_s_words(file: str) -> None:
+    agent = durable(pay)
+
+    async with engine_of(file, agent):
+        handle = await agent.put(Turn(pay, kwargs={"amount": 3}))
+        asked = await handle.outcome()
+        assert isinstance(asked, Suspended)
+        await agent.deny(asked.request, "not today", "ann")
+        outcome = await handle.outcome(through=True)
+
+    assert isinstance(outcome, Rejected)
+    assert (outcome.reason, outcome.source) == ("not today", "user")
+
+
+async def test_several_wait_at_once_and_a_person_s_arguments_are_what_runs(file: str) -> None:
+    agent = durable(pay)
+
+    async with engine_of(file, agent):
+        handles = [await agent.put(Turn(pay, kwargs={"amount": amount})) for amount in (1, 2, 3)]
+        for handle in reversed(handles):
+            asked = await handle.outcome()
+            assert isinstance(asked, Suspended)
+            await agent.approve(
+                asked.request.id, "ann", override_args={"amount": 10 * asked.request.arguments["amount"]}
+            )
+        outcomes = [await handle.outcome(through=True) for handle in handles]
+
+    assert [outcome.value for outcome in outcomes if isinstance(outcome, Completed)] == [
+        "paid 10",
+        "paid 20",
+        "paid 30",
+    ]
+
+
+async def test_a_grant_that_expired_before_it_was_used_is_asked_for_again(file: str) -> None:
+    agent = durable(pay, queue=Queue("expiring", polling=QUICK))
+
+    async with engine_of(file, agent, answers=60) as engine:
+        handle = await agent.put(Turn(pay, kwargs={"amount": 3}))
+        asked = await handle.outcome()
+        assert isinstance(asked, Suspended)
+        await agent.stop()
+        await agent.approve(asked.request, "ann", expires_at=now() + timedelta(seconds=0.2))
+        await asyncio.sleep(0.25)
+        await agent.go()
+        again = await agent.handle(asked.request.id).outcome()
+        assert isinstance(again, Suspended)
+        await agent.approve(again.request, "bob")
+        outcome = await handle.outcome(through=True)
+        assert await engine.client.approvals.answered() == ()
+
+    assert again.request.id == asked.request.id
+    assert isinstance(outcome, Completed)
+
+
+# --- what is the same as in an agent
+
+
+async def test_hooks_and_decisions_are_asked_once_and_told_of_the_turn(file: str) -> None:
+    told: list[str] = []
+    hooks = HookSet()
+
+    @hooks.on("add")
+    async def more(call: CallMetadata, input: Any) -> RunNormally:
+        told.append("decided")
+        return RunNormally(input.model_copy(update={"a": 40}))
+
+    agent = _guarded(hooks)
+
+    @agent.agent.before_turn
+    async def before(agent: Agent, turn: Turn[Any]) -> None:
+        told.append("before")
+
+    @agent.agent.after_turn
+    async def after(agent: Agent, turn: Turn[Any]) -> None:
+        told.append("after")
+
+    async with engine_of(file, agent):
+        outcome = await (await agent.put(Turn(add, kwargs={"a": 1, "b": 2}))).outcome()
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == 42
+    assert told == ["before", "decided", "after"]
+
+
+def _guarded(hooks: HookSet) -> DurableAgent:
+    return DurableAgent(Agent("guarded", "Tested.", Toolset([add]).with_hooks(hooks)), Queue("guarded", polling=QUICK))
+
+
+async def test_a_failure_is_an_outcome_and_ends_the_run_that_follows_it(file: str) -> None:
+    @tool()
+    async def fall() -> None:
+        raise ValueError("no ground")
+
+    agent = durable(fall, add)
+
+    async with engine_of(file, agent):
+        handle = await agent.put(Turn(fall))
+        await agent.put(Turn(add, kwargs={"a": 1}))
+        outcome = await handle.outcome()
+        with pytest.raises(ToolcribError, match="no ground"):
+            _ = [value async for _, value in agent.run()]
+        rest = [(turn.stop_reason, value) async for turn, value in agent.run()]
+
+    assert isinstance(outcome, Failed)
+    assert outcome.error_type == "ValueError"
+    assert [value for _, value in rest] == [2]
+
+
+async def test_a_turn_that_takes_too_long_ends_as_a_timeout(file: str) -> None:
+    @tool()
+    async def sleep() -> None:
+        await asyncio.sleep(60)
+
+    agent = durable(sleep)
+
+    async with engine_of(file, agent):
+        handle = await agent.put(Turn(sleep, timeout=0.1))
+        record = await handle.result()
+
+    assert record["stop_reason"] == StopReason.TIMEOUT
+    assert record["outcome"]["error_type"] == "TurnTimeoutError"
+
+
+async def test_a_completion_check_ends_the_work_until_it_is_resumed(file: str) -> None:
+    @tool(type=ToolType.COMPLETION_CHECK)
+    async def enough() -> bool:
+        return True
+
+    agent = durable(add, enough, queue=Queue("checked", concurrency=1, polling=QUICK))
+
+    async with engine_of(file, agent):
+        await agent.put(Turn(enough))
+        last = await agent.put(Turn(add, kwargs={"a": 1}))
+        values = [value async for _, value in agent.run()]
+        waits = (agent.is_paused, await last.status())
+        await agent.resume()
+        outcome = await last.outcome()
+
+    assert values == [True]
+    assert waits == (True, "ENQUEUED")
+    assert isinstance(outcome, Completed)
+
+
+async def test_a_paused_agent_starts_nothing_on_any_worker_also_after_a_restart(file: str) -> None:
+    agent = durable(add)
+
+    async with engine_of(file, agent):
+        await agent.pause()
+    async with engine_of(file, agent):
+        handle = await agent.put(Turn(add, kwargs={"a": 1}))
+        await asyncio.sleep(5 * QUICK)
+        waits = await handle.status()
+        await agent.resume()
+        outcome = await handle.outcome()
+
+    assert waits == "ENQUEUED"
+    assert isinstance(outcome, Completed)
+
+
+async def test_a_branch_has_copies_of_context_and_turns_and_goes_its_own_way(file: str) -> None:
+    @tool()
+    async def note(text: str) -> ContextItem[str]:
+        return ContextItem(text)
+
+    @tool()
+    async def recall(memory: ContextQueue) -> str:
+        return memory.history()
+
+    agent = durable(note, recall)
+    async with engine_of(file, agent):
+        await (await agent.put(Turn(note, kwargs={"text": "shared"}))).outcome()
+        branch = await agent.branch("branch")
+        await (await branch.put(Turn(note, kwargs={"text": "its own"}))).outcome()
+        outcomes = [await (await one.put(Turn(recall))).outcome() for one in (agent, branch)]
+
+    assert [outcome.value for outcome in outcomes if isinstance(outcome, Completed)] == ["shared", "shared\nits own"]
+
+
+async def test_a_turn_is_sent_to_another_durable_agent_by_its_name(file: str) -> None:
+    other = durable(add)
+
+    @tool()
+    async def ask() -> None:
+        await first.send(other.name, Turn(add, kwargs={"a": 6}))
+
+    first = durable(ask)
+    async with engine_of(file, first, other):
+        await first.put(Turn(ask))
+        values = [value async for _, value in first.run()]
+
+    assert values == [None, 7]
+
+
+# --- queues
+
+
+async def test_one_key_is_one_turn_and_priorities_are_dbos_s(file: str) -> None:
+    ran: list[int] = []
+
+    @tool()
+    async def mark(n: int) -> None:
+        ran.append(n)
+
+    agent = durable(mark, queue=Queue("ordered", concurrency=1, polling=QUICK))
+    with pytest.raises(EngineError, match="no engine runs"):
+        await agent.put(Turn(mark, kwargs={"n": 0}))
+    async with engine_of(file, agent):
+        await agent.pause()
+        handles = [await agent.put(Turn(mark, kwargs={"n": n}), priority=9 - n) for n in (1, 2, 3)]
+        first = await agent.put(Turn(mark, kwargs={"n": 7}), key="seven")
+        second = await agent.put(Turn(mark, kwargs={"n": 7}), key="seven")
+        await agent.resume()
+        for handle in (*handles, first):
+            await handle.outcome()
+
+    assert first.id == second.id
+    assert ran == [7, 3, 2, 1]
+
+
+async def test_a_process_that_only_enqueues_needs_no_engine(file: str) -> None:
+    agent = durable(add)
+    async with Client(file) as client:
+        putting = DurableAgent(Agent("putting", "Tested.", [add]), agent.queue, client=client)
+        handle = await putting.put(Turn(add, kwargs={"a": 1}))
+        state = await handle.status()
+
+        async with engine_of(file, putting):
+            outcome = await handle.outcome()
+
+    assert state == "ENQUEUED"
+    assert isinstance(outcome, Completed)
+
+
+# --- bad input
+
+
+async def test_what_cannot_be_durable_is_refused_by_name(file: str) -> None:
+    @tool()
+    async def take(thing: Any) -> None: ...
+
+    agent = durable(take)
+    async with engine_of(file, agent):
+        with pytest.raises(NotPortableError, match="thing"):
+            await agent.put(Turn(take, kwargs={"thing": object()}))
+        with pytest.raises(UnknownTool):
+            await agent.put(Turn(add, kwargs={"a": 1}))
+        with pytest.raises(SafeExecutionError, match="does not run its turns itself"):
+            agent.agent.run()
+        with pytest.raises(EngineError, match="one engine per process"):
+            await Engine(file).__aenter__()
+    with pytest.raises(ValueError, match="concurrency must be at least 1"):
+        Queue("none", concurrency=0)
+
+
+async def test_events_of_a_durable_turn_go_to_the_sinks(file: str) -> None:
+    sink = RecordingSink()
+    agent = DurableAgent(
+        Agent("watched", "Tested.", [add]), Queue("watched", polling=QUICK), scope=lambda: RunScope(sinks=(sink,))
+    )
+
+    async with engine_of(file, agent):
+        handle = await agent.put(Turn(add, kwargs={"a": 1}))
+        await handle.outcome()
+
+    assert [event.kind for event in sink.events] == ["received", "started", "ended"]
+    assert {event.door for event in sink.events} == {"durable"}
+    assert {event.call_id for event in sink.events} == {handle.id}
