@@ -225,6 +225,7 @@ class Served(ABC):
             if kept is None or set(kept.requests) != {request.id for request in requests}:
                 raise MCPError(INVALID_PARAMS, "the call that waited is not kept any more; make it anew")
             state = kept.state
-        answers = answers_in(requests, visit.params.input_responses)
+        may_answer = self._options.approve_by == "elicit"  # else only the store's answers count
+        answers = answers_in(requests, visit.params.input_responses) if may_answer else []
         made = await self.go_on(visit, state, answers)
         return await self._settled(visit, made, was_kept=True, asks=bool(answers), until=sealed["until"])
