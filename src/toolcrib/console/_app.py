@@ -22,7 +22,7 @@ from toolcrib.console._feed import Feed
 from toolcrib.console._guard import Guard, Visitor
 from toolcrib.console._options import ConsoleOptions
 from toolcrib.console._shown import part, whole
-from toolcrib.console._views import activity_view, detail_view, entry_view, event_view, grant_view
+from toolcrib.console._views import activity_view, asked_about, brief_event, detail_view, entry_view, grant_view
 from toolcrib.errors import ApprovalError
 from toolcrib.invoke import Activity, ActivityFilter, EventLog
 
@@ -63,7 +63,6 @@ class ConsoleApp:
             Route("/api/activities", self._activities),
             Route("/api/activity", self._activity),
             Route("/api/events", self._events),
-            Route("/api/event", self._event),
             Route("/api/value", self._value),
             Route("/api/inbox", self._inbox),
             Route("/api/request", self._request),
@@ -131,11 +130,12 @@ class ConsoleApp:
             principal=asked.get("principal", ""),
             text=asked.get("text", "")[:200],
             parent_id=asked.get("parent", ""),
+            top=asked.get("top") == "1",
         )
         before, limit = _number(request, "before"), min(_number(request, "limit") or 60, _MOST)
         found = await asyncio.to_thread(self._log.activities, wanted, before=before, limit=limit)
         await self.feed.look()
-        waiting = {entry.request.call_id for entry in self.feed.waiting.values()}
+        waiting = await asyncio.to_thread(asked_about, self._log, self.feed.waiting.values())
         shown = [activity_view(one, waiting) for one in found]
         return JSONResponse({"activities": shown, "more": len(found) == limit})
 
@@ -161,14 +161,7 @@ class ConsoleApp:
             events = await asyncio.to_thread(self._log.events, activity, after=after, limit=_MOST)
         else:
             events = await asyncio.to_thread(self._log.since, after, _MOST)
-        return JSONResponse({"events": [event_view(event) for event in events], "more": len(events) == _MOST})
-
-    async def _event(self, request: Request) -> Response:
-        position = _number(request, "position") or 0
-        events = await asyncio.to_thread(self._log.since, position - 1, 1)
-        if not events or events[0].position != position:
-            raise HTTPException(404, "there is no such event")
-        return JSONResponse(event_view(events[0]))
+        return JSONResponse({"events": [brief_event(event) for event in events], "more": len(events) == _MOST})
 
     async def _value(self, request: Request) -> Response:
         """Answer with the whole of a value that was cut, as text."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, cast
 
@@ -12,26 +12,30 @@ from toolcrib.console._shown import part, shown
 from toolcrib.console._source import call_lines
 from toolcrib.invoke import Activity, ActivityFilter, EventLog, KeptEvent
 
-__all__ = ["activity_view", "brief_event", "detail_view", "entry_view", "event_view", "grant_view"]
+__all__ = ["activity_view", "asked_about", "brief_event", "detail_view", "entry_view", "grant_view"]
 
 _BRIEF = 160  # characters of an event in the timeline
 _UNTOLD = ("source", "scope_id", "door", "resumed")  # of what a run is opened with: shown elsewhere
 _LIVE = ("running", "waiting")
 _CHILDREN = 200
 _EVENTS = 200
+_MOST_ASKED = 500
+_SHORT_FACT = 100  # characters that stand in a line
 
 
-def activity_view(activity: Activity, waiting: Iterable[str] = ()) -> dict[str, Any]:
-    """Return an activity; a call that a person is asked about waits, though nobody has told of it yet."""
+def asked_about(log: EventLog, waiting: Iterable[ApprovalEntry]) -> frozenset[str]:
+    """Return the ids of the calls that people are asked about, and of what these calls go on inside."""
+    calls = {entry.request.call_id for entry in waiting}
+    found = log.activities(ActivityFilter(ids=tuple(sorted(calls)[:_MOST_ASKED])), limit=_MOST_ASKED) if calls else []
+    return frozenset(calls | {one.parent_id for one in found if one.parent_id is not None})
+
+
+def activity_view(activity: Activity, asked: Container[str] = ()) -> dict[str, Any]:
+    """Return an activity; one that a person is asked about waits, though nobody has told of it yet."""
     view = asdict(activity)
-    if activity.source == "call" and activity.status == "running" and activity.id in waiting:
+    if activity.status == "running" and activity.id in asked and activity.source in ("call", "turn", "program"):
         view["status"] = "waiting"
     return view
-
-
-def event_view(event: KeptEvent) -> dict[str, Any]:
-    """Return an event with its data as text."""
-    return brief_event(event) | {"data": shown("", event.data["data"], position=event.position, path=["data"])}
 
 
 def brief_event(event: KeptEvent) -> dict[str, Any]:
@@ -76,7 +80,7 @@ def _line(value: Any) -> str:
 
 def detail_view(log: EventLog, activity: Activity, waiting: Mapping[str, ApprovalEntry]) -> dict[str, Any]:
     """Return everything there is to say of one call or run."""
-    asked = {entry.request.call_id for entry in waiting.values()}
+    asked = asked_about(log, waiting.values())
     own = activity.source == "call"
     inside = log.activities(ActivityFilter(parent_id=activity.id), limit=_CHILDREN)
     children = [child for child in inside if (child.source, child.id) != (activity.source, activity.id)]
@@ -134,14 +138,18 @@ def _run_view(log: EventLog, activity: Activity, children: Iterable[Activity]) -
     opened, closed = log.latest(activity, "opened"), log.latest(activity, "closed")
     if opened is not None and closed is not None and closed.position < opened.position:
         closed = None  # it was taken up again
-    view: dict[str, Any] = {"values": []}
+    view: dict[str, Any] = {"values": [], "facts": []}
     said: Mapping[str, Any] = {} if opened is None else opened.data["data"]
     source = said.get("source")
     if isinstance(source, str):
         view["source"] = {"code": source, "lines": _lines(log, source, children)}
     for name, value in said.items():
         if opened is not None and name not in _UNTOLD and value not in (None, "", [], {}):
-            view["values"].append(shown(_words(name), _listed(value), position=opened.position, path=["data", name]))
+            text = _listed(value)
+            if isinstance(text, str | int | float) and len(str(text)) <= _SHORT_FACT:
+                view["facts"].append((_words(name), str(text)))
+            else:
+                view["values"].append(shown(_words(name), text, position=opened.position, path=["data", name]))
     if closed is not None:
         for name in ("error", "value", "output", "waiting"):
             if closed.data["data"].get(name):

@@ -77,6 +77,7 @@ class ActivityFilter:
         run_id: The calls of this scope.
         parent_id: What goes on inside this run or call.
         ids: These calls or runs.
+        top: Only what goes on inside nothing else.
     """
 
     sources: tuple[str, ...] = ()
@@ -87,6 +88,7 @@ class ActivityFilter:
     run_id: str = ""
     parent_id: str = ""
     ids: tuple[str, ...] = ()
+    top: bool = False
 
 
 _EVENT = "SELECT position, source, run_id, id, kind, name, at, data FROM toolcrib_events"
@@ -186,6 +188,8 @@ def _conditions(wanted: ActivityFilter) -> tuple[list[str], list[Any]]:
         if one:
             conditions.append(f"{column} = ?")
             values.append(one)
+    if wanted.top:
+        conditions.append("parent_id IS NULL")
     for word in wanted.text.lower().split():
         conditions.append("words LIKE ? ESCAPE '!'")
         values.append("%" + word.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%")

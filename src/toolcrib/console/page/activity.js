@@ -3,7 +3,7 @@ import { ago, duration, fill, h, number, status, time, toast, value } from "./do
 import { card } from "./inbox.js";
 import { get, getWhole, on, state } from "./server.js";
 
-const KINDS = [["", "everything"], ["agent", "agents"], ["turn", "turns"], ["program", "programs"], ["session", "sessions"], ["request", "requests"], ["call", "calls"]];
+const KINDS = [["", "overview"], ["all", "everything"], ["agent", "agents"], ["turn", "turns"], ["program", "programs"], ["session", "sessions"], ["request", "requests"], ["call", "calls"]];
 const STATUSES = [["", "any status"], ["running,waiting", "unfinished"], ["waiting", "waiting"], ["running", "running"], ["completed", "completed"], ["failed,error", "failed"], ["rejected,refused", "rejected"], ["cancelled", "cancelled"]];
 const SOON = 150;
 
@@ -15,15 +15,27 @@ function keyOf(one) {
   return JSON.stringify([one.source, one.id, one.run_id]);
 }
 
+/** Return what to call it: a program has no name of its own. */
+function named(one) {
+  return one.name === one.source ? `…${one.id.slice(-6)}` : one.name;
+}
+
 /** Return a row that leads to a call or run. */
 export function row(one, current) {
   return h("a.row-link", { href: link(one), data: { key: keyOf(one) }, aria: keyOf(one) === current ? { current: "true" } : {} },
-    h("span.title", {}, h("span.kind", {}, one.source), h("span.mono.name", {}, one.name), h("span.grow"), status(one.status)),
+    h("span.title", {}, h("span.kind", {}, one.source), h("span.mono.name", {}, named(one)), h("span.grow"), status(one.status)),
     h("span.sub", {}, ago(one.started_at), one.duration_ms !== null && one.ended_at ? ` · ${duration(one.duration_ms)}` : "",
       one.principal ? ` · ${one.principal}` : "", one.door ? ` · ${one.door}` : ""));
 }
 
 const filter = { text: "", source: "", status: "", name: "", principal: "" };
+
+/** Return what to ask for: without a filter what goes on inside nothing else, with one whatever fits. */
+function asked(limit) {
+  const { source, ...rest } = filter;
+  const top = !source && !Object.values(rest).some(Boolean);
+  return { ...rest, source: source === "all" ? "" : source, top: top ? "1" : "", limit };
+}
 
 /** The view of all calls and runs. */
 export class Activities {
@@ -69,7 +81,7 @@ export class Activities {
     if (fresh) this.pages = 1;
     const mine = (this.asked = (this.asked || 0) + 1);
     let found;
-    try { found = await get("api/activities", { ...filter, limit: 60 }); } catch { return; }
+    try { found = await get("api/activities", asked(60)); } catch { return; }
     if (mine !== this.asked) return;
     const last = found.activities.at(-1)?.first_position ?? 0;
     const kept = fresh || !found.more ? [] : this.rows.filter((one) => one.first_position < last);
@@ -80,7 +92,7 @@ export class Activities {
 
   async loadMore() {
     const before = this.rows.at(-1)?.first_position;
-    const found = await get("api/activities", { ...filter, before, limit: 60 });
+    const found = await get("api/activities", { ...asked(60), before });
     this.rows.push(...found.activities);
     this.more = found.more;
     this.draw();
@@ -147,7 +159,7 @@ class Detail {
   draw(view) {
     const one = view.activity;
     const { slots } = this;
-    fill(slots.head, [one, view.parent, view.approval, view.decisions], () => this.head(view));
+    fill(slots.head, [one, view.parent, view.approval, view.decisions, view.facts], () => this.head(view));
     fill(slots.requests, view.requests, () => view.requests.map(card));
     fill(slots.source, view.source ?? null, () => (view.source ? source(view.source) : null));
     fill(slots.children, view.children, () => (view.children.length ? h("section.part", {},
@@ -155,21 +167,36 @@ class Detail {
       h("ul.rows.inner", {}, [...view.children].reverse().map((child) => h("li", {}, row(child))))) : null));
     fill(slots.values, view.values, () => view.values.map((part) => value(part, getWhole)));
     fill(slots.events, view.events, () => h("details.part", {}, h("summary", {}, `Events ${view.events.length}${view.more_events ? " and more" : ""}`),
-      h("ol.events", {}, view.events.map((event) => eventRow(event, false)))));
+      this.events(view)));
   }
 
-  head({ activity: one, parent, approval, decisions }) {
+  /** Return the events of this call or run, with a button for those that come after. */
+  events(view) {
+    const { sourceKind, id, run } = this;
+    const list = h("ol.events", {}, view.events.map((event) => eventRow(event, false)));
+    let after = view.events.at(-1)?.position;
+    const more = h("button.quiet", { type: "button", hidden: !view.more_events, onclick: async () => {
+      const next = await get("api/events", { source: sourceKind, id, run, after });
+      list.append(...next.events.map((event) => eventRow(event, false)));
+      after = next.events.at(-1)?.position ?? after;
+      more.hidden = !next.more;
+    } }, "Show more");
+    return [list, more];
+  }
+
+  head({ activity: one, parent, approval, decisions, facts: more = [] }) {
     const facts = [
       ["Started", time(one.started_at)],
-      ["Took", one.ended_at ? duration(one.duration_ms) : ago(one.started_at)],
-      parent ? ["Part of", h("a", { href: link(parent) }, `${parent.source} ${parent.name}`)] : null,
+      one.ended_at ? ["Took", duration(one.duration_ms)] : ["Since", ago(one.started_at)],
+      parent ? ["Part of", h("a", { href: link(parent) }, `${parent.source} ${named(parent)}`)] : null,
       one.principal ? ["On behalf of", one.principal] : null,
       one.door ? ["Came by", one.door] : null,
+      ...more,
       ["Id", h("code", {}, one.id)],
       one.run_id ? ["Run", h("code", {}, one.run_id)] : null,
     ].filter(Boolean);
     return [
-      h("h2", {}, h("span.kind", {}, one.source), " ", h("span.mono", {}, one.name), " ", status(one.status)),
+      h("h2", {}, h("span.kind", {}, one.source), " ", h("span.mono", {}, named(one)), " ", status(one.status)),
       h("dl.facts", {}, facts.map(([name, fact]) => h("div", {}, h("dt", {}, name), h("dd", {}, fact)))),
       approval ? h(`p.answered.is-${approval.kind === "denial" ? "denied" : "approved"}`, {}, h("b", {}, approval.kind === "denial" ? "Denied" : "Approved"),
         ` by ${approval.approver}`, approval.at ? [" at ", time(approval.at)] : "", approval.message ? h("q", {}, approval.message) : null) : null,
@@ -185,7 +212,7 @@ class Detail {
 function source({ code, lines }) {
   const waits = new Map();
   for (const call of lines) for (const line of call.lines) waits.set(line, [...(waits.get(line) || []), call]);
-  const rows = code.split("\n");
+  const rows = code.replace(/\n$/, "").split("\n");
   const unsure = lines.some((call) => call.lines.length > 1);
   return h("section.part", {}, h("h3", {}, "Program"),
     h("ol.source", { tabIndex: 0, aria: { label: "Program" } }, rows.map((text, index) => {
@@ -206,7 +233,7 @@ const SHOWN = 400;
 /** What happens, as it happens: the latest at the top. */
 export class Timeline {
   constructor() {
-    this.list = h("ol.events.live", { aria: { label: "Events, the latest first" } });
+    this.list = h("ol.events", { aria: { label: "Events, the latest first" } });
     this.paused = false;
     this.held = [];
     this.note = h("span.muted");

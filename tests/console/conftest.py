@@ -1,0 +1,121 @@
+"""A console over a file that the test fills, served on a free port; and one browser for the session."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from toolcrib.approvals import SqliteApprovalStore
+from toolcrib.console import ConsoleOptions, console_app
+from toolcrib.invoke import SqliteSink, sqlite_events
+
+
+@dataclass
+class Reply:
+    """What the console answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class Console:
+    """A running console, and what it shows."""
+
+    path: Path
+    port: int
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    @property
+    def store(self) -> SqliteApprovalStore:
+        return SqliteApprovalStore(self.path)
+
+    def get(self, path: str, **headers: str | None) -> Reply:
+        return self.ask("GET", path, None, **headers)
+
+    def post(self, path: str, body: Any, **headers: str | None) -> Reply:
+        """Post JSON as the console's own page does."""
+        if "x_toolcrib_csrf" not in headers:
+            headers["x_toolcrib_csrf"] = self.get("/api/state").json.get("csrf")
+        return self.ask("POST", path, json.dumps(body).encode(), **{"content_type": "application/json", **headers})
+
+    def ask(self, method: str, path: str, body: bytes | None, **headers: str | None) -> Reply:
+        """Send a request as it is; a header that is None is left out."""
+        given = {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.putrequest(method, path, skip_host="host" in given)
+            if body is not None:
+                connection.putheader("content-length", str(len(body)))
+            for name, value in given.items():
+                if value is not None:
+                    connection.putheader(name, value)
+            connection.endheaders(body)
+            reply = connection.getresponse()
+            return Reply(reply.status, dict(reply.getheaders()), reply.read())
+        finally:
+            connection.close()
+
+
+@contextmanager
+def serving(path: Path, options: ConsoleOptions | None = None, port: int = 0) -> Generator[Console]:
+    """Serve a console in a thread while the body runs."""
+    app = console_app(sqlite_events(path), SqliteApprovalStore(path), options or ConsoleOptions())
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen()
+        server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="error", ws="none"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        try:
+            yield Console(path, listener.getsockname()[1])
+        finally:
+            app.feed.close()
+            server.should_exit = True
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One file for the tests of a module: each uses ids of its own."""
+    return tmp_path_factory.mktemp("console") / "toolcrib.db"
+
+
+@pytest.fixture(scope="module")
+def sink(database: Path) -> Iterator[SqliteSink]:
+    with SqliteSink(database) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def console(database: Path) -> Iterator[Console]:
+    with serving(database) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[ConsoleOptions], Console]]:
+    """Serve a console with options of the test's, and a file of its own."""
+    with ExitStack() as stack:
+        yield lambda options: stack.enter_context(serving(tmp_path_factory.mktemp("guarded") / "toolcrib.db", options))

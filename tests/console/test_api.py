@@ -1,0 +1,402 @@
+"""What the page is told, and what becomes of a person's answer."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.console.conftest import Console
+from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.calls import ApprovalRequest, CallEvent, Denial, Grant, RunEvent, ToolCall
+from toolcrib.invoke import Pipeline, RunScope, SqliteSink
+from toolcrib.tools import tool
+from toolcrib.toolsets import Toolset
+
+AT = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
+SCHEMA = {
+    "type": "object",
+    "properties": {"cents": {"type": "integer", "minimum": 1}, "note": {"type": "string"}},
+    "required": ["cents"],
+    "additionalProperties": False,
+}
+
+
+def event(call_id: str, kind: Any = "received", tool: str = "add", **data: Any) -> CallEvent:
+    return CallEvent(kind, call_id, tool, f"run of {call_id}", "test", AT, data)
+
+
+def request_of(call_id: str, **options: Any) -> ApprovalRequest:
+    values: dict[str, Any] = {"arguments": {"cents": 5}, "digest": "d5", "principal": "bob", "parameters": SCHEMA}
+    return ApprovalRequest(f"ask_{call_id}", call_id, "refund", **{**values, **options})
+
+
+async def asked(console: Console, call_id: str, **options: Any) -> ApprovalRequest:
+    request = request_of(call_id, **options)
+    await console.store.put(request)
+    return request
+
+
+def answer(console: Console, request: ApprovalRequest, kind: str, **more: Any) -> Any:
+    return console.post("/api/answer", {"request": request.id, "answer": kind, "name": "Ann", **more})
+
+
+# --- what happened
+
+
+async def test_a_call_is_told_with_its_arguments_outcome_and_decisions(console: Console, sink: SqliteSink) -> None:
+    @tool()
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    scope = RunScope("run_of_add", sinks=(sink,), principal="bob")
+    await Pipeline(Toolset([add])).run(ToolCall("add", {"a": 1, "b": 2}, "told"), scope)
+    sink.flush()
+
+    found = console.get("/api/activity?source=call&id=told&run=run_of_add").json
+
+    assert found["activity"]["status"] == "completed"
+    assert found["activity"]["principal"] == "bob"
+    assert [(one["label"], one["text"]) for one in found["values"]] == [
+        ("Arguments", '{\n  "a": 1,\n  "b": 2\n}'),
+        ("Result", "3"),
+    ]
+    assert [one["kind"] for one in found["events"]] == ["received", "started", "ended"]
+
+
+async def test_who_said_yes_is_told(console: Console, sink: SqliteSink) -> None:
+    @tool(requires_approval=True)
+    async def pay() -> str:
+        return "paid"
+
+    async def approver(request: ApprovalRequest) -> Grant:
+        return request.grant("ann", message="fine")
+
+    scope = RunScope("run_of_pay", sinks=(sink,), approver=approver, approvals=MemoryApprovalStore())
+    await Pipeline(Toolset([pay])).run(ToolCall("pay", {}, "paid"), scope)
+    sink.flush()
+
+    approval = console.get("/api/activity?source=call&id=paid").json["approval"]
+
+    assert (approval["approver"], approval["message"]) == ("ann", "fine")
+
+
+def test_a_program_shows_the_line_it_waits_on(console: Console, sink: SqliteSink) -> None:
+    source = "add(a=1)\nfor n in range(2):\n    add(a=2)\nother(a=2)\n"
+    told = {"source": source, "sandbox": "ProcessSandbox", "tools": ["add", "other"]}
+    sink.emit_run(RunEvent("opened", "program", "prog_1", None, "program", AT, told))
+    waits = CallEvent("received", "in_1", "add", "run", "code", AT, {"arguments": {"a": 2}}, None, "prog_1")
+    sink.emit(waits)
+    sink.flush()
+
+    found = console.get("/api/activity?source=program&id=prog_1").json
+
+    assert found["source"]["code"] == source
+    assert [(call["name"], call["lines"]) for call in found["source"]["lines"]] == [("add", [3])]
+    assert [child["id"] for child in found["children"]] == ["in_1"]
+    assert ["Tools", "add, other"] in found["facts"]
+
+
+async def test_a_program_waits_when_one_of_its_calls_does(console: Console, sink: SqliteSink) -> None:
+    sink.emit_run(RunEvent("opened", "program", "prog_2", None, "program", AT, {"source": "refund(cents=5)"}))
+    sink.emit(CallEvent("received", "in_2", "refund", "run", "code", AT, {"arguments": {"cents": 5}}, None, "prog_2"))
+    sink.flush()
+    await asked(console, "in_2", scope_id="run")
+
+    listed = console.get("/api/activities?source=program").json["activities"]
+    call = console.get("/api/activity?source=call&id=in_2").json
+
+    assert [one["status"] for one in listed if one["id"] == "prog_2"] == ["waiting"]
+    assert call["activity"]["status"] == "waiting"
+    assert call["requests"] == ["ask_in_2"]
+    assert call["parent"]["id"] == "prog_2"
+
+
+def test_activities_are_filtered_and_paged(console: Console, sink: SqliteSink) -> None:
+    for number in range(5):
+        sink.emit(event(f"page_{number}", tool="pager", arguments={"text": f"word{number}"}))
+    sink.flush()
+
+    def found(query: str) -> Any:
+        return console.get(f"/api/activities?name=pager&{query}").json
+
+    first = found("limit=3")
+    rest = found(f"limit=3&before={first['activities'][-1]['first_position']}")
+    assert [one["id"] for one in first["activities"]] == ["page_4", "page_3", "page_2"]
+    assert first["more"]
+    assert [one["id"] for one in rest["activities"]] == ["page_1", "page_0"]
+    assert not rest["more"]
+    assert [one["id"] for one in found("text=WORD3")["activities"]] == ["page_3"]
+    assert found("status=completed")["activities"] == []
+
+
+def test_a_long_value_is_cut_and_there_as_a_whole(console: Console, sink: SqliteSink) -> None:
+    text = "".join(f"{number}\n" for number in range(10_000))
+    sink.emit(event("long", arguments={"text": text}))
+    sink.flush()
+
+    (value,) = console.get("/api/activity?source=call&id=long").json["values"]
+    path = "&".join(f"path={name}" for name in value["at"]["path"])
+    whole = console.get(f"/api/value?position={value['at']['position']}&{path}")
+
+    assert value["cut"]
+    assert len(value["text"]) == 6_000
+    assert json.loads(whole.body)["text"] == text
+    assert whole.headers["content-type"] == "text/plain; charset=utf-8"
+
+
+def test_html_is_only_ever_data(console: Console, sink: SqliteSink) -> None:
+    hostile = "<script>alert(1)</script>"
+    sink.emit(event("html", tool=hostile, arguments={hostile: hostile}))
+    sink.flush()
+
+    for path in ("/api/activity?source=call&id=html", "/api/activities", "/api/events"):
+        assert console.get(path).headers["content-type"] == "application/json"
+    value = console.get("/api/activity?source=call&id=html").json["values"][0]["at"]
+    whole = console.get(f"/api/value?position={value['position']}&path=data")
+    assert whole.headers["content-type"].startswith("text/plain")
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/activity?source=call&id=unknown", 404),
+        ("/api/activities?before=x", 400),
+        ("/api/activities?before=99999999999999999999", 400),
+        ("/api/value?position=1&path=none", 404),
+        ("/api/value?position=99999&path=data", 404),
+        ("/api/request?id=unknown", 409),
+        ("/..%2f__init__.py", 404),
+        ("/_app.py", 404),
+    ],
+)
+def test_what_is_not_there_is_said_so(console: Console, path: str, status: int) -> None:
+    assert console.get(path).status == status
+
+
+# --- the answer
+
+
+async def test_a_request_tells_what_changed_since_the_model_asked(console: Console) -> None:
+    request = await asked(
+        console, "diff", requested={"cents": 900}, reason="refunds need a person", metadata={"who": "x"}
+    )
+
+    shown = console.get(f"/api/request?id={request.id}").json
+
+    assert shown["changes"] == ["cents: 900 -> 5"]
+    assert shown["arguments"]["rows"] == [["cents", "5", "number"]]
+    assert shown["reason"] == "refunds need a person"
+    assert [(one["label"], one["text"]) for one in shown["metadata"]] == [("who", "x")]
+    assert request.id in [one["id"] for one in console.get("/api/inbox").json["requests"]]
+
+
+async def test_a_yes_is_recorded_with_who_said_it(console: Console) -> None:
+    request = await asked(console, "yes")
+
+    reply = answer(console, request, "approve", message="go on")
+
+    assert (reply.status, reply.json["state"]) == (200, "answered")
+    given = (await console.store.show(request.id)).answer
+    assert isinstance(given, Grant)
+    assert (given.approver, given.message, given.scope, given.digest) == ("Ann (console)", "go on", "once", "d5")
+
+
+async def test_a_no_reaches_the_model_with_its_message(console: Console) -> None:
+    request = await asked(console, "no")
+
+    answer(console, request, "deny", message="not today")
+
+    given = (await console.store.show(request.id)).answer
+    assert isinstance(given, Denial)
+    assert (given.approver, given.message) == ("Ann (console)", "not today")
+
+
+async def test_edited_arguments_are_granted(console: Console) -> None:
+    request = await asked(console, "edited")
+
+    reply = answer(console, request, "approve", arguments='{"cents": 12345678901234567890, "note": "x"}')
+
+    assert reply.json["answer"]["edited"]
+    given = (await console.store.show(request.id)).answer
+    assert isinstance(given, Grant)
+    assert given.override_args == {"cents": 12345678901234567890, "note": "x"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ("{", "This is not JSON"),
+        ("[1]", "The arguments are a JSON object"),
+        ("{}", "cents: it is missing"),
+        ('{"cents": "5"}', 'cents: an integer is needed, not "5"'),
+        ('{"cents": 0}', "cents: it must be at least 1"),
+        ('{"cents": 1, "more": 2}', "more: there is no such argument; there are cents, note"),
+        ('{"cents": 1, "note": "[redacted]"}', "note: type the real value in place of the hidden one"),
+    ],
+)
+async def test_arguments_that_do_not_fit_are_no_answer(console: Console, arguments: str, problem: str) -> None:
+    request = await asked(console, f"bad{hash(arguments)}")
+
+    checked = console.post("/api/check", {"request": request.id, "arguments": arguments}).json["problems"]
+    reply = answer(console, request, "approve", arguments=arguments)
+
+    assert (reply.status, reply.json["field"]) == (422, "arguments")
+    assert problem in checked[0]
+    assert reply.json["problems"] == checked
+    assert (await console.store.show(request.id)).answer is None
+
+
+@pytest.mark.parametrize(
+    ("sent", "field"),
+    [
+        ({"answer": "perhaps"}, "answer"),
+        ({"answer": "approve", "name": " "}, "name"),
+        ({"answer": "approve", "name": "x" * 100}, "name"),
+        ({"answer": "approve", "name": "a\u202eb"}, "name"),
+        ({"answer": "deny", "message": 5}, "message"),
+        ({"answer": "always", "scope": "everything"}, "scope"),
+        ({"answer": "always", "hours": -1}, "hours"),
+        ({"answer": "always", "hours": True}, "hours"),
+    ],
+)
+async def test_an_answer_that_is_none_names_what_is_wrong(console: Console, sent: dict[str, Any], field: str) -> None:
+    request = await asked(console, "wrong")
+
+    reply = answer(
+        console, request, **{"kind": "approve", **{("kind" if k == "answer" else k): v for k, v in sent.items()}}
+    )
+
+    assert (reply.status, reply.json["field"]) == (422, field)
+    assert (await console.store.show(request.id)).answer is None
+
+
+async def test_always_is_a_standing_grant_until_it_is_taken_back(console: Console) -> None:
+    request = await asked(console, "always")
+
+    answer(console, request, "always", scope="tool", hours=8)
+
+    (grant,) = console.get("/api/standing").json["grants"]
+    (kept,) = await console.store.standing()
+    assert (grant["tool"], grant["scope"], grant["principal"], grant["approver"]) == (
+        "refund",
+        "tool",
+        "bob",
+        "Ann (console)",
+    )
+    assert kept.expires_at is not None
+    assert abs(kept.expires_at - kept.at - timedelta(hours=8)) < timedelta(minutes=1)
+    assert console.post("/api/revoke", {"grant": grant}).status == 200
+    assert await console.store.standing() == ()
+    assert console.post("/api/revoke", {"grant": grant}).status == 404
+
+
+@pytest.mark.parametrize("second", ["approve", "deny", "always"])
+async def test_a_request_is_answered_once(console: Console, second: str) -> None:
+    request = await asked(console, f"once_{second}")
+    answer(console, request, "deny", message="no")
+
+    reply = answer(console, request, second, name="Ben")
+
+    assert reply.status == 409
+    assert "was answered before by Ann (console)" in reply.json["error"]
+    given = (await console.store.show(request.id)).answer
+    assert isinstance(given, Denial)
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"5", b"\xff", b"[" * 100_000])
+def test_a_body_that_is_no_json_object_is_refused(console: Console, body: bytes) -> None:
+    csrf = console.get("/api/state").json["csrf"]
+
+    reply = console.ask("POST", "/api/answer", body, content_type="application/json", x_toolcrib_csrf=csrf)
+
+    assert reply.status == 400
+
+
+# --- the stream
+
+
+@contextmanager
+def stream(console: Console, **headers: str) -> Iterator[Iterator[tuple[str, int, Any]]]:
+    """Listen to the console; gives kind, position and data of each message."""
+    connection = http.client.HTTPConnection("127.0.0.1", console.port, timeout=10)
+    connection.request("GET", "/api/stream", headers={name.replace("_", "-"): value for name, value in headers.items()})
+    response = connection.getresponse()
+
+    def messages() -> Iterator[tuple[str, int, Any]]:
+        found: dict[str, str] = {}
+        while line := response.readline().decode().rstrip("\n") if not response.closed else "":
+            name, _, value = line.partition(": ")
+            found[name] = value
+            if name == "data":
+                yield found["event"], int(found["id"]), json.loads(value)
+                found = {}
+                response.readline()
+            elif name in ("retry", ""):
+                response.readline()
+
+    try:
+        yield messages()
+    finally:
+        connection.close()
+
+
+async def test_a_stream_tells_what_happens_from_where_the_browser_was(console: Console, sink: SqliteSink) -> None:
+    sink.emit(event("streamed_1"))
+    sink.emit(event("streamed_2"))
+    before = sink.log().last() - 2
+
+    with stream(console, last_event_id=str(before)) as messages:
+        kind, position, data = next(messages)
+        inbox = next(messages)
+        sink.emit(event("streamed_3"))
+        later = next(messages)
+
+    assert (kind, position) == ("events", before + 2)
+    assert [one["id"] for one in data["events"]] == ["streamed_1", "streamed_2"]
+    assert inbox[0] == "inbox"
+    assert [one["id"] for one in later[2]["events"]] == ["streamed_3"]
+    assert later[1] == before + 3
+
+
+async def test_a_stream_tells_of_requests_and_answers(console: Console) -> None:
+    with stream(console) as messages:
+        next(messages)
+        request = await asked(console, "live")
+        asked_now = next(messages)
+        answer(console, request, "approve")
+        answered = next(messages)
+
+    assert request.id in asked_now[2]["waiting"]
+    assert request.id not in answered[2]["waiting"]
+
+
+def test_who_missed_much_begins_anew(console: Console, sink: SqliteSink) -> None:
+    for number in range(2_100):
+        sink.emit(event("many", "yielded", value=number))
+    last = sink.log().last()
+
+    with stream(console, last_event_id="1") as messages:
+        kind, position, _ = next(messages)
+
+    assert kind == "reset"
+    assert last - position <= 200
+
+
+def test_a_page_of_another_database_begins_anew(console: Console) -> None:
+    with stream(console, last_event_id="999999999") as messages:
+        assert next(messages)[0] == "reset"
+
+
+def test_ids_of_any_kind_find_their_call(console: Console, sink: SqliteSink) -> None:
+    strange = 'a/b?c=d&e#f "ü" %2f'
+    sink.emit(event(strange))
+    sink.flush()
+
+    assert console.get(f"/api/activity?source=call&id={quote(strange, safe='')}").json["activity"]["id"] == strange

@@ -1,0 +1,190 @@
+"""Who is let in, from where, and what a browser is told about every reply."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Callable
+
+import pytest
+
+from tests.console.conftest import Console
+from toolcrib.calls import ApprovalRequest
+from toolcrib.console import ConsoleOptions
+
+TOKEN = "0123456789abcdef-token"
+REQUEST = ApprovalRequest("ask_1", "call_1", "refund", {"cents": 5}, "d5")
+
+Serve = Callable[[ConsoleOptions], Console]
+
+
+@pytest.fixture(scope="module")
+def held(guarded: Serve) -> Console:
+    """A console that asks for a token."""
+    return guarded(ConsoleOptions(tokens={"": TOKEN}))
+
+
+@pytest.mark.parametrize("path", ["/", "/main.js", "/console.css", "/api/state", "/api/nothing", "/nothing"])
+def test_every_reply_says_what_a_browser_may_do_with_it(console: Console, path: str) -> None:
+    headers = console.get(path).headers
+
+    assert "default-src 'none'; script-src 'self'; style-src 'self'" in headers["content-security-policy"]
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "192.168.0.7", "", "127.0.0.1.nip.io"])
+def test_a_name_that_only_leads_here_is_refused(console: Console, host: str) -> None:
+    assert console.get("/api/state", host=host).status in (400, 421)
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9", "127.0.0.1:80", "[::1]:8137"])
+def test_the_names_of_this_machine_are_taken(console: Console, host: str) -> None:
+    assert console.get("/api/state", host=host).status == 200
+
+
+def test_a_further_name_has_to_be_allowed(guarded: Serve) -> None:
+    console = guarded(ConsoleOptions(allowed_hosts=("Console.Example",)))
+
+    assert console.get("/api/state", host="console.example").status == 200
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "http://[", "file://"])
+async def test_another_pages_change_is_refused(console: Console, origin: str) -> None:
+    await console.store.put(REQUEST)
+
+    reply = console.post("/api/answer", {"request": "ask_1", "answer": "approve", "name": "eve"}, origin=origin)
+
+    assert (reply.status, reply.json["code"]) == (403, "origin")
+    assert (await console.store.show("ask_1")).answer is None
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_browser_that_says_where_the_page_is_from_is_believed(console: Console, site: str) -> None:
+    reply = console.post("/api/answer", {}, sec_fetch_site=site)
+
+    assert (reply.status, reply.json["code"]) == (403, "origin")
+
+
+@pytest.mark.parametrize("csrf", [None, "", "guess"])
+async def test_a_change_needs_what_only_the_page_knows(console: Console, csrf: str | None) -> None:
+    await console.store.put(REQUEST)
+
+    sent = {"request": "ask_1", "answer": "approve", "name": "eve"}
+    reply = console.post("/api/answer", sent, x_toolcrib_csrf=csrf)
+
+    assert (reply.status, reply.json["code"]) == (403, "csrf")
+    assert (await console.store.show("ask_1")).answer is None
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", None])
+def test_what_a_plain_form_can_send_is_refused(console: Console, kind: str | None) -> None:
+    assert console.post("/api/answer", {}, content_type=kind).status == 415
+
+
+def test_a_request_without_an_end_is_refused(console: Console) -> None:
+    csrf = console.get("/api/state").json["csrf"]
+    connection = http.client.HTTPConnection("127.0.0.1", console.port, timeout=10)
+    headers = {"content-type": "application/json", "x-toolcrib-csrf": csrf}
+
+    connection.request("POST", "/api/answer", iter([b"{}"]), headers, encode_chunked=True)
+
+    assert connection.getresponse().status == 413
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/state", "/api/activities", "/api/inbox", "/api/stream", "/api/value?request=ask_1&path=arguments"]
+)
+def test_nothing_is_told_without_the_token(held: Console, path: str) -> None:
+    reply = held.get(path)
+
+    assert (reply.status, reply.json["code"]) == (401, "token")
+
+
+async def test_nothing_is_changed_without_the_token(held: Console) -> None:
+    await held.store.put(REQUEST)
+
+    sent = {"request": "ask_1", "answer": "approve", "name": "eve"}
+    reply = held.post("/api/answer", sent, x_toolcrib_csrf="", authorization="Bearer guess")
+
+    assert reply.status == 401
+    assert (await held.store.show("ask_1")).answer is None
+
+
+def test_the_page_itself_is_for_everybody(held: Console) -> None:
+    assert held.get("/").status == held.get("/main.js").status == 200
+
+
+def test_logging_in_gives_a_cookie_that_is_not_the_token(held: Console) -> None:
+    reply = held.post("/api/login", {"token": TOKEN}, x_toolcrib_csrf=None)
+
+    cookie = reply.headers["set-cookie"]
+    assert reply.status == 200
+    assert TOKEN not in cookie
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert held.get("/api/state", cookie=cookie.partition(";")[0]).status == 200
+
+
+@pytest.mark.parametrize("token", ["", TOKEN[:-1], 5, "ü"])
+def test_a_wrong_token_is_no_login(held: Console, token: object) -> None:
+    reply = held.post("/api/login", {"token": token}, x_toolcrib_csrf=None)
+
+    assert reply.status == 401
+    assert "set-cookie" not in reply.headers
+
+
+@pytest.mark.parametrize("cookie", ["x=y", "toolcrib_=", f"toolcrib={TOKEN}", "=;=,", '"'])
+def test_a_made_up_cookie_is_no_login(held: Console, cookie: str) -> None:
+    assert held.get("/api/state", cookie=cookie).status == 401
+
+
+def test_a_login_page_of_somebody_elses_is_refused(held: Console) -> None:
+    sent = {"token": TOKEN}
+
+    assert held.post("/api/login", sent, x_toolcrib_csrf=None, origin="http://evil.example").status == 403
+
+
+def test_a_cookie_alone_changes_nothing(held: Console) -> None:
+    cookie = held.post("/api/login", {"token": TOKEN}, x_toolcrib_csrf=None).headers["set-cookie"].partition(";")[0]
+
+    assert held.post("/api/answer", {}, x_toolcrib_csrf=None, cookie=cookie).json["code"] == "csrf"
+
+
+async def test_a_token_in_a_header_is_enough_for_a_script(guarded: Serve) -> None:
+    console = guarded(ConsoleOptions(tokens={"ann": TOKEN, "ben": TOKEN[::-1]}))
+    await console.store.put(REQUEST)
+
+    sent = {"request": "ask_1", "answer": "approve", "name": "somebody else"}
+    reply = console.post("/api/answer", sent, x_toolcrib_csrf=None, authorization=f"Bearer {TOKEN}")
+
+    assert reply.status == 200
+    answer = (await console.store.show("ask_1")).answer
+    assert answer is not None
+    assert answer.approver == "ann (console)"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "console.example"])
+def test_beyond_this_machine_there_has_to_be_a_token(host: str) -> None:
+    with pytest.raises(ValueError, match="give a token"):
+        ConsoleOptions(host=host)
+
+    assert not ConsoleOptions(host=host, tokens={"": TOKEN}).local
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.8.9.1"])
+def test_on_this_machine_none_is_needed(host: str) -> None:
+    assert ConsoleOptions(host=host).local
+
+
+@pytest.mark.parametrize("token", ["", "short", "with spaces in between", "ümläut-token-is-long"])
+def test_a_token_that_is_no_secret_is_refused(token: str) -> None:
+    with pytest.raises(ValueError, match="16 characters at least"):
+        ConsoleOptions(tokens={"ann": token})
+
+
+def test_tokens_do_not_show_in_a_log() -> None:
+    assert TOKEN not in repr(ConsoleOptions(tokens={"ann": TOKEN}))
