@@ -20,10 +20,10 @@ class Broken:
     def emit_run(self, event: RunEvent) -> None:
         raise RuntimeError("full")
 
-    def around(self, kind: str, run_id: str) -> Any:
+    def around(self, kind: str, run_id: str, scope_id: str) -> Any:
         raise RuntimeError("full")
 
-    def carry(self, kind: str, run_id: str) -> dict[str, str]:
+    def carry(self, kind: str, run_id: str, scope_id: str) -> dict[str, str]:
         raise RuntimeError("full")
 
 
@@ -36,7 +36,7 @@ class Nested:
     def emit(self, event: Any) -> None:
         self.seen.append(event.kind)
 
-    def around(self, kind: str, run_id: str) -> Any:
+    def around(self, kind: str, run_id: str, scope_id: str) -> Any:
         sink = self
 
         class Entered:
@@ -48,7 +48,7 @@ class Nested:
 
         return Entered()
 
-    def carry(self, kind: str, run_id: str) -> dict[str, str]:
+    def carry(self, kind: str, run_id: str, scope_id: str) -> dict[str, str]:
         return {"from": run_id}
 
 

@@ -27,8 +27,8 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "check before the program",
         "code/_programs.py",
-        "        if findings:\n            return ExecutionResult(success=False",
-        "        if False:\n            return ExecutionResult(success=False",
+        "        if findings:\n            self.runs.refused(",
+        "        if False:\n            self.runs.refused(",
         ("tests/code/test_check.py",),
     ),
     Gate(

@@ -22,6 +22,7 @@ class CallEvent:
         data: JSON shapes, secrets hidden; what is in it depends on `kind`.
         record: The whole call, on the `ended` event.
         parent_id: The turn, program or request that made the call, or the call whose tool did; None at the top.
+        description: What models are told the tool is for; not in `to_dict`, as it is the tool's and not the call's.
     """
 
     kind: EventKind
@@ -33,6 +34,7 @@ class CallEvent:
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])
     record: CallRecord | None = None
     parent_id: str | None = None
+    description: str = field(default="", repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON shapes."""

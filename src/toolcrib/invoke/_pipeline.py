@@ -258,7 +258,7 @@ class Pipeline:
         read = isinstance(call, Prepared)
         prepared, call = (call, call.call) if read else (None, call)
         plan = self._plans.get(call.name) or self._plan(call.name)
-        trace = self._trace(call, scope)
+        trace = self._trace(call, scope, plan)
         if plan is None:
             return self._close(trace, unknown(self.toolset, call, scope))
         if prepared is None:
@@ -303,7 +303,7 @@ class Pipeline:
         """Take up a suspended call: availability and step 5 again, nothing else."""
         state = suspended.prepared
         plan, call = self._plan(suspended.tool), ToolCall(suspended.tool, {}, suspended.call_id)
-        trace = self._trace(call, scope)
+        trace = self._trace(call, scope, plan)
         if plan is None or state is None:
             return self._close(trace, unknown(self.toolset, call, scope))
         try:
@@ -355,7 +355,7 @@ class Pipeline:
 
     async def readmit(self, prepared: Prepared, scope: RunScope) -> Prepared | Outcome:
         """Take a restored call through availability and step 5 once more; hooks are not run again."""
-        prepared.trace = self._trace(prepared.call, scope)
+        prepared.trace = self._trace(prepared.call, scope, prepared.plan)
         with prepared:
             refused = await pass_again(prepared, scope)
             return prepared if refused is None else self._close(prepared.trace, refused)
@@ -475,12 +475,13 @@ class Pipeline:
             plan = self._plans[name] = Plan(self.toolset[name], self._hooks, self._executor)
         return plan
 
-    def _trace(self, call: ToolCall, scope: RunScope) -> Trace | None:
+    def _trace(self, call: ToolCall, scope: RunScope, plan: Plan | None) -> Trace | None:
         logs = calls_log.isEnabledFor(logging.INFO)
         if not (logs or self._sinks or scope.sinks):
             return None
         sinks = merged_sinks(self._sinks, scope.sinks)
-        return Trace(call, scope, (*sinks, _LOG_SINK) if logs else sinks)
+        about = "" if plan is None else plan.entry.description
+        return Trace(call, scope, (*sinks, _LOG_SINK) if logs else sinks, about)
 
     def _close(self, trace: Trace | None, outcome: Outcome) -> Outcome:
         if trace is not None:

@@ -36,11 +36,11 @@ class Within:
     Entered and left by one piece of code in one task; for another, make another.
     """
 
-    __slots__ = ("_entered", "_id", "_kind", "_sinks", "_token")
+    __slots__ = ("_entered", "_id", "_kind", "_scope_id", "_sinks", "_token")
 
-    def __init__(self, kind: Followed, run_id: str, sinks: tuple[TracingSink, ...]) -> None:
+    def __init__(self, kind: Followed, run_id: str, scope_id: str, sinks: tuple[TracingSink, ...]) -> None:
         self._kind: Followed = kind
-        self._id, self._sinks = run_id, sinks
+        self._id, self._scope_id, self._sinks = run_id, scope_id, sinks
         self._entered: list[AbstractContextManager[object]] = []
         self._token: Token[str | None] | None = None
 
@@ -48,7 +48,7 @@ class Within:
         self._token = _here.set(self._id)
         for sink in self._sinks:
             try:
-                made = sink.around(self._kind, self._id)
+                made = sink.around(self._kind, self._id, self._scope_id)
                 made.__enter__()
             except Exception:  # a sink is anybody's code, and watching must not change what is watched
                 _log.exception("the sink %s failed around %s", type(sink).__name__, self._id)
@@ -105,13 +105,13 @@ class RunTrace:
         id: Names the run.
     """
 
-    __slots__ = ("_began", "_closed", "_name", "_parent", "_run", "_sinks", "_tracing", "id")
+    __slots__ = ("_began", "_closed", "_name", "_parent", "_run", "_scope", "_sinks", "_tracing", "id")
 
     def __init__(
-        self, run: RunKind, name: str, run_id: str, parent_id: str | None, sinks: tuple[Sink | RunSink, ...]
+        self, run: RunKind, name: str, scope: RunScope, run_id: str, sinks: tuple[Sink | RunSink, ...]
     ) -> None:
         self._run: RunKind = run
-        self.id, self._name, self._parent = run_id, name, parent_id
+        self.id, self._name, self._scope, self._parent = run_id, name, scope, parent_of(scope)
         self._sinks, self._tracing = run_sinks(sinks), tracing_sinks(sinks)
         self._began, self._closed = time.perf_counter(), False
 
@@ -135,11 +135,11 @@ class RunTrace:
 
     def within(self) -> Within:
         """Return what the run's code is executed in; see `Within`."""
-        return Within(self._run, self.id, self._tracing)
+        return Within(self._run, self.id, self._scope.id, self._tracing)
 
     def carry(self) -> dict[str, str]:
         """Return what whoever takes up the run in another process should hand to the sinks there."""
-        return carried(self._tracing, self._run, self.id)
+        return carried(self._tracing, self._run, self.id, self._scope.id)
 
     def opened(self, data: Mapping[str, Any]) -> None:
         """Tell that the run begins."""
@@ -171,7 +171,7 @@ def follow_run(
     several = merged_sinks(sinks, scope.sinks)
     if not several or not run_sinks(several):
         return None
-    made = RunTrace(run, name, run_id or f"{run}_{uuid4().hex}", parent_of(scope), several)
+    made = RunTrace(run, name, scope, run_id or f"{run}_{uuid4().hex}", several)
     made.opened({**about(), "scope_id": scope.id, "door": scope.door})
     return made
 
@@ -187,12 +187,12 @@ def tell_run(sinks: Iterable[RunSink], event: RunEvent) -> None:
             )
 
 
-def carried(sinks: Iterable[TracingSink], kind: Followed, run_id: str) -> dict[str, str]:
+def carried(sinks: Iterable[TracingSink], kind: Followed, run_id: str, scope_id: str) -> dict[str, str]:
     """Return what the sinks give to be found again with a run or call that is taken up later."""
     found: dict[str, str] = {}
     for sink in sinks:
         try:
-            found.update(sink.carry(kind, run_id))
+            found.update(sink.carry(kind, run_id, scope_id))
         except Exception:  # as above
             _log.exception("the sink %s has nothing to carry for %s", type(sink).__name__, run_id)
     return found

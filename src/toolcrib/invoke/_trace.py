@@ -40,6 +40,7 @@ class Trace:
     __slots__ = (
         "_begun",
         "_call",
+        "_description",
         "_parent",
         "_scope",
         "_sinks",
@@ -52,8 +53,8 @@ class Trace:
         "requested",
     )
 
-    def __init__(self, call: ToolCall, scope: RunScope, sinks: tuple[Sink, ...]) -> None:
-        self._call, self._scope, self._sinks = call, scope, sinks
+    def __init__(self, call: ToolCall, scope: RunScope, sinks: tuple[Sink, ...], description: str = "") -> None:
+        self._call, self._scope, self._sinks, self._description = call, scope, sinks, description
         self._parent, self._tracing = parent_of(scope), tracing_sinks(sinks)
         self._begun, self._started_at = time.perf_counter(), now()
         self.decisions: list[DecisionNote] = []
@@ -70,11 +71,11 @@ class Trace:
 
     def within(self) -> Within:
         """Return what the tool and the hooks of the call are executed in."""
-        return Within("call", self._call.id, self._tracing)
+        return Within("call", self._call.id, self._scope.id, self._tracing)
 
     def carry(self) -> dict[str, str]:
         """Return what whoever takes up the call in another process should hand to the sinks there."""
-        return carried(self._tracing, "call", self._call.id)
+        return carried(self._tracing, "call", self._call.id, self._scope.id)
 
     def decided(self, note: DecisionNote) -> None:
         """Note what a decision hook said."""
@@ -136,7 +137,9 @@ class Trace:
 
     def _emit(self, kind: EventKind, data: Mapping[str, Any], record: CallRecord | None = None) -> None:
         call, scope = self._call, self._scope
-        event = CallEvent(kind, call.id, call.name, scope.id, scope.door, now(), data, record, self._parent)
+        event = CallEvent(
+            kind, call.id, call.name, scope.id, scope.door, now(), data, record, self._parent, self._description
+        )
         for sink in self._sinks:
             try:
                 sink.emit(event)

@@ -1,0 +1,13 @@
+"""OpenTelemetry: a sink that makes spans and metrics of what is told of calls and runs, and nothing else.
+
+It reads events and changes nothing; what is not in an event cannot get into a span.
+"""
+
+from toolcrib.errors import MissingExtraError
+
+try:
+    from toolcrib.telemetry._sink import OtelSink
+except ImportError as error:  # opentelemetry-api
+    raise MissingExtraError("telemetry", "otel") from error
+
+__all__ = ["OtelSink"]

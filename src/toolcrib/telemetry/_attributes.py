@@ -1,0 +1,130 @@
+"""What spans and measurements are called, and what is put on them: the GenAI and MCP conventions, or `toolcrib.*`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from opentelemetry.util.types import AttributeValue
+
+from toolcrib.calls import CallEvent, RunEvent, cut
+
+__all__ = [
+    "AGENT_NAME",
+    "ARGUMENTS",
+    "DOOR",
+    "ERROR_TYPE",
+    "OPERATION",
+    "OTHER",
+    "OUTCOME",
+    "RESULT",
+    "SOURCE",
+    "TOOL_NAME",
+    "decision",
+    "error_type",
+    "of_call",
+    "of_request",
+    "of_run",
+    "span_name",
+    "text_of",
+    "tool_of",
+]
+
+OPERATION: Final = "gen_ai.operation.name"
+TOOL_NAME: Final = "gen_ai.tool.name"
+AGENT_NAME: Final = "gen_ai.agent.name"
+ARGUMENTS: Final = "gen_ai.tool.call.arguments"
+RESULT: Final = "gen_ai.tool.call.result"
+ERROR_TYPE: Final = "error.type"
+OUTCOME: Final = "toolcrib.outcome"
+DOOR: Final = "toolcrib.door"
+SOURCE: Final = "toolcrib.program.source"
+OTHER: Final = "_OTHER"  # the conventions' word for a value that would make too many
+_MOST = 4096  # characters of one attribute
+_IDS = {"agent": "toolcrib.agent.run.id", "turn": "toolcrib.turn.id", "program": "toolcrib.program.id"}
+_OF_REQUESTS = {
+    "method": "mcp.method.name",
+    "session_id": "mcp.session.id",
+    "protocol_version": "mcp.protocol.version",
+    "tool": TOOL_NAME,
+}
+_UNKNOWN = frozenset({"unknown_tool"})
+
+
+def text_of(value: Any) -> str:
+    """Return a value as the text of an attribute, cut when it is long."""
+    return cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), _MOST)
+
+
+def of_call(event: CallEvent) -> dict[str, AttributeValue]:
+    """Return what is known of a call when it begins."""
+    made: dict[str, AttributeValue] = {
+        OPERATION: "execute_tool",
+        TOOL_NAME: cut(event.tool, _MOST),
+        "gen_ai.tool.call.id": event.call_id,
+        "gen_ai.tool.type": "function",
+        "toolcrib.run.id": event.scope_id,
+        DOOR: event.door,
+    }
+    if event.description:
+        made["gen_ai.tool.description"] = cut(event.description, _MOST)
+    return made
+
+
+def of_run(event: RunEvent) -> dict[str, AttributeValue]:
+    """Return what is known of a run when it begins."""
+    made: dict[str, AttributeValue] = {_IDS.get(event.run, "toolcrib.session.id"): event.run_id}
+    if event.run == "agent":
+        made |= {OPERATION: "invoke_agent", AGENT_NAME: event.name}
+        if event.data.get("description"):
+            made["gen_ai.agent.description"] = text_of(event.data["description"])
+    elif event.run == "turn":
+        made[TOOL_NAME] = str(event.data.get("tool", event.name))
+    elif "sandbox" in event.data:
+        made["toolcrib.sandbox"] = str(event.data["sandbox"])
+    if "scope_id" in event.data:
+        made["toolcrib.run.id"] = str(event.data["scope_id"])
+    return made
+
+
+def of_request(data: Mapping[str, Any]) -> dict[str, AttributeValue]:
+    """Return what a request of an MCP client says besides what the server's own span has."""
+    return {name: str(data[key]) for key, name in _OF_REQUESTS.items() if data.get(key) is not None}
+
+
+def span_name(event: CallEvent | RunEvent) -> str:
+    """Return the name of a span: few different ones, as a name that only a model knows is left out."""
+    if isinstance(event, CallEvent):
+        tool = tool_of(event)
+        return "execute_tool" if tool == OTHER else f"execute_tool {tool}"
+    if event.run == "agent":
+        return f"invoke_agent {event.name}"
+    return f"turn {event.name}" if event.run == "turn" else event.run
+
+
+def tool_of(event: CallEvent) -> str:
+    """Return the tool's name, or one name for all that do not exist: a model may make up any."""
+    return OTHER if event.data.get("outcome", {}).get("code") in _UNKNOWN else event.tool
+
+
+def error_type(outcome: Mapping[str, Any]) -> str | None:
+    """Return what kind of failure an outcome is; None when it is none."""
+    return str(outcome.get("error_type") or outcome.get("code")) if outcome["kind"] == "failed" else None
+
+
+def decision(data: Mapping[str, Any], reasons: bool) -> tuple[str, dict[str, AttributeValue]]:
+    """Return the name and the attributes of the event for what a hook or a person said.
+
+    Args:
+        data: The data of the `decided` event.
+        reasons: Whether a hook's reason may be told, in which it may quote an argument.
+    """
+    answer = data.get("approval")
+    if answer is None:
+        told = ("hook", "decision", *(("reason",) if reasons and data.get("reason") else ()))
+        return "toolcrib.decision", {f"toolcrib.decision.{name}": text_of(data[name]) for name in told}
+    names = {"kind": "answer", "approver": "approver", "at": "at", "request_id": "request.id", "digest": "digest"}
+    return "toolcrib.approval", {
+        f"toolcrib.approval.{to}": str(answer[key]) for key, to in names.items() if key in answer
+    }

@@ -1,0 +1,104 @@
+"""The spans that are open, what is inside what, and what is left of a call that waits for a person."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from contextvars import Token
+from typing import Generic, TypeAlias, TypeVar, cast
+
+from opentelemetry import context as otel_context
+from opentelemetry.context import Context
+from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, get_current_span, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from toolcrib.invoke import Followed
+
+__all__ = ["Attached", "Bounded", "Key", "OpenSpan", "as_carrier", "from_carrier"]
+
+Key: TypeAlias = tuple[Followed, str, str]
+K = TypeVar("K")
+V = TypeVar("V")
+_w3c = TraceContextTextMapPropagator()
+
+
+class OpenSpan:
+    """A span that is open, and the context that what is inside of it runs in.
+
+    Attributes:
+        values: How many values of a stream were told.
+    """
+
+    __slots__ = ("context", "span", "values")
+
+    def __init__(self, span: Span) -> None:
+        self.span = span
+        self.context = set_span_in_context(span)
+        self.values = 0
+
+
+class Attached:
+    """Makes a span the current one; left, it leaves the context as it was.
+
+    Spans that a tool keeps open over the `yield` of a stream are current again in its next step.
+    """
+
+    __slots__ = ("_open", "_token")
+
+    def __init__(self, opened: OpenSpan) -> None:
+        self._open = opened
+        self._token: Token[Context] | None = None
+
+    def __enter__(self) -> None:
+        self._token = otel_context.attach(self._open.context)
+
+    def __exit__(self, *error: object) -> None:
+        token, self._token = self._token, None
+        if token is None:
+            return
+        left = otel_context.get_current()
+        try:
+            token.var.reset(token)  # `detach` would log an error where this passes over one
+        except ValueError:  # thrown away unfinished, and closed by the garbage collector in another context
+            return
+        self._open.context = left
+
+
+class Bounded(Generic[K, V]):
+    """A dict for several threads, which forgets what was put first when there is too much."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._kept: OrderedDict[K, V] = OrderedDict()
+
+    def put(self, key: K, value: V) -> V | None:
+        """Keep a value; return the one that is forgotten for it."""
+        with self._lock:
+            self._kept[key] = value
+            return self._kept.popitem(last=False)[1] if len(self._kept) > self._most else None
+
+    def get(self, key: K) -> V | None:
+        """Return a value, None when there is none."""
+        return self._kept.get(key)
+
+    def pop(self, key: K) -> V | None:
+        """Return a value and forget it."""
+        with self._lock:
+            return self._kept.pop(key, None)
+
+
+def as_carrier(context: SpanContext) -> dict[str, str]:
+    """Return where a span is to be found, as W3C trace context."""
+    carrier: dict[str, str] = {}
+    if context.is_valid:
+        _w3c.inject(carrier, set_span_in_context(NonRecordingSpan(context)))
+    return carrier
+
+
+def from_carrier(carrier: object) -> SpanContext | None:
+    """Return the span that W3C trace context names; None when it names none."""
+    if not isinstance(carrier, Mapping):
+        return None
+    found = get_current_span(_w3c.extract(cast("Mapping[str, str]", carrier), Context())).get_span_context()
+    return found if found.is_valid else None

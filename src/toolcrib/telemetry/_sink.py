@@ -1,0 +1,202 @@
+"""OtelSink: calls as `execute_tool` spans, inside of the agents, turns and programs that make them; and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from importlib.metadata import version
+from typing import Any
+
+from opentelemetry.context import Context
+from opentelemetry.metrics import MeterProvider, get_meter
+from opentelemetry.trace import (
+    Link,
+    Span,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TracerProvider,
+    get_current_span,
+    get_tracer,
+    set_span_in_context,
+)
+
+from toolcrib.calls import CallEvent, RunEvent
+from toolcrib.invoke import Followed, current_run
+from toolcrib.telemetry import _attributes as named
+from toolcrib.telemetry._metrics import Measures
+from toolcrib.telemetry._open import Attached, Bounded, Key, OpenSpan, as_carrier, from_carrier
+
+__all__ = ["OtelSink"]
+
+_SCOPE = "toolcrib"
+_MOST_OPEN = 10_000  # spans that nobody closes: of a round's calls that were prepared and never performed
+_MOST_TOLD = 32  # values of a stream that are span events; all of them are counted
+
+
+class OtelSink:
+    """Makes OpenTelemetry spans and metrics of calls and runs, by the conventions for generative AI.
+
+    Give it wherever sinks are taken. What is secret never gets here; arguments and results, which may be private, are
+    left out of the spans unless they are asked for. A failing exporter fails no call.
+
+    Args:
+        tracer_provider: Where spans go; the process's own when None.
+        meter_provider: Where measurements go; the process's own when None.
+        arguments: Put the arguments of calls, and the text of programs, on the spans.
+        results: Put the results of calls, and what errors say, on the spans.
+    """
+
+    def __init__(
+        self,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        *,
+        arguments: bool = False,
+        results: bool = False,
+    ) -> None:
+        release = version(_SCOPE)
+        self._tracer = get_tracer(_SCOPE, release, tracer_provider)
+        self._measures = Measures(get_meter(_SCOPE, release, meter_provider))
+        self._arguments, self._results = arguments, results
+        self._open: Bounded[Key, OpenSpan] = Bounded(_MOST_OPEN)
+        self._inside: Bounded[tuple[bool, str], OpenSpan] = Bounded(_MOST_OPEN)
+        self._waiting: Bounded[Key, SpanContext] = Bounded(_MOST_OPEN)
+
+    # --- what sinks have
+
+    def emit(self, event: CallEvent) -> None:
+        """Take an event of a call; see `Sink`."""
+        key: Key = ("call", event.call_id, event.scope_id)
+        opened = self._open.get(key) or self._begin(key, event, named.of_call(event), event.data.get("resumed"))
+        if event.kind == "ended":
+            self._forget(key)
+            self._measures.ended(event)
+            self._end_call(opened.span, event)
+        elif event.kind == "suspended":
+            self._waiting.put(key, opened.span.get_span_context())
+            self._measures.suspended(event)
+            request = event.data["request"]
+            opened.span.add_event("toolcrib.suspended", {"toolcrib.approval.request.id": str(request["id"])})
+        elif opened.span.is_recording():
+            self._note(opened, event)
+
+    def emit_run(self, event: RunEvent) -> None:
+        """Take an event of an agent, a turn, a program, a session or a request; see `RunSink`."""
+        if event.run == "request":
+            self._request(event)
+            return
+        key: Key = (event.run, event.run_id, "")
+        if event.kind == "opened":
+            opened = self._begin(key, event, named.of_run(event), event.data.get("resumed"))
+            if self._arguments and "source" in event.data:
+                opened.span.set_attribute(named.SOURCE, named.text_of(event.data["source"]))
+            return
+        opened = self._open.get(key)
+        if opened is None:
+            return
+        if event.kind == "changed":
+            told = {f"toolcrib.{name}": str(event.data[name]) for name in ("state", "tool") if name in event.data}
+            opened.span.add_event("toolcrib.changed", told)
+            return
+        self._forget(key)
+        self._end_run(opened.span, event)
+
+    def around(self, kind: Followed, run_id: str, scope_id: str) -> AbstractContextManager[object]:
+        """Return what makes the span of a call or run the current one; see `TracingSink`."""
+        opened = self._open.get(_key(kind, run_id, scope_id))
+        return nullcontext() if opened is None else Attached(opened)
+
+    def carry(self, kind: Followed, run_id: str, scope_id: str) -> Mapping[str, str]:
+        """Return the W3C trace context of a call or run, which the one that goes on elsewhere is linked to."""
+        key = _key(kind, run_id, scope_id)
+        opened = self._open.get(key)
+        context = self._waiting.get(key) if opened is None else opened.span.get_span_context()
+        return {} if context is None else as_carrier(context)
+
+    # --- spans
+
+    def _begin(self, key: Key, event: CallEvent | RunEvent, attributes: Mapping[str, Any], resumed: object) -> OpenSpan:
+        before = from_carrier(resumed)
+        record = event.record if isinstance(event, CallEvent) else None
+        span = self._tracer.start_span(
+            named.span_name(event),
+            self._parent(event.parent_id, is_turns=key[0] == "call" and event.parent_id == key[1]),
+            SpanKind.INTERNAL,
+            attributes,
+            [] if before is None else [Link(before, {"toolcrib.link": "resumed"})],
+            None if record is None else int(record.started_at.timestamp() * 1e9),  # it is told only when it is over
+        )
+        opened = OpenSpan(span)
+        self._inside.put((key[0] == "call", key[1]), opened)
+        forgotten = self._open.put(key, opened)
+        if forgotten is not None:
+            forgotten.span.end()
+        return opened
+
+    def _parent(self, parent_id: str | None, *, is_turns: bool) -> Context | None:
+        """Return the context that a span begins in: None for the current one, when that is as near or nearer."""
+        if parent_id is None or current_run() == parent_id:
+            return None
+        found = None if is_turns else self._inside.get((True, parent_id))
+        found = found or self._inside.get((False, parent_id))
+        return None if found is None else set_span_in_context(found.span)
+
+    def _forget(self, key: Key) -> None:
+        self._open.pop(key)
+        self._inside.pop((key[0] == "call", key[1]))
+
+    def _note(self, opened: OpenSpan, event: CallEvent) -> None:
+        span = opened.span
+        if event.kind in ("received", "started"):
+            if self._arguments:
+                span.set_attribute(named.ARGUMENTS, named.text_of(event.data["arguments"]))
+            if event.kind == "started":
+                span.add_event("toolcrib.started")
+        elif event.kind == "decided":
+            name, attributes = named.decision(event.data, reasons=self._arguments)
+            span.add_event(name, attributes)
+        elif event.kind == "yielded":
+            opened.values += 1
+            span.set_attribute("toolcrib.values", opened.values)
+            if opened.values <= _MOST_TOLD:
+                span.add_event("toolcrib.yielded", {"toolcrib.value.index": opened.values - 1})
+
+    def _end_call(self, span: Span, event: CallEvent) -> None:
+        outcome: Mapping[str, Any] = event.data["outcome"]
+        failure = named.error_type(outcome)
+        if span.is_recording():
+            span.set_attribute(named.OUTCOME, str(outcome["kind"]))
+            if outcome["kind"] == "rejected":
+                span.set_attribute("toolcrib.outcome.source", str(outcome["source"]))
+            if self._results and "value" in outcome:
+                span.set_attribute(named.RESULT, named.text_of(outcome["value"]))
+            if outcome.get("retryable"):
+                span.add_event("toolcrib.retry", {named.ERROR_TYPE: failure or ""})
+        if failure is not None:
+            self._fail(span, failure, outcome.get("message"))
+        span.end()
+
+    def _end_run(self, span: Span, event: RunEvent) -> None:
+        outcome = str(event.data["outcome"])
+        span.set_attribute(named.OUTCOME, outcome)
+        if outcome in ("error", "failed", "timeout", "refused"):
+            self._fail(span, outcome, event.data.get("error"))
+        span.end()
+
+    def _fail(self, span: Span, failure: str, message: object) -> None:
+        span.set_attribute(named.ERROR_TYPE, failure)
+        shown = named.text_of(message) if self._results and message else failure  # it may quote a value
+        span.set_status(Status(StatusCode.ERROR, shown))
+
+    def _request(self, event: RunEvent) -> None:
+        """Add to the span of an MCP server's request, which the SDK makes, what it does not know."""
+        if event.kind == "closed":
+            self._measures.requested(event)
+        elif event.kind == "opened":
+            get_current_span().set_attributes(named.of_request(event.data))
+
+
+def _key(kind: Followed, run_id: str, scope_id: str) -> Key:
+    return (kind, run_id, scope_id if kind == "call" else "")
