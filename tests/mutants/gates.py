@@ -7,6 +7,7 @@ from tests.mutants.gate import Gate
 from tests.mutants.http_gates import HTTP_GATES
 from tests.mutants.process_gates import PROCESS_GATES
 from tests.mutants.seal_gates import SEAL_GATES
+from tests.mutants.telemetry_gates import TELEMETRY_GATES
 
 __all__ = ["GATES", "Gate"]
 
@@ -380,4 +381,5 @@ GATES: tuple[Gate, ...] = (
     *CODE_GATES,
     *PROCESS_GATES,
     *SEAL_GATES,
+    *TELEMETRY_GATES,
 )
