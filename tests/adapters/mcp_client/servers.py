@@ -7,9 +7,12 @@ import logging
 import os
 import socket
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
+
+import uvicorn
+from mcp.server.mcpserver import MCPServer
 
 from tests.npm.programs import command
 from toolcrib.calls import Completed, Failed, Outcome, ToolCall
@@ -57,6 +60,32 @@ def served_over_http(package: str) -> Iterator[str]:
     finally:
         process.kill()
         process.communicate()
+
+
+class _Http(uvicorn.Server):
+    """Says when it listens, and does not wait for open streams at its end."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready, self.force_exit = asyncio.Event(), True
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+
+@asynccontextmanager
+async def served(server: MCPServer, port: int) -> AsyncIterator[None]:
+    """Serve a server of the SDK over streamable HTTP in this process."""
+    config = uvicorn.Config(server.streamable_http_app(), port=port, log_level="critical", timeout_graceful_shutdown=0)
+    http = _Http(config)
+    task = asyncio.create_task(http.serve())
+    await http.ready.wait()
+    try:
+        yield
+    finally:
+        http.should_exit = True
+        await task
 
 
 def free_port() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -27,7 +28,8 @@ __all__ = ["Link"]
 T = TypeVar("T")
 _log = logging.getLogger("toolcrib.mcp")
 _ROUNDS = 10  # of input that a server may ask for in one call
-_TERMINATED = "Session terminated"  # what the SDK makes of a 404: the server does not know the session, and did nothing
+_FORGOTTEN = re.compile(r"session (not found|terminated)|no valid session", re.IGNORECASE)
+"""What servers, and the SDK for a plain 404, say of a session that they do not know: they did nothing."""
 
 
 class Link:
@@ -169,10 +171,8 @@ class Link:
         except MCPError as error:
             if error.code == types.CONNECTION_CLOSED:
                 raise _Lost from error
-            if error.code == types.INVALID_REQUEST and error.message == _TERMINATED:
+            if _FORGOTTEN.search(error.message):
                 raise _Lost(not_done=True) from error
-            if "session" in error.message.lower():  # servers say in many ways that they do not know it any more
-                live.drop()
             raise RemoteToolError(self.server, error.message or f"error {error.code}") from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             raise _Lost from error

@@ -79,6 +79,11 @@ class Live:
             self._task.cancel()
             raise
 
+    def _ended(self) -> None:
+        if not self.broken:
+            _log.warning("%s: the server has ended", self._server)
+        self.drop()
+
     def drop(self) -> None:
         """Have it closed, without waiting for it."""
         self.broken = True
@@ -169,7 +174,7 @@ class Live:
     def _transport(self, server: Any) -> Any:
         if isinstance(server, StdioServerParameters):
             self._errors = ErrorOutput(self._server)
-            return watched(stdio_client(server, self._errors.file), self.drop)
+            return watched(stdio_client(server, self._errors.file), self._ended)
         return _http(server, self._options) if isinstance(server, str) else server
 
     # --- what changes

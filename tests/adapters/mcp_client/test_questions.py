@@ -1,0 +1,122 @@
+"""What a server asks while a call waits: a person, a model, in both generations of the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from mcp.client import Client
+
+from tests.adapters.mcp_client.servers import called, failed, outcome_of
+from tests.adapters.mcp_client.small_server import small_server
+from toolcrib.adapters.mcp_client import Elicitation, connect
+from toolcrib.approvals import allow, deny
+from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant
+from toolcrib.invoke import RunScope
+
+both_generations = pytest.mark.parametrize("mode", ["auto", "legacy"])
+
+
+def answering(answer: Any) -> Any:
+    async def elicit(question: Elicitation) -> Any:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return elicit
+
+
+@both_generations
+async def test_a_callback_answers_and_defaults_are_filled_in(mode: str) -> None:
+    async with connect(small_server(), mode=mode, elicit=answering({"name": "Ann"})).open() as tools:
+        assert await called(tools, "book", city="Oslo") == {"result": "1 in Oslo for Ann"}
+
+
+@both_generations
+@pytest.mark.parametrize("answer", [False, None])
+async def test_a_no_is_a_no(mode: str, answer: bool | None) -> None:
+    async with connect(small_server(), mode=mode, elicit=answering(answer)).open() as tools:
+        outcome = await failed(tools, "book", city="Oslo")
+
+    assert "declin" in outcome.message or "cancel" in outcome.message
+
+
+@both_generations
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [({"name": "Ann", "beds": "two"}, "'two' is not of type 'integer'"), (RuntimeError("asleep"), "asleep")],
+)
+async def test_an_answer_that_does_not_fit_and_one_that_fails_are_said(mode: str, answer: Any, words: str) -> None:
+    async with connect(small_server(), mode=mode, elicit=answering(answer)).open() as tools:
+        outcome = await failed(tools, "book", city="Oslo")
+
+    assert words in outcome.message
+
+
+@both_generations
+async def test_without_a_callback_the_run_s_approver_is_asked(mode: str) -> None:
+    asked: list[ApprovalRequest] = []
+
+    async def ann(request: ApprovalRequest) -> Grant:
+        asked.append(request)
+        return request.grant("ann", user_input={"name": "Ann", "beds": 2})
+
+    async with connect(small_server(), mode=mode).open() as tools:
+        outcome = await outcome_of(tools, "book", scope=RunScope(approver=ann), city="Oslo")
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == {"result": "2 in Oslo for Ann"}
+    assert (asked[0].tool, asked[0].reason) == ("book", "Who sleeps in Oslo?")
+    assert asked[0].metadata == {"asked by the server": "small", "fields": "name, beds"}
+
+
+@both_generations
+@pytest.mark.parametrize("approver", [None, deny, allow])
+async def test_nobody_a_denial_and_a_bare_yes_fill_in_no_form(mode: str, approver: Any) -> None:
+    async with connect(small_server(), mode=mode).open() as tools:
+        outcome = await outcome_of(tools, "book", scope=RunScope(approver=approver), city="Oslo")
+
+    assert not isinstance(outcome, Completed)
+    assert "declin" in outcome.text()
+
+
+async def test_two_runs_on_one_connection_are_each_asked_their_own() -> None:
+    async def asked_of(name: str) -> Any:
+        async def person(request: ApprovalRequest) -> Grant | Denial:
+            await asyncio.sleep(0)
+            return request.grant(name, user_input={"name": name})
+
+        return (await outcome_of(tools, "book", scope=RunScope(approver=person), city="Oslo")).text()
+
+    async with connect(small_server()).open() as tools:
+        ann, bob = await asyncio.gather(asked_of("Ann"), asked_of("Bob"))
+
+    assert "for Ann" in ann
+    assert "for Bob" in bob
+
+
+async def test_where_it_cannot_be_known_whose_question_it_is_nobody_is_asked() -> None:
+    async def person(request: ApprovalRequest) -> Grant:
+        return request.grant("ann", user_input={"name": "Ann"})
+
+    async with connect(small_server(), mode="legacy").open() as tools:
+        waiting = asyncio.create_task(outcome_of(tools, "book", scope=RunScope(approver=person), city="Oslo"))
+        other = await outcome_of(tools, "book", scope=RunScope(), city="Bergen")
+        await waiting
+
+    assert not isinstance(other, Completed)
+
+
+@both_generations
+async def test_a_session_of_the_sdk_answers_by_its_own_callbacks(mode: str) -> None:
+    import mcp_types as types  # noqa: PLC0415
+
+    async def theirs(context: Any, params: Any) -> Any:
+        return types.ElicitResult(action="accept", content={"name": "Ann"})
+
+    async with (
+        Client(small_server(), mode=mode, elicitation_callback=theirs) as client,
+        connect(client.session).open() as tools,
+    ):
+        assert await called(tools, "book", city="Oslo") == {"result": "1 in Oslo for Ann"}
