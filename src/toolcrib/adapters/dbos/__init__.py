@@ -11,10 +11,46 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("Durable work", "durable") from error
 
-from toolcrib.adapters.dbos._postgres_store import PostgresApprovalStore
+from toolcrib.adapters.dbos._admin import STATES, Work, cancel_work, list_work, resume_work, show_work
+from toolcrib.adapters.dbos._agent import DurableAgent
+from toolcrib.adapters.dbos._client import Client, DurableFailure, Placement, Queue
 from toolcrib.adapters.dbos._database import DEFAULT_DATABASE, Database
+from toolcrib.adapters.dbos._engine import Engine, Routine, current_engine
+from toolcrib.adapters.dbos._handle import TurnHandle
+from toolcrib.adapters.dbos._postgres_store import PostgresApprovalStore
+from toolcrib.adapters.dbos._program import DurableProgram, DurableToolkit, enqueue_program
 from toolcrib.adapters.dbos._sink import PostgresSink, postgres_events
+from toolcrib.adapters.dbos._stores import open_store
+from toolcrib.adapters.dbos._workers import Worker, recover, workers
 
-__all__ = ["DEFAULT_DATABASE", "Database", "PostgresApprovalStore", "PostgresSink", "postgres_events"]
+__all__ = [
+    "DEFAULT_DATABASE",
+    "STATES",
+    "Client",
+    "Database",
+    "DurableAgent",
+    "DurableFailure",
+    "DurableProgram",
+    "DurableToolkit",
+    "Engine",
+    "Placement",
+    "PostgresApprovalStore",
+    "PostgresSink",
+    "Queue",
+    "Routine",
+    "TurnHandle",
+    "Work",
+    "Worker",
+    "cancel_work",
+    "current_engine",
+    "enqueue_program",
+    "list_work",
+    "open_store",
+    "postgres_events",
+    "recover",
+    "resume_work",
+    "show_work",
+    "workers",
+]
 
 del _dbos

@@ -23,6 +23,7 @@ __all__ = [
     "journal_lines",
     "paused_runs",
     "program_run",
+    "revive_run",
 ]
 
 ProgramState: TypeAlias = Literal["running", "paused", "done", "cancelled"]
@@ -171,6 +172,13 @@ def cancel_run(client: Client, run: str) -> bool:
     with client.engine.begin() as connection:
         mine = sa.update(_runs).where(_runs.c.run == run, _runs.c.state.in_(("running", "paused")))
         return connection.execute(mine.values(state="cancelled", updated_at=time.time())).rowcount > 0
+
+
+def revive_run(client: Client, run: str) -> None:
+    """Let a program that was cancelled go on, once its workflow is resumed."""
+    with client.engine.begin() as connection:
+        mine = sa.update(_runs).where(_runs.c.run == run, _runs.c.state == "cancelled")
+        connection.execute(mine.values(state="running", updated_at=time.time()))
 
 
 def _run_of(row: Any) -> ProgramRun:

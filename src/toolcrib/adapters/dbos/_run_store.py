@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from toolcrib.adapters.dbos._postgres_store import PostgresApprovalStore
-from toolcrib.approvals import ApprovalEntry, SqliteApprovalStore
+from toolcrib.adapters.dbos._continue import AnswerStore
+from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
 
@@ -20,7 +20,7 @@ class RunStore:
         store: Where requests and answers are.
     """
 
-    def __init__(self, store: SqliteApprovalStore | PostgresApprovalStore) -> None:
+    def __init__(self, store: AnswerStore) -> None:
         self._store = store
 
     async def put(self, request: ApprovalRequest) -> None:

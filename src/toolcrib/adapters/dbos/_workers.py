@@ -104,7 +104,8 @@ class Lease:
 
 def workers(client: Client) -> list[Worker]:
     """Return every worker that ever worked on the database, by id."""
-    held = client.dbos._sys_db.tables.workflow_status  # pyright: ignore[reportPrivateUsage] -- the client counts nothing by worker
+    database = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- the client counts nothing by worker
+    held = database.tables.workflow_status
     count = (
         sa.select(held.c.executor_id, sa.func.count().label("pending"))
         .where(held.c.status == "PENDING")
@@ -112,7 +113,7 @@ def workers(client: Client) -> list[Worker]:
         .subquery()
     )
     query = sa.select(_workers, count.c.pending).outerjoin(count, count.c.executor_id == _workers.c.id)
-    with client.engine.begin() as connection:
+    with database.engine.begin() as connection:
         at = _now(connection)
         rows = connection.execute(query.order_by(_workers.c.id)).fetchall()
     return [

@@ -1,0 +1,183 @@
+"""Work: turns and programs as whoever looks after the workers sees them: listed, shown, cancelled, resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from dbos import WorkflowStatus
+
+from toolcrib.adapters.dbos._client import Client
+from toolcrib.adapters.dbos._program import PROGRAM
+from toolcrib.adapters.dbos._program_journal import cancel_run, journal_lines, program_run, revive_run
+from toolcrib.errors import EngineError
+
+__all__ = ["STATES", "Work", "cancel_work", "list_work", "resume_work", "show_work"]
+
+State = Literal["delayed", "waiting", "running", "paused", "done", "failed", "cancelled", "given up"]
+STATES: Mapping[str, str] = {
+    "DELAYED": "delayed",
+    "ENQUEUED": "waiting",
+    "PENDING": "running",
+    "SUCCESS": "done",
+    "ERROR": "failed",
+    "CANCELLED": "cancelled",
+    "MAX_RECOVERY_ATTEMPTS_EXCEEDED": "given up",
+}
+"""What we call the states that DBOS has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One workflow.
+
+    Attributes:
+        kind: `turn` or `program`, or what else DBOS runs in this database.
+        what: The agent and the tool of a turn, the toolkit of a program.
+        state: `paused` is one that ended because it waits for a person; its continuation is another workflow.
+        worker: Who runs it, or ran it last.
+        attempts: How often it was begun.
+        created_at: In seconds since the epoch, like the other times.
+    """
+
+    id: str
+    kind: str
+    what: str
+    queue: str | None
+    state: str
+    worker: str | None
+    attempts: int
+    priority: int
+    key: str | None
+    created_at: float | None
+    started_at: float | None
+    ended_at: float | None
+    error: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the work as JSON shapes."""
+        return {name: getattr(self, name) for name in Work.__slots__}
+
+
+def list_work(client: Client, *, state: str | None = None, queue: str | None = None, limit: int = 50) -> list[Work]:
+    """Return workflows, the latest first."""
+    states = [name for name, ours in STATES.items() if ours == state or (state == "paused" and ours == "done")]
+    wanted: dict[str, Any] = {"status": states} if state is not None else {}
+    if queue is not None:
+        wanted["queue_name"] = queue
+    found = client.dbos.list_workflows(sort_desc=True, limit=limit, **wanted)
+    return [work for work in map(_work, found) if state is None or work.state == state]
+
+
+def show_work(client: Client, work_id: str) -> tuple[Work, dict[str, Any]]:
+    """Return a workflow, and what is known of it besides: what was asked, what came of it, its steps or calls.
+
+    Raises:
+        EngineError: There is none of this id.
+    """
+    status = _found(client, work_id)
+    more: dict[str, Any] = {"input": _input(status), "output": status.output}
+    if status.name == PROGRAM:
+        run = str(_input(status).get("run", work_id))
+        kept = program_run(client, run)
+        more |= {"calls": _calls(journal_lines(client, run)), "program": None if kept is None else kept.state}
+        more["result"] = None if kept is None else kept.result
+    else:
+        steps = client.dbos.list_workflow_steps(work_id)
+        more["steps"] = [{"name": step["function_name"], "error": _said(step["error"])} for step in steps]
+    return _work(status), more
+
+
+def cancel_work(client: Client, work_id: str) -> Work:
+    """Keep a workflow from starting or going on, and return it as it is then; what its tool did stays done.
+
+    Raises:
+        EngineError: There is none of this id.
+    """
+    status = _found(client, work_id)
+    client.dbos.cancel_workflow(work_id)
+    if status.name == PROGRAM:
+        cancel_run(client, str(_input(status).get("run", work_id)))
+    return _work(_found(client, work_id))
+
+
+def resume_work(client: Client, work_id: str) -> Work:
+    """Let a workflow that was cancelled or given up go on in its queue; what it has recorded is not done again.
+
+    Raises:
+        EngineError: There is none of this id, or it has ended by itself.
+    """
+    status = _found(client, work_id)
+    if status.status in ("SUCCESS", "ERROR"):
+        raise EngineError(f"the workflow {work_id} has ended ({STATES[status.status]}), and cannot be resumed")
+    data = _input(status)
+    if status.name == PROGRAM:
+        revive_run(client, str(data.get("run", work_id)))
+    queue = cast("str | None", data.get("queue")) or status.queue_name
+    client.dbos.resume_workflow(work_id, queue_name=queue)
+    return _work(_found(client, work_id))
+
+
+def _found(client: Client, work_id: str) -> WorkflowStatus:
+    found = client.dbos.list_workflows(workflow_ids=[work_id])
+    if not found:
+        raise EngineError(f"there is no workflow {work_id} in {client.database}")
+    return found[0]
+
+
+def _work(status: WorkflowStatus) -> Work:
+    data, output = _input(status), cast("Any", status.output)
+    state = STATES.get(status.status, str(status.status).lower())
+    if state == "done" and isinstance(output, Mapping):
+        told = cast("Mapping[str, Any]", output)
+        state = "paused" if told.get("state") == "paused" or told.get("waits_for") else state
+    turn = data.get("turn")
+    tool = cast("Mapping[str, Any]", turn).get("tool_name", "") if isinstance(turn, Mapping) else ""
+    what = f"{data.get('agent')}: {tool}" if tool else str(data.get("toolkit") or data.get("agent") or "")
+    return Work(
+        id=status.workflow_id,
+        kind=status.name.removeprefix("toolcrib."),
+        what=what,
+        queue=cast("str | None", data.get("queue")) or status.queue_name,
+        state=state,
+        worker=status.executor_id or None,
+        attempts=status.recovery_attempts or 0,
+        priority=status.priority or 0,
+        key=status.deduplication_id,
+        created_at=_seconds(status.created_at),
+        started_at=_seconds(status.dequeued_at),
+        ended_at=_seconds(status.completed_at),
+        error=_said(status.error),
+    )
+
+
+def _input(status: WorkflowStatus) -> Mapping[str, Any]:
+    given = status.input["args"] if status.input else ()
+    return cast("Mapping[str, Any]", given[0]) if given and isinstance(given[0], Mapping) else {}
+
+
+def _calls(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the calls of a program by its journal, each as far as it came."""
+    calls: dict[str, dict[str, Any]] = {}
+    for line in lines:
+        if line["t"] == "program":
+            calls |= {entry["id"]: _call(entry, "suspended" in entry) for entry in line["journal"]}
+        elif line["t"] == "started":
+            calls[line["id"]] = {"id": line["id"], "tool": line["name"], "state": "begun"}
+        elif line["t"] in ("ended", "suspended", "cancelled") and line["id"] in calls:
+            calls[line["id"]]["state"] = "waiting" if line["t"] == "suspended" else line["t"]
+    return list(calls.values())
+
+
+def _call(entry: Mapping[str, Any], waits: bool) -> dict[str, Any]:
+    state = "ended" if "reply" in entry else "waiting" if waits else "cancelled" if entry.get("cancelled") else "begun"
+    return {"id": entry["id"], "tool": entry["name"], "state": state}
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
+
+
+def _said(error: Exception | None) -> str | None:
+    return None if error is None else str(error)

@@ -1,0 +1,267 @@
+"""What the commands for durable work do; the one module of this folder that needs the extra `durable`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
+
+from toolcrib.adapters.dbos import (
+    STATES,
+    Client,
+    Database,
+    DurableAgent,
+    DurableToolkit,
+    Engine,
+    Placement,
+    Queue,
+    cancel_work,
+    enqueue_program,
+    list_work,
+    recover,
+    resume_work,
+    show_work,
+    workers,
+)
+from toolcrib.cli._collect import toolset_of
+from toolcrib.cli._show import say
+from toolcrib.cli._target import load
+from toolcrib.code import Toolkit
+from toolcrib.errors import TargetError, UnknownTool
+from toolcrib.turns import Agent, Turn
+
+__all__ = [
+    "STATES",
+    "Job",
+    "Placement",
+    "WorkerOptions",
+    "cancel_work",
+    "durable_of",
+    "enqueue_job",
+    "list_work",
+    "open_client",
+    "recover",
+    "resume_work",
+    "show_work",
+    "work",
+    "workers",
+]
+
+_FORCED = 130  # the exit status of a worker that is stopped twice
+
+
+@dataclass(frozen=True, slots=True)
+class Durable:
+    """What a TARGET has for workers."""
+
+    agents: tuple[DurableAgent, ...]
+    toolkits: tuple[DurableToolkit, ...]
+
+    @property
+    def queues(self) -> dict[str, Queue]:
+        """Their queues, by name."""
+        return {item.queue.name: item.queue for item in (*self.agents, *self.toolkits)}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """The options of `worker`."""
+
+    queues: tuple[str, ...]
+    database: str | None
+    worker_id: str | None
+    concurrency: int | None
+    grace: float
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What `enqueue` lets wait: a tool with its arguments, or a program."""
+
+    tool: str | None
+    arguments: str
+    program: str | None
+    queue: str | None
+    placement: Placement
+    principal: str | None = None
+
+
+def open_client(database: str | None) -> Client:
+    """Return a client of the database that the option or the environment names."""
+    return Client(Database.named(database))
+
+
+def durable_of(target: str) -> Durable:
+    """Return the durable agents and toolkits of a target; tools alone make one of each, named like the target.
+
+    Raises:
+        TargetError: There is nothing in it that a worker could run.
+    """
+    value = load(target)
+    several: Sequence[object] = list(vars(value).values()) if isinstance(value, ModuleType) else _listed(value)
+    agents = {id(item): item for item in several if isinstance(item, DurableAgent)}
+    toolkits = {id(item): item for item in several if isinstance(item, DurableToolkit)}
+    if agents or toolkits:
+        return Durable(tuple(agents.values()), tuple(toolkits.values()))
+    if any(isinstance(item, Agent) for item in several):
+        raise TargetError(target, "its agents are not durable; wrap them: DurableAgent(agent)")
+    toolset, name = toolset_of(target, value), _name(target)
+    agent = Agent(name, f"The tools of {target}", toolset)
+    return Durable((DurableAgent(agent),), (DurableToolkit(Toolkit(toolset), name, name=name, replace=True),))
+
+
+def _listed(value: object) -> list[object]:
+    return list(cast("Sequence[object]", value)) if isinstance(value, list | tuple) else [value]
+
+
+def _name(target: str) -> str:
+    """Return a name for the tools of a target: the same for `worker` and `enqueue`."""
+    place, _, attribute = target.rpartition(":") if ":" in target else (target, "", "")
+    return attribute or (Path(place).stem if place.endswith((".py", ".pyw")) else place)
+
+
+# --- a worker
+
+
+async def work(target: str, options: WorkerOptions) -> bool:
+    """Run a worker until a signal stops it; return False when its work was handed over to others."""
+    queues = [_limited(queue, options.concurrency) for queue in _wanted(target, durable_of(target), options.queues)]
+    engine = Engine(
+        options.database,
+        worker_id=options.worker_id,
+        queues=queues,
+        grace=options.grace,
+    )
+    stopped = asyncio.Event()
+    async with engine:
+        _on_signals(stopped)
+        names = ", ".join(queue.name for queue in queues)
+        say(f"worker {engine.worker_id} takes work from {names} in {engine.database}; Ctrl-C stops it")
+        waits = [asyncio.create_task(event.wait()) for event in (stopped, engine.lost)]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for task in waits:
+            task.cancel()
+        if stopped.is_set():
+            say(f"stopping: takes no more work, and gives what runs {options.grace:g} s; Ctrl-C again ends it at once")
+    if engine.lost.is_set():
+        say(f"worker {engine.worker_id} stops: its work was handed over to others while it said nothing")
+        return False
+    say(_farewell(options.database, engine.worker_id))
+    return True
+
+
+def _wanted(target: str, durable: Durable, names: tuple[str, ...]) -> list[Queue]:
+    known = durable.queues
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise TargetError(target, f"nothing in it has the queue `{missing[0]}`; there are: {', '.join(known)}")
+    return [known[name] for name in (names or known)]
+
+
+def _limited(queue: Queue, concurrency: int | None) -> Queue:
+    return queue if concurrency is None else replace(queue, worker_concurrency=concurrency)
+
+
+def _on_signals(stopped: asyncio.Event) -> None:
+    """Have the first Ctrl-C or SIGTERM stop the worker in good order, and the second at once."""
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        if stopped.is_set():
+            os._exit(_FORCED)  # what runs is recovered, as after any other death
+        stopped.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):  # on Windows Ctrl-C ends it at once
+            loop.add_signal_handler(number, stop)
+
+
+def _farewell(database: str | None, worker_id: str) -> str:
+    client = open_client(database)
+    try:
+        left = sum(worker.pending for worker in workers(client) if worker.id == worker_id)
+    finally:
+        client.close()
+    if not left:
+        return f"worker {worker_id} has stopped; nothing of its work is left"
+    several = f"{left} workflow{'' if left == 1 else 's'}"
+    return (
+        f"worker {worker_id} has stopped in the middle of {several}: they go on when it starts again, or elsewhere "
+        f"after `toolcrib workers recover {worker_id}`"
+    )
+
+
+# --- enqueueing
+
+
+async def enqueue_job(target: str, job: Job, client: Client) -> str:
+    """Let a job wait in its queue, and return its id.
+
+    Raises:
+        TargetError: The target has nobody for it, or several.
+        InvalidArguments: The tool does not take the arguments.
+    """
+    durable = durable_of(target)
+    placement = replace(job.placement, id=job.placement.id or f"program-{uuid4().hex}")
+    if job.program is not None:
+        toolkit = _only(target, durable.toolkits, job.queue, "durable toolkit", lambda item: True)
+        made = await enqueue_program(
+            client, toolkit.name, toolkit.queue.name, job.program, placement, principal=job.principal
+        )
+        return made.id
+    tool = job.tool or ""
+    if not any(tool in agent.agent.toolset.names() for agent in durable.agents):
+        raise UnknownTool(tool, tuple(name for agent in durable.agents for name in agent.agent.toolset.names()))
+    agent = _only(target, durable.agents, job.queue, "durable agent", lambda item: tool in item.agent.toolset.names())
+    spec = agent.agent.toolset[tool].tool.spec
+    arguments = _arguments(job.arguments)
+    spec.validate_python(arguments)
+    turn: Turn[Any] = Turn(agent.agent.toolset[tool].tool, kwargs=arguments)
+    if job.placement.id:
+        turn = Turn.from_dict({**turn.to_dict(), "uuid": _turn_id(job.placement.id)}, agent.agent.tools)
+    agent._client = agent._client or client
+    handle = await agent.put(
+        turn,
+        priority=placement.priority,
+        key=placement.key,
+        delay=placement.delay,
+        timeout=placement.timeout,
+    )
+    return handle.id
+
+
+def _turn_id(given: str) -> str:
+    """Return the id of a turn that somebody names: a UUID as it is, of anything else always the same one."""
+    try:
+        return str(UUID(given))
+    except ValueError:
+        return str(uuid5(NAMESPACE_URL, f"toolcrib:{given}"))
+
+
+def _only(target: str, items: Sequence[Any], queue: str | None, what: str, fits: Callable[[Any], bool]) -> Any:
+    found = [item for item in items if fits(item) and queue in (None, item.queue.name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        queues = ", ".join(item.queue.name for item in found)
+        raise TargetError(target, f"it has {len(found)} {what}s for this; choose one by its --queue: {queues}")
+    where = f" with the queue `{queue}`" if queue else ""
+    raise TargetError(target, f"it has no {what}{where} for this")
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise TargetError(text, f"the arguments are no JSON: {error}") from error
+    if not isinstance(given, dict):
+        raise TargetError(text, "the arguments have to be a JSON object, by name")
+    return cast("dict[str, Any]", given)

@@ -1,0 +1,107 @@
+"""`toolcrib worker` and `toolcrib enqueue`: who does durable work, and what gives it to them."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from toolcrib.cli._database import DatabaseOption
+from toolcrib.cli._run import Status, one_sentence
+from toolcrib.cli._show import print_json, write
+from toolcrib.invoke import run_sync
+
+__all__ = ["durable", "enqueue", "worker"]
+
+TargetArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET",
+        help="A module or file with durable agents and toolkits, or with tools.",
+        show_default=False,
+    ),
+]
+
+
+def durable() -> Any:
+    """Return the module that does the work; raises MissingExtraError when the extra `durable` is not installed."""
+    return importlib.import_module("toolcrib.cli._durable")
+
+
+def worker(
+    target: TargetArgument,
+    queue: Annotated[
+        list[str] | None, typer.Option("--queue", metavar="NAME", help="Take work from this queue; all of TARGET's.")
+    ] = None,
+    database: DatabaseOption = None,
+    worker_id: Annotated[
+        str | None,
+        typer.Option("--worker-id", metavar="ID", help="Its own, and the same after a restart; the host's name."),
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", metavar="N", min=1, help="The most that runs at a time, per queue.")
+    ] = None,
+    grace: Annotated[
+        float, typer.Option("--grace", metavar="SECONDS", min=0, help="For what runs when it is stopped.")
+    ] = 10.0,
+) -> None:
+    """Take turns and programs of TARGET from their queues and run them, until Ctrl-C or SIGTERM."""
+    with one_sentence():
+        module = durable()
+        options = module.WorkerOptions(tuple(queue or ()), database, worker_id, concurrency, grace)
+        kept = run_sync(module.work(target, options), "use toolcrib.adapters.dbos.Engine")
+    raise typer.Exit(Status.DONE if kept else Status.FAILED)
+
+
+def enqueue(
+    target: TargetArgument,
+    tool: Annotated[str | None, typer.Argument(metavar="[TOOL]", help="The tool's name.", show_default=False)] = None,
+    arguments: Annotated[
+        str, typer.Argument(metavar="[JSON]", help="Its arguments as a JSON object, or - to read them from stdin.")
+    ] = "{}",
+    program: Annotated[
+        str | None, typer.Option("--program", metavar="FILE", help="A program in place of a tool; - is stdin.")
+    ] = None,
+    queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="Where it waits.")] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="KEY", help="Of those with one key, one waits or runs at a time.")
+    ] = None,
+    priority: Annotated[int, typer.Option("--priority", metavar="N", min=0, help="1 before 2; 0 is before all.")] = 0,
+    delay: Annotated[
+        float | None, typer.Option("--delay", metavar="SECONDS", min=0, help="Before it may start.")
+    ] = None,
+    work_id: Annotated[
+        str,
+        typer.Option("--id", metavar="ID", help="Names it; of one name only one is enqueued, ever."),
+    ] = "",
+    database: DatabaseOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON document to stdout.")] = False,
+) -> None:
+    """Let a call of a tool, or a program, wait for a worker, and print its id."""
+    if (tool is None) == (program is None):
+        raise typer.BadParameter("name a tool, or give a program with --program", param_hint="TOOL")
+    with one_sentence():
+        module = durable()
+        code = None if program is None else _read(program)
+        given = _read("-") if arguments == "-" else arguments
+        placement = module.Placement(work_id, priority, key, delay)
+        client = module.open_client(database)
+        try:
+            job = module.Job(tool, given, code, queue, placement)
+            made = run_sync(module.enqueue_job(target, job, client), "use DurableAgent.put")
+        finally:
+            client.close()
+    if as_json:
+        print_json({"id": made})
+    else:
+        write(f"{made}\n")
+
+
+def _read(name: str) -> str:
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"cannot read {name}: {error}") from None

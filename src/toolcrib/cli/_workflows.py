@@ -1,0 +1,154 @@
+"""`toolcrib workflows` and `toolcrib workers`: what waits, runs and ended, and who works."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from toolcrib.cli._database import DatabaseOption, shown_name
+from toolcrib.cli._run import one_sentence
+from toolcrib.cli._show import console, print_json, say, write
+from toolcrib.cli._worker import durable
+
+__all__ = ["workers", "workflows"]
+
+workflows = typer.Typer(name="workflows", help="Durable turns and programs.", no_args_is_help=True)
+workers = typer.Typer(name="workers", help="Who does durable work.", no_args_is_help=True)
+
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The workflow's id.", show_default=False)]
+JsonOption = Annotated[bool, typer.Option("--json", help="Write one JSON document to stdout, and nothing else.")]
+_STYLES = {"done": "green", "failed": "red", "given up": "red", "cancelled": "red", "paused": "yellow", "lost": "red"}
+_WIDE = 60  # characters of one cell
+
+
+@contextmanager
+def _client(database: str | None) -> Generator[tuple[Any, Any]]:
+    with one_sentence():
+        module = durable()
+        client = module.open_client(database)
+        try:
+            yield module, client
+        finally:
+            client.close()
+
+
+@workflows.command("list")
+def list_workflows(
+    state: Annotated[
+        str | None,
+        typer.Option("--state", metavar="STATE", help="waiting, running, paused, done, failed, cancelled, given up."),
+    ] = None,
+    queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="Of this queue alone.")] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="So many at most.")] = 50,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List turns and programs, the latest first."""
+    with _client(database) as (module, client):
+        known = sorted({*module.STATES.values(), "paused"})
+        if state is not None and state not in known:
+            raise typer.BadParameter(f"{state!r} is none of {', '.join(known)}", param_hint="--state")
+        found = module.list_work(client, state=state, queue=queue, limit=limit)
+    if as_json:
+        print_json([work.to_dict() for work in found])
+    elif found:
+        rows = [(w.id, w.kind, w.what, w.queue, w.state, w.worker, w.attempts, _when(w.created_at)) for w in found]
+        console().print(_table(("id", "kind", "of", "queue", "state", "worker", "begun", "since"), rows))
+    else:
+        say(f"there is no such work in {shown_name(database)}")
+
+
+@workflows.command()
+def show(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """Show one workflow: what was asked, its steps or calls, and what came of it."""
+    with _client(database) as (module, client):
+        work, more = module.show_work(client, work_id)
+    if as_json:
+        print_json({**work.to_dict(), **more})
+        return
+    write("".join(f"{name:<11}{value}\n" for name, value in _facts(work)))
+    for step in more.get("steps") or more.get("calls") or ():
+        said = step.get("error") or step.get("state") or "done"
+        write(f"  {step.get('name') or step.get('tool')}: {said}\n")
+    result = more.get("result") or more.get("output")
+    if result is not None:
+        print_json(result)
+
+
+@workflows.command()
+def cancel(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """Keep a workflow from starting or going on; what it did stays done."""
+    with _client(database) as (module, client):
+        work = module.cancel_work(client, work_id)
+    _tell(work, as_json)
+
+
+@workflows.command()
+def resume(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """Let a cancelled or given up workflow go on; what it has recorded is not done again."""
+    with _client(database) as (module, client):
+        work = module.resume_work(client, work_id)
+    _tell(work, as_json)
+
+
+@workers.command("list")
+def list_workers(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """List the workers: which run, which stopped, and which were lost with work in their hands."""
+    with _client(database) as (module, client):
+        found = module.workers(client)
+    if as_json:
+        print_json([worker.to_dict() for worker in found])
+    elif found:
+        rows = [(w.id, w.state, w.pending, w.host, w.pid, _when(w.seen_at)) for w in found]
+        console().print(_table(("id", "state", "holds", "host", "pid", "seen"), rows))
+    else:
+        say(f"nobody has worked on {shown_name(database)}")
+
+
+@workers.command()
+def recover(
+    worker_id: Annotated[str, typer.Argument(metavar="WORKER", help="The worker's id.", show_default=False)],
+    force: Annotated[bool, typer.Option("--force", help="Even though it says that it lives.")] = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Hand over the work of a worker that will not come back; should it, it can record nothing any more."""
+    with _client(database) as (module, client):
+        moved = module.recover(client, worker_id, force=force)
+    if as_json:
+        print_json({"worker": worker_id, "workflows": moved})
+    else:
+        say(f"{len(moved)} workflow{'' if len(moved) == 1 else 's'} of {worker_id} wait for other workers now")
+
+
+def _tell(work: Any, as_json: bool) -> None:
+    if as_json:
+        print_json(work.to_dict())
+    else:
+        say(f"{work.id} is {work.state}")
+
+
+def _facts(work: Any) -> list[tuple[str, Any]]:
+    times = {name: _when(getattr(work, name)) for name in ("created_at", "started_at", "ended_at")}
+    facts = {**work.to_dict(), **times}
+    return [(name.removesuffix("_at"), value) for name, value in facts.items() if value not in (None, "")]
+
+
+def _when(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return datetime.fromtimestamp(seconds, UTC).astimezone().isoformat(" ", "seconds")[:19]
+
+
+def _table(titles: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Table:
+    table = Table(*titles, box=None, pad_edge=False)
+    for row in rows:
+        cells = ["" if value is None else str(value) for value in row]
+        table.add_row(*(Text(c if len(c) <= _WIDE else c[: _WIDE - 1] + "…", style=_STYLES.get(c, "")) for c in cells))
+    return table
