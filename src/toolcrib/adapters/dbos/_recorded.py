@@ -168,7 +168,7 @@ class RecordedPipeline(Pipeline):
         if not isinstance(prepared, Prepared):
             return prepared
         prepared.approved = state["approved"]
-        prepared.trace = trace = self._trace(prepared.call, scope)
+        prepared.trace = trace = self._trace(prepared.call, scope, prepared.plan)
         if trace is not None:
             trace.decisions, trace.approval = list(prepared.notes), unit.approval
         ctx = prepared.ctx

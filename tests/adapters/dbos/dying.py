@@ -1,0 +1,121 @@
+"""A worker that kills itself at a chosen point, for the tests of what comes after; `main` is its process.
+
+What its tools do is written into a folder, a line each; a file `die-at-POINT` there is where the process ends, once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from toolcrib.adapters.dbos import DurableAgent, Engine, Queue
+from toolcrib.calls import RunNormally
+from toolcrib.errors import WorkerError
+from toolcrib.hooks import HookSet
+from toolcrib.schema import IdempotencyKey
+from toolcrib.tools import tool
+from toolcrib.toolsets import Toolset
+from toolcrib.turns import Agent, Turn
+
+FOLDER = Path(".")
+POLLING = 0.02
+
+
+def die(point: str) -> None:
+    """End the process as the kernel would, if this is where a test wants it."""
+    mark = FOLDER / f"die-at-{point}"
+    if mark.exists():
+        mark.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def wrote(line: str) -> None:
+    """Do something that can be seen from outside."""
+    with (FOLDER / "effects").open("a") as file:
+        file.write(line + "\n")
+
+
+@tool()
+async def charge(amount: int, key: IdempotencyKey) -> str:
+    wrote(f"charge {amount} {key}")
+    die("charge")
+    return f"charged {amount}"
+
+
+@tool(idempotent=True)
+async def set_to(value: int, key: IdempotencyKey) -> str:
+    wrote(f"set {value} {key}")
+    die("set_to")
+    return f"set to {value}"
+
+
+@tool(idempotent=True)
+async def count(n: int) -> AsyncIterator[int]:
+    for number in range(n):
+        if number == 2:
+            await asyncio.sleep(0.2)
+            die("count")
+        yield number
+
+
+@tool()
+async def down(n: int) -> Any:
+    wrote(f"down {n}")
+    return Turn(down, kwargs={"n": n - 1}) if n else "landed"
+
+
+@tool(requires_approval=True)
+async def pay(amount: int) -> str:
+    wrote(f"pay {amount}")
+    die("pay")
+    return f"paid {amount}"
+
+
+def agent() -> DurableAgent:
+    """Return the agent, as every process makes it."""
+    hooks = HookSet()
+
+    @hooks.on("set_to")
+    async def decide(call: Any, given: Any) -> RunNormally:
+        wrote("decided")
+        return RunNormally(given)
+
+    tools = Toolset([charge, set_to, count, down, pay], hooks=hooks)
+    made = DurableAgent(Agent("dying", "Dies.", tools), Queue("dying", polling=POLLING))
+
+    @made.agent.before_turn
+    async def before(agent: Agent, turn: Turn[Any]) -> None:
+        if turn.tool is set_to:
+            wrote("before")
+        die("before")
+
+    @made.agent.after_turn
+    async def after(agent: Agent, turn: Turn[Any]) -> None:
+        die("after")
+
+    return made
+
+
+async def work(database: str, worker: str, ready: Connection) -> None:
+    """Work until the process dies, or whoever started it lets go."""
+    durable = agent()
+    async with Engine(database, worker_id=worker, queues=[durable.queue], answers=POLLING, grace=1.0):
+        ready.send("ready")
+        with suppress(EOFError):
+            await asyncio.to_thread(ready.recv)
+
+
+def main(database: str, folder: Path, worker: str, ready: Connection) -> None:
+    """Be a worker; says `ready` when it takes work, or why it cannot."""
+    global FOLDER
+    FOLDER = folder
+    try:
+        asyncio.run(work(database, worker, ready))
+    except WorkerError as error:
+        ready.send(str(error))
