@@ -5,6 +5,7 @@ tool.
 """
 
 from toolcrib.approvals._digest import digest
+from toolcrib.approvals._elsewhere import WaitingStore, answered_in
 from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, misfit
 from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, allow, deny
 from toolcrib.approvals._sqlite import SqliteApprovalStore
@@ -19,7 +20,9 @@ __all__ = [
     "Approver",
     "MemoryApprovalStore",
     "SqliteApprovalStore",
+    "WaitingStore",
     "allow",
+    "answered_in",
     "deny",
     "digest",
     "misfit",
