@@ -125,7 +125,7 @@ $(NPM): tests/npm/package.json tests/npm/package-lock.json | $(VENV)/.dev
 	@touch $@
 
 $(BENCH_VENV)/.bench: pyproject.toml benchmarks/requirements.txt | $(BENCH_VENV)/bin/python
-	$(BENCH_VENV)/bin/python $(INSTALL) --requirement benchmarks/requirements.txt --editable '.[cli,monty]'
+	$(BENCH_VENV)/bin/python $(INSTALL) --requirement benchmarks/requirements.txt --editable '.[cli,monty,otel]'
 	@touch $@
 
 $(LOCK_VENV)/.lock: | $(LOCK_VENV)/bin/python

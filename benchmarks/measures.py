@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks import calls, code_mode, definitions, imports, programs, rounds, streaming, turns
+from benchmarks import calls, code_mode, definitions, imports, programs, rounds, streaming, telemetry, turns
 from benchmarks._measure import Measure
 
 MEASURES: tuple[Measure, ...] = (
     calls.MEASURE,
+    telemetry.MEASURE,
     streaming.MEASURE,
     imports.MEASURE,
     code_mode.MEASURE,
