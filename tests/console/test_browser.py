@@ -1,0 +1,519 @@
+"""The console in a browser, as a person uses it: with the mouse, the keyboard, on a phone, in the dark, twice at once.
+
+With TOOLCRIB_PICTURES set, the pictures of docs/console.md are taken on the way (`make pictures`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+
+from tests.console.conftest import Console, serving
+from toolcrib.approvals import SqliteApprovalStore, answered_in
+from toolcrib.calls import ToolCall
+from toolcrib.code import ExecutionResult, Toolkit
+from toolcrib.console import ConsoleOptions
+from toolcrib.invoke import Pipeline, RunScope, SqliteSink, run_sync
+from toolcrib.tools import tool
+from toolcrib.toolsets import Toolset
+
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+HOSTILE = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>"
+TOKEN = "a-token-of-the-tests-0123"
+PROGRAM = """\
+numbers = ["A-1007", "A-1012"]
+orders = [find_order(number=number) for number in numbers]
+
+total = 0
+for order in orders:
+    print(order["customer"], order["paid"])
+    total += order["paid"]
+
+if total > 200:
+    receipt = refund(order="A-1007", amount=129.5, note="The lamp arrived broken.")
+    print(receipt)
+"""
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium; `.ci/packages chromium` installs it")
+
+
+def shop() -> Toolset:
+    @tool()
+    async def find_order(number: str) -> dict[str, Any]:
+        """Find an order."""
+        return {"number": number, "customer": "Ada Lovelace" if number == "A-1007" else "Grace Hopper", "paid": 129.5}
+
+    @tool(requires_approval=lambda args, ctx: f"{args['amount']:.2f} is more than 50.00, which needs a person")
+    async def refund(order: str, amount: float, currency: Literal["EUR", "USD"] = "EUR", note: str = "") -> str:
+        """Pay money back for an order."""
+        return f"paid back {amount:.2f} {currency} for {order}"
+
+    @tool()
+    async def get_page(url: str) -> str:
+        """Return the text of a page."""
+        return HOSTILE
+
+    async def at_most_100(ctx: Any, args: dict[str, Any], metadata: Any) -> dict[str, Any]:
+        return {**args, "amount": min(args["amount"], 100.0)}
+
+    return Toolset([find_order, refund, get_page], pre_hooks={"refund": at_most_100})
+
+
+class Running:
+    """A program that runs in a thread, as in a process of its own."""
+
+    def __init__(self, toolset: Toolset, path: Path, sink: SqliteSink, code: str) -> None:
+        self.result: ExecutionResult | None = None
+        store = SqliteApprovalStore(path)
+        scope = RunScope(approvals=store, approver=answered_in(store), principal="ada@example.org")
+        toolkit = Toolkit(toolset, sinks=[sink], sandbox="unsafe_inline")
+        self._thread = threading.Thread(target=lambda: self._run(toolkit, code, scope), daemon=True)
+        self._thread.start()
+
+    def _run(self, toolkit: Toolkit, code: str, scope: RunScope) -> None:
+        self.result = run_sync(toolkit.execute_async(code, scope))
+
+    def end(self) -> ExecutionResult:
+        """Return how it went, once it has ended."""
+        self._thread.join(15)
+        assert self.result is not None
+        return self.result
+
+
+Run = Callable[[str], Running]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "toolcrib.db"
+
+
+@pytest.fixture
+def run(path: Path) -> Iterator[Run]:
+    with SqliteSink(path) as sink:
+        toolset = shop()
+        yield lambda code: Running(toolset, path, sink, code)
+
+
+@pytest.fixture
+def served(path: Path) -> Iterator[Console]:
+    with serving(path) as console:
+        yield console
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Open a page in a browser of its own; nothing may go wrong on it."""
+    troubles: list[str] = []
+    with ExitStack() as stack:
+
+        def opened(url: str, *, name: str = "Ann", scheme: Any = "light", width: int = 1280, height: int = 800) -> Page:
+            context = browser.new_context(
+                viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+            )
+            stack.callback(context.close)
+            context.set_default_timeout(10_000)
+            if name:
+                context.add_init_script(f"localStorage.setItem('toolcrib-name', '{name}')")
+            page = context.new_page()
+            page.on("pageerror", lambda error: troubles.append(str(error)))
+            page.on("dialog", lambda dialog: troubles.append(dialog.message))
+            page.goto(url)
+            return page
+
+        yield opened
+    assert troubles == []
+
+
+def picture(page: Page, name: str) -> None:
+    """Take a picture for the documentation, where that is asked for."""
+    if os.environ.get("TOOLCRIB_PICTURES"):
+        PICTURES.mkdir(exist_ok=True)
+        page.wait_for_timeout(150)
+        page.screenshot(path=PICTURES / name, animations="disabled", caret="hide")
+
+
+def request_card(page: Page) -> Locator:
+    return page.get_by_role("article", name="Request for approval")
+
+
+# --- a person and a program
+
+
+def test_a_person_edits_what_a_program_waits_for_and_sees_it_go_on(
+    served: Console, run: Run, visit: Callable[..., Page]
+) -> None:
+    program = run(PROGRAM)
+    page = visit(served.url, name="")
+    page.get_by_role("link", name="Activity").click()
+    page.get_by_role("link", name="program").click()
+    details = page.get_by_role("region", name="Details")
+    expect(details.locator(".source .waits")).to_contain_text('receipt = refund(order="A-1007"')
+    expect(details.get_by_role("heading", level=2)).to_contain_text("waiting")
+    picture(page, "console-program.png")
+
+    details.get_by_role("link", name="waits for refund").click()
+    card = request_card(page)
+    expect(card).to_contain_text("100.00 is more than 50.00")
+    expect(card.locator(".changes")).to_contain_text("129.5")
+    card.get_by_role("button", name="Edit…").click()
+    editor = card.get_by_label("Arguments, as JSON")
+    save = card.get_by_role("button", name="Approve with these arguments")
+    editor.fill('{"order": "A-1007", "amount": "80", "currency": "GBP"}')
+    expect(card.locator(".problems")).to_contain_text('currency: one of "EUR", "USD" is needed')
+    expect(save).to_be_disabled()
+    picture(page, "console-edit.png")
+    editor.fill('{"order": "A-1007", "amount": 80.0, "note": "The lamp arrived broken."}')
+    expect(save).to_be_enabled()
+    save.click()
+    page.get_by_label("Name", exact=True).fill("Ann")
+    page.get_by_role("button", name="Save").click()
+
+    expect(details).to_contain_text("by Ann (console)")
+    expect(details).to_contain_text("paid back 80.00 EUR")
+    assert program.end().output.splitlines()[-1] == "paid back 80.00 EUR for A-1007"
+    expect(details.get_by_role("heading", level=2)).to_contain_text("completed")
+    details.get_by_role("link", name="program").click()
+    expect(page.get_by_role("heading", level=2)).to_contain_text("completed")
+    expect(page.locator(".source .waits")).to_have_count(0)
+
+
+def test_a_person_says_no_and_the_program_is_told_why(served: Console, run: Run, visit: Callable[..., Page]) -> None:
+    program = run('refund(order="A-1", amount=70)')
+    page = visit(served.url)
+    expect(page.locator("#waiting")).to_have_text("1")
+    page.get_by_role("link", name="refund").click()
+    card = request_card(page)
+    card.get_by_role("button", name="Deny…").click()
+    card.get_by_label("What should the model be told?").fill("Ask <b>tomorrow</b>.")
+    card.get_by_role("button", name="Deny", exact=True).click()
+
+    expect(card).to_contain_text("Denied by Ann (console)")
+    expect(card.locator("q")).to_have_text("Ask <b>tomorrow</b>.")
+    result = program.end()
+    assert not result.success
+    assert "Ask <b>tomorrow</b>." in (result.error or "")
+    expect(page.locator("#waiting")).to_be_hidden()
+    page.get_by_role("link", name="Activity").click()
+    expect(page.get_by_role("link", name="program")).to_contain_text("failed")
+
+
+def test_what_is_always_allowed_does_not_ask_again_until_it_is_taken_back(
+    served: Console, run: Run, visit: Callable[..., Page]
+) -> None:
+    program = run('print(refund(order="A-1", amount=70))\nprint(refund(order="A-2", amount=71))')
+    page = visit(served.url + "#/inbox")
+    page.get_by_role("link", name="refund").click()
+    card = request_card(page)
+    card.get_by_role("button", name="Always allow…").click()
+    card.get_by_label("refund whatever its arguments").check()
+    card.get_by_role("button", name="Always allow", exact=True).click()
+
+    assert program.end().output.count("paid back") == 2
+    page.get_by_role("link", name="Standing").click()
+    grant = page.get_by_role("listitem").filter(has_text="whatever its arguments")
+    expect(grant).to_contain_text("for ada@example.org")
+    grant.get_by_role("button", name="Take back").click()
+    expect(page.get_by_text("There are none.")).to_be_visible()
+
+
+# --- several browsers, a server that goes away
+
+
+def test_of_two_browsers_one_answers_and_the_other_sees_it(
+    served: Console, run: Run, visit: Callable[..., Page]
+) -> None:
+    program = run('refund(order="A-1", amount=70)')
+    ann, ben = visit(served.url, name="Ann"), visit(served.url, name="Ben")
+    for page in (ann, ben):
+        page.get_by_role("link", name="refund").click()
+        expect(request_card(page).get_by_role("button", name="Approve")).to_be_visible()
+
+    request_card(ann).get_by_role("button", name="Approve").click()
+
+    expect(request_card(ben)).to_contain_text("Approved by Ann (console)")
+    expect(request_card(ben).get_by_role("button")).to_have_count(0)
+    expect(ben.locator("#waiting")).to_be_hidden()
+    assert program.end().success
+
+
+def test_who_is_too_late_is_told_so(served: Console, run: Run, visit: Callable[..., Page]) -> None:
+    program = run('refund(order="A-1", amount=70)')
+    page = visit(served.url)
+    page.get_by_role("link", name="refund").click()
+    approve = request_card(page).get_by_role("button", name="Approve")
+    expect(approve).to_be_visible()
+    (request,) = served.get("/api/inbox").json["requests"]
+    page.route("**/api/stream*", lambda route: route.abort())  # what it is told does not arrive
+    page.evaluate("window.stop()")
+    served.post("/api/answer", {"request": request["id"], "answer": "deny", "name": "Ben"})
+
+    if approve.count():
+        approve.click(timeout=1_000, force=True, no_wait_after=True)
+
+    expect(request_card(page)).to_contain_text("Denied by Ben (console)")
+    assert not program.end().success
+
+
+def test_a_page_goes_on_after_its_server_was_away(path: Path, run: Run, visit: Callable[..., Page]) -> None:
+    with serving(path) as first:
+        page = visit(first.url)
+        expect(page.get_by_text("Nothing waits.")).to_be_visible()
+        expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("#live")).to_have_text("reconnecting")
+    program = run('refund(order="A-1", amount=70)')
+
+    with serving(path, port=first.port):
+        page.get_by_role("link", name="refund").click()
+        expect(page.locator("#live")).to_have_text("live")
+        request_card(page).get_by_role("button", name="Approve").click()
+
+        expect(request_card(page)).to_contain_text("Approved by Ann (console)")
+        assert program.end().success
+
+
+# --- however it is used
+
+
+def test_the_keyboard_is_enough(served: Console, run: Run, visit: Callable[..., Page]) -> None:
+    program = run('refund(order="A-1", amount=70)')
+    page = visit(served.url + "#/activity", name="")
+    expect(page.get_by_role("link", name="program")).to_be_visible()
+
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keyboard")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("1")
+    expect(page.get_by_role("link", name="refund")).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(request_card(page).get_by_role("button", name="Approve")).to_be_visible()
+    page.keyboard.press("d")
+    page.keyboard.type("no, 1 2 3 a e?")
+    page.keyboard.press("Control+Enter")
+    page.keyboard.type("Kay")
+    page.keyboard.press("Enter")
+
+    expect(request_card(page)).to_contain_text("Denied by Kay (console)")
+    expect(request_card(page).locator("q")).to_have_text("no, 1 2 3 a e?")
+    assert not program.end().success
+
+
+def test_whatever_has_the_focus_shows_it(served: Console, run: Run, visit: Callable[..., Page]) -> None:
+    program = run('refund(order="A-1", amount=70)')
+    page = visit(served.url)
+    page.get_by_role("link", name="refund").click()
+    expect(request_card(page).get_by_role("button", name="Approve")).to_be_visible()
+    page.keyboard.press("a")
+    outline = "getComputedStyle(document.activeElement).outlineStyle + document.activeElement.textContent"
+    assert page.evaluate(outline) == "solidApprove"
+
+    page.keyboard.press("Enter")
+
+    expect(request_card(page)).to_contain_text("Approved by Ann (console)")
+    assert program.end().success
+
+
+def test_it_fits_a_phone(served: Console, run: Run, visit: Callable[..., Page]) -> None:
+    program = run(PROGRAM)
+    page = visit(served.url, width=390, height=844)
+    page.get_by_role("link", name="refund").click()
+    card = request_card(page)
+    expect(card.get_by_role("button", name="Approve")).to_be_in_viewport()
+    picture(page, "console-phone.png")
+    for view in ("#/activity", "#/timeline", "#/grants", "#/inbox"):
+        page.goto(served.url + view)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+    page.get_by_role("link", name="refund").click()
+    card.get_by_role("button", name="Approve").click()
+
+    expect(card).to_contain_text("Approved by Ann (console)")
+    assert program.end().success
+
+
+def test_it_is_dark_where_everything_is(served: Console, run: Run, visit: Callable[..., Page]) -> None:
+    program = run(PROGRAM)
+    page = visit(served.url, scheme="dark")
+    page.get_by_role("link", name="refund").click()
+    expect(request_card(page)).to_contain_text("Changed since the model asked")
+
+    assert _contrast(page, "body") > 10
+    assert _contrast(page, ".request .muted") > 4.5
+    assert _contrast(page, ".request button.danger") > 4.5
+    picture(page, "console-inbox.png")
+    request_card(page).get_by_role("button", name="Approve").click()
+    assert program.end().success
+
+
+def test_it_is_readable_in_the_light(served: Console, run: Run, visit: Callable[..., Page]) -> None:
+    run("get_page(url='x')").end()
+    page = visit(served.url + "#/timeline")
+    expect(page.locator(".event").first).to_be_visible()
+
+    assert _contrast(page, "body") > 10
+    assert _contrast(page, ".event .text") > 4.5
+    assert _contrast(page, ".event time") > 4.5
+
+
+def _contrast(page: Page, selector: str) -> float:
+    """Return how much the text of an element stands out from what is behind it, as WCAG counts it."""
+    colours = page.evaluate(
+        """selector => {
+            let element = document.querySelector(selector);
+            const ink = getComputedStyle(element).color;
+            let paper = "rgba(0, 0, 0, 0)";
+            for (; element && paper === "rgba(0, 0, 0, 0)"; element = element.parentElement)
+                paper = getComputedStyle(element).backgroundColor;
+            return [ink, paper];
+        }""",
+        selector,
+    )
+    light, dark = sorted((_luminance(colour) for colour in colours), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+# --- what comes from a tool or a model
+
+
+def test_html_from_a_tool_is_text(path: Path, served: Console, run: Run, visit: Callable[..., Page]) -> None:
+    program = run(f"# {HOSTILE}\nget_page(url={HOSTILE!r})\nrefund(order={HOSTILE!r}, amount=70)")
+    page = visit(served.url)
+    page.get_by_role("link", name="refund").click()
+    expect(request_card(page)).to_contain_text(HOSTILE)
+    for link, shown in (("program", HOSTILE), ("get_page", HOSTILE)):
+        page.get_by_role("link", name="Activity").click()
+        page.get_by_label("Kind").select_option("all")
+        page.get_by_role("region", name="Calls and runs").get_by_role("link", name=link).click()
+        expect(page.get_by_role("region", name="Details")).to_contain_text(shown)
+    page.get_by_role("link", name="Timeline").click()
+    expect(page.locator(".event").first).to_be_visible()
+
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("main script, main img").count() == 0
+    served.post("/api/answer", {"request": _only_request(served), "answer": "deny", "name": "Ann", "message": HOSTILE})
+    program.end()
+
+
+def _only_request(console: Console) -> str:
+    (request,) = console.get("/api/inbox").json["requests"]
+    return str(request["id"])
+
+
+def test_a_script_in_the_page_would_not_run(served: Console, visit: Callable[..., Page]) -> None:
+    page = visit(served.url)
+
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', `<img src='x:' onerror='window.hacked=1'>`)")
+    page.evaluate("document.body.append(Object.assign(document.createElement('script'), {text: 'window.hacked=1'}))")
+    page.wait_for_timeout(50)
+
+    assert page.evaluate("window.hacked") is None
+
+
+def test_a_long_value_is_shown_whole_when_asked(path: Path, served: Console, visit: Callable[..., Page]) -> None:
+    @tool()
+    async def count(to: int) -> str:
+        return "".join(f"{number}\n" for number in range(to))
+
+    with SqliteSink(path) as sink:
+        scope = RunScope(sinks=(sink,))
+        call = threading.Thread(
+            target=lambda: run_sync(Pipeline(Toolset([count])).run(ToolCall("count", {"to": 5000}), scope))
+        )
+        call.start()
+        call.join(10)
+    page = visit(served.url + "#/activity")
+    page.get_by_role("link", name="count").click()
+    expect(page.get_by_role("region", name="Details")).not_to_contain_text("4999")
+
+    page.get_by_role("button", name=re.compile("Show all .* characters")).click()
+
+    expect(page.get_by_role("region", name="Details")).to_contain_text("4999")
+
+
+# --- finding, following, logging in
+
+
+def test_what_happens_appears_by_itself(served: Console, run: Run, visit: Callable[..., Page]) -> None:
+    run("get_page(url='first')").end()
+    page = visit(served.url + "#/timeline")
+    expect(page.locator(".event").filter(has_text="first").first).to_be_visible()
+
+    run("find_order(number='second')").end()
+
+    expect(page.locator(".event").filter(has_text="second").first).to_be_visible()
+    positions = page.locator(".event .what").all_text_contents()
+    assert positions[0] == "program closed"
+
+
+def test_search_finds_arguments(served: Console, run: Run, visit: Callable[..., Page]) -> None:
+    run("for n in range(5):\n    find_order(number=f'N-{n}')\nget_page(url='x')").end()
+    page = visit(served.url)
+    expect(page.get_by_text("Nothing waits.")).to_be_visible()
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+
+    page.keyboard.type("n-3 find_order")
+
+    rows = page.get_by_role("region", name="Calls and runs").locator(".row-link")
+    expect(rows).to_have_count(1)
+    page.get_by_role("searchbox").fill("")
+    page.get_by_label("Kind").select_option("call")
+    page.get_by_label("Tool").fill("get_page")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("get_page")
+
+
+def test_a_token_lets_in_and_says_who_it_is(path: Path, run: Run, visit: Callable[..., Page]) -> None:
+    program = run('refund(order="A-1", amount=70)')
+    with serving(path, ConsoleOptions(tokens={"ann": TOKEN})) as console:
+        page = visit(console.url, name="")
+        page.get_by_label("Token").fill("not the token at all")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_have_text("This is not a token of this console.")
+        page.get_by_label("Token").fill(TOKEN)
+        page.keyboard.press("Enter")
+
+        page.get_by_role("link", name="refund").click()
+        request_card(page).get_by_role("button", name="Approve").click()
+
+        expect(request_card(page)).to_contain_text("Approved by ann (console)")
+        assert page.evaluate("document.cookie") == ""
+        page.reload()
+        expect(page.get_by_text("Nothing waits.")).to_be_visible()
+    assert program.end().success
+
+
+# --- the documentation
+
+
+@pytest.mark.parametrize("name", ["console-program.png", "console-edit.png", "console-phone.png", "console-inbox.png"])
+def test_the_documentation_has_its_pictures(name: str) -> None:
+    data = (PICTURES / name).read_bytes()
+
+    assert data.startswith(b"\x89PNG")
+    assert 10_000 < len(data) < 400_000
