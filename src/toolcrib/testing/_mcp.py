@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import anyio
 import httpx2
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, CallToolResult, TextContent
+from mcp.shared.message import SessionMessage
+from mcp_types import INVALID_PARAMS, CallToolResult, TextContent, jsonrpc_message_adapter
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from toolcrib.adapters.mcp_server import CribServer, HttpApp, ServerOptions, build_server, http_app
@@ -35,23 +37,43 @@ async def piped(server: CribServer) -> AsyncGenerator[tuple[Any, Any]]:
 
     It is a transport for `mcp.client.client.Client`, and much cheaper than a process.
     """
-    (server_in, client_out), (client_in, server_out) = os.pipe(), os.pipe()
-    heard, said = os.fdopen(server_in, encoding="utf-8", errors="replace"), os.fdopen(server_out, "w", encoding="utf-8")
-    answers, asks = os.fdopen(client_in, encoding="utf-8"), os.fdopen(client_out, "w", encoding="utf-8")
+    (to_server, from_client), (to_client, from_server) = os.pipe(), os.pipe()
+    server_in = os.fdopen(to_server, encoding="utf-8", errors="replace")
+    server_out, client_out = (os.fdopen(fd, "w", encoding="utf-8") for fd in (from_server, from_client))
+    client_in = os.fdopen(to_client, encoding="utf-8")
+    heard, send_heard = _stream()
+    said, send_said = _stream()
 
     async def serve() -> None:
-        with heard, said:
-            async with stdio_server(anyio.wrap_file(heard), anyio.wrap_file(said)) as (read, write):
+        with server_in, server_out:
+            async with stdio_server(anyio.wrap_file(server_in), anyio.wrap_file(server_out)) as (read, write):
                 await server.run(read, write, server.create_initialization_options())
 
-    with answers:
+    async def hear() -> None:
+        async with send_heard:
+            async for line in anyio.wrap_file(client_in):
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the client has gone; read on
+                    await send_heard.send(SessionMessage(jsonrpc_message_adapter.validate_json(line)))
+
+    async def say() -> None:
+        async for message in said:
+            client_out.write(message.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n")
+            client_out.flush()
+
+    with client_in, heard, said, send_said:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(serve)
-            async with stdio_server(anyio.wrap_file(answers), anyio.wrap_file(asks)) as streams:
-                try:
-                    yield streams
-                finally:
-                    asks.close()  # the server then ends, closes its side, and our reader ends as well
+            for task in (serve, hear, say):
+                tasks.start_soon(task)
+            try:
+                yield heard, send_said
+            finally:
+                send_said.close()
+                client_out.close()  # the server then ends and closes its side, and what is heard ends as well
+
+
+def _stream() -> tuple[MemoryObjectReceiveStream[SessionMessage], MemoryObjectSendStream[SessionMessage]]:
+    send, receive = anyio.create_memory_object_stream[SessionMessage](0)
+    return receive, send
 
 
 @asynccontextmanager

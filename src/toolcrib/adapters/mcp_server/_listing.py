@@ -59,7 +59,7 @@ class Listed:
             schema = entry.return_schema
         except SchemaError:  # results are shown as they are
             return None
-        if schema is None:
+        if schema is None or schema.get("type") == "string":  # a text is all there is to it
             return None
         return _wrapped(schema, several=entry.tool.is_streaming) if self._wraps(schema) else dict(schema)
 

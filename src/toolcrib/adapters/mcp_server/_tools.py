@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
@@ -131,5 +132,5 @@ async def _is_shown(entry: ToolEntry, ctx: RunContext[Any]) -> bool:
 
 def _line(value: Any) -> str:
     shape = lenient(value)
-    text = shape if isinstance(shape, str) else str(shape)
+    text = shape if isinstance(shape, str) else json.dumps(shape, ensure_ascii=False)
     return clean(text if len(text) <= _WIDE else text[: _WIDE - 1] + "…")

@@ -1,0 +1,397 @@
+"""Tools served one by one: what is listed, what a call is answered, how it is stopped."""
+
+import asyncio
+from typing import Annotated, Any
+
+import pytest
+from mcp.client.client import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, ImageContent
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from tests.adapters.mcp_server.clients import IN_MEMORY, OVER_STDIO, Way, every_generation, every_way, text_of
+from toolcrib.adapters.mcp_client import connect
+from toolcrib.adapters.mcp_server import ServerOptions, acting_as, build_server
+from toolcrib.calls import Complete
+from toolcrib.errors import ModelRetry
+from toolcrib.hooks import HookSet
+from toolcrib.invoke import CallLimits, RunScope
+from toolcrib.schema import RunContext
+from toolcrib.testing import RecordingSink
+from toolcrib.tools import BaseTool, Instruction, ez_tool
+from toolcrib.toolsets import Toolset
+
+
+class Weather(TypedDict):
+    city: str
+    temp: float
+
+
+@ez_tool(tags=["read_only"], idempotent=True)
+async def get_weather(city: Annotated[str, Field(description="Where.")]) -> Weather:
+    """Tell the weather.
+
+    At length.
+    """
+    return {"city": city, "temp": 3.0}
+
+
+@ez_tool
+async def echo(text: str) -> str:
+    return text
+
+
+# --- tools/list ------------------------------------------------------------------------------------------------------
+
+
+@every_generation
+async def test_a_tool_is_listed_with_its_schemas_and_hints(way: Way) -> None:
+    async with way(build_server([get_weather])) as client:
+        [tool] = (await client.list_tools()).tools
+
+    assert (tool.name, tool.title, tool.description) == ("get_weather", "Get weather", "Tell the weather.")
+    assert tool.input_schema["properties"] == {"city": {"type": "string", "description": "Where."}}
+    assert tool.output_schema is not None
+    assert tool.output_schema["required"] == ["city", "temp"]
+    assert tool.annotations is not None
+    assert (tool.annotations.read_only_hint, tool.annotations.idempotent_hint) == (True, True)
+    assert tool.annotations.destructive_hint is None
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_the_server_says_what_it_can_and_no_more(mode: str) -> None:
+    class Diary(BaseTool):
+        """Keep a diary."""
+
+        def get_instruction(self, ctx: RunContext) -> Instruction:
+            return Instruction("diary", "Write every day.")
+
+        async def call(self, ctx: RunContext, text: str) -> None: ...
+
+    async with Client(build_server([Diary, echo], ServerOptions(instructions="For trips.")), mode=mode) as client:
+        told = client.server_capabilities
+
+        assert client.instructions == "For trips.\n\nWrite every day."
+    assert told.tools is not None
+    assert not told.tools.list_changed
+    assert (told.resources, told.prompts, told.logging, told.completions) == (None, None, None, None)
+
+
+@every_generation
+async def test_a_tool_that_is_off_or_not_available_is_not_listed(way: Way) -> None:
+    class Shut(BaseTool):
+        def is_available(self, ctx: RunContext) -> bool:
+            return False
+
+        async def call(self, ctx: RunContext) -> None: ...
+
+    @ez_tool(default=False)
+    async def hidden() -> None: ...
+
+    async with way(build_server([echo, Shut, hidden])) as client:
+        listed = [tool.name for tool in (await client.list_tools()).tools]
+
+    assert listed == ["echo"]
+
+
+@every_generation
+async def test_another_page_is_refused(way: Way) -> None:
+    async with way(build_server([echo])) as client:
+        with pytest.raises(MCPError, match="no such cursor"):
+            await client.list_tools(cursor="2")
+
+
+@every_generation
+async def test_what_this_server_has_not_is_not_found(way: Way) -> None:
+    async with way(build_server([echo])) as client:
+        with pytest.raises(MCPError, match="Method not found"):
+            await client.list_resources()
+
+
+# --- results ---------------------------------------------------------------------------------------------------------
+
+
+@every_way
+async def test_a_result_is_structured_and_text(way: Way) -> None:
+    async with way(build_server([get_weather])) as client:
+        result = await client.call_tool("get_weather", {"city": "Oslo"})
+
+    assert result.structured_content == {"city": "Oslo", "temp": 3.0}
+    assert text_of(result) == '{"city": "Oslo", "temp": 3.0}'
+    assert not result.is_error
+
+
+@every_generation
+async def test_a_list_of_objects_is_structured_in_an_object(way: Way) -> None:
+    @ez_tool
+    async def forecast() -> list[Weather]:
+        return [{"city": "Oslo", "temp": 3.0}]
+
+    async with way(build_server([forecast])) as client:
+        [tool] = (await client.list_tools()).tools
+        result = await client.call_tool("forecast", {})
+
+    assert tool.output_schema is not None
+    assert tool.output_schema["properties"]["result"]["type"] == "array"
+    assert result.structured_content == {"result": [{"city": "Oslo", "temp": 3.0}]}
+
+
+@every_generation
+async def test_a_result_that_breaks_its_promise_is_said_to(way: Way) -> None:
+    hooks = HookSet()
+
+    @hooks.on("get_weather")
+    async def answer(call: Any, given: Any) -> Complete:
+        return Complete("it rains")
+
+    async with way(build_server(Toolset([get_weather], hooks=hooks))) as client:
+        result = await client.call_tool("get_weather", {"city": "Oslo"})
+
+    assert result.is_error
+    assert text_of(result).startswith("it rains\n\nThis does not fit the output schema of `get_weather`")
+
+
+@every_generation
+async def test_a_long_result_is_cut_and_said_to_be(way: Way) -> None:
+    @ez_tool(max_result=30)
+    async def read() -> Weather:
+        return {"city": "O" * 100, "temp": 3.0}
+
+    async with way(build_server([read])) as client:
+        [tool] = (await client.list_tools()).tools
+        result = await client.call_tool("read", {})
+
+    assert (tool.output_schema, result.structured_content, result.is_error) == (None, None, False)
+    assert "characters cut" in text_of(result)
+
+
+class Picture(BaseModel):
+    """As other libraries have it."""
+
+    data: bytes
+    media_type: str
+
+
+@every_generation
+@pytest.mark.parametrize(
+    ("value", "kinds"),
+    [
+        (ImageContent(data="AAAA", mime_type="image/png"), ["image"]),
+        (Picture(data=b"png", media_type="image/png"), ["image"]),
+        (["here", Picture(data=b"wav", media_type="audio/wav")], ["text", "audio"]),
+        ([{"page": 1}, Picture(data=b"pdf", media_type="application/pdf")], ["text", "resource"]),
+    ],
+    ids=["block", "image", "sound", "file"],
+)
+async def test_media_are_blocks(way: Way, value: Any, kinds: list[str]) -> None:
+    @ez_tool
+    async def draw() -> Any:
+        return value
+
+    async with way(build_server([draw])) as client:
+        result = await client.call_tool("draw", {})
+
+    assert [part.type for part in result.content] == kinds
+
+
+@every_way
+async def test_half_a_surrogate_pair_does_not_break_the_stream(way: Way) -> None:
+    @ez_tool
+    async def odd(fails: bool) -> str:
+        if fails:
+            raise ValueError("b\ud800")
+        return "a\udfff"
+
+    async with way(build_server([odd, echo])) as client:
+        said = [text_of(await client.call_tool("odd", {"fails": fails})) for fails in (False, True)]
+        after = await client.call_tool("echo", {"text": "still here"})
+
+    assert said == ["a?", "ValueError: b?"]
+    assert text_of(after) == "still here"
+
+
+@every_generation
+async def test_what_has_no_json_form_is_an_error(way: Way) -> None:
+    @ez_tool
+    async def odd() -> Any:
+        return object()
+
+    async with way(build_server([odd])) as client:
+        result = await client.call_tool("odd", {})
+
+    assert result.is_error
+    assert text_of(result).startswith("ResultNotSerializable: ")
+
+
+# --- failures --------------------------------------------------------------------------------------------------------
+
+
+@every_generation
+async def test_an_unknown_tool_is_an_error_of_the_request(way: Way) -> None:
+    async with way(build_server([echo])) as client:
+        with pytest.raises(MCPError, match="there is no tool `ecko`") as caught:
+            await client.call_tool("ecko", {})
+
+    assert caught.value.error.code == INVALID_PARAMS
+
+
+@every_generation
+async def test_a_success_gives_a_model_its_retries_back(way: Way) -> None:
+    @ez_tool(max_retries=1)
+    async def find(name: str) -> str:
+        if "." in name:
+            raise ModelRetry("write the full name")
+        return name
+
+    async with way(build_server([find])) as client:
+        told = [text_of(await client.call_tool("find", {"name": n})) for n in ("A.", "A.", "Ann", "A.")]
+
+    assert told[0] == told[3] == "ModelRetry: write the full name"
+    assert told[1].startswith("RetriesExhausted: ")
+
+
+@every_generation
+async def test_an_observer_that_fails_fails_the_call_and_not_the_server(way: Way) -> None:
+    @ez_tool
+    async def touched() -> str:
+        return "x"
+
+    @touched.before_invoke
+    async def broken() -> None:
+        raise OSError("disk full")
+
+    async with way(build_server([touched, echo])) as client:
+        failed = await client.call_tool("touched", {})
+        after = await client.call_tool("echo", {"text": "x"})
+
+    assert text_of(failed).startswith("HookError: ")
+    assert text_of(after) == "x"
+
+
+# --- progress and cancellation ---------------------------------------------------------------------------------------
+
+
+@every_way
+async def test_the_values_of_a_stream_are_progress(way: Way) -> None:
+    @ez_tool
+    async def count(to: int) -> Any:
+        for number in range(to):
+            yield {"n": number}
+
+    told: list[tuple[float, str | None]] = []
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        told.append((done, message))
+
+    async with way(build_server([count])) as client:
+        result = await client.call_tool("count", {"to": 2}, progress_callback=progress)
+        quiet = await client.call_tool("count", {"to": 2})
+
+    assert told == [(1, '{"n": 0}'), (2, '{"n": 1}')]
+    assert text_of(result) == text_of(quiet) == '[{"n": 0}, {"n": 1}]'
+
+
+def hanging() -> tuple[Any, asyncio.Event, asyncio.Event]:
+    """Return a tool that never ends by itself, and when it began and was stopped."""
+    begun, stopped = asyncio.Event(), asyncio.Event()
+
+    @ez_tool
+    async def hang() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    return hang, begun, stopped
+
+
+@every_way
+async def test_a_client_that_cancels_stops_the_tool(way: Way) -> None:
+    hang, begun, stopped = hanging()
+    watch = RecordingSink()
+
+    async with way(build_server([hang, echo], ServerOptions(sinks=(watch,)))) as client:
+        call = asyncio.create_task(client.call_tool("hang", {}))
+        await begun.wait()
+        call.cancel()
+        await asyncio.wait_for(stopped.wait(), 5)
+        after = await client.call_tool("echo", {"text": "still here"})
+
+    assert text_of(after) == "still here"
+    assert watch.records[0].outcome["kind"] == "cancelled"
+
+
+@pytest.mark.parametrize("way", OVER_STDIO, ids=lambda way: way.title)
+async def test_a_client_that_goes_stops_its_tools(way: Way) -> None:
+    hang, begun, stopped = hanging()
+
+    async with way(build_server([hang])) as client:
+        call = asyncio.create_task(client.call_tool("hang", {}))
+        await begun.wait()
+    await asyncio.wait_for(stopped.wait(), 5)
+
+    [ended] = await asyncio.gather(call, return_exceptions=True)
+    assert isinstance(ended, MCPError)
+
+
+# --- principals ------------------------------------------------------------------------------------------------------
+
+
+@every_generation
+async def test_budgets_and_deps_are_of_a_principal_in_all_sessions(way: Way) -> None:
+    @ez_tool
+    async def whose(ctx: RunContext) -> str:
+        return str(ctx.deps)
+
+    def opened(name: str) -> RunScope:
+        return RunScope(deps=f"{name}'s", limits=CallLimits(total=2))
+
+    server = build_server([whose], ServerOptions(scope=opened))
+
+    async def told(name: str) -> str:
+        with acting_as(name):
+            async with way(server) as client:
+                return text_of(await client.call_tool("whose", {}))
+
+    said = [await told(name) for name in ("ann", "ann", "bob", "ann")]
+
+    assert said[:3] == ["ann's", "ann's", "bob's"]
+    assert said[3].startswith("Rejected: ")
+
+
+async def test_availability_is_asked_for_each_principal() -> None:
+    class Admin(BaseTool):
+        def is_available(self, ctx: RunContext) -> bool:
+            return ctx.deps == "root"
+
+        async def call(self, ctx: RunContext) -> str:
+            return "done"
+
+    server = build_server([Admin], ServerOptions(scope=lambda name: RunScope(deps=name)))
+    listed: dict[str, list[str]] = {}
+    for name in ("root", "eve"):
+        with acting_as(name):
+            async with IN_MEMORY[1](server) as client:
+                listed[name] = [tool.name for tool in (await client.list_tools()).tools]
+                said = await client.call_tool("admin", {})
+
+    assert listed == {"root": ["admin"], "eve": []}
+    assert said.is_error
+
+
+async def test_a_member_that_lists_itself_is_opened_for_the_servers_life() -> None:
+    inner = build_server([echo, get_weather])
+
+    async with Client(inner, cache=None) as session:
+        outer = build_server(Toolset([connect(session)]))
+        async with IN_MEMORY[1](outer) as client:
+            listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+            said = await client.call_tool("echo", {"text": "through two servers"})
+            weather = await client.call_tool("get_weather", {"city": "Oslo"})
+
+    assert text_of(said) == "through two servers"
+    assert weather.structured_content == {"city": "Oslo", "temp": 3.0}
+    assert listed["get_weather"].annotations is not None
+    assert listed["get_weather"].annotations.read_only_hint
