@@ -16,7 +16,16 @@ from toolcrib.invoke import RunScope
 from toolcrib.testing._doors import Door, Visit
 from toolcrib.testing._fakes import RecordingSink
 
-__all__ = ["CodeDoor", "CodeEventsDoor", "CodeSessionDoor", "ProgramToolDoor", "ResumedProgramDoor", "code_doors"]
+__all__ = [
+    "CodeDoor",
+    "CodeEventsDoor",
+    "CodeSessionDoor",
+    "ProgramToolDoor",
+    "ResumedProgramDoor",
+    "code_doors",
+    "outcome_of",
+    "program_of",
+]
 
 
 class CodeDoor(Door):
@@ -36,8 +45,8 @@ class CodeDoor(Door):
         watch = RecordingSink()
         scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
         sandbox = None if self._sandbox is None else sandbox_named(self._sandbox)
-        error = await self._execute(Toolkit(visit.toolset, sandbox=sandbox), _program(visit), scope)
-        return _outcome(visit, watch, error)
+        error = await self._execute(Toolkit(visit.toolset, sandbox=sandbox), program_of(visit), scope)
+        return outcome_of(visit, watch, error)
 
     async def _execute(self, toolkit: Toolkit, code: str, scope: RunScope) -> str:
         """Run the program this door's own way, and return its error."""
@@ -93,8 +102,8 @@ class ResumedProgramDoor(Door):
         scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
         toolkit = Toolkit(visit.toolset, sandbox=sandbox_named(self._sandbox))
         if not isinstance(visit.call, Suspended):
-            result = await toolkit.execute_async(_program(visit), scope)
-            return self._waiting(result.paused) or _outcome(visit, watch, result.error or "")
+            result = await toolkit.execute_async(program_of(visit), scope)
+            return self._waiting(result.paused) or outcome_of(visit, watch, result.error or "")
         paused = self._paused_at(visit.call)
         answers: dict[str, Any] = {"grants": [], "denials": []}
         if visit.answer is not None:
@@ -103,7 +112,7 @@ class ResumedProgramDoor(Door):
             result = await toolkit.resume_async(paused, scope, **answers)
         except ApprovalError as error:
             return Failed(visit.call.tool, visit.call.call_id, error.code, str(error), "ApprovalError", exception=error)
-        return self._waiting(result.paused) or _outcome(visit, watch, result.error or "")
+        return self._waiting(result.paused) or outcome_of(visit, watch, result.error or "")
 
     def _waiting(self, paused: PausedProgram | None) -> Suspended | None:
         """Return the call that a paused program waits for, and keep the program."""
@@ -131,18 +140,20 @@ class ProgramToolDoor(Door):
     async def carry(self, visit: Visit) -> Outcome:
         watch, given = RecordingSink(), visit.scope
         toolkit = Toolkit(visit.toolset, approver=given.approver, deps=given.deps, sinks=(*given.sinks, watch))
-        said = await toolkit.as_tool()(_program(visit))
-        return _outcome(visit, watch, said)
+        said = await toolkit.as_tool()(program_of(visit))
+        return outcome_of(visit, watch, said)
 
 
-def _program(visit: Visit) -> str:
+def program_of(visit: Visit) -> str:
+    """Return the program that makes the call."""
     call = visit.new
     code = f"{call.name}(**{visit.arguments!r})"
     streams = call.name in visit.toolset and visit.toolset[call.name].tool.is_streaming
     return f"list({code})" if streams else code
 
 
-def _outcome(visit: Visit, watch: RecordingSink, error: str) -> Outcome:
+def outcome_of(visit: Visit, watch: RecordingSink, error: str) -> Outcome:
+    """Return what became of the call, as the run was told."""
     if watch.records:
         return outcome_from_dict(watch.record.outcome)
     # Python itself said no: a tool that is not offered is a name that does not exist

@@ -32,6 +32,15 @@ except ImportError as error:  # without the extra `mcp` there are no such doors
         raise
     mcp_doors: tuple[Door, ...] = ()
 
+try:
+    from toolcrib.testing._durable import durable_doors
+    from toolcrib.testing._durable_program import durable_program_doors
+except ImportError as error:  # without the extra `durable` there are no such doors
+    if not isinstance(error, MissingExtraError):
+        raise
+    durable_doors: tuple[Door, ...] = ()
+    durable_program_doors: tuple[Door, ...] = ()
+
 __all__ = ["DOORS", "doors", "every_door"]
 
 DOORS: list[Door] = [
@@ -46,6 +55,8 @@ DOORS: list[Door] = [
     *round_doors,
     *pydantic_doors,
     *mcp_doors,
+    *durable_doors,
+    *durable_program_doors,
 ]
 """Every way of calling a tool; put your own here to have it tested by the same tests."""
 

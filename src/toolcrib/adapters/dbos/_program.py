@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from uuid import uuid4
 
 from dbos import DBOS
 from dbos._context import current_owner_xid
 
 from toolcrib.adapters.dbos._client import Client, Placement, Queue
+from toolcrib.adapters.dbos._continue import AnswerStore
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines, workflow
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
@@ -59,6 +60,8 @@ class DurableToolkit:
         toolkit: What runs the programs; it may use any sandbox.
         name: What workers know it by; the same in every process.
         queue: Where its programs wait, a name or a `Queue` with limits.
+        scope: The run that calls are part of, with its deps, principal and sinks, or what makes one anew for each
+            program; one of its own for each when None.
         client: What programs are enqueued with where no engine runs in the process.
         replace: Take the place of one that has the name already, as when a notebook cell is run again.
 
@@ -72,10 +75,11 @@ class DurableToolkit:
         queue: Queue | str = "programs",
         *,
         name: str = "toolkit",
+        scope: RunScope | Callable[[], RunScope] | None = None,
         client: Client | None = None,
         replace: bool = False,
     ) -> None:
-        self.toolkit, self.name, self._client = toolkit, name, client
+        self.toolkit, self.name, self._scope, self._client = toolkit, name, scope, client
         self.queue = Queue(queue) if isinstance(queue, str) else queue
         self._again: Toolkit | None = None
         toolkits.register(name, self, replace=replace)
@@ -96,6 +100,12 @@ class DurableToolkit:
         """
         client = self._client or current_engine().client
         return await enqueue_program(client, self.name, self.queue.name, code, placement, principal)
+
+    def opened(self, run: str, principal: str | None, approvals: AnswerStore) -> RunScope:
+        """Return the run of one program's calls."""
+        given = RunScope(run) if self._scope is None else self._scope() if callable(self._scope) else self._scope
+        store = RunStore(cast("AnswerStore", given.approvals or approvals))
+        return replace(given, principal=principal or given.principal, approvals=store)
 
     async def run_journalled(
         self, code: str, scope: RunScope, journal: ProgramJournal, paused: PausedProgram | None
@@ -224,10 +234,11 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     claim = await asyncio.to_thread(journal.claim, data["generation"], data["toolkit"], data["queue"])
     if claim.result is not None:
         return claim.result
-    store = engine.client.approvals
-    scope = RunScope(run, principal=data["principal"], approvals=RunStore(store))
+    store: ApprovalStore = engine.client.approvals
     try:
         toolkit = toolkits.get(data["toolkit"])
+        scope = toolkit.opened(run, data["principal"], engine.client.approvals)
+        store = scope.approvals or store
         result = await toolkit.run_journalled(data["code"], scope, journal, program_in(claim.lines))
     except _TOLD as error:
         result = ExecutionResult(success=False, error=f"{type(error).__name__}: {error}")
