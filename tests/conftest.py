@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -33,3 +34,12 @@ def postgres() -> Iterator[Postgres]:
         pytest.skip(why)
     with running() as server:
         yield server
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_engine_left() -> Iterator[None]:
+    """Stop the engine of the durable door after each module: a process has one, and others want it."""
+    yield
+    visits = sys.modules.get("toolcrib.testing._durable")
+    if visits is not None:
+        visits.close_visits()

@@ -48,6 +48,7 @@ __all__ = [
     "StreamDoor",
     "TurnDoor",
     "Visit",
+    "unknown_of",
 ]
 
 Ability: TypeAlias = Literal["model", "json", "run", "id", "answer", "concurrent", "cancel"]
@@ -254,7 +255,7 @@ class TurnDoor(Door):
         try:
             turn = visit.turn()
         except UnknownTool as error:
-            return _unknown(visit, error)
+            return unknown_of(visit, error)
         options: dict[str, Any] = {"scope": visit.scope, "grant": visit.answer, "pipeline": visit.pipeline}
         try:
             if turn.tool.is_streaming:
@@ -287,7 +288,7 @@ class AgentDoor(Door):
             turn = visit.turn()
             await agent.put(turn)
         except UnknownTool as error:
-            return _unknown(visit, error)
+            return unknown_of(visit, error)
         try:
             async for _ in agent.run(scope=visit.scope, max_concurrency=self._most):
                 pass
@@ -303,5 +304,6 @@ def _outcome_of(turn: Turn[Any]) -> Outcome:
     return turn.outcome
 
 
-def _unknown(visit: Visit, error: UnknownTool) -> Failed:
+def unknown_of(visit: Visit, error: UnknownTool) -> Failed:
+    """Return the outcome of a call that names no tool, for a door whose turns cannot be made then."""
     return Failed(error.tool, visit.new.id, error.code, str(error), "UnknownTool", exception=error)

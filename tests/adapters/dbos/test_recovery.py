@@ -190,7 +190,7 @@ async def test_an_approved_call_that_was_cut_off_asks_whether_it_was_done(file_s
         assert isinstance(asked, Suspended)
         shop.die_at("pay")
         await shop.client.approvals.answer(asked.request.grant("ann"))
-        await process.wait()
+        await asyncio.to_thread(process.join)
 
     async with shop.working():
         doubt = await shop.agent.handle(asked.request.id).outcome()
