@@ -16,7 +16,7 @@ import pytest
 import uvicorn
 
 from toolcrib.approvals import SqliteApprovalStore
-from toolcrib.console import ConsoleOptions, console_app
+from toolcrib.console import ConsoleApp, ConsoleOptions, console_app
 from toolcrib.invoke import SqliteSink, sqlite_events
 
 
@@ -37,8 +37,8 @@ class Reply:
 class Console:
     """A running console, and what it shows."""
 
-    path: Path
     port: int
+    path: Path = Path()
     headers: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -78,8 +78,15 @@ class Console:
 
 @contextmanager
 def serving(path: Path, options: ConsoleOptions | None = None, port: int = 0) -> Generator[Console]:
-    """Serve a console in a thread while the body runs."""
+    """Serve a console over a file while the body runs."""
     app = console_app(sqlite_events(path), SqliteApprovalStore(path), options or ConsoleOptions())
+    with serve_app(app, port) as listening:
+        yield Console(listening, path)
+
+
+@contextmanager
+def serve_app(app: ConsoleApp, port: int = 0) -> Generator[int]:
+    """Serve a console in a thread while the body runs, which is given the port."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
@@ -88,7 +95,7 @@ def serving(path: Path, options: ConsoleOptions | None = None, port: int = 0) ->
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         try:
-            yield Console(path, listener.getsockname()[1])
+            yield listener.getsockname()[1]
         finally:
             app.feed.close()
             server.should_exit = True

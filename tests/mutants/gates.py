@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.code_gates import CODE_GATES
+from tests.mutants.console_gates import CONSOLE_GATES
 from tests.mutants.gate import Gate
 from tests.mutants.http_gates import HTTP_GATES
 from tests.mutants.process_gates import PROCESS_GATES
@@ -379,6 +380,7 @@ GATES: tuple[Gate, ...] = (
     ),
     *HTTP_GATES,
     *CODE_GATES,
+    *CONSOLE_GATES,
     *PROCESS_GATES,
     *SEAL_GATES,
     *TELEMETRY_GATES,

@@ -16,11 +16,11 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("The console", "console") from error
 
-from toolcrib.console._app import console_app
+from toolcrib.console._app import ConsoleApp, console_app
 from toolcrib.console._desk import Desk
 from toolcrib.console._options import ConsoleOptions
 from toolcrib.console._serve import serve
 
-__all__ = ["ConsoleOptions", "Desk", "console_app", "serve"]
+__all__ = ["ConsoleApp", "ConsoleOptions", "Desk", "console_app", "serve"]
 
 del _starlette, _uvicorn

@@ -1,0 +1,66 @@
+"""`console`: serves what a database holds until it is told to stop, and refuses what would let everybody in."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Command
+
+TOKEN = "a-token-of-the-tests-0123"
+
+
+def _ask(port: int, path: str, **headers: str) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", path, headers=headers)
+    reply = connection.getresponse()
+    body = reply.read()
+    connection.close()
+    return reply.status, json.loads(body)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+def test_it_serves_what_the_database_holds_until_it_is_stopped(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from toolcrib.cli import main; main()", "console", "--database", "new.db", "--port", "0"]
+    environment = {**os.environ, "TOOLCRIB_CONSOLE_TOKEN": f"ann={TOKEN}"}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        found = re.fullmatch(r"new\.db at http://127\.0\.0\.1:(\d+)/ \(Ctrl-C stops it\)\n", said)
+        assert found is not None, said
+        port = int(found[1])
+
+        refused, _ = _ask(port, "/api/state")
+        taken, state = _ask(port, "/api/state", authorization=f"Bearer {TOKEN}")
+        process.send_signal(signal.SIGTERM)
+
+        assert (refused, taken, state["name"]) == (401, 200, "ann")
+        process.wait(15)
+    assert (tmp_path / "new.db").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--host", "0.0.0.0"], "give a token, or listen on 127.0.0.1"),
+        (["--token", "short"], "16 characters at least"),
+        (["--token", TOKEN, "--token", TOKEN], "two tokens are of nobody"),
+        (["--database", "mysql://x/y"], "`mysql` is no kind of database"),
+        (["--database", "."], "."),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(toolcrib: Command, arguments: list[str], says: str) -> None:
+    result = toolcrib("console", "--port", "0", *arguments)
+
+    assert result.exit_code == 2
+    assert says in re.sub(r"[\s│]+", " ", result.stderr)
+    assert "Traceback" not in result.stderr

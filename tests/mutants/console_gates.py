@@ -1,0 +1,127 @@
+"""The gates of the console: who is let in, from where, and that a request is answered once."""
+
+from __future__ import annotations
+
+from tests.mutants.gate import Gate
+
+__all__ = ["CONSOLE_GATES"]
+
+_GUARD = ("tests/console/test_guard.py",)
+_API = ("tests/console/test_api.py",)
+
+CONSOLE_GATES: tuple[Gate, ...] = (
+    Gate(
+        "console: a token beyond loopback",
+        "console/_options.py",
+        "if not self.tokens and not",
+        "if False and not",
+        _GUARD,
+    ),
+    Gate("console: a token is a secret", "console/_options.py", "if len(token) < _SHORTEST or", "if False and", _GUARD),
+    Gate(
+        "console: the token of a request",
+        "console/_guard.py",
+        'if visitor is None and path != "/api/login":',
+        "if False:",
+        _GUARD,
+    ),
+    Gate(
+        "console: which token it is",
+        "console/_options.py",
+        'if hmac.compare_digest(token.encode("utf-8", "replace"), known.encode()):',
+        "if True:",
+        _GUARD,
+    ),
+    Gate(
+        "console: which login it is",
+        "console/_options.py",
+        'if hmac.compare_digest(session.encode("utf-8", "replace"), self.session(name).encode()):',
+        "if True:",
+        _GUARD,
+    ),
+    Gate(
+        "console: a cookie out of reach of scripts",
+        "console/_app.py",
+        'httponly=True, samesite="strict", secure',
+        "secure",
+        _GUARD,
+    ),
+    Gate(
+        "console: the name in Host",
+        "console/_guard.py",
+        "if len(hosts) != 1 or not self._goes_by(_host_of(hosts[0])):",
+        "if len(hosts) != 1:",
+        _GUARD,
+    ),
+    Gate(
+        "console: an address in Host",
+        "console/_guard.py",
+        "return is_address(name) and (not self._options.local or is_loopback(name))",
+        "return is_address(name)",
+        _GUARD,
+    ),
+    Gate(
+        "console: where a change comes from",
+        "console/_guard.py",
+        "if not _from_here(headers, host):",
+        "if False:",
+        _GUARD,
+    ),
+    Gate(
+        "console: what a browser says of the page",
+        "console/_guard.py",
+        'if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):',
+        "if False:",
+        _GUARD,
+    ),
+    Gate(
+        "console: the Origin of a change",
+        "console/_guard.py",
+        "return all(urlsplit(origin).netloc.lower() == host.lower() for origin in origins)",
+        "return True",
+        _GUARD,
+    ),
+    Gate(
+        "console: what only the page knows",
+        "console/_guard.py",
+        "if not known and not hmac",
+        "if False and not hmac",
+        _GUARD,
+    ),
+    Gate(
+        "console: what a plain form can send",
+        "console/_guard.py",
+        'if headers.get("content-type", "").partition(";")[0].strip() != "application/json":',
+        "if False:",
+        _GUARD,
+    ),
+    Gate(
+        "console: what every reply says",
+        "console/_guard.py",
+        "MutableHeaders(scope=message).update(_SECURITY)",
+        "pass",
+        _GUARD,
+    ),
+    Gate(
+        "console: values as text",
+        "console/_app.py",
+        "return PlainTextResponse(whole(value))",
+        "return Response(whole(value))",
+        _API,
+    ),
+    Gate(
+        "console: a request is answered once",
+        "approvals/_ledger.py",
+        '    if entry.state != "pending":\n        raise _answered(entry)\n',
+        "",
+        _API,
+    ),
+    Gate(
+        "console: edited arguments fit",
+        "console/_answers.py",
+        "if problems := hidden or misfits(arguments, request.parameters or {}):",
+        "if problems := hidden:",
+        _API,
+    ),
+    Gate("console: the name that is recorded", "console/_answers.py", "name = visitor.name or ", "name = ", _GUARD),
+)
