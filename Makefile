@@ -10,6 +10,10 @@ LOCK_VENV ?= .lock-venv
 DEMO ?= $(BIN)/toolcrib exec examples/shop/tools.py examples/shop/program.py --approve refund
 # More arguments for pytest: `make test PYTEST="-x tests/invoke"`.
 PYTEST ?=
+# More arguments for `make crash`: `make crash CRASH="--runs 100 --database postgres"`.
+CRASH ?=
+# More arguments for `make scale`: `make scale SCALE="--turns 1000"`.
+SCALE ?=
 # More arguments for `make fuzz`: `make fuzz FUZZ="--rounds 20000 --formats gemini"`.
 FUZZ ?=
 
@@ -30,7 +34,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo demo-agent npm packages test check lint bench mutants attacks soak fuzz docs bfcl bfcl-all coverage fmt api lock clean
+.PHONY: help demo demo-agent npm packages test check lint bench mutants attacks soak crash scale fuzz docs pictures bfcl bfcl-all coverage fmt api lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,11 +73,20 @@ attacks: $(VENV)/.dev ## run every hostile program against both sandboxes, layer
 soak: $(VENV)/.dev ## run 10,000 programs, a tenth of them hostile or crashing, and look for what they leave behind
 	$(BIN)/python -m tests.attacks.soak
 
+crash: $(VENV)/.dev packages ## kill the worker of 1,000 durable runs at random, on SQLite and on Postgres, and count what they went through
+	$(BIN)/python -m tests.durable.crash $(CRASH)
+
+scale: $(VENV)/.dev packages ## 10,000 durable turns on one Postgres queue: each exactly once; speed of one to four workers
+	$(BIN)/python -m tests.durable.scale $(SCALE)
+
 fuzz: $(VENV)/.dev ## drive a million rounds per provider at random (half an hour on two idle cores; Ctrl-C stops it)
 	$(BIN)/python -m tests.rounds.fuzz $(FUZZ)
 
 docs: $(VENV)/.dev ## run the examples of README, docs and docstrings, and check the links between pages
 	$(BIN)/pytest -q tests/docs
+
+pictures: $(VENV)/.dev packages ## take the pictures of docs/console.md anew, in a browser
+	TOOLCRIB_PICTURES=1 $(BIN)/pytest -q tests/console/test_browser.py
 
 bfcl: $(VENV)/.dev ## replay the leaderboard's 200 multi-turn conversations: as calls, programs, and rounds in each format
 	$(BIN)/python -m benchmarks.bfcl.run

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from benchmarks import calls, code_mode, definitions, imports, programs, rounds, streaming, telemetry, turns
+from benchmarks import (
+    calls,
+    code_mode,
+    definitions,
+    imports,
+    mcp_servers,
+    programs,
+    rounds,
+    streaming,
+    telemetry,
+    turns,
+)
 from benchmarks._measure import Measure
 
 MEASURES: tuple[Measure, ...] = (
@@ -15,6 +26,7 @@ MEASURES: tuple[Measure, ...] = (
     definitions.MEASURE,
     *rounds.MEASURES,
     *turns.MEASURES,
+    *mcp_servers.MEASURES,
 )
 
 

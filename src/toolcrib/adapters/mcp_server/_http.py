@@ -31,6 +31,7 @@ __all__ = ["HttpApp", "http_app", "serve_http"]
 
 _BACKLOG = 512  # connections that may wait to be taken in
 _MOST_HEADER_BYTES = 64 * 1024
+_KEEP_ALIVE = 75  # seconds that a connection may be idle; clients think longer than the few that are usual
 
 
 class HttpApp:
@@ -136,6 +137,7 @@ class _Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
+                timeout_keep_alive=_KEEP_ALIVE,
                 limit_concurrency=options.max_connections,
                 backlog=_BACKLOG,
                 h11_max_incomplete_event_size=_MOST_HEADER_BYTES,
