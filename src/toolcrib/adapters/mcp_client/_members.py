@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 import mcp_types as types
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
@@ -23,7 +23,7 @@ from toolcrib.adapters.mcp_client._values import (
     result_of,
     texts_of,
 )
-from toolcrib.errors import RemoteToolError
+from toolcrib.errors import RemoteToolError, ServerError
 from toolcrib.hooks import ambient
 from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.tools import BaseTool, Instruction, Tool, ToolOptions
@@ -51,7 +51,18 @@ class Member(BaseTool):
         self.listed = True
 
     def tool(self) -> Tool[..., Any]:
-        """Return it as one of ours, with the gates that the host wants and none that the server could take away."""
+        """Return it as one of ours, with the gates that the host wants and none that the server could take away.
+
+        Raises:
+            ServerError: What the server says of it makes no sense.
+        """
+        try:
+            return self._made()
+        except (AttributeError, TypeError, ValueError) as error:  # a schema may be anything
+            problem = f"describes its tool `{self.about.name}` in a way that cannot be read: {error}"
+            raise ServerError(self._link.server, problem) from error
+
+    def _made(self) -> Tool[..., Any]:
         about, options = self.about, self._options
         given = self._given(options.return_schemas)
         text = self._given(options.descriptions)
@@ -105,7 +116,7 @@ class ToolMember(Member):
             link.server,
             "tool",
             listed.description or "",
-            listed.input_schema,
+            _spelt_out(listed.input_schema),
             listed.output_schema,
             listed.title or hints.title,
             hints.read_only_hint,
@@ -222,6 +233,20 @@ def _template(link: Link, options: Options, listed: types.ResourceTemplate) -> T
         return TemplateMember(link, options, listed)
     except InvalidUriTemplate:  # nobody could fill it in
         return None
+
+
+def _spelt_out(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema with an object for each property, which JSON Schema lets be a bool as well."""
+    parts: Any = schema.get("properties")
+    if not isinstance(parts, dict) or not any(
+        isinstance(part, bool) for part in cast("dict[str, Any]", parts).values()
+    ):
+        return schema
+    spelt = {True: dict[str, Any](), False: {"not": {}}}
+    made = {
+        name: spelt[part] if isinstance(part, bool) else part for name, part in cast("dict[str, Any]", parts).items()
+    }
+    return {**schema, "properties": made}
 
 
 def _described(verb: str, name: str, place: str, text: str | None) -> str:
