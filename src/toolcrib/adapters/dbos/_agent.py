@@ -32,6 +32,8 @@ __all__ = ["TURN", "DurableAgent", "durable_agent"]
 TURN = "toolcrib.turn"
 """What DBOS calls the workflow of a turn."""
 
+_FOLLOWED = 10_000  # a process may put turns for years, and never ask what came of them
+
 
 class DurableAgent:
     """Puts an agent on DBOS: each turn is a workflow that any worker takes from the queue, and that survives its death.
@@ -63,7 +65,7 @@ class DurableAgent:
         self._scope, self._client, self._base = scope, client, _base
         self._pipeline = RecordedPipeline(agent.toolset)
         self.context = SharedContext(agent, watched=_base is not None)
-        self._followed: deque[tuple[Turn[Any], TurnHandle]] = deque()
+        self._followed: deque[tuple[Turn[Any], TurnHandle]] = deque(maxlen=_FOLLOWED)
         self._waiting = agent.carry(self)
         _agents.register(agent.name, self, replace=True)
 
@@ -139,7 +141,7 @@ class DurableAgent:
     async def run(self) -> AsyncGenerator[tuple[Turn[Any], Any], None]:
         """Put what waits on the agent, follow what was put here and what comes of it, and yield `(turn, value)`.
 
-        It runs nothing itself: workers do. The values of one turn come after those of another, in the order in which
+        Followed are the latest ten thousand turns. It runs nothing itself: workers do. The values of one turn come after those of another, in the order in which
         the turns were put; they are JSON shapes. A turn that waits for approval, or was refused, gives none. It ends
         when there is nothing more to follow, or a completion check has returned True; it may be left and begun again.
 
