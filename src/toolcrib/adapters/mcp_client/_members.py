@@ -31,6 +31,7 @@ from toolcrib.tools import BaseTool, Instruction, Tool, ToolOptions
 __all__ = ["Member", "members_of"]
 
 _TEXT: Mapping[str, Any] = {"type": "string"}
+_BOOLS: Mapping[bool, Any] = {True: {}, False: {"not": {}}}
 _NAMES: Mapping[str, Any] = {"type": "object", "additionalProperties": _TEXT, "default": {}}
 
 
@@ -238,15 +239,11 @@ def _template(link: Link, options: Options, listed: types.ResourceTemplate) -> T
 def _spelt_out(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema with an object for each property, which JSON Schema lets be a bool as well."""
     parts: Any = schema.get("properties")
-    if not isinstance(parts, dict) or not any(
-        isinstance(part, bool) for part in cast("dict[str, Any]", parts).values()
-    ):
+    if not isinstance(parts, dict):
         return schema
-    spelt = {True: dict[str, Any](), False: {"not": {}}}
-    made = {
-        name: spelt[part] if isinstance(part, bool) else part for name, part in cast("dict[str, Any]", parts).items()
-    }
-    return {**schema, "properties": made}
+    named = cast("dict[str, Any]", parts)
+    spelt = {name: _BOOLS[part] if isinstance(part, bool) else part for name, part in named.items()}
+    return {**schema, "properties": spelt}
 
 
 def _described(verb: str, name: str, place: str, text: str | None) -> str:
