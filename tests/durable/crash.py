@@ -68,11 +68,9 @@ class Worker:
         self._command = [sys.executable, "-m", "tests.durable.crash_worker", database, str(ledger)]
         self.process: subprocess.Popen[str] | None = None
 
-    async def start(self) -> None:
+    def start(self) -> None:
         self.process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True, cwd=_ROOT)
-        stdout = self.process.stdout
-        assert stdout is not None
-        if await asyncio.to_thread(stdout.readline) != "ready\n":
+        if self.process.stdout is None or self.process.stdout.readline() != "ready\n":
             raise RuntimeError("the worker did not start")
 
     def kill(self) -> None:
@@ -88,11 +86,20 @@ def effects(ledger: Path) -> list[tuple[str, str, int, str]]:
     return [(kind, run, int(n), key) for kind, run, n, key in rows]
 
 
-async def crash(database: str, folder: Path, runs: int, *, chance: random.Random, lifetime: float = 2.0) -> Trial:
+async def crash(
+    database: str,
+    folder: Path,
+    runs: int,
+    *,
+    chance: random.Random,
+    lifetime: float = 2.0,
+    kills: float = float("inf"),
+) -> Trial:
     """Run a trial.
 
     Args:
         lifetime: Seconds that a worker lives at the most, once it is ready.
+        kills: After so many, one may live on.
     """
     trial, ledger, began = Trial(runs), folder / "ledger", time.monotonic()
     client = await asyncio.to_thread(Client, database)
@@ -109,8 +116,9 @@ async def crash(database: str, folder: Path, runs: int, *, chance: random.Random
     worker = Worker(database, ledger)
     try:
         while not await _settled(client, ledger, trial, agents, programs):
-            await worker.start()
-            await _lived(client, ledger, trial, chance.uniform(0.05, lifetime), (agents, programs))
+            await asyncio.to_thread(worker.start)
+            left = chance.uniform(0.05, lifetime) if trial.kills < kills else 600.0
+            await _lived(client, ledger, trial, left, (agents, programs))
             worker.kill()
             trial.kills += 1
     finally:

@@ -1,0 +1,218 @@
+"""Durable programs: every call is made once, whatever becomes of the worker, and people are waited for outside."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from dbos._error import DBOSWorkflowConflictIDError
+
+from tests.postgres import Postgres
+from toolcrib.adapters.dbos import Client, DurableToolkit, Engine, Placement, Queue, cancel_work, resume_work, show_work
+from toolcrib.adapters.dbos._program_journal import ProgramJournal
+from toolcrib.code import Toolkit
+from toolcrib.testing import FakeSandbox
+from toolcrib.tools import ez_tool
+
+QUICK = 0.02
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    return str(tmp_path / "work.db")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield str(tmp_path / "work.db")
+    else:
+        server: Postgres = request.getfixturevalue("postgres")
+        yield server.url("programs")
+
+
+def durable(*tools: Any, sandbox: Any = "process") -> DurableToolkit:
+    name = f"kit_{uuid4().hex[:8]}"
+    return DurableToolkit(Toolkit(list(tools), sandbox=sandbox), Queue(name, polling=QUICK), name=name)
+
+
+def engine_of(database: str, toolkit: DurableToolkit, grace: float = 2.0) -> AbstractAsyncContextManager[Engine]:
+    return Engine(database, worker_id="worker", queues=[toolkit.queue], grace=grace, answers=QUICK)
+
+
+@pytest.mark.parametrize("sandbox", ["process", "monty"])
+async def test_a_program_waits_for_a_person_and_goes_on_without_repeating_a_call(either: str, sandbox: str) -> None:
+    ran: list[Any] = []
+
+    @ez_tool
+    async def find(n: int) -> int:
+        ran.append(n)
+        return n * 2
+
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int) -> str:
+        ran.append("paid")
+        return f"paid {cents}"
+
+    toolkit = durable(find, pay, sandbox=sandbox)
+    async with engine_of(either, toolkit) as engine:
+        program = await toolkit.start("found = [find(n) for n in range(3)]\nprint(pay(sum(found)))\nfind(9)")
+        waiting = await program.settled(polling=QUICK)
+        states = [await program.state()]
+        await engine.client.approvals.answer(waiting.suspended[0].grant("ann"))
+        result = await program.result(polling=QUICK)
+        states.append(await program.state())
+
+    assert states == ["paused", "done"]
+    assert "goes on when a person has decided" in waiting.text()
+    assert (result.output, result.return_value) == ("paid 6\n", 18)
+    assert ran == [0, 1, 2, "paid", 9]
+
+
+async def test_a_denial_is_an_error_in_the_program(database: str) -> None:
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int) -> str:
+        return "paid"
+
+    toolkit = durable(pay)
+    async with engine_of(database, toolkit) as engine:
+        program = await toolkit.start("try:\n    pay(1)\nexcept PermissionError as error:\n    print(error)")
+        waiting = await program.settled(polling=QUICK)
+        await engine.client.approvals.answer(waiting.suspended[0].deny("too much", "ann"))
+        result = await program.result(polling=QUICK)
+
+    assert "too much" in result.output
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+async def test_a_call_that_was_cut_off_is_repeated_or_asked_about(database: str, idempotent: bool) -> None:
+    ran: list[str] = []
+    begun = asyncio.Event()
+
+    @ez_tool
+    async def find() -> int:
+        ran.append("find")
+        return 3
+
+    @ez_tool(idempotent=idempotent)
+    async def pay(cents: int) -> str:
+        ran.append("pay")
+        if len(ran) == 2:
+            begun.set()
+            await asyncio.Event().wait()
+        return "paid"
+
+    toolkit = durable(find, pay, sandbox=FakeSandbox(("find", {}), ("pay", {"cents": 3})))
+    async with engine_of(database, toolkit, grace=0):
+        program = await toolkit.start("pay(find())", placement=Placement("p1"))
+        await begun.wait()
+    async with engine_of(database, toolkit) as engine:
+        program = type(program)("p1", engine.client)
+        result = await program.settled(polling=QUICK)
+        if not idempotent:
+            assert ran == ["find", "pay"]
+            assert "may have done its work" in result.suspended[0].text()
+            await engine.client.approvals.answer(result.suspended[0].grant("ann"))
+            result = await program.result(polling=QUICK)
+
+    assert result.return_value == "paid"
+    assert ran == ["find", "pay", "pay"]
+
+
+async def test_calls_at_once_get_their_own_answers_again(database: str) -> None:
+    ran: list[int] = []
+    begun = asyncio.Event()
+
+    @ez_tool(idempotent=True)
+    async def find(n: int) -> int:
+        ran.append(n)
+        await asyncio.sleep(0.01 * (4 - n))  # the last begun is the first to end
+        return n * 10
+
+    @ez_tool(idempotent=True)
+    async def hold() -> str:
+        if begun.is_set():
+            return "held"
+        begun.set()
+        return await asyncio.Event().wait() or ""
+
+    toolkit = durable(find, hold, sandbox="monty")
+    code = "import asyncio\nfound = await asyncio.gather(*[find(n) for n in range(4)])\nhold()\nfound"
+    async with engine_of(database, toolkit, grace=0):
+        program = await toolkit.start(code)
+        await begun.wait()
+    async with engine_of(database, toolkit) as engine:
+        result = await type(program)(program.id, engine.client).result(polling=QUICK)
+
+    assert result.return_value == [0, 10, 20, 30]
+    assert sorted(ran) == [0, 1, 2, 3]
+
+
+async def test_a_cancelled_program_makes_no_further_call_until_it_is_resumed(database: str) -> None:
+    ran: list[str] = []
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    @ez_tool(idempotent=True)
+    async def first() -> int:
+        begun.set()
+        await go.wait()
+        return 1
+
+    @ez_tool
+    async def second() -> int:
+        ran.append("second")
+        return 2
+
+    toolkit = durable(first, second, sandbox=FakeSandbox(("first", {}), ("second", {})))
+    async with engine_of(database, toolkit) as engine:
+        program = await toolkit.start("first() + second()")
+        await begun.wait()
+        cancelled = await asyncio.to_thread(cancel_work, engine.client, program.id)
+        go.set()
+        before = await program.state(), list(ran)
+        await asyncio.to_thread(resume_work, engine.client, program.id)
+        result = await program.result(polling=QUICK)
+
+    assert (cancelled.state, before) == ("cancelled", ("cancelled", []))
+    assert (result.return_value, ran) == (2, ["second"])
+
+
+async def test_a_program_for_a_toolkit_that_no_worker_has_says_so(database: str) -> None:
+    toolkit = durable(ez_tool(abs))
+    async with engine_of(database, toolkit) as engine:
+        toolkit.name = "elsewhere"
+        program = await toolkit.start("1")
+        result = await program.result(polling=QUICK)
+        work, more = await asyncio.to_thread(show_work, engine.client, program.id)
+
+    assert "elsewhere" in (result.error or "")
+    assert (work.kind, work.what, work.state) == ("program", "elsewhere", "done")
+    assert more["calls"] == []
+
+
+async def test_whoever_lost_the_workflow_writes_nothing_more(database: str) -> None:
+    toolkit = durable(ez_tool(abs), sandbox=FakeSandbox())
+    async with engine_of(database, toolkit) as engine:
+        program = await toolkit.start("1")
+        await program.result(polling=QUICK)
+        stale = ProgramJournal(engine.client, program.id, program.id, "the token of an execution that is over")
+
+        with pytest.raises(DBOSWorkflowConflictIDError):
+            stale.write({"t": "started", "id": "c1"})
+
+
+async def test_of_two_executions_one_writes_a_line(database: str) -> None:
+    async with Client(database) as client:
+        one, other = (ProgramJournal(client, "p1", "p1", None) for _ in range(2))
+        for journal in (one, other):
+            journal.claim(1, "kit", "queue")
+
+        one.write({"t": "started", "id": "c1"})
+
+        with pytest.raises(DBOSWorkflowConflictIDError):
+            other.write({"t": "started", "id": "c2"})
