@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         hook,
         per_value,
     )
-    from toolcrib.invoke import CallLimits, JsonLinesSink, ListSink, LogSink, Pipeline, RunScope, must_call
+    from toolcrib.invoke import CallLimits, JsonLinesSink, ListSink, LogSink, Pipeline, RunScope, SqliteSink, must_call
     from toolcrib.registry import registry_scope
     from toolcrib.rounds import Session, decode
     from toolcrib.schema import IdempotencyKey, Injectable, Injected, Redacted, RunContext
@@ -101,6 +101,7 @@ __all__ = [
     "RunScope",
     "Session",
     "SqliteApprovalStore",
+    "SqliteSink",
     "StopReason",
     "Suspended",
     "Tool",
@@ -174,7 +175,16 @@ _HOMES = {
         "hook",
         "per_value",
     ),
-    "toolcrib.invoke": ("CallLimits", "JsonLinesSink", "ListSink", "LogSink", "Pipeline", "RunScope", "must_call"),
+    "toolcrib.invoke": (
+        "CallLimits",
+        "JsonLinesSink",
+        "ListSink",
+        "LogSink",
+        "Pipeline",
+        "RunScope",
+        "SqliteSink",
+        "must_call",
+    ),
     "toolcrib.registry": ("registry_scope",),
     "toolcrib.rounds": ("Session", "decode"),
     "toolcrib.schema": ("IdempotencyKey", "Injectable", "Injected", "Redacted", "RunContext"),
