@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.dbos.durable import QUICK, durable, engine_of
-from toolcrib.adapters.dbos import Client, DurableAgent, Engine, Queue
+from toolcrib.adapters.dbos import Client, DurableAgent, DurableFailure, Engine, Queue
 from toolcrib.calls import CallMetadata, Completed, Failed, Rejected, RunNormally, Suspended, now
 from toolcrib.errors import EngineError, NotPortableError, SafeExecutionError, ToolcribError, UnknownTool
 from toolcrib.hooks import HookSet
@@ -434,3 +434,25 @@ async def test_events_of_a_durable_turn_go_to_the_sinks(file: str) -> None:
     assert [event.kind for event in sink.events] == ["received", "started", "ended"]
     assert {event.door for event in sink.events} == {"durable"}
     assert {event.call_id for event in sink.events} == {handle.id}
+
+
+async def test_a_cancelled_turn_stops_its_tool(file: str) -> None:
+    began, stopped = asyncio.Event(), asyncio.Event()
+
+    @tool()
+    async def wait() -> None:
+        began.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            stopped.set()
+
+    agent = durable(wait)
+
+    async with engine_of(file, agent):
+        handle = await agent.put(Turn(wait))
+        await began.wait()
+        await handle.cancel()
+        await stopped.wait()
+        with pytest.raises(DurableFailure, match="was cancelled"):
+            await handle.outcome()

@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast
 
 import sqlalchemy as sa
 from dbos import DBOSClient, WorkflowStatus
+from dbos._error import DBOSAwaitedWorkflowCancelledError
 from dbos._serialization import Serializer
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -255,10 +256,13 @@ class Client:
         """Return what a workflow returned, as soon as it has.
 
         Raises:
-            DurableFailure: It ended with an exception.
+            DurableFailure: It ended with an exception, or was cancelled.
         """
         handle: Any = await self.dbos.retrieve_workflow_async(workflow_id)
-        return await handle.get_result(polling_interval_sec=polling)
+        try:
+            return await handle.get_result(polling_interval_sec=polling)
+        except DBOSAwaitedWorkflowCancelledError as error:
+            raise DurableFailure("Cancelled", f"{workflow_id} was cancelled") from error
 
     async def stream(self, workflow_id: str, key: str, *, polling: float = 0.25) -> AsyncGenerator[Any, None]:
         """Yield what a workflow writes to one of its streams, from the first value on, until it ends."""

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dbos import DBOS
+from dbos._core import _cancellation_watcher as cancellation_watcher  # pyright: ignore[reportPrivateUsage] -- one query a second for all that runs; DBOS offers it for steps alone
+from dbos._dbos import _get_dbos_instance as dbos_instance  # pyright: ignore[reportPrivateUsage] -- as above
+from dbos._error import DBOSWorkflowCancelledError
 
 from toolcrib.adapters.dbos._continue import WAITING, WAITS_FOR
 from toolcrib.adapters.dbos._engine import current_engine, step
@@ -74,12 +77,11 @@ class TurnWork:
 
     async def _performed(self, task: asyncio.Task[dict[str, Any]]) -> dict[str, Any]:
         self._unit.recorded.set()
-        if self._values is not None:
-            number = 0
-            while (item := await self._values.get())[0]:
-                await DBOS.write_stream_async(VALUES, {"n": number, "value": item[1]})
-                number += 1
-        return await task
+        values = self._values
+        await _unless_cancelled(
+            task if values is None else asyncio.create_task(_pour(values, task)), self._unit.work_id
+        )
+        return task.result()
 
     async def _drive(self, door: Door) -> dict[str, Any]:
         """Run the turn as an agent runs it, as far as the pipeline lets it, and return its record."""
@@ -121,6 +123,37 @@ class TurnWork:
         if isinstance(outcome, Suspended):
             kept |= {WAITS_FOR: outcome.request.id, WAITING: outcome.to_dict()}
         return {name: value for name, value in kept.items() if value}
+
+
+async def _pour(values: asyncio.Queue[tuple[bool, Any]], task: asyncio.Task[Any]) -> None:
+    """Write a stream's values down as they come, until its turn has ended."""
+    number = 0
+    while (item := await values.get())[0]:
+        await DBOS.write_stream_async(VALUES, {"n": number, "value": item[1]})
+        number += 1
+    await asyncio.wait({task})
+
+
+async def _unless_cancelled(task: asyncio.Task[Any], work_id: str) -> None:
+    """Wait for a task, and stop it when somebody cancels the workflow.
+
+    Raises:
+        DBOSWorkflowCancelledError: Somebody did.
+        Exception: What the task raised.
+    """
+    if task.done():
+        return
+    watcher = cancellation_watcher(dbos_instance())
+    signal = watcher.register(work_id, None)
+    try:
+        await asyncio.wait({task, signal}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            raise DBOSWorkflowCancelledError(f"the turn {work_id} was cancelled")
+        task.result()
+    finally:
+        watcher.unregister(work_id, None, signal)
 
 
 async def _as_is(result: dict[str, Any]) -> dict[str, Any]:
