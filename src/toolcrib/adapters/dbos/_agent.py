@@ -141,9 +141,10 @@ class DurableAgent:
     async def run(self) -> AsyncGenerator[tuple[Turn[Any], Any], None]:
         """Put what waits on the agent, follow what was put here and what comes of it, and yield `(turn, value)`.
 
-        Followed are the latest ten thousand turns. It runs nothing itself: workers do. The values of one turn come after those of another, in the order in which
-        the turns were put; they are JSON shapes. A turn that waits for approval, or was refused, gives none. It ends
-        when there is nothing more to follow, or a completion check has returned True; it may be left and begun again.
+        Followed are the latest ten thousand turns. It runs nothing itself: workers do. The values of one turn come
+        after those of another, in the order in which the turns were put; they are JSON shapes. A turn that waits for
+        approval, or was refused, gives none. It ends when there is nothing more to follow, or a completion check has
+        returned True; it may be left and begun again.
 
         Raises:
             ToolcribError: A turn failed; the turns behind it go on, and so does the next `run`.
