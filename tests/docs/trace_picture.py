@@ -26,7 +26,7 @@ from toolcrib.adapters.mcp_server import ServerOptions, build_server
 from toolcrib.approvals import allow
 from toolcrib.code import Toolkit
 from toolcrib.telemetry import OtelSink
-from toolcrib.tools import ez_tool, tool
+from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
 
@@ -67,7 +67,7 @@ async def exported() -> list[ReadableSpan]:
     async with connect(Client(server, mode="legacy")).open() as bound:
         toolkit = Toolkit(Toolset.combined(bound, Toolset([refund])), sinks=[sink], approver=allow)
 
-        @tool(name="run_python")
+        @ez_tool
         async def run_python(code: str) -> str:
             return (await toolkit.execute_async(code)).text()
 

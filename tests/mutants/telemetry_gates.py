@@ -70,7 +70,13 @@ TELEMETRY_GATES: tuple[Gate, ...] = (
         _OF_TURNS,
     ),
     # --- what is inside of what
-    Gate("span around the tool", "invoke/_pipeline.py", "with prepared.within():\n", "if True:\n", _OF_CALLS),
+    Gate(
+        "span around the tool",
+        "invoke/_pipeline.py",
+        "with prepared.within():\n                        performed.value = await plan.body.call(",
+        "if True:\n                        performed.value = await plan.body.call(",
+        _OF_CALLS,
+    ),
     Gate(
         "span around each step",
         _RUNS,

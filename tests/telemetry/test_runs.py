@@ -14,23 +14,23 @@ from toolcrib.calls import ToolCall
 from toolcrib.code import PausedProgram, Toolkit
 from toolcrib.invoke import Pipeline, RunScope, follow_run
 from toolcrib.testing import FakeSandbox
-from toolcrib.tools import ez_tool, tool
+from toolcrib.tools import ez_tool
 from toolcrib.turns import Agent, Turn
 
 
-@tool()
+@ez_tool
 async def double(n: int) -> int:
     await asyncio.sleep(0)
     return n * 2
 
 
-@tool()
+@ez_tool
 async def count(to: int) -> Any:
     for n in range(to):
         yield n
 
 
-@tool(requires_approval=True)
+@ez_tool(requires_approval=True)
 async def refund(order: int) -> int:
     return order
 
@@ -57,7 +57,7 @@ async def test_turns_are_inside_of_their_agent_and_calls_inside_of_their_turns(w
 
 
 async def test_a_turn_that_fails_is_an_error_and_one_that_waits_is_none(watch: Watch) -> None:
-    @tool(name="fail_now")
+    @ez_tool
     async def fail_now() -> None:
         raise ValueError("private")
 

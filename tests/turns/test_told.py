@@ -11,37 +11,37 @@ from toolcrib.errors import TurnTimeoutError
 from toolcrib.invoke import ListSink, RunScope
 from toolcrib.schema import Redacted
 from toolcrib.testing import RecordingSink
-from toolcrib.tools import tool
+from toolcrib.tools import ez_tool
 from toolcrib.turns import Agent, Turn
 
 
-@tool()
+@ez_tool
 async def double(n: int) -> int:
     return n * 2
 
 
-@tool()
+@ez_tool
 async def count(to: int) -> Any:
     for n in range(to):
         yield n
 
 
-@tool()
+@ez_tool
 async def log_in(user: str, password: Annotated[str, Redacted]) -> str:
     return user
 
 
-@tool(requires_approval=True)
+@ez_tool(requires_approval=True)
 async def refund(order: int) -> int:
     return order
 
 
-@tool()
+@ez_tool
 async def fail() -> None:
     raise ValueError("no such order")
 
 
-@tool()
+@ez_tool
 async def forever() -> None:
     await asyncio.Event().wait()
 
@@ -210,7 +210,7 @@ async def test_a_branch_and_a_restored_agent_are_runs_of_their_own() -> None:
 async def test_an_agent_that_a_tool_runs_is_inside_of_the_call() -> None:
     sink = RecordingSink()
 
-    @tool(name="delegate")
+    @ez_tool
     async def delegate() -> list[Any]:
         inner = Agent("inner", "Doubles", [double], sinks=[sink])
         await inner.put(Turn(double, kwargs={"n": 3}))

@@ -147,7 +147,7 @@ class Pipeline:
         Args:
             call: As for `run`, like `scope` and `grant`.
             ended: Is given the outcome; the values then come as they are, which is quicker, and also those that a
-                decision hook gave in the tool's place.
+                decision hook gave in the tool's place. The last of a tool that returns is its result.
         """
         if scope is None:
             scope = RunScope()
@@ -206,11 +206,16 @@ class Pipeline:
         self, prepared: Prepared | Outcome, scope: RunScope, *, plain: bool
     ) -> tuple[Outcome, list[Any]]:
         """Return the outcome and the values of a call whose values cannot be given before the end, or that ended."""
-        if not isinstance(prepared, Prepared):
-            return prepared, _several(prepared.value) if plain and isinstance(prepared, Completed) else []
-        made = await self.perform(prepared, scope)
-        outcome = await self.finish(made, scope) if isinstance(made, Performed) else made
-        return outcome, _several(outcome.value) if prepared.plan.streaming and isinstance(outcome, Completed) else []
+        outcome, streaming = prepared, True
+        if isinstance(outcome, Prepared):
+            made = await self.perform(outcome, scope)
+            outcome = await self.finish(made, scope) if isinstance(made, Performed) else made
+        elif not plain:
+            return outcome, []
+        if not isinstance(outcome, Completed):
+            return outcome, []
+        streaming = self._plans[outcome.tool].streaming
+        return outcome, _several(outcome.value) if streaming else [outcome.value] if plain else []
 
     def _begin(self, prepared: Prepared) -> None:
         if prepared.trace is not None:
@@ -381,8 +386,12 @@ class Pipeline:
             if prepared.approved is not None:
                 prepared.require_approved(prepared.arguments)
             free = scope.limits is None or scope.limits.concurrency is None
-            if free and plan.direct and plan.body is not None and prepared.trace is None:
-                performed.value = await plan.body.call(prepared.arguments, prepared.ctx, plan.timeout)
+            if free and plan.direct and plan.body is not None:
+                if prepared.trace is None:
+                    performed.value = await plan.body.call(prepared.arguments, prepared.ctx, plan.timeout)
+                else:
+                    with prepared.within():
+                        performed.value = await plan.body.call(prepared.arguments, prepared.ctx, plan.timeout)
             else:
                 async with scope.slot():
                     with prepared.within():

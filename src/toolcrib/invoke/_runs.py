@@ -41,7 +41,7 @@ class Within:
     def __init__(self, kind: Followed, run_id: str, scope_id: str, sinks: tuple[TracingSink, ...]) -> None:
         self._kind: Followed = kind
         self._id, self._scope_id, self._sinks = run_id, scope_id, sinks
-        self._entered: list[AbstractContextManager[object]] = []
+        self._entered: list[AbstractContextManager[object]] | None = None
         self._token: Token[str | None] | None = None
 
     def __enter__(self) -> None:
@@ -53,7 +53,7 @@ class Within:
             except Exception:  # a sink is anybody's code, and watching must not change what is watched
                 _log.exception("the sink %s failed around %s", type(sink).__name__, self._id)
             else:
-                self._entered.append(made)
+                self._entered = [*(self._entered or ()), made]
 
     def __exit__(self, *error: object) -> None:
         while self._entered:

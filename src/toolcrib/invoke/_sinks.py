@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
@@ -82,8 +82,13 @@ def wants_runs(*several: tuple[Sink, ...]) -> bool:
     return any(sinks and run_sinks(sinks) for sinks in several)
 
 
-def tracing_sinks(sinks: Iterable[object]) -> tuple[TracingSink, ...]:
+def tracing_sinks(sinks: Sequence[object]) -> tuple[TracingSink, ...]:
     """Return those that are entered around what they follow; each class is looked at once."""
+    for sink in sinks:  # asked for every call that is followed, and mostly there is none
+        if _traces.get(type(sink)) is not False:
+            break
+    else:
+        return ()
     return tuple(cast("TracingSink", sink) for sink in sinks if _is(sink, TracingSink, _traces))
 
 
