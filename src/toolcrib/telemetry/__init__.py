@@ -7,7 +7,9 @@ from toolcrib.errors import MissingExtraError
 
 try:
     from toolcrib.telemetry._sink import OtelSink
-except ImportError as error:  # opentelemetry-api
+except ModuleNotFoundError as error:
+    if not (error.name or "").startswith("opentelemetry"):
+        raise
     raise MissingExtraError("telemetry", "otel") from error
 
 __all__ = ["OtelSink"]
