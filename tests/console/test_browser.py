@@ -18,13 +18,14 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from tests.console.conftest import Console, serving
-from toolcrib.approvals import SqliteApprovalStore, answered_in
+from toolcrib.approvals import SqliteApprovalStore, answered_in, deny
 from toolcrib.calls import ToolCall
 from toolcrib.code import ExecutionResult, Toolkit
 from toolcrib.console import ConsoleOptions
 from toolcrib.invoke import Pipeline, RunScope, SqliteSink, run_sync
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
+from toolcrib.turns import Agent, Turn
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -108,10 +109,14 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(path: Path) -> Iterator[Run]:
+def tools() -> Toolset:
+    return shop()
+
+
+@pytest.fixture
+def run(path: Path, tools: Toolset) -> Iterator[Run]:
     with SqliteSink(path) as sink:
-        toolset = shop()
-        yield lambda code: Running(toolset, path, sink, code)
+        yield lambda code: Running(tools, path, sink, code)
 
 
 @pytest.fixture
@@ -152,6 +157,28 @@ def picture(page: Page, name: str) -> None:
         page.screenshot(path=PICTURES / name, animations="disabled", caret="hide")
 
 
+def some_history(path: Path, tools: Toolset) -> None:
+    """Let an agent and some calls have run before."""
+
+    async def history() -> None:
+        with SqliteSink(path) as sink:
+            agent = Agent("support", "Answers questions", tools, sinks=[sink])
+            for number in ("A-1001", "A-1002", "A-1003"):
+                await agent.put(Turn(tools["find_order"].tool, kwargs={"number": number}))
+            _ = [value async for _, value in agent.run()]
+            for tool_name, arguments, whose in (
+                ("get_page", {"url": "https://example.org/terms"}, "bob"),
+                ("find_order", {"nummer": 7}, "bob"),
+                ("refund", {"order": "A-1002", "amount": 70.0}, "carol"),
+            ):
+                scope = RunScope(sinks=(sink,), principal=whose, door="round", approver=deny)
+                await Pipeline(tools).run(ToolCall(tool_name, arguments), scope)
+
+    thread = threading.Thread(target=lambda: run_sync(history()))
+    thread.start()
+    thread.join(10)
+
+
 def request_card(page: Page) -> Locator:
     return page.get_by_role("article", name="Request for approval")
 
@@ -160,8 +187,9 @@ def request_card(page: Page) -> Locator:
 
 
 def test_a_person_edits_what_a_program_waits_for_and_sees_it_go_on(
-    served: Console, run: Run, visit: Callable[..., Page]
+    path: Path, tools: Toolset, served: Console, run: Run, visit: Callable[..., Page]
 ) -> None:
+    some_history(path, tools)
     program = run(PROGRAM)
     page = visit(served.url, name="")
     page.get_by_role("link", name="Activity").click()

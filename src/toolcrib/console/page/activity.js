@@ -187,7 +187,7 @@ class Detail {
   head({ activity: one, parent, approval, decisions, facts: more = [] }) {
     const facts = [
       ["Started", time(one.started_at)],
-      one.ended_at ? ["Took", duration(one.duration_ms)] : ["Since", ago(one.started_at)],
+      one.ended_at ? ["Took", duration(one.duration_ms)] : ["So far", ago(one.started_at)],
       parent ? ["Part of", h("a", { href: link(parent) }, `${parent.source} ${named(parent)}`)] : null,
       one.principal ? ["On behalf of", one.principal] : null,
       one.door ? ["Came by", one.door] : null,
