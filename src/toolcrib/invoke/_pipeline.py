@@ -206,16 +206,16 @@ class Pipeline:
         self, prepared: Prepared | Outcome, scope: RunScope, *, plain: bool
     ) -> tuple[Outcome, list[Any]]:
         """Return the outcome and the values of a call whose values cannot be given before the end, or that ended."""
-        outcome, streaming = prepared, True
-        if isinstance(outcome, Prepared):
-            made = await self.perform(outcome, scope)
+        if isinstance(prepared, Prepared):
+            made = await self.perform(prepared, scope)
             outcome = await self.finish(made, scope) if isinstance(made, Performed) else made
-        elif not plain:
+        else:
+            outcome = prepared
+        if not isinstance(outcome, Completed) or (outcome is prepared and not plain):
             return outcome, []
-        if not isinstance(outcome, Completed):
-            return outcome, []
-        streaming = self._plans[outcome.tool].streaming
-        return outcome, _several(outcome.value) if streaming else [outcome.value] if plain else []
+        if self._plans[outcome.tool].streaming:
+            return outcome, _several(outcome.value)
+        return outcome, [outcome.value] if plain else []
 
     def _begin(self, prepared: Prepared) -> None:
         if prepared.trace is not None:

@@ -31,6 +31,8 @@ class BaseTool:
     description: ClassVar[str] = ""
     auto_inherit: ClassVar[bool] = False
     """Whether `subset(..., include_auto_inherit=True)` takes it without being named."""
+    reports: ClassVar[bool] = False
+    """Whether it says with `ctx.report` how far it has come: an agent gives these values before its result."""
 
     call: Callable[..., Any]
     """`async def call(self, ctx, ...)`: runs the tool; the parameters after `ctx` are what the model gives. It may be

@@ -161,6 +161,11 @@ class Tool(Observed, Generic[P, R]):
         """The lock of the running event loop; None without one, or when there is one for each key."""
         return self._body.gate.lock if self._body is not None and self._body.gate is not None else None
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether values come before it ends: those it yields, or those it reports."""
+        return self.is_streaming or (self.source is not None and self.source.reports)
+
     def stub(self) -> str:
         """Return the Python signature with docstring that a model or a type checker sees."""
         return self.spec.stub()

@@ -61,7 +61,7 @@ class Run:
                     if turn is None:
                         if not await self._more():
                             return
-                    elif turn.tool.is_streaming:
+                    elif turn.tool.is_watched:
                         async with self._streaming(turn, door) as (values, clock, table):
                             keep = turn.output.append
                             async for value in values:  # no generator in between: each costs as much as a value
@@ -150,7 +150,7 @@ class Run:
         work = self._work
         try:
             while self._open() and (turn := work.take()) is not None:
-                if turn.tool.is_streaming:
+                if turn.tool.is_watched:
                     await self._pour(turn, door)
                 elif (value := await self._returned(turn, door)) is NOTHING:
                     work.done(turn)

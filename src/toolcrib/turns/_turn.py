@@ -354,6 +354,8 @@ class Turn(Observed, Generic[T]):
 
     def _conclude(self, outcome: Outcome) -> None:
         self.outcome = outcome
+        if isinstance(outcome, Completed) and not self._tool.is_streaming:
+            self.output = outcome.value  # what came before it were reports
 
     def _stop(self, door: Door, clock: Deadline | None, error: Exception | None) -> None:
         if clock is not None:

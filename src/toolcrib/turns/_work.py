@@ -65,7 +65,7 @@ class Work:
 
     def delivered(self, turn: Turn[Any]) -> None:
         """Note that the caller is given a value of the turn; with its only value the turn is done."""
-        if turn.tool.is_streaming:
+        if turn.tool.is_watched:
             if self.running.get(turn) is Progress.STARTED:
                 self.running[turn] = Progress.DELIVERED
         else:

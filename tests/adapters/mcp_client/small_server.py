@@ -51,6 +51,13 @@ def small_server(name: str = "small", notes: str = "") -> MCPServer:
         return f"{guest.beds} in {city} for {guest.name}"
 
     @server.tool()
+    async def count(ctx: Context[Any, Any], up_to: int) -> str:
+        """Count."""
+        for number in range(up_to):
+            await ctx.report_progress(number + 1, up_to)
+        return "counted"
+
+    @server.tool()
     async def grow(ctx: Context[Any, Any], name: str) -> str:
         """Have one tool more."""
         server.add_tool(lambda: f"{name} grew", name=name, description="New.")

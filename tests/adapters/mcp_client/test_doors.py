@@ -12,7 +12,7 @@ from tests.adapters.pydantic_ai.scripted import agent as pydantic_agent
 from tests.adapters.pydantic_ai.scripted import results, scripted
 from tests.npm.programs import command
 from toolcrib import Agent, Turn
-from toolcrib.adapters.mcp_client import connect
+from toolcrib.adapters.mcp_client import Progress, connect
 from toolcrib.adapters.pydantic_ai import as_toolset
 from toolcrib.approvals import deny
 from toolcrib.calls import ToolCall
@@ -52,6 +52,18 @@ async def test_an_agent_with_a_gate() -> None:
 
     assert values == [{"result": 3}]
     assert facts.stop_reason is not StopReason.COMPLETED
+
+
+@pytest.mark.parametrize("most", [1, 2])
+async def test_an_agent_gives_progress_before_the_result(most: int) -> None:
+    async with connect(small_server()).open() as tools:
+        agent = Agent("sums", "Counts", tools)
+        turn = Turn(tools["count"].tool, kwargs={"up_to": 2})
+        await agent.put(turn)
+        values = [value async for _, value in agent.run(max_concurrency=most)]
+
+    assert values == [Progress(1, 2), Progress(2, 2), {"result": "counted"}]
+    assert turn.output == {"result": "counted"}
 
 
 async def test_a_turn_that_is_refused_never_reaches_the_server() -> None:

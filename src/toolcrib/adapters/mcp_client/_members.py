@@ -109,6 +109,8 @@ class Member(BaseTool):
 class ToolMember(Member):
     """A tool."""
 
+    reports = True
+
     def __init__(self, link: Link, options: Options, listed: types.Tool) -> None:
         super().__init__(link, options)
         self._name, hints = listed.name, listed.annotations or types.ToolAnnotations()
