@@ -26,6 +26,7 @@ __all__ = [
     "can_elicit",
     "forms_for",
     "is_stateless",
+    "is_waiting",
     "waiting_result",
 ]
 
@@ -33,6 +34,7 @@ UNVERIFIED = "client via elicitation (unverified)"
 """Who a grant says answered, where the client did and nobody knows on whose word."""
 
 _log = logging.getLogger("toolcrib.adapters")
+_AWAITING = "awaiting_approval"
 _FORM: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -152,4 +154,9 @@ def waiting_result(halted: Halted, approve_with: str, *, because: str = "") -> t
         {"id": r.id, "tool": r.tool, "arguments": dict(r.arguments), "reason": r.reason, "approve_with": way}
         for r, way in zip(halted.requests, ways, strict=True)
     ]
-    return error_result(text, {"status": "awaiting_approval", "requests": asked})
+    return error_result(text, {"status": _AWAITING, "requests": asked})
+
+
+def is_waiting(result: types.CallToolResult) -> bool:
+    """Return whether a client was told that its call waits."""
+    return result.is_error and result.structured_content is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -22,6 +22,7 @@ from toolcrib.adapters.mcp_server._asking import (
     can_elicit,
     forms_for,
     is_stateless,
+    is_waiting,
     waiting_result,
 )
 from toolcrib.adapters.mcp_server._options import ServerOptions
@@ -30,7 +31,7 @@ from toolcrib.adapters.mcp_server._replies import clean
 from toolcrib.adapters.mcp_server._waiting import WaitingCall, WaitingCalls
 from toolcrib.approvals import digest
 from toolcrib.calls import ApprovalRequest, Denial, Grant, now
-from toolcrib.invoke import RunScope
+from toolcrib.invoke import RunScope, RunTrace, follow_run
 
 __all__ = ["REQUEST_META", "Served", "Visit"]
 
@@ -105,16 +106,22 @@ class Served(ABC):
         """Make a call or take up the same one that waits, and return what the client is answered."""
         key = digest(params.name, {"principal": principal.name, "arguments": params.arguments or {}})
         visit = Visit(ctx, params, principal, self._scope(ctx, principal), key)
+        run = follow_run("request", "tools/call", visit.scope, self._options.sinks, about=lambda: _about(visit))
         before = len(principal.scope.revealed)
-        if params.request_state is not None:
-            result = await self._come_back(visit, params.request_state)
+        if run is None:
+            result = await self._answer(visit)
         else:
-            kept = await self._kept(visit)
-            made = await (self.begin(visit) if kept is None else self.go_on(visit, kept.state, ()))
-            result = await self._settled(visit, made, was_kept=kept is not None, asks=True)
+            result = await _followed(run, self._answer(visit))
         if len(principal.scope.revealed) > before:
             await principal.tell_changed(ctx)
         return result
+
+    async def _answer(self, visit: Visit) -> types.CallToolResult | types.InputRequiredResult:
+        if visit.params.request_state is not None:
+            return await self._come_back(visit, visit.params.request_state)
+        kept = await self._kept(visit)
+        made = await (self.begin(visit) if kept is None else self.go_on(visit, kept.state, ()))
+        return await self._settled(visit, made, was_kept=kept is not None, asks=True)
 
     def _scope(self, ctx: ServerRequestContext[Any, Any], principal: Principal) -> RunScope:
         scope = principal.scope
@@ -229,3 +236,26 @@ class Served(ABC):
         answers = answers_in(requests, visit.params.input_responses) if may_answer else []
         made = await self.go_on(visit, state, answers)
         return await self._settled(visit, made, was_kept=True, asks=bool(answers), until=sealed["until"])
+
+
+async def _followed(
+    run: RunTrace, answer: Coroutine[Any, Any, types.CallToolResult | types.InputRequiredResult]
+) -> types.CallToolResult | types.InputRequiredResult:
+    """Return an answer, and tell whoever follows the request how it went."""
+    try:
+        with run.within():
+            result = await answer
+    except BaseException as error:
+        run.broken_off(error)
+        raise
+    if isinstance(result, types.InputRequiredResult) or is_waiting(result):
+        run.closed("suspended")
+    else:
+        run.closed("error" if result.is_error else "completed")
+    return result
+
+
+def _about(visit: Visit) -> dict[str, Any]:
+    """Return what is told of a request."""
+    said = {"method": "tools/call", "protocol_version": visit.ctx.protocol_version, "tool": clean(visit.params.name)}
+    return {**said, "principal": visit.principal.name}
