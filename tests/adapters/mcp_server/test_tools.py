@@ -269,6 +269,28 @@ async def test_an_observer_that_fails_fails_the_call_and_not_the_server(way: Way
     assert text_of(after) == "x"
 
 
+@every_generation
+async def test_whoever_follows_runs_is_told_of_the_request_and_what_it_made(way: Way) -> None:
+    watch = RecordingSink()
+
+    async with way(build_server([echo], ServerOptions(sinks=(watch,), principal="ann"))) as client:
+        await client.call_tool("echo", {"text": "x"})
+        await client.call_tool("echo", {"word": "x"})
+        with pytest.raises(MCPError):
+            await client.call_tool("ecko", {})
+
+    opened, closed = watch.runs[0], watch.runs[1]
+    assert (opened.run, opened.kind, opened.data["tool"], opened.data["principal"]) == (
+        "request",
+        "opened",
+        "echo",
+        "ann",
+    )
+    assert watch.events[0].parent_id == opened.run_id
+    assert [run.data["outcome"] for run in watch.runs if run.kind == "closed"] == ["completed", "error", "error"]
+    assert closed.run_id == opened.run_id
+
+
 # --- progress and cancellation ---------------------------------------------------------------------------------------
 
 
