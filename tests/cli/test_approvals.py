@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Command
+from tests.postgres import Postgres
+from toolcrib.adapters.dbos import PostgresApprovalStore
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant, now
 from toolcrib.invoke import run_sync
@@ -192,6 +194,19 @@ def test_the_environment_names_the_database(toolcrib: Command, keep: Keep, monke
     done = toolcrib("approvals", "list")
 
     assert "ask_1a" in done.stdout
+
+
+def test_requests_on_a_postgres_server_are_answered(toolcrib: Command, postgres: Postgres) -> None:
+    url = postgres.url("answered")
+    store = PostgresApprovalStore(url)
+    request = ApprovalRequest(id="ask_1a", call_id="call_1", tool="buy", arguments={"item": "tea"}, digest="d" * 64)
+    run_sync(store.put(request))
+
+    done = toolcrib("approvals", "approve", "1a", "--as", "ann", "--database", url)
+
+    answer = run_sync(store.show("ask_1a")).answer
+    store.close()
+    assert (done.exit_code, getattr(answer, "approver", None)) == (0, "ann")
 
 
 def test_an_empty_list_says_where_it_looked(toolcrib: Command, keep: Keep) -> None:
