@@ -259,12 +259,12 @@ class DurableAgent:
         unit = Unit(work_id, waiting if isinstance(waiting, Suspended) else None)
         token = current_unit.set(unit)
         try:
-            result = await TurnWork(self, unit, turn, data["turn"]).run(self._door(engine, unit, turn))
+            result = await TurnWork(self, unit, turn, data["turn"]).run(self._door(engine, unit))
+            await self.context.apply(engine.client, work_id, result.get("context", []))
         finally:
             current_unit.reset(token)
             unit.over = True
-            self.context.leave(unit)
-        await self.context.apply(engine.client, work_id, result.get("context", []))
+            self.context.leave(unit)  # only now: until then its changes are not in the database
         for child in result.get("children", ()):
             await engine.client.enqueue(TURN, child["queue"], child, Placement(child["turn"]["uuid"]))
         if result.get("finished"):
@@ -276,7 +276,7 @@ class DurableAgent:
         watched = self.agent.observers.table() or turn.tool.observers.table()
         return bool(watched) or self._pipeline.gives_context(turn.tool)
 
-    def _door(self, engine: Engine, unit: Unit, turn: Turn[Any]) -> Door:
+    def _door(self, engine: Engine, unit: Unit) -> Door:
         scope = self._scope
         given = RunScope(id=self.name) if scope is None else scope() if callable(scope) else scope
         store = NotingStore(cast("AnswerStore", given.approvals or engine.client.approvals), unit)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from toolcrib.adapters.dbos._client import Client, tables
+from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._recorded import Unit, current_unit
 from toolcrib.turns import Agent, ContextItem, ContextPool, ContextQueue
 
@@ -45,6 +46,7 @@ class SharedContext:
         """
         self._agent, self._queue, self._pool = agent, agent.context_queue, agent.context_pool
         self._version = 0
+        self._database: Database | None = None  # which the version is of
         self._running: list[Unit] = []
         self._first = _state(self._queue, self._pool)
         if not watched:
@@ -59,6 +61,8 @@ class SharedContext:
 
     async def bring(self, client: Client) -> None:
         """Bring the agent's context up to date."""
+        if self._database != client.database:
+            self._database, self._version = client.database, 0
         found = await asyncio.to_thread(self._read, client)
         if found is not None:
             self._version, state = found

@@ -124,7 +124,7 @@ class Engine:
                 "system_database_url": client.engine.url.render_as_string(hide_password=False),
                 "serializer": JsonSerializer(),
                 "log_level": "ERROR",
-                "notification_listener_polling_interval_sec": min([1.0, *(queue.polling for queue in self.queues)]),
+                "notification_listener_polling_interval_sec": 0.25,  # how long it takes at most to leave the engine
             }
         )
         DBOS.listen_queues([queue.name for queue in self.queues])

@@ -1,0 +1,112 @@
+"""A worker's lease: one holder at a time, and none that was given up goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.adapters.dbos.durable import durable, engine_of
+from toolcrib.adapters.dbos import Client, recover, workers
+from toolcrib.adapters.dbos._recorded import NotingStore, Unit
+from toolcrib.adapters.dbos._workers import Lease
+from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.calls import ApprovalRequest, Completed, Suspended
+from toolcrib.errors import ApprovalError, EngineError, WorkerError
+from toolcrib.tools import tool
+from toolcrib.turns import Turn
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def client(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Client]:
+    """A client of a database of either kind."""
+    postgres = request.param == "postgres"
+    database = request.getfixturevalue("postgres").url("durable") if postgres else tmp_path / "crib.db"
+    async with Client(database) as made:
+        yield made
+
+
+async def test_a_living_worker_s_name_is_taken_until_it_lets_go(client: Client) -> None:
+    first = Lease(client, "till")
+
+    with pytest.raises(WorkerError, match="`till`: it runs already"):
+        Lease(client, "till")
+    first.release()
+    second = Lease(client, "till")
+
+    assert (first.renew(), second.renew()) == (False, True)
+    second.release()
+    assert [worker.state for worker in workers(client) if worker.id == "till"] == ["stopped"]
+
+
+async def test_a_worker_that_was_handed_over_is_told_when_it_says_that_it_lives(client: Client) -> None:
+    lease = Lease(client, "frozen")
+
+    with pytest.raises(WorkerError, match="it lives"):
+        recover(client, "frozen")
+    recover(client, "frozen", force=True)
+
+    assert lease.renew() is False
+    assert [worker.state for worker in workers(client) if worker.id == "frozen"] == ["recovered"]
+    with pytest.raises(WorkerError, match="there is no such worker"):
+        recover(client, "nobody")
+
+
+async def test_what_a_given_up_worker_still_does_is_not_recorded(tmp_path: Path) -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+    runs: list[str] = []
+
+    @tool(idempotent=True)
+    async def work() -> str:
+        runs.append("run")
+        if len(runs) == 1:  # the one that is given up: it goes on all the same, and says so too late
+            began.set()
+            await go_on.wait()
+            return "the first"
+        go_on.set()
+        await asyncio.sleep(0.05)
+        return "the second"
+
+    agent = durable(work)
+    async with engine_of(str(tmp_path / "crib.db"), agent) as engine:
+        handle = await agent.put(Turn(work))
+        await began.wait()
+        moved = await asyncio.to_thread(recover, engine.client, engine.worker_id, force=True)
+        outcome = await handle.outcome()
+
+    assert moved == [handle.id]
+    assert outcome == Completed("work", handle.id, "the second")
+
+
+async def test_an_engine_that_cannot_start_leaves_room_for_the_next(tmp_path: Path) -> None:
+    agent = durable()
+    async with Client(tmp_path / "crib.db") as client:
+        held = Lease(client, "till")
+
+        with pytest.raises(WorkerError):
+            async with engine_of(str(tmp_path / "crib.db"), agent, worker_id="till"):
+                pass
+        held.release()
+
+        async with engine_of(str(tmp_path / "crib.db"), agent, worker_id="till") as engine:
+            assert engine.client is not client
+    with pytest.raises(EngineError, match="does not run"):
+        _ = engine.client
+
+
+async def test_an_answer_is_given_again_to_the_work_that_used_it_up_and_to_no_other() -> None:
+    request = ApprovalRequest("ask_1", "call_1", "pay", {}, "d", created_at=datetime(2030, 1, 1, tzinfo=UTC))
+    store = MemoryApprovalStore()
+    await store.put(request)
+    await store.answer(request.grant("ann"))
+    waiting = Suspended("pay", "call_1", request)
+
+    first = await NotingStore(store, Unit("work", waiting)).take(request)
+    again = await NotingStore(store, Unit("work", waiting)).take(request)  # its worker died before it was written down
+
+    assert first == again
+    with pytest.raises(ApprovalError, match="used before"):
+        await NotingStore(store, Unit("other", None)).take(request)
