@@ -20,13 +20,15 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_PARAMS, CallToolResult, TextContent, jsonrpc_message_adapter
 from mcp_types.version import LATEST_MODERN_VERSION
 
+from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_server import CribServer, HttpApp, ServerOptions, build_server, http_app
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, outcome_from_dict
+from toolcrib.invoke import RunScope
 from toolcrib.testing._doors import Ability, Door, Visit
 from toolcrib.testing._fakes import RecordingSink
 from toolcrib.toolsets import Toolset
 
-__all__ = ["McpDoor", "McpHttpDoor", "mcp_doors", "over_http", "piped"]
+__all__ = ["McpDoor", "McpHttpDoor", "NestedMcpDoor", "mcp_doors", "over_http", "piped"]
 
 _URL = "http://127.0.0.1:8000/mcp"
 
@@ -101,24 +103,33 @@ class McpDoor(Door):
         self._generation = generation
         self.title = "mcp over stdio" + (", older" if generation == "legacy" else "")
 
-    def transport(self, toolset: Toolset, options: ServerOptions) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+    def transport(
+        self, visit: Visit, options: ServerOptions, outer: RecordingSink
+    ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """Return how a client reaches a server of the tools."""
-        return piped(build_server(toolset, options))
+        return piped(build_server(visit.toolset, options))
 
     async def carry(self, visit: Visit) -> Outcome:
         watch = RecordingSink()
         scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
         principal = visit.scope.principal or "ann"
         options = ServerOptions(scope=lambda name: scope, principal=principal)
-        transport = self.transport(visit.toolset, options)
+        outer = RecordingSink()
+        transport = self.transport(visit, options, outer)
         async with Client(transport, mode=self._generation, cache=None) as client:
             try:
                 result = await client.call_tool(visit.new.name, _as_json(visit.arguments))
             except MCPError as error:
                 result = error
+        if not watch.records:  # the counter on the way said no; what is secret its records do not know
+            return _refused(visit, outcome_from_dict(outer.record.outcome))
         outcome = outcome_from_dict(watch.record.outcome)
-        _compare(outcome, result)
+        self.compare(outcome, result)
         return outcome
+
+    def compare(self, outcome: Outcome, result: CallToolResult | MCPError) -> None:
+        """Raise an AssertionError when the client was told something else than what came of the call."""
+        _compare(outcome, result)
 
 
 class McpHttpDoor(McpDoor):
@@ -128,9 +139,37 @@ class McpHttpDoor(McpDoor):
         super().__init__(generation)
         self.title = self.title.replace("stdio", "http")
 
-    def transport(self, toolset: Toolset, options: ServerOptions) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+    def transport(
+        self, visit: Visit, options: ServerOptions, outer: RecordingSink
+    ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """Return how a client reaches a server of the tools."""
-        return over_http(http_app(toolset, options))
+        return over_http(http_app(visit.toolset, options))
+
+
+class NestedMcpDoor(McpDoor):
+    """A toolset served over MCP, whose tools are those of an MCP server: a toolset of ours served over MCP."""
+
+    abilities: ClassVar[frozenset[Ability]] = frozenset({"model", "concurrent", "cancel"})
+
+    def __init__(self) -> None:
+        super().__init__(LATEST_MODERN_VERSION)
+        self.title = "mcp in mcp"
+        self._outside: dict[str, RunScope] = {}  # by the run inside
+
+    def transport(
+        self, visit: Visit, options: ServerOptions, outer: RecordingSink
+    ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+        """Return how a client reaches a server of the tools of a server of the tools."""
+        outside = ServerOptions(scope=lambda name: replace(scope, sinks=(outer,)))
+        scope = self._outside.setdefault(visit.scope.id, RunScope())
+        inner = Toolset([connect(build_server(visit.toolset, options))])
+        return super().transport(replace(visit, toolset=inner), outside, outer)
+
+    def compare(self, outcome: Outcome, result: CallToolResult | MCPError) -> None:
+        """Raise an AssertionError when the client was told that a call succeeded which did not, or the other way."""
+        succeeded = isinstance(result, CallToolResult) and not result.is_error
+        if succeeded != isinstance(outcome, Completed):
+            raise AssertionError(f"the client got {result} for {outcome}")
 
 
 def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,9 +190,16 @@ def _compare(outcome: Outcome, result: CallToolResult | MCPError) -> None:
         raise AssertionError(f"the client got {result} for {outcome}")
 
 
+def _refused(visit: Visit, outcome: Outcome) -> Outcome:
+    """Return what the counter on the way said, to which a tool that is not listed does not exist."""
+    unknown = isinstance(outcome, Failed) and outcome.code == "unknown_tool" and outcome.tool in visit.toolset
+    return replace(outcome, code="not_available") if unknown else outcome
+
+
 mcp_doors: tuple[Door, ...] = (
     McpDoor("legacy"),
     McpDoor(LATEST_MODERN_VERSION),
     McpHttpDoor("legacy"),
     McpHttpDoor(LATEST_MODERN_VERSION),
+    NestedMcpDoor(),
 )
