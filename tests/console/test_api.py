@@ -197,6 +197,19 @@ async def test_a_request_tells_what_changed_since_the_model_asked(console: Conso
     assert request.id in [one["id"] for one in console.get("/api/inbox").json["requests"]]
 
 
+async def test_a_request_whose_call_is_over_says_so(console: Console, sink: SqliteSink) -> None:
+    request = await asked(console, "over", scope_id="run of over")
+    sink.emit(event("over", "ended", outcome={"kind": "cancelled"}))
+    sink.flush()
+
+    shown = console.get(f"/api/request?id={request.id}").json
+
+    assert (shown["state"], shown["ended"]) == ("pending", "cancelled")
+    assert [one["ended"] for one in console.get("/api/inbox").json["requests"] if one["id"] == request.id] == [
+        "cancelled"
+    ]
+
+
 async def test_a_yes_is_recorded_with_who_said_it(console: Console) -> None:
     request = await asked(console, "yes")
 

@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import Grant
 from toolcrib.console._answers import AnswerError, answer_to, arguments_of
 from toolcrib.console._desk import Desk
@@ -22,7 +23,15 @@ from toolcrib.console._feed import Feed
 from toolcrib.console._guard import Guard, Visitor
 from toolcrib.console._options import ConsoleOptions
 from toolcrib.console._shown import part, whole
-from toolcrib.console._views import activity_view, asked_about, brief_event, detail_view, entry_view, grant_view
+from toolcrib.console._views import (
+    activity_view,
+    asked_about,
+    brief_event,
+    detail_view,
+    ended_calls,
+    entry_view,
+    grant_view,
+)
 from toolcrib.errors import ApprovalError
 from toolcrib.invoke import Activity, ActivityFilter, EventLog
 
@@ -188,10 +197,15 @@ class ConsoleApp:
     async def _inbox(self, request: Request) -> Response:
         await self.feed.look()
         entries = list(self.feed.waiting.values())
-        return JSONResponse({"requests": [entry_view(entry) for entry in entries[:_MOST]], "total": len(entries)})
+        return JSONResponse({"requests": await self._entries(*entries[:_MOST]), "total": len(entries)})
+
+    async def _entries(self, *entries: ApprovalEntry) -> list[dict[str, Any]]:
+        ended = await asyncio.to_thread(ended_calls, self._log, entries)
+        return [entry_view(entry, ended) for entry in entries]
 
     async def _request(self, request: Request) -> Response:
-        return JSONResponse(entry_view(await self._desk.show(request.query_params.get("id", ""))))
+        (shown,) = await self._entries(await self._desk.show(request.query_params.get("id", "")))
+        return JSONResponse(shown)
 
     async def _check(self, request: Request) -> Response:
         sent = await _sent(request)
@@ -206,7 +220,8 @@ class ConsoleApp:
         sent = await _sent(request)
         entry = await self._desk.show(str(sent.get("request", "")))
         await self._desk.answer(answer_to(entry, sent, _visitor(request)))
-        return JSONResponse(entry_view(await self._desk.show(entry.request.id)))
+        (shown,) = await self._entries(await self._desk.show(entry.request.id))
+        return JSONResponse(shown)
 
     async def _standing(self, request: Request) -> Response:
         return JSONResponse({"grants": [grant_view(grant) for grant in await self._desk.standing()]})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any, cast
 
 from toolcrib.approvals import ApprovalEntry
@@ -12,10 +13,11 @@ from toolcrib.console._shown import part, shown
 from toolcrib.console._source import call_lines
 from toolcrib.invoke import Activity, ActivityFilter, EventLog, KeptEvent
 
-__all__ = ["activity_view", "asked_about", "brief_event", "detail_view", "entry_view", "grant_view"]
+__all__ = ["activity_view", "asked_about", "brief_event", "detail_view", "ended_calls", "entry_view", "grant_view"]
 
 _BRIEF = 160  # characters of an event in the timeline
 _UNTOLD = ("source", "scope_id", "door", "resumed")  # of what a run is opened with: shown elsewhere
+_NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
 _LIVE = ("running", "waiting")
 _CHILDREN = 200
 _EVENTS = 200
@@ -185,8 +187,15 @@ def _value(label: str, event: KeptEvent, *path: str) -> dict[str, Any]:
     return shown(label, part(event.data, path), position=event.position, path=list(path))
 
 
-def entry_view(entry: ApprovalEntry) -> dict[str, Any]:
-    """Return a request, what changed since the model asked, and its answer."""
+def ended_calls(log: EventLog, entries: Iterable[ApprovalEntry]) -> dict[tuple[str, str], str]:
+    """Return what became of those calls that are over, though their requests may wait on; by call and scope."""
+    ids = tuple(sorted({entry.request.call_id for entry in entries})[:_MOST_ASKED])
+    found = log.activities(ActivityFilter(sources=("call",), ids=ids), limit=_MOST_ASKED) if ids else []
+    return {(one.id, one.run_id): one.status for one in found if one.ended_at is not None}
+
+
+def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str] = _NOTHING) -> dict[str, Any]:
+    """Return a request, what changed since the model asked, its answer, and what became of its call if that is over."""
     request = entry.request
     return {
         "id": request.id,
@@ -204,6 +213,7 @@ def entry_view(entry: ApprovalEntry) -> dict[str, Any]:
             for name, value in request.to_dict()["metadata"].items()
         ],
         "state": entry.state,
+        "ended": ended.get((request.call_id, request.scope_id)),
         "used_at": None if entry.used_at is None else entry.used_at.isoformat(),
         "answer": None if entry.answer is None else _answer_view(entry.answer),
     }

@@ -66,7 +66,7 @@ class Card {
       view.changes.length ? h("section.part", {}, h("h3", {}, "Changed since the model asked"), h("ul.changes", {}, view.changes.map(change))) : null,
       view.metadata.map((one) => value(one, getWhole)),
     ].flat());
-    fill(this.foot, [view.state, view.answer], () => (view.state === "pending" ? this.form() : this.outcome()));
+    fill(this.foot, [view.state, view.answer, view.state === "pending" && view.ended], () => (view.state === "pending" ? this.form() : this.outcome()));
   }
 
   outcome() {
@@ -117,7 +117,9 @@ class Card {
       if (what === "approve") approve.focus();
       else if (!(this.panel === what && !panel.hidden)) open(what);
     };
-    return h("div.answer", {}, h("div.row", {}, approve, ...buttons), panel, problem);
+    const over = this.view.ended
+      ? h("p.over", {}, `The call is over (${this.view.ended}), so that an answer may reach nobody. Deny it to have it out of the way.`) : null;
+    return h("div.answer", {}, over, h("div.row", {}, approve, ...buttons), panel, problem);
   }
 
   act() {}
@@ -233,11 +235,11 @@ export class Inbox {
     try { found = await get("api/inbox"); } catch (error) { return; }
     fill(this.note, found.total ? "some" : "none", () => (found.total ? null : [h("p", {}, "Nothing waits."), h("p.muted", {}, "What needs a person's yes appears here at once.")]));
     const focused = document.activeElement?.dataset?.key;
-    const changed = fill(this.list, [this.id, found.requests.map((one) => one.id), found.total], () => [
+    const changed = fill(this.list, [this.id, found.requests.map((one) => [one.id, one.ended]), found.total], () => [
       ...found.requests.map((one) => h("li", {}, h("a.row-link", {
         href: `#/inbox/${encodeURIComponent(one.id)}`, data: { key: one.id }, aria: one.id === this.id ? { current: "true" } : {},
       }, h("span.title", {}, h("span.mono", {}, one.tool), h("span.grow"), ago(one.created_at)),
-      h("span.sub", {}, one.reason || oneLine(one.arguments.text))))),
+      h("span.sub", {}, one.ended ? `its call is over (${one.ended})` : one.reason || oneLine(one.arguments.text))))),
       found.total > found.requests.length ? h("li.muted", {}, `and ${number(found.total - found.requests.length)} more`) : null,
     ]);
     if (changed && focused) this.list.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
