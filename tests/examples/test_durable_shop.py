@@ -1,0 +1,45 @@
+"""The shop's tools as a durable agent: a large refund waits for a person, and is paid once."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.adapters.dbos.durable import engine_of
+from toolcrib.calls import Completed, Suspended
+from toolcrib.turns import Turn
+
+SHOP = Path(__file__).parents[2] / "examples" / "shop"
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The module, with a shop of the test's own."""
+    monkeypatch.setenv("SHOP_DB", str(tmp_path / "shop.db"))
+    monkeypatch.setattr(sys, "path", [str(SHOP), *sys.path])
+    before = set(sys.modules)
+    yield importlib.import_module("durable")
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(SHOP)):
+            del sys.modules[name]
+
+
+async def test_a_large_refund_waits_for_a_person_and_is_paid_once(shop: Any, tmp_path: Path) -> None:
+    refund = next(tool for tool in shop.agent.agent.tools if tool.name == "refund")
+    arguments = {"order_id": 1002, "amount": 129.0, "reason": "it came late"}
+
+    async with engine_of(str(tmp_path / "crib.db"), shop.agent):
+        handle = await shop.agent.put(Turn(refund, kwargs=arguments))
+        asked = await handle.outcome()
+        assert isinstance(asked, Suspended)
+        await shop.agent.approve(asked.request, "ann")
+        paid = await handle.outcome(through=True)
+
+    assert asked.request.reason == "refunds over 50.00 need a yes"
+    assert isinstance(paid, Completed)
+    assert paid.value == "129.00 paid back"
