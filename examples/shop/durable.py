@@ -1,8 +1,8 @@
 """The shop's tools as a durable agent: a large refund waits for a person, and whoever is there goes on with it.
 
-toolcrib worker examples/shop/durable.py --database crib.db
-toolcrib enqueue examples/shop/durable.py refund '{"order_id": 1002, "amount": 129.0, "reason": "late"}' --database crib.db
-toolcrib approvals list --database crib.db
+toolcrib worker examples/shop/durable.py
+toolcrib enqueue examples/shop/durable.py refund '{"order_id": 1002, "amount": 96.5, "reason": "late"}'
+toolcrib approvals list
 """
 
 from __future__ import annotations
