@@ -79,11 +79,11 @@ def test_the_inspector_lists_the_tools_and_finds_nothing_wrong(server: str) -> N
 
     tools = {tool["name"]: tool for tool in listed["tools"]}
     assert tools["test_elicitation"]["inputSchema"]["required"] == ["message"]
-    assert tools["test_simple_text"]["outputSchema"]["required"] == ["result"]
+    assert tools["test_simple_text"]["inputSchema"]["properties"] == {}
 
 
 @pytest.mark.timeout(60)
 def test_the_inspector_calls_a_tool(server: str) -> None:
     result = inspect(server, "--method", "tools/call", "--tool-name", "test_simple_text")
 
-    assert result["structuredContent"] == {"result": "This is a simple text response for testing."}
+    assert result["content"][0]["text"] == "This is a simple text response for testing."
