@@ -6,6 +6,7 @@ from tests.mutants.code_gates import CODE_GATES
 from tests.mutants.console_gates import CONSOLE_GATES
 from tests.mutants.gate import Gate
 from tests.mutants.http_gates import HTTP_GATES
+from tests.mutants.mcp_gates import MCP_GATES
 from tests.mutants.process_gates import PROCESS_GATES
 from tests.mutants.seal_gates import SEAL_GATES
 from tests.mutants.telemetry_gates import TELEMETRY_GATES
@@ -379,6 +380,7 @@ GATES: tuple[Gate, ...] = (
         ("tests/rounds",),
     ),
     *HTTP_GATES,
+    *MCP_GATES,
     *CODE_GATES,
     *CONSOLE_GATES,
     *PROCESS_GATES,

@@ -111,3 +111,21 @@ def test_a_process_keeps_its_stdout_for_the_protocol_and_ends_with_its_client(tm
     assert "printed" in errors
     assert "from a child" in errors
     assert (tmp_path / "toolcrib.db").exists()
+
+
+def test_a_process_ends_in_order_when_nobody_reads_its_answers(tmp_path: Path) -> None:
+    script = tmp_path / "tools.py"
+    script.write_text("from toolcrib.adapters.mcp_server import serve\nserve([])\n")
+
+    with subprocess.Popen(
+        [sys.executable, str(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        _, errors = process.communicate(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n', timeout=20)
+
+    assert (errors, process.returncode) == (b"", 0)

@@ -150,8 +150,12 @@ async def test_nobody_takes_up_the_call_of_somebody_else(way: Way) -> None:
             with pytest.raises(MCPError, match="no call of `book` waits for the request"):
                 await client.call_tool("book", {}, meta={"toolcrib/request": hers})
 
+    with acting_as("ann"):
+        async with way(server) as client:
+            done = await client.call_tool("book", {"place": "Oslo"})
+
     assert request_of(waiting) != hers
-    assert booked == []
+    assert (text_of(done), booked) == ("booked Oslo", ["Oslo"])
 
 
 @every_generation

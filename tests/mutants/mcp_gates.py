@@ -1,0 +1,116 @@
+"""The gates of a server: whose request it is, what may answer a question, what a client may hand back."""
+
+from __future__ import annotations
+
+from tests.mutants.gate import Gate
+
+__all__ = ["MCP_GATES"]
+
+_SERVED = "adapters/mcp_server/_served.py"
+_SERVER = "adapters/mcp_server/_server.py"
+_ASKING = "adapters/mcp_server/_asking.py"
+_PRINCIPALS = "adapters/mcp_server/_principals.py"
+_TOOLS = "adapters/mcp_server/_tools.py"
+_LISTING = "adapters/mcp_server/_listing.py"
+
+_HERE = "tests/adapters/mcp_server"
+_OF_STORE = (f"{_HERE}/test_store.py",)
+_OF_ELICIT = (f"{_HERE}/test_elicit.py",)
+_OF_TOOLS = (f"{_HERE}/test_tools.py",)
+_OF_SEARCH = (f"{_HERE}/test_search.py",)
+
+MCP_GATES: tuple[Gate, ...] = (
+    # --- whose it is
+    Gate(
+        "principal of a call over MCP",
+        _PRINCIPALS,
+        "        if acting is not None:\n            return acting\n",
+        "",
+        _OF_STORE,
+    ),
+    Gate("principal in the run of a call over MCP", _PRINCIPALS, "principal=name,", "principal=None,", _OF_STORE),
+    Gate(
+        "principal in the key of a call over MCP that waits",
+        _SERVED,
+        '{"principal": principal.name, "arguments"',
+        '{"arguments"',
+        _OF_STORE,
+    ),
+    Gate(
+        "arguments in the key of a call over MCP that waits",
+        _SERVED,
+        '"arguments": params.arguments or {}})',
+        '"arguments": {}})',
+        _OF_STORE,
+    ),
+    Gate(
+        "owner of a request named over MCP",
+        "adapters/mcp_server/_waiting.py",
+        "(call for call in self._calls.values() if call.principal == principal)",
+        "(call for call in self._calls.values())",
+        _OF_STORE,
+    ),
+    Gate(
+        "one store for a server over MCP", _PRINCIPALS, "approvals=self._approvals if", "approvals=None if", _OF_STORE
+    ),
+    Gate(
+        "run of a principal",
+        _PRINCIPALS,
+        "self._known[name] = self._opened(name)\n",
+        "self._opened(name)\n",
+        _OF_SEARCH,
+    ),
+    # --- what answers
+    Gate(
+        "form that may answer only where forms do",
+        _SERVED,
+        'may_answer = self._options.approve_by == "elicit"',
+        "may_answer = True",
+        _OF_ELICIT,
+    ),
+    Gate("plain yes in a form", _ASKING, 'content.get("decision") == "approve"', "True", _OF_ELICIT),
+    Gate("form that was closed", _ASKING, 'if result.action == "cancel":', "if False:", _OF_ELICIT),
+    Gate(
+        "client that can be asked",
+        _ASKING,
+        "if elicitation is None or (elicitation.form is None and elicitation.url is not None):",
+        "if False:",
+        _OF_ELICIT,
+    ),
+    Gate("who answered a form", _ASKING, "request.grant(UNVERIFIED, message=said)", "request.grant()", _OF_ELICIT),
+    # --- what a client hands back
+    Gate(
+        "seal of a state",
+        _SERVER,
+        "RequestStateBoundary(self._sealing(), default_audience=options.name), self._introduce",
+        "self._introduce",
+        _OF_ELICIT,
+    ),
+    Gate(
+        "principal of a state",
+        _SERVER,
+        "bind_principal=lambda ctx: self.principals.name(),",
+        "bind_principal=None,",
+        _OF_ELICIT,
+    ),
+    Gate("expiry of a state", _SERVER, "ttl=self.options.state_seconds", "ttl=600", _OF_ELICIT),
+    Gate("service of a state", _SERVER, "default_audience=options.name", "default_audience=None", _OF_ELICIT),
+    Gate("time that a call is kept", _SERVED, "kept.since + self._options.kept_for <= now()", "False", _OF_STORE),
+    # --- the rest
+    Gate("hook errors over MCP", _PRINCIPALS, 'hook_errors="fail",', "", _OF_TOOLS),
+    Gate("tools that are listed", _TOOLS, "if name in allowed]", "]", _OF_TOOLS),
+    Gate(
+        "availability of what is listed",
+        _TOOLS,
+        "return await is_available(entry, ctx) or not entry.skip_unavailable",
+        "return True",
+        _OF_TOOLS,
+    ),
+    Gate(
+        "promise of an output schema",
+        _LISTING,
+        "        if self._validator is None:\n",
+        "        if True:\n",
+        _OF_TOOLS,
+    ),
+)
