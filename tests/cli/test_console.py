@@ -30,7 +30,16 @@ def _ask(port: int, path: str, **headers: str) -> tuple[int, Any]:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_it_serves_what_the_database_holds_until_it_is_stopped(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from toolcrib.cli import main; main()", "console", "--database", "new.db", "--port", "0"]
+    command = [
+        sys.executable,
+        "-c",
+        "from toolcrib.cli import main; main()",
+        "console",
+        "--database",
+        "new.db",
+        "--port",
+        "0",
+    ]
     environment = {**os.environ, "TOOLCRIB_CONSOLE_TOKEN": f"ann={TOKEN}"}
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None

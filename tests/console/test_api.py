@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
@@ -330,81 +327,6 @@ def test_a_body_that_is_no_json_object_is_refused(console: Console, body: bytes)
     reply = console.ask("POST", "/api/answer", body, content_type="application/json", x_toolcrib_csrf=csrf)
 
     assert reply.status == 400
-
-
-# --- the stream
-
-
-@contextmanager
-def stream(console: Console, **headers: str) -> Iterator[Iterator[tuple[str, int, Any]]]:
-    """Listen to the console; gives kind, position and data of each message."""
-    connection = http.client.HTTPConnection("127.0.0.1", console.port, timeout=10)
-    connection.request("GET", "/api/stream", headers={name.replace("_", "-"): value for name, value in headers.items()})
-    response = connection.getresponse()
-
-    def messages() -> Iterator[tuple[str, int, Any]]:
-        found: dict[str, str] = {}
-        while line := response.readline().decode().rstrip("\n") if not response.closed else "":
-            name, _, value = line.partition(": ")
-            found[name] = value
-            if name == "data":
-                yield found["event"], int(found["id"]), json.loads(value)
-                found = {}
-                response.readline()
-            elif name in ("retry", ""):
-                response.readline()
-
-    try:
-        yield messages()
-    finally:
-        connection.close()
-
-
-async def test_a_stream_tells_what_happens_from_where_the_browser_was(console: Console, sink: SqliteSink) -> None:
-    sink.emit(event("streamed_1"))
-    sink.emit(event("streamed_2"))
-    before = sink.log().last() - 2
-
-    with stream(console, last_event_id=str(before)) as messages:
-        kind, position, data = next(messages)
-        inbox = next(messages)
-        sink.emit(event("streamed_3"))
-        later = next(messages)
-
-    assert (kind, position) == ("events", before + 2)
-    assert [one["id"] for one in data["events"]] == ["streamed_1", "streamed_2"]
-    assert inbox[0] == "inbox"
-    assert [one["id"] for one in later[2]["events"]] == ["streamed_3"]
-    assert later[1] == before + 3
-
-
-async def test_a_stream_tells_of_requests_and_answers(console: Console) -> None:
-    with stream(console) as messages:
-        next(messages)
-        request = await asked(console, "live")
-        asked_now = next(messages)
-        answer(console, request, "approve")
-        answered = next(messages)
-
-    assert request.id in asked_now[2]["waiting"]
-    assert request.id not in answered[2]["waiting"]
-
-
-def test_who_missed_much_begins_anew(console: Console, sink: SqliteSink) -> None:
-    for number in range(2_100):
-        sink.emit(event("many", "yielded", value=number))
-    last = sink.log().last()
-
-    with stream(console, last_event_id="1") as messages:
-        kind, position, _ = next(messages)
-
-    assert kind == "reset"
-    assert last - position <= 200
-
-
-def test_a_page_of_another_database_begins_anew(console: Console) -> None:
-    with stream(console, last_event_id="999999999") as messages:
-        assert next(messages)[0] == "reset"
 
 
 def test_ids_of_any_kind_find_their_call(console: Console, sink: SqliteSink) -> None:
