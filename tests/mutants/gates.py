@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.code_gates import CODE_GATES
 from tests.mutants.console_gates import CONSOLE_GATES
+from tests.mutants.durable_gates import DURABLE_GATES
 from tests.mutants.gate import Gate
 from tests.mutants.http_gates import HTTP_GATES
 from tests.mutants.mcp_gates import MCP_GATES
@@ -383,6 +384,7 @@ GATES: tuple[Gate, ...] = (
     *MCP_GATES,
     *CODE_GATES,
     *CONSOLE_GATES,
+    *DURABLE_GATES,
     *PROCESS_GATES,
     *SEAL_GATES,
     *TELEMETRY_GATES,
