@@ -29,6 +29,7 @@ from tests.postgres import running
 from toolcrib.adapters.dbos import Client, Placement, enqueue_program
 from toolcrib.approvals import ApprovalEntry
 from toolcrib.errors import ApprovalError
+from toolcrib.registry import registry_scope
 from toolcrib.turns import Turn
 
 _ROOT = Path(__file__).parents[2]
@@ -103,7 +104,8 @@ async def crash(
     """
     trial, ledger, began = Trial(runs), folder / "ledger", time.monotonic()
     client = await asyncio.to_thread(Client, database)
-    agent, toolkit = made()
+    with registry_scope():
+        agent, toolkit = made()
     agent._client = client
     for queue in (agent.queue, toolkit.queue):
         await asyncio.to_thread(client.declare, queue)

@@ -1,0 +1,106 @@
+"""Durable work from the command line: enqueued, listed, cancelled, run by a worker that stops when it is told to."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from tests.cli.conftest import Command
+from toolcrib.registry import registry_scope
+
+PROGRAM = "print(add(1, 2))"
+MAIN = "from toolcrib.cli import main; main()"
+
+
+def told(result: Result) -> Any:
+    """Return the JSON that a command printed."""
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.fixture(autouse=True)
+def own_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLCRIB_DATABASE", str(tmp_path / "work.db"))
+
+
+def test_what_was_enqueued_is_listed_shown_cancelled_and_resumed(toolcrib: Command, tools: str, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+
+    made = toolcrib("enqueue", tools, "--program", "program.py", "--id", "p1", "--priority", "2")
+    listed = told(toolcrib("workflows", "list", "--json"))
+    cancelled = toolcrib("workflows", "cancel", "p1")
+    shown = told(toolcrib("workflows", "show", "p1", "--json"))
+    resumed = told(toolcrib("workflows", "resume", "p1", "--json"))
+
+    assert made.stdout == "p1\n"
+    assert [(work["id"], work["kind"], work["what"], work["state"], work["priority"]) for work in listed] == [
+        ("p1", "program", "tools", "waiting", 2)
+    ]
+    assert cancelled.stderr == "p1 is cancelled\n"
+    assert shown["input"]["code"] == PROGRAM
+    assert (shown["state"], resumed["state"]) == ("cancelled", "waiting")
+
+
+def test_work_of_one_id_is_enqueued_once(toolcrib: Command, tools: str) -> None:
+    ids: set[str] = set()
+    for _ in range(2):
+        with registry_scope():  # each is a process of its own otherwise
+            ids.add(toolcrib("enqueue", tools, "add", '{"a": 1}', "--id", "order-7").stdout)
+
+    assert len(ids) == 1
+    assert len(told(toolcrib("workflows", "list", "--json"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("add", '{"a": "x"}'), "`add` cannot take these arguments: a: must be an integer"),
+        (("nope",), "there is no tool `nope`"),
+        (("add", "{"), "the arguments are no JSON"),
+        (("add", '{"a": 1}', "--queue", "mail"), "it has no durable agent with the queue `mail`"),
+        ((), "name a tool, or give a program"),
+    ],
+)
+def test_what_no_worker_could_run_is_not_enqueued(
+    toolcrib: Command, tools: str, arguments: tuple[str, ...], problem: str
+) -> None:
+    result = toolcrib("enqueue", tools, *arguments)
+
+    assert result.exit_code == 2
+    assert problem in " ".join(result.stderr.split())
+
+
+def test_unknown_workflows_workers_and_states_are_said(toolcrib: Command) -> None:
+    assert "there is no workflow w9" in toolcrib("workflows", "show", "w9").stderr
+    assert "there is no such worker" in toolcrib("workers", "recover", "w9").stderr
+    assert "is none of cancelled, delayed, done" in " ".join(
+        toolcrib("workflows", "list", "--state", "over").stderr.replace("│", " ").split()
+    )
+
+
+def test_a_worker_does_what_waits_and_stops_when_it_is_told_to(toolcrib: Command, tools: str, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    with registry_scope():  # a process of its own otherwise
+        toolcrib("enqueue", tools, "add", '{"a": 4}')
+    toolcrib("enqueue", tools, "--program", "program.py", "--id", "p1")
+    command = [sys.executable, "-c", MAIN, "worker", tools, "--worker-id", "w1", "--grace", "20"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as worker:
+        assert worker.stderr is not None
+        began = worker.stderr.readline()
+        while {work["state"] for work in told(toolcrib("workflows", "list", "--json"))} != {"done"}:
+            assert worker.poll() is None
+        worker.send_signal(signal.SIGTERM)
+        said = worker.stderr.read()
+
+    assert worker.returncode == 0
+    assert began.startswith("worker w1 takes work from tools in ")
+    assert "worker w1 has stopped; nothing of its work is left" in said
+    assert told(toolcrib("workflows", "show", "p1", "--json"))["result"]["output"] == "3\n"
+    assert [one["state"] for one in told(toolcrib("workers", "list", "--json"))] == ["stopped"]
