@@ -19,7 +19,7 @@ from toolcrib.calls import RunNormally
 from toolcrib.errors import WorkerError
 from toolcrib.hooks import HookSet
 from toolcrib.schema import IdempotencyKey
-from toolcrib.tools import tool
+from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
 
@@ -41,21 +41,21 @@ def wrote(line: str) -> None:
         file.write(line + "\n")
 
 
-@tool()
+@ez_tool()
 async def charge(amount: int, key: IdempotencyKey) -> str:
     wrote(f"charge {amount} {key}")
     die("charge")
     return f"charged {amount}"
 
 
-@tool(idempotent=True)
+@ez_tool(idempotent=True)
 async def set_to(value: int, key: IdempotencyKey) -> str:
     wrote(f"set {value} {key}")
     die("set_to")
     return f"set to {value}"
 
 
-@tool(idempotent=True)
+@ez_tool(idempotent=True)
 async def count(n: int) -> AsyncIterator[int]:
     for number in range(n):
         if number == 2:
@@ -64,13 +64,13 @@ async def count(n: int) -> AsyncIterator[int]:
         yield number
 
 
-@tool()
+@ez_tool()
 async def down(n: int) -> Any:
     wrote(f"down {n}")
     return Turn(down, kwargs={"n": n - 1}) if n else "landed"
 
 
-@tool(requires_approval=True)
+@ez_tool(requires_approval=True)
 async def pay(amount: int) -> str:
     wrote(f"pay {amount}")
     die("pay")

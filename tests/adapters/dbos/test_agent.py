@@ -17,7 +17,7 @@ from toolcrib.errors import EngineError, NotPortableError, SafeExecutionError, T
 from toolcrib.hooks import HookSet
 from toolcrib.invoke import RunScope
 from toolcrib.testing import RecordingSink
-from toolcrib.tools import ToolType, tool
+from toolcrib.tools import ToolType, ez_tool, tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, AgentRegistry, ContextItem, ContextQueue, StopReason, Turn
 
@@ -38,18 +38,18 @@ def file(tmp_path: Path) -> str:
     return str(tmp_path / "crib.db")
 
 
-@tool()
+@ez_tool()
 async def add(a: int, b: int = 1) -> int:
     return a + b
 
 
-@tool()
+@ez_tool()
 async def count(n: int) -> AsyncIterator[int]:
     for number in range(n):
         yield number
 
 
-@tool(requires_approval=True)
+@ez_tool(requires_approval=True)
 async def pay(amount: int) -> str:
     return f"paid {amount}"
 
