@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 
 from tests.cli.conftest import Command
-from toolcrib.registry import registry_scope
+from toolcrib.turns import AgentRegistry
 
 PROGRAM = "print(add(1, 2))"
 MAIN = "from toolcrib.cli import main; main()"
@@ -51,8 +51,8 @@ def test_what_was_enqueued_is_listed_shown_cancelled_and_resumed(toolcrib: Comma
 def test_work_of_one_id_is_enqueued_once(toolcrib: Command, tools: str) -> None:
     ids: set[str] = set()
     for _ in range(2):
-        with registry_scope():  # each is a process of its own otherwise
-            ids.add(toolcrib("enqueue", tools, "add", '{"a": 1}', "--id", "order-7").stdout)
+        AgentRegistry.clear()  # each command is a process of its own otherwise
+        ids.add(toolcrib("enqueue", tools, "add", '{"a": 1}', "--id", "order-7").stdout)
 
     assert len(ids) == 1
     assert len(told(toolcrib("workflows", "list", "--json"))) == 1
@@ -87,8 +87,8 @@ def test_unknown_workflows_workers_and_states_are_said(toolcrib: Command) -> Non
 
 def test_a_worker_does_what_waits_and_stops_when_it_is_told_to(toolcrib: Command, tools: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
-    with registry_scope():  # a process of its own otherwise
-        toolcrib("enqueue", tools, "add", '{"a": 4}')
+    toolcrib("enqueue", tools, "add", '{"a": 4}')
+    AgentRegistry.clear()  # each command is a process of its own otherwise
     toolcrib("enqueue", tools, "--program", "program.py", "--id", "p1")
     command = [sys.executable, "-c", MAIN, "worker", tools, "--worker-id", "w1", "--grace", "20"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as worker:
