@@ -155,6 +155,8 @@ async def test_nobody_takes_up_the_call_of_somebody_else(way: Way) -> None:
             done = await client.call_tool("book", {"place": "Oslo"})
 
     assert request_of(waiting) != hers
+    asked = [(await store.show(request)).request.call_id for request in (hers, request_of(waiting))]
+    assert asked[0] != asked[1]
     assert (text_of(done), booked) == ("booked Oslo", ["Oslo"])
 
 
