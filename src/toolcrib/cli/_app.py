@@ -10,13 +10,13 @@ from typing import Annotated
 import typer
 
 from toolcrib.cli._approvals import approvals
-from toolcrib.cli._approve import Answers, tool_name
+from toolcrib.cli._approve import Answers
 from toolcrib.cli._call import make_call, show_outcome
 from toolcrib.cli._console import console as console_command
 from toolcrib.cli._exec import run_program, show_program
 from toolcrib.cli._paused import read_paused, signing_key, write_paused
 from toolcrib.cli._resume import Resumption, resume_program, target_of, took_up
-from toolcrib.cli._run import RunOptions, Status, one_sentence, open_run, tools_of
+from toolcrib.cli._run import RunOptions, Status, known_tools, one_sentence, open_run
 from toolcrib.cli._serve import serve
 from toolcrib.cli._show import console, print_json, say, tools_json, tools_table
 from toolcrib.cli._terminal import Terminal
@@ -69,7 +69,7 @@ RecordOption = Annotated[
 def list_tools(target: TargetArgument, as_json: JsonOption = False) -> None:
     """List the tools of TARGET, with what is special about each."""
     with one_sentence():
-        toolset = tools_of(target)
+        toolset = known_tools(target)
         if as_json:
             print_json(tools_json(toolset))
         else:
@@ -86,7 +86,7 @@ def schema(
     """Print the tools of TARGET as JSON, as a provider's API takes them."""
     with one_sentence():
         format = _format(provider)
-        toolset = tools_of(target)
+        toolset = known_tools(target)
         if format != "raw":
             print_json(definitions(toolset, format))
             return
@@ -126,8 +126,7 @@ def call(
     with one_sentence():
         raw = _read("-") if arguments == "-" else arguments
         with open_run(options) as run:
-            outcome = run.wait(make_call(run, tool_name(run.toolset, tool), raw, timeout))
-            status = show_outcome(run, outcome)
+            status = show_outcome(run, run.wait(lambda opened: make_call(opened, tool, raw, timeout)))
     raise typer.Exit(status)
 
 
@@ -161,7 +160,7 @@ def execute(
         code = _read(file)
         secret = None if pause is None else signing_key(key)
         with open_run(options, terminal, watcher) as run:
-            result = run.wait(run_program(run, code, watcher, timeout))
+            result = run.wait(lambda opened: run_program(opened, code, watcher, timeout))
             kept = None
             if pause is not None and secret is not None and result.paused is not None:
                 write_paused(kept := pause, result.paused, target, secret)
@@ -201,7 +200,7 @@ def resume(
         paused = read_paused(file, secret)
         place = target_of(paused, target)
         with open_run(RunOptions(place, answers, timeout, as_json, record), terminal, watcher) as run:
-            result = run.wait(resume_program(run, Resumption(paused, answers, timeout), watcher))
+            result = run.wait(lambda opened: resume_program(opened, Resumption(paused, timeout), watcher))
             if result.paused is not None:
                 write_paused(file, result.paused, place, secret)
             elif took_up(paused, result):

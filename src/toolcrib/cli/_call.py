@@ -4,42 +4,57 @@ from __future__ import annotations
 
 import json
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, ToolCall, Yielded, jsonable
+from toolcrib.cli._approve import tool_name
 from toolcrib.cli._run import CliRun, Status
 from toolcrib.cli._show import outcome_json, print_json, result_text, say, write
 from toolcrib.errors import ResultNotSerializable
 from toolcrib.invoke import Pipeline
 
-__all__ = ["make_call", "show_outcome"]
+__all__ = ["Made", "make_call", "show_outcome"]
 
 _MISUSED = frozenset({"unknown_tool", "invalid_arguments"})
 
 
-async def make_call(run: CliRun, tool: str, arguments: str, timeout: float | None = None) -> Outcome:
-    """Take a call over the pipeline and return its outcome; the values of a streaming tool are written as they come."""
-    outcome: Outcome | None = None
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A call that was made, and whether its values were written already."""
+
+    outcome: Outcome
+    streamed: bool
+
+
+async def make_call(run: CliRun, name: str, arguments: str, timeout: float | None = None) -> Made:
+    """Take a call over the pipeline and return its outcome.
+
+    The values of a streaming tool are written as they come; what another tool reports meanwhile goes to stderr.
+    """
+    tool, outcome = tool_name(run.toolset, name), None
     toolset = run.toolset if timeout is None else run.toolset.with_timeout(timeout)
+    streams = tool in toolset and toolset[tool].tool.is_streaming
     async with aclosing(Pipeline(toolset).stream(ToolCall(tool, arguments), run.scope)) as items:
         async for item in items:
             if not isinstance(item, Yielded):
                 outcome = item
+            elif not streams:
+                say(_line(item.value, tool).rstrip("\n"))
             elif not run.json:
                 write(_line(item.value, tool))
     if outcome is None:
         raise RuntimeError("the stream of a call ends with its outcome")
-    return outcome
+    return Made(outcome, streams and isinstance(outcome, Completed) and outcome.source == "tool")
 
 
-def show_outcome(run: CliRun, outcome: Outcome) -> Status:
+def show_outcome(run: CliRun, made: Made) -> Status:
     """Write what a call came to, a result to stdout and anything else to stderr, and return the exit status."""
-    status = _status(outcome)
+    outcome = made.outcome
     if run.json:
         print_json(outcome_json(outcome))
     elif isinstance(outcome, Completed):
-        streamed = outcome.source == "tool" and run.toolset[outcome.tool].tool.is_streaming
-        if not streamed:
+        if not made.streamed:
             try:
                 write(result_text(outcome.shown()))
             except ResultNotSerializable as error:
@@ -49,7 +64,7 @@ def show_outcome(run: CliRun, outcome: Outcome) -> Status:
         say(f"{outcome.request.text()}\n{outcome.text()}")
     else:
         say(_problem(outcome) if isinstance(outcome, Failed) else outcome.reason)
-    return status
+    return _status(outcome)
 
 
 def _problem(failed: Failed) -> str:

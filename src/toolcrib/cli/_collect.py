@@ -25,9 +25,7 @@ def toolset_of(target: str, value: object) -> Toolset:
         raise
     except (ToolcribError, TypeError, ValueError) as error:
         raise TargetError(target, str(error)) from error
-    if not made.is_open:
-        raise TargetError(target, "it has members whose tools are known only while it is open; name a toolset without")
-    if not len(made):
+    if made.is_open and not len(made):
         raise TargetError(target, f"{_title(value)} holds no tools")
     return made
 

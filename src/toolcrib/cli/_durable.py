@@ -114,6 +114,9 @@ def durable_of(target: str) -> Durable:
     if any(isinstance(item, Agent) for item in several):
         raise TargetError(target, "its agents are not durable; wrap them: DurableAgent(agent)")
     toolset, name = toolset_of(target, value), _name(target)
+    if not toolset.is_open:
+        problem = "it has members whose tools are known only while it is open, which no worker keeps; name one without"
+        raise TargetError(target, problem)
     agent = Agent(name, f"The tools of {target}", toolset)
     return Durable((DurableAgent(agent),), (DurableToolkit(Toolkit(toolset), name, name=name, replace=True),))
 

@@ -21,10 +21,9 @@ __all__ = ["Resumption", "resume_program", "target_of", "took_up"]
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """A paused program, and what the flags say to the calls it waits for."""
+    """A paused program, and how long it may go on."""
 
     paused: PausedProgram
-    answers: Answers
     timeout: float | None = None
 
 
@@ -47,7 +46,7 @@ def target_of(paused: PausedProgram, given: str | None) -> str:
 async def resume_program(run: CliRun, given: Resumption, watcher: Watcher) -> ExecutionResult:
     """Get an answer to each call that waits, and go on with the program."""
     present = Terminal.present()
-    answers = given.answers.named(run.toolset)
+    answers = run.answers
     if not present:
         answers = replace(answers, suspend=True)  # what nobody answers waits on
     asker = approver_of(answers, run.toolset, run.terminal if present else None)

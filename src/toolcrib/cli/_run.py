@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Coroutine, Generator
-from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext, redirect_stdout
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ from toolcrib.errors import DatabaseError, SandboxError, ToolcribError
 from toolcrib.invoke import RunScope, Sink, run_sync
 from toolcrib.toolsets import Toolset
 
-__all__ = ["CliRun", "RunOptions", "Status", "one_sentence", "open_run", "recorder_of", "tools_of"]
+__all__ = ["CliRun", "RunOptions", "Status", "known_tools", "one_sentence", "open_run", "recorder_of", "tools_of"]
 
 T = TypeVar("T")
 
@@ -52,19 +52,27 @@ class CliRun:
     """A target that is ready to run, and the run that its calls belong to.
 
     Attributes:
+        answers: What the flags say about approval.
         json: Whether stdout is for one JSON document and nothing else.
         terminal: Where a person watches and answers.
     """
 
     toolset: Toolset
     scope: RunScope
+    answers: Answers
     json: bool
     terminal: Terminal
 
-    def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` to its end; with `json`, what it prints goes to stderr."""
+    def wait(self, work: Callable[[CliRun], Coroutine[Any, Any, T]]) -> T:
+        """Open the toolset and run `work` with it to its end; with `json`, what it prints goes to stderr."""
         with redirect_stdout(sys.stderr) if self.json else nullcontext():
-            return run_sync(work)
+            return run_sync(self._opened(work))
+
+    async def _opened(self, work: Callable[[CliRun], Coroutine[Any, Any, T]]) -> T:
+        async with _open(self.toolset) as toolset:
+            answers = self.answers.named(toolset)
+            self.scope.approver = approver_of(answers, toolset, self.terminal if Terminal.present() else None)
+            return await work(replace(self, toolset=toolset, answers=answers))
 
 
 @contextmanager
@@ -88,18 +96,30 @@ def tools_of(target: str) -> Toolset:
     return toolset_of(target, load(target))
 
 
+def known_tools(target: str) -> Toolset:
+    """Return the toolset that a target means with all its tools known: members that list themselves are asked."""
+
+    async def known(toolset: Toolset) -> Toolset:
+        async with _open(toolset) as bound:
+            return bound
+
+    return run_sync(known(tools_of(target)))
+
+
+def _open(toolset: Toolset) -> AbstractAsyncContextManager[Toolset]:
+    """Open what has to be opened; a tool that is not available now is shown, and refuses by itself."""
+    return nullcontext(toolset) if toolset.is_open else toolset.open(hide_unavailable=False)
+
+
 @contextmanager
 def open_run(options: RunOptions, terminal: Terminal | None = None, watcher: Sink | None = None) -> Generator[CliRun]:
-    """Load the target and open a run of its tools; the record file is closed at the end."""
+    """Load the target and prepare a run of its tools; the record file is closed at the end."""
     toolset = tools_of(options.target)
-    answers = options.answers.named(toolset)
-    terminal = terminal or Terminal()
+    answers = options.answers.named(toolset) if toolset.is_open else options.answers
     with recorder_of(options.record) as recorder:
         sinks = tuple(sink for sink in (recorder, watcher) if sink is not None)
-        asker = terminal if Terminal.present() else None
-        approver = approver_of(answers, toolset, asker)
-        scope = RunScope(approver=approver, sinks=sinks, door="cli", hook_errors="fail")
-        yield CliRun(toolset, scope, options.json, terminal)
+        scope = RunScope(sinks=sinks, door="cli", hook_errors="fail")
+        yield CliRun(toolset, scope, answers, options.json, terminal or Terminal())
 
 
 @contextmanager

@@ -98,9 +98,9 @@ class ServedTools(Served):
         return self._said(visit, await self._run(visit, suspended, next(iter(answers), None)))
 
     async def _run(self, visit: Visit, call: ToolCall | Suspended, answer: Grant | Denial | None = None) -> Outcome:
-        """Take a call over the counter; the values of a streaming tool are reported as progress."""
+        """Take a call over the counter; what a tool yields or reports meanwhile is told as progress."""
         entry = self.pipeline.toolset.entries.get(visit.params.name)
-        if entry is None or not entry.tool.is_streaming:
+        if entry is None or not entry.tool.is_watched:
             return await self.pipeline.run(call, visit.scope, grant=answer)
         async with aclosing(self.pipeline.stream(call, visit.scope, grant=answer)) as items:
             async for item in items:
