@@ -197,7 +197,7 @@ CODE_GATES: tuple[Gate, ...] = (
     # --- a call of which nobody knows how it ended
     Gate(
         "a call in doubt",
-        "code/_file_journal.py",
+        "code/_journal_lines.py",
         "entry.in_doubt, entry.suspended = True, None",
         "entry.in_doubt = False",
         _OF_JOURNAL,

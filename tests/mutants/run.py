@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT))
 from tests.mutants.gates import GATES, Gate  # noqa: E402 -- the script may be run from anywhere
 
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+_PACKAGES = "tests/npm/node_modules"  # many and large, and no mutant is in them
 _LONGEST = 300  # seconds for the tests of one gate
 
 
@@ -64,8 +65,10 @@ def copied(folder: Path) -> Path:
     """Copy what the tests need, so that nothing but the mutant differs from one run to the next."""
     folder.chmod(0o755)  # some tests run as another user
     for name in ("src", "tests"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
     shutil.copy(ROOT / "pyproject.toml", folder)
+    if (ROOT / _PACKAGES).is_dir():
+        (folder / _PACKAGES).symlink_to(ROOT / _PACKAGES)
     return folder
 
 
@@ -97,7 +100,8 @@ class Said:
 def tested(checkout: Path, tests: tuple[str, ...], longest: float) -> Said:
     """Run tests of a checkout against its own source, up to the first that fails."""
     environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", "--timeout=20", *tests]
+    plugins = ("-p", "no:cacheprovider", "-p", "tests.mutants.order")
+    command = (sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "--timeout=20", *plugins, *tests)
     try:
         done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=longest)
     except subprocess.TimeoutExpired:
