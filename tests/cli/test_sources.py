@@ -91,18 +91,18 @@ def test_a_server_that_does_not_start_is_one_sentence(toolcrib: Command, tmp_pat
 
 
 async def test_a_server_behind_the_counter_is_served_on(house: str, tmp_path: Path) -> None:
-    said: list[str | None] = []
+    said: list[tuple[float, float | None, str | None]] = []
 
     async def progress(done: float, total: float | None, message: str | None) -> None:
-        said.append(message)
+        said.append((done, total, message))
 
     command, *arguments = [*COMMAND, "serve", house]
     with (tmp_path / "log").open("w") as log:
         place = stdio_client(StdioServerParameters(command=command, args=arguments, cwd=tmp_path), errlog=log)
         async with Client(place) as client:
             names = [tool.name for tool in (await client.list_tools()).tools]
-            done = await client.call_tool("clean", {"rooms": ["attic"]}, progress_callback=progress)
+            done = await client.call_tool("clean", {"rooms": ["attic", "hall"]}, progress_callback=progress)
 
     assert sorted(names) == ["clean", "pay"]
     assert done.content[0].text == "all clean"
-    assert [json.loads(text or "")["message"] for text in said] == ["attic"]
+    assert said == [(1, 2, "attic"), (2, 2, "hall")]

@@ -50,7 +50,7 @@ class Visit:
     Attributes:
         scope: The run of its principal, with the client as the approver where it can be asked meanwhile.
         key: The same for the same call on behalf of the same principal.
-        count: Progress so far; it only ever grows.
+        done: Progress so far; it only ever grows.
     """
 
     ctx: ServerRequestContext[Any, Any]
@@ -58,12 +58,18 @@ class Visit:
     principal: Principal
     scope: RunScope
     key: str
-    count: int = 0
+    done: float = 0
 
-    async def progress(self, message: str) -> None:
-        """Tell the client, if it wants to know, that something happened."""
-        self.count += 1
-        await self.ctx.session.report_progress(self.count, message=message)
+    async def progress(self, message: str | None, done: float | None = None, total: float | None = None) -> None:
+        """Tell the client, if it wants to know, that something happened, and how far the call has come.
+
+        Args:
+            done: How much is done, where that is known; less than before counts as one step more.
+            total: What that grows to.
+        """
+        grows = done is not None and done > self.done
+        self.done = done if done is not None and grows else self.done + 1
+        await self.ctx.session.report_progress(self.done, total if grows else None, message)
 
 
 class Served(ABC):
@@ -258,4 +264,6 @@ async def _followed(
 def _about(visit: Visit) -> dict[str, Any]:
     """Return what is told of a request."""
     said = {"method": "tools/call", "protocol_version": visit.ctx.protocol_version, "tool": clean(visit.params.name)}
-    return {**said, "principal": visit.principal.name}
+    request = None if is_stateless(visit.ctx) else visit.ctx.request
+    session = None if request is None else request.headers.get("mcp-session-id")  # the transport has checked it
+    return {**said, "principal": visit.principal.name, **({} if session is None else {"session_id": session})}

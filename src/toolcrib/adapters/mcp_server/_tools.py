@@ -27,6 +27,7 @@ from toolcrib.toolsets import ToolEntry, is_available
 __all__ = ["ServedTools"]
 
 _log = logging.getLogger("toolcrib.adapters")
+_REPORT = ("progress", "total", "message")  # what a tool of an MCP server reports
 _WIDE = 1_000  # characters of a value in a progress notification
 
 
@@ -106,7 +107,7 @@ class ServedTools(Served):
             async for item in items:
                 if not isinstance(item, Yielded):
                     return item
-                await visit.progress(_line(item.value))
+                await visit.progress(*_progress(item.value))
         raise RuntimeError("the pipeline gave no outcome")
 
     def _said(self, visit: Visit, outcome: Outcome) -> types.CallToolResult | Halted:
@@ -130,7 +131,22 @@ async def _is_shown(entry: ToolEntry, ctx: RunContext[Any]) -> bool:
         return True
 
 
-def _line(value: Any) -> str:
+def _progress(value: Any) -> tuple[str | None, float | None, float | None]:
+    """Return what a client is told of a value: its text; of one that says how far a call has come, that."""
     shape = lenient(value)
+    match shape:
+        case {"progress": int() | float() as done, "total": int() | float() | None as total, "message": said} if len(
+            shape
+        ) == len(_REPORT) and (said is None or isinstance(said, str)):
+            return (None if said is None else _cut(said)), done, total
+        case _:
+            return _line(shape), None, None
+
+
+def _line(shape: Any) -> str:
     text = shape if isinstance(shape, str) else json.dumps(shape, ensure_ascii=False)
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
     return clean(text if len(text) <= _WIDE else text[: _WIDE - 1] + "…")
