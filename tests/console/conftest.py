@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from starlette.types import ASGIApp
 
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.console import ConsoleApp, ConsoleOptions, console_app
@@ -85,13 +86,13 @@ def serving(path: Path, options: ConsoleOptions | None = None, port: int = 0) ->
 
 
 @contextmanager
-def serve_app(app: ConsoleApp, port: int = 0) -> Generator[int]:
-    """Serve a console in a thread while the body runs, which is given the port."""
+def serve_app(app: ConsoleApp, port: int = 0, inside: ASGIApp | None = None) -> Generator[int]:
+    """Serve a console, or what it is mounted in, in a thread while the body runs, which is given the port."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
         listener.listen()
-        server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="error", ws="none"))
+        server = uvicorn.Server(uvicorn.Config(inside or app, lifespan="off", log_level="error", ws="none"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         try:

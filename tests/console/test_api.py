@@ -160,6 +160,19 @@ def test_html_is_only_ever_data(console: Console, sink: SqliteSink) -> None:
     assert whole.headers["content-type"].startswith("text/plain")
 
 
+async def test_halves_of_surrogate_pairs_keep_nothing_from_being_shown(console: Console, sink: SqliteSink) -> None:
+    half = "\ud83d"
+    request = await asked(console, "half", arguments={half: [half]}, reason=half)
+    sink.emit(event("half", arguments={half: half}))
+    sink.flush()
+
+    for path in ("/api/inbox", f"/api/request?id={request.id}", "/api/events", "/api/activity?source=call&id=half"):
+        assert console.get(path).status == 200
+    assert console.get(f"/api/request?id={request.id}").json["reason"] == half
+    assert b"\\ud83d" in console.get(f"/api/value?request={request.id}&path=arguments").body
+    await console.store.answer(request.deny("no", "ann"))
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
-from tests.console.conftest import Console
+from tests.console.conftest import Console, serve_app
+from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest
-from toolcrib.console import ConsoleOptions
+from toolcrib.console import ConsoleOptions, console_app
+from toolcrib.invoke import sqlite_events
 
 TOKEN = "0123456789abcdef-token"
 REQUEST = ApprovalRequest("ask_1", "call_1", "refund", {"cents": 5}, "d5")
@@ -112,6 +117,19 @@ async def test_nothing_is_changed_without_the_token(held: Console) -> None:
 
     assert reply.status == 401
     assert (await held.store.show("ask_1")).answer is None
+
+
+def test_nothing_is_told_without_the_token_where_it_is_mounted(tmp_path: Path) -> None:
+    path = tmp_path / "toolcrib.db"
+    app = console_app(sqlite_events(path), SqliteApprovalStore(path), ConsoleOptions(tokens={"": TOKEN}))
+    with serve_app(app, inside=Starlette(routes=[Mount("/console", app=app)])) as port:
+        mounted = Console(port)
+        told = {where: mounted.get(f"/console{where}").status for where in ("/main.js", "/api/inbox", "/nothing")}
+        changed = mounted.post("/console/api/revoke", {"grant": {}}, x_toolcrib_csrf="")
+        let_in = mounted.get("/console/api/inbox", authorization=f"Bearer {TOKEN}")
+
+    assert told == {"/main.js": 200, "/api/inbox": 401, "/nothing": 401}
+    assert (changed.status, let_in.status) == (401, 200)
 
 
 def test_the_page_itself_is_for_everybody(held: Console) -> None:

@@ -76,3 +76,21 @@ def test_a_schema_that_names_itself_has_an_end() -> None:
     schema = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}
 
     assert misfits({}, schema) == []
+
+
+DOUBLED = {f"a{n}": {"anyOf": [{"$ref": f"#/$defs/a{n + 1}"}, {"$ref": f"#/$defs/a{n + 1}"}]} for n in range(40)}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"$ref": "#/$defs/loop"}}, "$defs": {"loop": {"anyOf": [{"$ref": "#/$defs/loop"}]}}},
+        {"properties": {"a": {"$ref": "#/$defs/a0"}}, "$defs": {**DOUBLED, "a40": {"type": "object"}}},
+        {"properties": 3},
+        {"properties": {"a": {"anyOf": []}}},
+        {"required": 3},
+        {"$defs": [], "properties": {"a": {"$ref": "#/$defs/b"}}},
+    ],
+)
+def test_a_strangers_schema_neither_hangs_nor_breaks_the_check(schema: dict[str, Any]) -> None:
+    assert misfits({"a": "x"}, schema) == []

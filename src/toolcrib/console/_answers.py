@@ -70,7 +70,10 @@ def arguments_of(request: ApprovalRequest, sent: Any) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise AnswerError("arguments", ["The arguments are a JSON object: {...}"])
     arguments = cast("dict[str, Any]", given)
-    hidden = [f"{path}: type the real value in place of the hidden one" for path in _hidden(arguments)]
+    try:
+        hidden = [f"{path}: type the real value in place of the hidden one" for path in _hidden(arguments)]
+    except RecursionError:
+        raise AnswerError("arguments", ["The arguments are too deeply nested."]) from None
     if problems := hidden or misfits(arguments, request.parameters or {}):
         raise AnswerError("arguments", problems)
     return arguments

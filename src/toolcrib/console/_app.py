@@ -11,7 +11,7 @@ from typing import Any, cast
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -49,7 +49,16 @@ _PAGE = {
     "inbox.js": "text/javascript; charset=utf-8",
 }
 _WRONG_TOKEN_SECONDS = 0.3
+_HALVES = "backslashreplace"  # halves of surrogate pairs, which models send and no wire takes; JSON escapes them alike
 _MOST = 200
+
+
+class _Json(JSONResponse):
+    """A reply of JSON, whatever text is in it."""
+
+    def render(self, content: Any) -> bytes:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8", _HALVES)
 
 
 class ConsoleApp:
@@ -83,7 +92,8 @@ class ConsoleApp:
             Route("/{name}", self._page),
         ]
         handlers: Mapping[Any, Any] = {AnswerError: _misfit, ApprovalError: _conflict, HTTPException: _http_error}
-        self._guard = Guard(Starlette(routes=routes, exception_handlers=handlers), options)
+        page = frozenset({"", "/", *(f"/{name}" for name in _PAGE)})
+        self._guard = Guard(Starlette(routes=routes, exception_handlers=handlers), options, page)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._guard(scope, receive, send)
@@ -99,7 +109,7 @@ class ConsoleApp:
     async def _state(self, request: Request) -> Response:
         counts, last, tools = await asyncio.to_thread(lambda: (self._log.counts(), self._log.last(), self._log.names()))
         await self.feed.look()
-        return JSONResponse(
+        return _Json(
             {
                 "csrf": self._guard.csrf,
                 "name": _visitor(request).name,
@@ -116,15 +126,15 @@ class ConsoleApp:
         holder = self._options.holder(token) if isinstance(token, str) else None
         if holder is None:
             await asyncio.sleep(_WRONG_TOKEN_SECONDS)
-            return JSONResponse({"error": "This is not a token of this console.", "code": "token"}, 401)
-        response = JSONResponse({"name": holder})
+            return _Json({"error": "This is not a token of this console.", "code": "token"}, 401)
+        response = _Json({"name": holder})
         secure = request.url.scheme == "https"
         session = self._options.session(holder)
         response.set_cookie(self._options.cookie, session, httponly=True, samesite="strict", secure=secure)
         return response
 
     async def _logout(self, request: Request) -> Response:
-        response = JSONResponse({})
+        response = _Json({})
         response.delete_cookie(self._options.cookie, httponly=True, samesite="strict")
         return response
 
@@ -146,12 +156,12 @@ class ConsoleApp:
         await self.feed.look()
         waiting = await asyncio.to_thread(asked_about, self._log, self.feed.waiting.values())
         shown = [activity_view(one, waiting) for one in found]
-        return JSONResponse({"activities": shown, "more": len(found) == limit})
+        return _Json({"activities": shown, "more": len(found) == limit})
 
     async def _activity(self, request: Request) -> Response:
         activity = await self._named(request)
         await self.feed.look()
-        return JSONResponse(await asyncio.to_thread(detail_view, self._log, activity, self.feed.waiting))
+        return _Json(await asyncio.to_thread(detail_view, self._log, activity, self.feed.waiting))
 
     async def _named(self, request: Request) -> Activity:
         asked = request.query_params
@@ -170,7 +180,7 @@ class ConsoleApp:
             events = await asyncio.to_thread(self._log.events, activity, after=after, limit=_MOST)
         else:
             events = await asyncio.to_thread(self._log.since, after, _MOST)
-        return JSONResponse({"events": [brief_event(event) for event in events], "more": len(events) == _MOST})
+        return _Json({"events": [brief_event(event) for event in events], "more": len(events) == _MOST})
 
     async def _value(self, request: Request) -> Response:
         """Answer with the whole of a value that was cut, as text."""
@@ -185,7 +195,7 @@ class ConsoleApp:
                 value = part(events[0].data if events and events[0].position == position else {}, path)
         except (KeyError, IndexError):
             raise HTTPException(404, "there is no such value") from None
-        return PlainTextResponse(whole(value))
+        return Response(whole(value).encode("utf-8", _HALVES), media_type="text/plain")
 
     async def _stream(self, request: Request) -> Response:
         seen = request.headers.get("last-event-id") or request.query_params.get("after", "")
@@ -197,7 +207,7 @@ class ConsoleApp:
     async def _inbox(self, request: Request) -> Response:
         await self.feed.look()
         entries = list(self.feed.waiting.values())
-        return JSONResponse({"requests": await self._entries(*entries[:_MOST]), "total": len(entries)})
+        return _Json({"requests": await self._entries(*entries[:_MOST]), "total": len(entries)})
 
     async def _entries(self, *entries: ApprovalEntry) -> list[dict[str, Any]]:
         ended = await asyncio.to_thread(ended_calls, self._log, entries)
@@ -205,7 +215,7 @@ class ConsoleApp:
 
     async def _request(self, request: Request) -> Response:
         (shown,) = await self._entries(await self._desk.show(request.query_params.get("id", "")))
-        return JSONResponse(shown)
+        return _Json(shown)
 
     async def _check(self, request: Request) -> Response:
         sent = await _sent(request)
@@ -213,25 +223,25 @@ class ConsoleApp:
         try:
             arguments_of(entry.request, sent.get("arguments"))
         except AnswerError as error:
-            return JSONResponse({"problems": error.problems})
-        return JSONResponse({"problems": []})
+            return _Json({"problems": error.problems})
+        return _Json({"problems": []})
 
     async def _answer(self, request: Request) -> Response:
         sent = await _sent(request)
         entry = await self._desk.show(str(sent.get("request", "")))
         await self._desk.answer(answer_to(entry, sent, _visitor(request)))
         (shown,) = await self._entries(await self._desk.show(entry.request.id))
-        return JSONResponse(shown)
+        return _Json(shown)
 
     async def _standing(self, request: Request) -> Response:
-        return JSONResponse({"grants": [grant_view(grant) for grant in await self._desk.standing()]})
+        return _Json({"grants": [grant_view(grant) for grant in await self._desk.standing()]})
 
     async def _revoke(self, request: Request) -> Response:
         wanted = (await _sent(request)).get("grant")
         found: list[Grant] = [grant for grant in await self._desk.standing() if grant_view(grant) == wanted]
         if not found or not await self._desk.revoke(found[0]):
             raise HTTPException(404, "there is no such grant any more")
-        return JSONResponse({})
+        return _Json({})
 
 
 def console_app(log: EventLog, approvals: Desk, options: ConsoleOptions | None = None) -> ConsoleApp:
@@ -269,12 +279,12 @@ def _number(request: Request, name: str) -> int | None:
 
 
 async def _misfit(request: Request, error: AnswerError) -> Response:
-    return JSONResponse({"error": " ".join(error.problems), "field": error.field, "problems": error.problems}, 422)
+    return _Json({"error": " ".join(error.problems), "field": error.field, "problems": error.problems}, 422)
 
 
 async def _conflict(request: Request, error: ApprovalError) -> Response:
-    return JSONResponse({"error": error.problem, "code": "answered"}, 409)
+    return _Json({"error": error.problem, "code": "answered"}, 409)
 
 
 async def _http_error(request: Request, error: HTTPException) -> Response:
-    return JSONResponse({"error": error.detail}, error.status_code)
+    return _Json({"error": error.detail}, error.status_code)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from collections.abc import Container
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
@@ -52,12 +53,17 @@ class Guard:
     (a name can be made to lead here), whoever changes something has to come from the console's own page, and beyond
     this machine nobody is let in without a token.
 
+    Args:
+        app: The application.
+        options: Whom it lets in.
+        page: The paths of the page itself, which holds nothing and is for everybody.
+
     Attributes:
         csrf: What a page has to send back to change something; only a page of this console can read it.
     """
 
-    def __init__(self, app: ASGIApp, options: ConsoleOptions) -> None:
-        self._app, self._options = app, options
+    def __init__(self, app: ASGIApp, options: ConsoleOptions, page: Container[str]) -> None:
+        self._app, self._options, self._page = app, options, page
         self.csrf = secrets.token_urlsafe(24)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -75,13 +81,13 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
         headers = Headers(scope=scope)
-        path, method = str(scope["path"]), str(scope["method"])
+        path, method = _path_of(scope), str(scope["method"])
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._goes_by(_host_of(hosts[0])):
             return _refused(421, "host", "The console does not go by the name in the header Host; see --allowed-host.")
         visitor = scope["visitor"] = self._visitor(headers)
-        if not path.startswith("/api/"):
-            return None  # the page itself, which holds nothing
+        if path in self._page and method in ("GET", "HEAD"):
+            return None
         if visitor is None and path != "/api/login":
             return _refused(401, "token", "Log in with a token.")
         if method not in ("GET", "HEAD"):
@@ -133,6 +139,13 @@ def _from_here(headers: Headers, host: str) -> bool:
         return all(urlsplit(origin).netloc.lower() == host.lower() for origin in origins)
     except ValueError:
         return False
+
+
+def _path_of(scope: Scope) -> str:
+    """Return the path inside the console, which may be mounted in another application."""
+    path, before = str(scope["path"]), str(scope.get("root_path", "")).rstrip("/")
+    inside = path.removeprefix(before)
+    return inside if inside == "" or inside.startswith("/") else path
 
 
 def _host_of(value: str) -> str:

@@ -10,6 +10,8 @@ from typing import Any, cast
 __all__ = ["misfits"]
 
 _MOST = 20
+_DEEP = 60  # schemas inside schemas; one may lead into itself, and be anybody's
+_LOOKS = 20_000  # at one value with one schema
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
@@ -34,18 +36,31 @@ def misfits(value: Any, schema: Mapping[str, Any]) -> list[str]:
     It knows the words that tool schemas are made of. What it does not know it lets pass: the tool's own check comes
     before the tool in any case.
     """
-    found = _Check(schema).problems(value, schema, "")
+    try:
+        found = _Check(schema).problems(value, schema, "")
+    except (AttributeError, KeyError, TypeError, ValueError):  # the schema is none, and may be a stranger's
+        return []
     return found[:_MOST]
 
 
 class _Check:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._definitions: Mapping[str, Any] = root.get("$defs", {})
+        self._deep = self._looks = 0
 
     def problems(self, value: Any, schema: Any, path: str) -> list[str]:
-        if not isinstance(schema, Mapping):
+        """Return where a value does not fit; nothing where the schema leads on for ever."""
+        self._looks += 1
+        if not isinstance(schema, Mapping) or self._deep >= _DEEP or self._looks > _LOOKS:
             return []
-        rule = self._resolved(cast("Mapping[str, Any]", schema))
+        self._deep += 1
+        try:
+            return self._problems(value, cast("Mapping[str, Any]", schema), path)
+        finally:
+            self._deep -= 1
+
+    def _problems(self, value: Any, schema: Mapping[str, Any], path: str) -> list[str]:
+        rule = self._resolved(schema)
         where = path or "the arguments"
         for several in ("anyOf", "oneOf"):
             if several in rule:
