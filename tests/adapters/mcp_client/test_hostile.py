@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import mcp_types as types
@@ -10,8 +11,10 @@ from mcp.server import Server
 
 from tests.adapters.mcp_client.servers import called, failed
 from toolcrib.adapters.mcp_client import connect
+from toolcrib.calls import Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ServerError
+from toolcrib.invoke import Pipeline
 
 
 def telling(schema: Any, result: Any = None, **said: Any) -> Server[Any]:
@@ -71,3 +74,101 @@ async def test_words_that_look_like_code_stay_words() -> None:
         result = await Toolkit(tools).execute_async("print(odd())")
 
     assert result.output == "got {}\n"
+
+
+@pytest.mark.parametrize("name", ["delete.all", "delete_all"])
+async def test_a_tool_that_needs_approval_may_be_named_as_the_server_does(name: str) -> None:
+    async with connect(having("delete.all"), approval=[name]).open() as tools:
+        outcome = await Pipeline(tools).run(ToolCall("delete_all", {}))
+
+    assert isinstance(outcome, Suspended)
+
+
+TWICE = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}, {"$ref": f"#/$defs/a{n + 1}"}]} for n in range(30)}
+EVIL = "a" * 40 + "!"
+BUSY: list[dict[str, Any]] = [
+    {"allOf": [{"$ref": "#"}]},
+    {"properties": {"a": {"anyOf": [{"$ref": "#/properties/a"}]}}},
+    {"properties": {"a": {"$ref": "#/$defs/a0"}}, "$defs": {**TWICE, "a30": {}}},
+    {"properties": {"a": {"$schema": "http://json-schema.org/draft-07/schema#", "pattern": "^(?=(a+)+$)"}}},
+    {"patternProperties": {"^(a+)+$": {}}, "additionalProperties": {"not": {}}, "unevaluatedProperties": False},
+]
+
+
+@pytest.mark.parametrize("schema", BUSY)
+async def test_a_schema_that_keeps_its_reader_busy_is_left_to_the_server(schema: dict[str, Any]) -> None:
+    given = {"aaaa": 1} if "patternProperties" in schema else {"a": EVIL}
+    result = types.CallToolResult(content=[], structured_content=given)
+    server = telling({"type": "object", **schema}, result, output_schema={"type": "object", **schema})
+
+    async with connect(server).open() as tools:
+        assert await called(tools, "odd", **given) == given
+
+
+async def test_a_pattern_that_takes_for_ever_is_matched_all_the_same() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
+    result = types.CallToolResult(content=[], structured_content={"a": EVIL})
+
+    async with connect(telling(schema)).open() as tools:
+        asked = await failed(tools, "odd", a=EVIL)
+    async with connect(telling({"type": "object"}, result, output_schema=schema)).open() as tools:
+        answered = await failed(tools, "odd")
+
+    assert (asked.code, answered.code) == ("invalid_arguments", "remote_tool_error")
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "problem"),
+    [
+        ({"patternProperties": {"^n": {"type": "integer"}}}, {"n1": "x"}, "'x' is not of type 'integer'"),
+        ({"patternProperties": {"^n": {}}, "additionalProperties": False}, {"m": 1}, "('m' was unexpected)"),
+        ({"additionalProperties": {"type": "integer"}}, {"m": "x"}, "'x' is not of type 'integer'"),
+        ({"properties": {"a": {"uniqueItems": True}}}, {"a": [1, 1]}, "has non-unique elements"),
+    ],
+)
+async def test_what_can_be_told_in_time_is_told(schema: Any, given: dict[str, Any], problem: str) -> None:
+    async with connect(telling({"type": "object", **schema})).open() as tools:
+        outcome = await failed(tools, "odd", **given)
+
+    assert problem in outcome.message
+
+
+async def test_a_server_that_never_lists_what_it_has_is_not_waited_for() -> None:
+    async def hang(ctx: Any, params: Any) -> types.ListToolsResult:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    with pytest.raises(ServerError, match=r"did not list what it has within 0.05 s"):
+        async with connect(Server("slow", on_list_tools=hang), connect_timeout=0.05, mode="2026-07-28").open():
+            pass
+
+
+async def test_a_server_that_says_again_and_again_that_it_changes_is_asked_now_and_then() -> None:
+    listed = 0
+
+    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+        nonlocal listed
+        listed += 1
+        return types.ListToolsResult(tools=[types.Tool(name="spam", input_schema={"type": "object"})])
+
+    async def spam(ctx: Any, params: Any) -> types.CallToolResult:
+        for _ in range(500):
+            await ctx.session.send_tool_list_changed()
+        return types.CallToolResult(content=[types.TextContent(text="sent")])
+
+    async with connect(Server("spam", on_list_tools=list_tools, on_call_tool=spam), mode="legacy").open() as tools:
+        assert await called(tools, "spam") == "sent"
+
+    assert listed < 100
+
+
+def having(*names: str) -> Server[Any]:
+    """Return a server with tools of these names."""
+
+    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[types.Tool(name=name, input_schema={"type": "object"}) for name in names])
+
+    async def call_tool(ctx: Any, params: Any) -> types.CallToolResult:
+        return types.CallToolResult(content=[types.TextContent(text="done")])
+
+    return Server("having", on_list_tools=list_tools, on_call_tool=call_tool)

@@ -27,6 +27,7 @@ __all__ = ["Link"]
 
 T = TypeVar("T")
 _log = logging.getLogger("toolcrib.mcp")
+_BREATH = 0.2  # seconds between two listings while a server says that it changes
 _ROUNDS = 10  # of input that a server may ask for in one call
 _FORGOTTEN = re.compile(r"session (not found|terminated)|no valid session", re.IGNORECASE)
 """What servers, and the SDK for a plain 404, say of a session that they do not know: they did nothing."""
@@ -48,7 +49,8 @@ class Link:
         self.on_change: Callable[[], None] = _nothing
         self._live: Live | None = None
         self._lock = asyncio.Lock()
-        self._relisting: set[asyncio.Task[None]] = set()
+        self._relisting: asyncio.Task[None] | None = None
+        self._stale = False
         self._closed = False
 
     async def open(self) -> None:
@@ -62,8 +64,8 @@ class Link:
     async def close(self) -> None:
         """End the connection."""
         self._closed = True
-        for task in self._relisting:
-            task.cancel()
+        if self._relisting is not None:
+            self._relisting.cancel()
         if self._live is not None:
             await self._live.close()
 
@@ -204,8 +206,14 @@ class Link:
             return live
 
     async def _list(self, live: Live) -> None:
+        seconds = self._options.connect_timeout
         try:
-            self.listing = await list_all(live.session, resources=self._options.include_resources is not False)
+            async with asyncio.timeout(seconds):
+                self.listing = await list_all(live.session, resources=self._options.include_resources is not False)
+        except TimeoutError:
+            live.drop()
+            told = await live.last_lines()
+            raise ServerError(self.server, f"did not list what it has within {seconds:g} s{told}") from None
         except (MCPError, ValidationError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             live.drop()
             raise ServerError(self.server, f"cannot list what it has: {error}{await live.last_lines()}") from error
@@ -216,19 +224,22 @@ class Link:
 
     def _changed(self) -> None:
         """Ask again what the server has, in a task of its own: who told it may wait for us to go on."""
-        task = asyncio.create_task(self._relist(), name=f"mcp: {self.server}: list")
-        self._relisting.add(task)
-        task.add_done_callback(self._relisting.discard)
+        self._stale = True
+        if self._relisting is None or self._relisting.done():
+            self._relisting = asyncio.create_task(self._relist(), name=f"mcp: {self.server}: list")
 
     async def _relist(self) -> None:
-        live = self._live
-        if live is None or live.broken:
-            return
-        try:
-            async with self._lock:
-                await self._list(live)
-        except ServerError as error:
-            _log.warning("%s", error)
+        while self._stale:
+            self._stale, live = False, self._live
+            if live is None or live.broken:
+                return
+            try:
+                async with self._lock:
+                    await self._list(live)
+            except ServerError as error:
+                _log.warning("%s", error)
+            if self._stale:
+                await asyncio.sleep(_BREATH)  # a server may say it as often as it likes
 
 
 class _Lost(Exception):

@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 __all__ = ["Listing", "list_all", "list_prompts"]
 
 T = TypeVar("T")
-_PAGES = 1000  # a server that always names a next page is not followed for ever
+_PAGES, _MOST = 1000, 10_000  # a server that always names a next page is not followed for ever
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ async def _pages(ask: Callable[..., Awaitable[Any]], of: Callable[[Any], list[T]
                 break
             raise
         found += of(page)
-        if page.next_cursor in (None, cursor):
+        if page.next_cursor in (None, cursor) or len(found) >= _MOST:
             break
         cursor = page.next_cursor
-    return tuple(found)
+    return tuple(found[:_MOST])

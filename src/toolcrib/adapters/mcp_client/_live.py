@@ -18,6 +18,7 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 
 from toolcrib.adapters.mcp_client._answers import Answers, calling
+from toolcrib.adapters.mcp_client._checking import check_results
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._stderr import ErrorOutput
 from toolcrib.adapters.mcp_client._watched import watched
@@ -139,11 +140,13 @@ class Live:
         source = self._source
         if isinstance(source, ClientSession):
             self.session = source
+            check_results(source)
             yield
             return
         async with AsyncExitStack() as stack:
             self.client = client = await self._entered(stack)
             self.session = client.session
+            check_results(client.session)
             listening = asyncio.create_task(self._listen(client), name=f"mcp: {self._server}: changes")
             try:
                 yield

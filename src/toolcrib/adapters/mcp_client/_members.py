@@ -76,7 +76,7 @@ class Member(BaseTool):
             check=checks_of(about.name, about.parameters),
         )
         made: Tool[..., Any] = Tool(
-            spec, ToolOptions(tags=about.tags(), requires_approval=options.asks(about)), source=self
+            spec, ToolOptions(tags=about.tags(), requires_approval=options.asks(about, self.names)), source=self
         )
         made.origin = f"{self.where()} of the MCP server `{self._link.server}`"
         return made

@@ -78,11 +78,13 @@ class Options:
     roots: Sequence[str | Path] | None = None
     connect_timeout: float = 60.0
 
-    def asks(self, tool: RemoteTool) -> bool:
-        """Return whether a tool needs approval."""
+    def asks(self, tool: RemoteTool, names: Collection[str]) -> bool:
+        """Return whether a tool needs approval; `names` are all by which it is known."""
         if isinstance(self.approval, bool):
             return self.approval
-        return bool(self.approval(tool)) if callable(self.approval) else tool.name in self.approval
+        if callable(self.approval):
+            return bool(self.approval(tool))
+        return any(name in self.approval for name in names)
 
     def named(self) -> dict[str, frozenset[str]]:
         """Return the tools that were told by name, by the keyword; each has to be there."""

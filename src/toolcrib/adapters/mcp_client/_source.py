@@ -66,11 +66,11 @@ class _Shown:
     def renew(self) -> None:
         """Take the tools that the server has now in the place of those it had."""
         members = self._wanted()
-        made = [member.tool() for member in members]
-        for gone in self._members:
-            gone.listed = False
-        self._members = members
+        made, before = [member.tool() for member in members], self._members
         self.tools.renew(made)
+        self._members = members
+        for gone in before:
+            gone.listed = False
 
     def _wanted(self) -> list[Member]:
         has = members_of(self._link, self._options)
