@@ -105,8 +105,8 @@ CONSOLE_GATES: tuple[Gate, ...] = (
     Gate(
         "console: values as text",
         "console/_app.py",
-        "return PlainTextResponse(whole(value))",
-        "return Response(whole(value))",
+        ', media_type="text/plain")',
+        ")",
         _API,
     ),
     Gate(

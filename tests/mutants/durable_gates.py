@@ -1,4 +1,4 @@
-"""What keeps a durable turn from being made twice, from losing an answer, and from being taken by two."""
+"""What keeps durable work from being done twice, from losing an answer, and from being taken by two."""
 
 from __future__ import annotations
 
@@ -11,12 +11,20 @@ _WORK = "adapters/dbos/_turn_work.py"
 _WORKERS = "adapters/dbos/_workers.py"
 _CONTINUE = "adapters/dbos/_continue.py"
 _ENGINE = "adapters/dbos/_engine.py"
+_AGENT = "adapters/dbos/_agent.py"
+_CONTEXT = "adapters/dbos/_context.py"
+_PROGRAM = "adapters/dbos/_program.py"
+_JOURNAL = "adapters/dbos/_program_journal.py"
+_RUN_STORE = "adapters/dbos/_run_store.py"
 
 _OF_RECOVERY = ("tests/adapters/dbos/test_recovery.py",)
 _OF_WORKERS = ("tests/adapters/dbos/test_workers.py",)
 _OF_AGENTS = ("tests/adapters/dbos/test_agent.py",)
+_OF_ONCE = ("tests/adapters/dbos/test_once.py",)
+_OF_PROGRAMS = ("tests/adapters/dbos/test_program.py",)
 
 DURABLE_GATES: tuple[Gate, ...] = (
+    # --- a turn
     Gate(
         "a call in doubt asks",
         _RECORDED,
@@ -72,5 +80,152 @@ DURABLE_GATES: tuple[Gate, ...] = (
         "        if _current is not None:\n",
         "        if False:\n",
         _OF_AGENTS,
+    ),
+    # --- what is written down of a call
+    Gate(
+        "one question about a call in doubt",
+        _RECORDED,
+        "toolcrib:in-doubt:{unit.work_id}",
+        "toolcrib:in-doubt:{id(unit)}",
+        _OF_ONCE,
+    ),
+    Gate(
+        "secrets in the question about a call in doubt",
+        _RECORDED,
+        "        arguments=plan.spec.dump(arguments, redact=True),\n",
+        "        arguments=plan.spec.dump(arguments, redact=False),\n",
+        _OF_ONCE,
+    ),
+    Gate("whose call is in doubt", _RECORDED, "principal=scope.principal,", "", _OF_ONCE),
+    Gate(
+        "approved arguments of a turn that is taken up",
+        _RECORDED,
+        'prepared.approved = state["approved"]',
+        "prepared.approved = None",
+        _OF_ONCE,
+    ),
+    Gate(
+        "refusal of a turn that is taken up",
+        _RECORDED,
+        'return outcome_from_dict(state["outcome"])',
+        "return await super().prepare(ToolCall('place', {'amount': 5}), scope)",
+        _OF_ONCE,
+    ),
+    Gate(
+        "result that is typed for a call in doubt only",
+        _RECORDED,
+        "if asked is None or IN_DOUBT not in asked.request.metadata or",
+        "if asked is None or",
+        _OF_ONCE,
+    ),
+    Gate("who answered for a turn", _RECORDED, "            self._unit.note(request, answer)\n", "", _OF_ONCE),
+    Gate("what a person typed in the record", _RECORDED, 'said.pop("user_input", None)', "pass", _OF_ONCE),
+    Gate("arguments of a person in the record", _RECORDED, 'said.pop("override_args", None)', "pass", _OF_ONCE),
+    Gate("tool in the name of a step", _RECORDED, "{kind} {turn.tool_name} {", "{kind} {", _OF_ONCE),
+    Gate("arguments in the name of a step", _RECORDED, "data['kwargs'])[:16]", "{})[:16]", _OF_ONCE),
+    # --- what goes on after a person
+    Gate(
+        "one continuation of an answer",
+        _CONTINUE,
+        "Placement(continuation_id(status.workflow_id, request_id), ",
+        "Placement(f'{continuation_id(status.workflow_id, request_id)}-{id(result)}', ",
+        _OF_ONCE,
+    ),
+    Gate(
+        "a request that is asked again has another continuation",
+        _CONTINUE,
+        "    if workflow_id == request_id:\n",
+        "    if False:\n",
+        _OF_AGENTS,
+    ),
+    Gate("denial of a durable turn", _AGENT, "asked.deny(message, approver)", "asked.grant(approver)", _OF_AGENTS),
+    Gate(
+        "changes of the context once",
+        _CONTEXT,
+        "                connection.execute(sa.insert(_applied).values(work_id=work_id, agent=self._agent.name))\n",
+        "",
+        _OF_ONCE,
+    ),
+    # --- a program
+    Gate("fence of a program's journal", _JOURNAL, "if self._owner is not None:", "if False:", _OF_PROGRAMS),
+    Gate(
+        "fence of a program that is taken up",
+        _JOURNAL,
+        "            self._fence(connection)\n            row =",
+        "            row =",
+        _OF_PROGRAMS,
+    ),
+    Gate(
+        "fence of a program's line",
+        _JOURNAL,
+        "                self._fence(connection)\n                connection",
+        "                connection",
+        _OF_PROGRAMS,
+    ),
+    Gate(
+        "fence of a program's end",
+        _JOURNAL,
+        "            self._fence(connection)\n            values",
+        "            values",
+        _OF_PROGRAMS,
+    ),
+    Gate("one line of each number", _JOURNAL, "number=self._number,", "number=id(line),", _OF_PROGRAMS),
+    Gate(
+        "a program that is over",
+        _JOURNAL,
+        'or (row.generation == generation and row.state != "running")',
+        "",
+        _OF_PROGRAMS,
+    ),
+    Gate(
+        "a program that went on",
+        _JOURNAL,
+        "if row.generation > generation or",
+        "if",
+        _OF_PROGRAMS,
+    ),
+    Gate("a program that was cancelled", _JOURNAL, 'if row.state == "cancelled":', "if False:", _OF_PROGRAMS),
+    Gate(
+        "a program that is cancelled by its workflow",
+        "adapters/dbos/_admin.py",
+        '        cancel_run(client, str(_input(status).get("run", work_id)))\n',
+        "        pass\n",
+        _OF_PROGRAMS,
+    ),
+    Gate(
+        "principal of a durable program",
+        _PROGRAM,
+        "principal=principal or given.principal",
+        "principal=given.principal",
+        _OF_PROGRAMS,
+    ),
+    Gate(
+        "denial of a call of a durable program",
+        _PROGRAM,
+        '"denials": [answer for answer in found if isinstance(answer, Denial)],',
+        "",
+        _OF_PROGRAMS,
+    ),
+    Gate(
+        "an answer that a run used up",
+        _RUN_STORE,
+        "await self._store.take(request) if used is None else used",
+        "await self._store.take(request)",
+        _OF_ONCE,
+    ),
+    Gate(
+        "an answer that a run used up and was given",
+        _RUN_STORE,
+        "if await self._used(request.id) != answer:",
+        "if True:",
+        _OF_ONCE,
+    ),
+    # --- the store on Postgres
+    Gate(
+        "one writer of approvals at a time",
+        "adapters/dbos/_postgres_store.py",
+        "self._run, _LOCK, work",
+        "self._run, None, work",
+        ("tests/adapters/dbos/test_approvals.py",),
     ),
 )

@@ -7,6 +7,7 @@ from tests.mutants.console_gates import CONSOLE_GATES
 from tests.mutants.durable_gates import DURABLE_GATES
 from tests.mutants.gate import Gate
 from tests.mutants.http_gates import HTTP_GATES
+from tests.mutants.mcp_client_gates import MCP_CLIENT_GATES
 from tests.mutants.mcp_gates import MCP_GATES
 from tests.mutants.process_gates import PROCESS_GATES
 from tests.mutants.seal_gates import SEAL_GATES
@@ -380,11 +381,12 @@ GATES: tuple[Gate, ...] = (
         "    if True:\n",
         ("tests/rounds",),
     ),
-    *HTTP_GATES,
-    *MCP_GATES,
     *CODE_GATES,
     *CONSOLE_GATES,
     *DURABLE_GATES,
+    *HTTP_GATES,
+    *MCP_CLIENT_GATES,
+    *MCP_GATES,
     *PROCESS_GATES,
     *SEAL_GATES,
     *TELEMETRY_GATES,

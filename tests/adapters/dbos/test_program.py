@@ -14,7 +14,7 @@ from dbos._error import DBOSWorkflowConflictIDError
 
 from tests.postgres import Postgres
 from toolcrib.adapters.dbos import Client, DurableToolkit, Engine, Placement, Queue, cancel_work, resume_work, show_work
-from toolcrib.adapters.dbos._program_journal import ProgramJournal
+from toolcrib.adapters.dbos._program_journal import ProgramJournal, cancel_run, program_run
 from toolcrib.code import Toolkit
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import ez_tool
@@ -139,7 +139,8 @@ async def test_calls_at_once_get_their_own_answers_again(database: str) -> None:
         if begun.is_set():
             return "held"
         begun.set()
-        return await asyncio.Event().wait() or ""
+        await asyncio.Event().wait()
+        return "never"
 
     toolkit = durable(find, hold, sandbox="monty")
     code = "import asyncio\nfound = await asyncio.gather(*[find(n) for n in range(4)])\nhold()\nfound"
@@ -202,8 +203,14 @@ async def test_whoever_lost_the_workflow_writes_nothing_more(database: str) -> N
         await program.result(polling=QUICK)
         stale = ProgramJournal(engine.client, program.id, program.id, "the token of an execution that is over")
 
-        with pytest.raises(DBOSWorkflowConflictIDError):
-            stale.write({"t": "started", "id": "c1"})
+        for late in (
+            lambda: stale.claim(2, "kit", "queue"),
+            lambda: stale.write({"t": "started", "id": "c1"}),
+            lambda: stale.finish("paused", {}),
+        ):
+            with pytest.raises(DBOSWorkflowConflictIDError):
+                late()
+        assert await program.state() == "done"
 
 
 async def test_of_two_executions_one_writes_a_line(database: str) -> None:
@@ -216,3 +223,38 @@ async def test_of_two_executions_one_writes_a_line(database: str) -> None:
 
         with pytest.raises(DBOSWorkflowConflictIDError):
             other.write({"t": "started", "id": "c2"})
+
+
+async def test_a_program_that_is_over_gone_on_or_cancelled_is_not_run_again(database: str) -> None:
+    async with Client(database) as client:
+        journals = {name: ProgramJournal(client, name, name, None) for name in ("over", "gone on", "cancelled")}
+        for journal in journals.values():
+            journal.claim(1, "kit", "queue")
+        journals["over"].finish("done", {"state": "done"})
+        journals["gone on"].finish("paused", {"state": "paused"})
+        journals["gone on"].claim(2, "kit", "queue")
+        cancel_run(client, "cancelled")
+
+        first = {name: journal.claim(1, "kit", "queue").result for name, journal in journals.items()}
+        later = journals["cancelled"].claim(2, "kit", "queue").result
+
+    assert first == {"over": {"state": "done"}, "gone on": {"state": "paused"}, "cancelled": {"state": "cancelled"}}
+    assert later == {"state": "cancelled"}
+
+
+async def test_of_two_programs_that_wait_the_one_that_was_answered_goes_on_for_whom_it_was_asked(database: str) -> None:
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int) -> str:
+        return f"paid {cents}"
+
+    toolkit = durable(pay, sandbox=FakeSandbox(("pay", {"cents": 3})))
+    async with engine_of(database, toolkit) as engine:
+        programs = [await toolkit.start("pay(3)", principal=name) for name in ("ann", "bob")]
+        waiting = [await program.settled(polling=QUICK) for program in programs]
+        await engine.client.approvals.answer(waiting[0].suspended[0].grant("cay"))
+        result = await programs[0].result(polling=QUICK)
+        runs = [await asyncio.to_thread(program_run, engine.client, program.id) for program in programs]
+
+    assert [one.suspended[0].principal for one in waiting] == ["ann", "bob"]
+    assert result.return_value == "paid 3"
+    assert [run and run.generation for run in runs] == [2, 1]

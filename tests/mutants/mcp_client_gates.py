@@ -1,0 +1,160 @@
+"""The gates around a server's tools: the host's, which nothing that the server says can open."""
+
+from __future__ import annotations
+
+from tests.mutants.gate import Gate
+
+__all__ = ["MCP_CLIENT_GATES"]
+
+_MEMBERS = "adapters/mcp_client/_members.py"
+_LINK = "adapters/mcp_client/_link.py"
+_ANSWERS = "adapters/mcp_client/_answers.py"
+_SOURCE = "adapters/mcp_client/_source.py"
+
+_HERE = "tests/adapters/mcp_client"
+_OF_CONNECT = (f"{_HERE}/test_connect.py",)
+_OF_CHANGES = (f"{_HERE}/test_changes.py",)
+_OF_QUESTIONS = (f"{_HERE}/test_questions.py",)
+_OF_DOORS = (f"{_HERE}/test_doors.py",)
+_OF_HOSTILE = (f"{_HERE}/test_hostile.py",)
+
+MCP_CLIENT_GATES: tuple[Gate, ...] = (
+    # --- what a server says of itself
+    Gate(
+        "approval of a server's tools",
+        _MEMBERS,
+        "requires_approval=options.asks(",
+        "requires_approval=False and options.asks(",
+        _OF_CONNECT,
+    ),
+    Gate(
+        "approval of what a server says is harmless",
+        _MEMBERS,
+        "requires_approval=options.asks(",
+        "requires_approval=not about.read_only and options.asks(",
+        _OF_CONNECT,
+    ),
+    Gate(
+        "a server's word that a call can be repeated",
+        _MEMBERS,
+        "ToolOptions(tags=about.tags(), ",
+        "ToolOptions(tags=about.tags(), idempotent=bool(about.idempotent), ",
+        _OF_CONNECT,
+    ),
+    Gate(
+        "a server's instructions",
+        _MEMBERS,
+        "self._link.instructions if self._options.include_instructions else None",
+        "self._link.instructions",
+        _OF_CONNECT,
+    ),
+    Gate(
+        "arguments by the server's schema",
+        _MEMBERS,
+        "            check=checks_of(about.name, about.parameters),\n",
+        "",
+        _OF_DOORS,
+    ),
+    Gate(
+        "schemas that are fetched",
+        "adapters/mcp_client/_checking.py",
+        ", registry=_NOTHING)",
+        ")",
+        _OF_HOSTILE,
+    ),
+    # --- which tools
+    Gate(
+        "tools that the host wants",
+        _SOURCE,
+        " if self._options.takes(member.about, member.names)]",
+        "]",
+        _OF_CONNECT,
+    ),
+    Gate(
+        "approval of a name that the server does not have",
+        _SOURCE,
+        "        _require_names(has, self._options, self._link.server)\n",
+        "",
+        _OF_CONNECT,
+    ),
+    Gate("two things of one name", _SOURCE, "        _require_one_each(wanted)\n", "", _OF_CONNECT),
+    Gate(
+        "gates of a tool that came later",
+        "toolsets/_live.py",
+        "            entries = [*step.change(entries)]\n",
+        "            pass\n",
+        _OF_CHANGES,
+    ),
+    Gate(
+        "a tool that is gone",
+        "toolsets/_live.py",
+        "gone = [replace(entry, off=True) for",
+        "gone = [replace(entry) for",
+        _OF_CHANGES,
+    ),
+    Gate(
+        "a new tool with a name that is taken",
+        "toolsets/_renewal.py",
+        "            add(made, entry)\n",
+        "            made[entry.name] = entry\n",
+        _OF_CHANGES,
+    ),
+    # --- a connection that breaks
+    Gate(
+        "a call that was lost on the way",
+        _LINK,
+        "if not (again or lost.not_done):",
+        "if False:",
+        _OF_CHANGES,
+    ),
+    Gate(
+        "a connection that was closed", _LINK, "            if self._closed:\n", "            if False:\n", _OF_CONNECT
+    ),
+    # --- what a server asks
+    Gate(
+        "a question of the server that nobody hears",
+        _ANSWERS,
+        "asked.server, asked.message)\n            return False\n",
+        "asked.server, asked.message)\n            return {'name': 'nobody'}\n",
+        _OF_QUESTIONS,
+    ),
+    Gate(
+        "a denial of a server's question",
+        _ANSWERS,
+        "            return None if given is None else False\n",
+        "            return {'name': 'nobody'}\n",
+        _OF_QUESTIONS,
+    ),
+    Gate(
+        "a bare yes to a form of a server",
+        _ANSWERS,
+        "return fields if _fits(fields, asked.schema) else False",
+        "return fields",
+        _OF_QUESTIONS,
+    ),
+    Gate(
+        "an answer that does not fit a server's form", _ANSWERS, "if problem is not None:", "if False:", _OF_QUESTIONS
+    ),
+    Gate(
+        "whose question it is",
+        _ANSWERS,
+        "        if known is not None:\n            return known\n",
+        "",
+        _OF_QUESTIONS,
+    ),
+    Gate(
+        "a question that may be anybody's",
+        _ANSWERS,
+        "return first if all(ctx.ask is first.ask for ctx in self.waiting if first is not None) else None",
+        "return first",
+        _OF_QUESTIONS,
+    ),
+    # --- what is secret
+    Gate(
+        "what in a URL is secret",
+        "adapters/mcp_client/_options.py",
+        'return f"{parts.hostname}{',
+        'return made or f"{',
+        _OF_CONNECT,
+    ),
+)
