@@ -34,16 +34,19 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo demo-agent npm packages test check lint bench mutants attacks soak crash scale fuzz docs pictures bfcl bfcl-all coverage fmt api lock clean
+.PHONY: help demo demo-agent demo-durable npm packages test check lint bench mutants attacks soak crash scale fuzz docs pictures bfcl bfcl-all coverage fmt api lock clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## run the example: a toolset, and a program that calls it as a model would
 	$(DEMO)
 
 demo-agent: $(VENV)/.demo ## run the other example: an agent that researches, with a live view of its turns
 	$(BIN)/python examples/research/assistant.py
+
+demo-durable: $(VENV)/.durable ## run the shop's tools as a durable agent: a refund waits for a person, another process pays it
+	@examples/shop/durable.sh $(BIN)
 
 test: $(VENV)/.dev $(NPM) packages ## run the tests and every example in README, docs and docstrings
 	$(BIN)/pytest -q $(PYTEST)
@@ -125,11 +128,15 @@ $(VENV)/.demo: $(LOCKED) | $(VENV)/bin/python
 	$(BIN)/python $(INSTALL) --constraint constraints.txt --editable '.[cli,monty]'
 	@touch $@
 
+$(VENV)/.durable: $(LOCKED) | $(VENV)/bin/python
+	$(BIN)/python $(INSTALL) --constraint constraints.txt --editable '.[cli,durable]'
+	@touch $@
+
 # bfcl-eval's own dependencies are most of a machine-learning stack, and its API classes need none of them.
 $(VENV)/.dev: $(LOCKED) | $(VENV)/bin/python
 	$(BIN)/python $(INSTALL) --constraint constraints.txt --editable '.[dev]'
 	$(BIN)/python $(INSTALL) --constraint constraints.txt --no-deps bfcl-eval
-	@touch $@ $(VENV)/.demo
+	@touch $@ $(VENV)/.demo $(VENV)/.durable
 
 # With the node and npm that a wheel of .dev brings. None of the packages has to run a script of its own to be installed.
 $(NPM): tests/npm/package.json tests/npm/package-lock.json | $(VENV)/.dev

@@ -1,15 +1,50 @@
-"""The shop's tools as a durable agent: a large refund waits for a person, and whoever is there goes on with it.
+"""The shop's tools as a durable agent: a large refund waits for a person, and another process goes on with it.
 
-toolcrib worker examples/shop/durable.py
-toolcrib enqueue examples/shop/durable.py refund '{"order_id": 1002, "amount": 96.5, "reason": "late"}'
-toolcrib approvals list
+python examples/shop/durable.py ask
+toolcrib approvals approve ask_ --as ann
+python examples/shop/durable.py go-on TURN
+
+The same with a worker that runs until it is stopped: toolcrib worker examples/shop/durable.py
 """
 
 from __future__ import annotations
 
-from tools import shop
+import asyncio
+import sys
 
-from toolcrib import Agent
-from toolcrib.adapters.dbos import DurableAgent, Queue
+from tools import refund, shop
 
-agent = DurableAgent(Agent("shop", "The back office of a shop.", shop), Queue("shop", worker_concurrency=4))
+from toolcrib import Agent, Turn
+from toolcrib.adapters.dbos import DurableAgent, Engine, Queue
+from toolcrib.calls import Suspended
+
+# For `toolcrib worker`, too: it looks for durable agents in the file.
+agent = DurableAgent(
+    Agent("shop", "The back office of a shop.", shop), Queue("shop", polling=0.1, worker_concurrency=4)
+)
+
+
+async def ask() -> None:
+    """Put a refund on the queue, see it wait for a person, and leave."""
+    async with Engine(worker_id="friday", queues=[agent.queue], record=True):
+        handle = await agent.put(Turn(refund, kwargs={"order_id": 1002, "amount": 84.5, "reason": "parcel lost"}))
+        asked = await handle.outcome()
+    print(asked.request.text() if isinstance(asked, Suspended) else asked.text())
+    print(f"turn {handle.id}")
+
+
+async def go_on(turn: str) -> None:
+    """Wait for the answer, however long that takes, and say what came of the turn."""
+    async with Engine(worker_id="monday", queues=[agent.queue], record=True):
+        outcome = await agent.handle(turn).outcome(through=True)
+        print(outcome.text())
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["ask"]:
+            asyncio.run(ask())
+        case ["go-on", turn]:
+            asyncio.run(go_on(turn))
+        case _:
+            sys.exit(__doc__)

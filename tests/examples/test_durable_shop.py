@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,3 +44,13 @@ async def test_a_large_refund_waits_for_a_person_and_is_paid_once(shop: Any, tmp
     assert asked.request.reason == "refunds over 50.00 need a yes"
     assert isinstance(paid, Completed)
     assert paid.value == "96.50 paid back"
+
+
+@pytest.mark.timeout(120)  # five processes, one after another
+def test_a_refund_goes_on_in_another_process_once_a_person_said_yes() -> None:
+    done = subprocess.run([SHOP / "durable.sh", Path(sys.executable).parent], capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
+    assert "refund needs approval: refunds over 50.00 need a yes" in done.stdout
+    assert "approved `refund`, as ann" in done.stdout
+    assert done.stdout.index("approved `refund`") < done.stdout.index("84.50 paid back")

@@ -1,0 +1,26 @@
+#!/bin/sh
+# What `make demo-durable` runs: a refund that waits from Friday to Monday, and processes that share a file.
+# `durable.sh BIN` takes python and toolcrib from BIN.
+set -eu
+
+bin=$(cd "${1:?the folder that python and toolcrib are in}" && pwd)
+shop=$(cd "$(dirname "$0")" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+export SHOP_DB=shop.db TOOLCRIB_DATABASE=crib.db
+
+say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+
+say "Friday: the agent asks for a refund, and its process ends"
+"$bin/python" "$shop/durable.py" ask | tee asked
+
+say "A person looks at it, at another terminal, and says yes"
+"$bin/toolcrib" approvals list
+"$bin/toolcrib" approvals approve ask_ --as ann
+
+say "Monday: another process goes on with it"
+"$bin/python" "$shop/durable.py" go-on "$(sed -n 's/^turn //p' asked)"
+
+say "What is kept of it"
+"$bin/toolcrib" workflows list
