@@ -6,8 +6,8 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +32,7 @@ from toolcrib.adapters.dbos import (
     workers,
 )
 from toolcrib.cli._collect import toolset_of
+from toolcrib.cli._run import opened
 from toolcrib.cli._show import say
 from toolcrib.cli._target import load
 from toolcrib.code import Toolkit
@@ -80,6 +81,7 @@ class WorkerOptions:
     worker_id: str | None
     concurrency: int | None
     grace: float
+    record: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +101,11 @@ def open_client(database: str | None) -> Client:
     return Client(Database.named(database))
 
 
-def durable_of(target: str) -> Durable:
-    """Return the durable agents and toolkits of a target; tools alone make one of each, named like the target.
+@asynccontextmanager
+async def durable_of(target: str) -> AsyncGenerator[Durable]:
+    """Give the body the durable agents and toolkits of a target; tools alone make one of each, named like the target.
+
+    What such a toolset has of servers is open as long as the body runs.
 
     Raises:
         TargetError: There is nothing in it that a worker could run.
@@ -110,15 +115,14 @@ def durable_of(target: str) -> Durable:
     agents = {id(item): item for item in several if isinstance(item, DurableAgent)}
     toolkits = {id(item): item for item in several if isinstance(item, DurableToolkit)}
     if agents or toolkits:
-        return Durable(tuple(agents.values()), tuple(toolkits.values()))
+        yield Durable(tuple(agents.values()), tuple(toolkits.values()))
+        return
     if any(isinstance(item, Agent) for item in several):
         raise TargetError(target, "its agents are not durable; wrap them: DurableAgent(agent)")
-    toolset, name = toolset_of(target, value), _name(target)
-    if not toolset.is_open:
-        problem = "it has members whose tools are known only while it is open, which no worker keeps; name one without"
-        raise TargetError(target, problem)
-    agent = Agent(name, f"The tools of {target}", toolset)
-    return Durable((DurableAgent(agent),), (DurableToolkit(Toolkit(toolset), name, name=name, replace=True),))
+    name = _name(target)
+    async with opened(toolset_of(target, value)) as toolset:
+        agent = Agent(name, f"The tools of {target}", toolset)
+        yield Durable((DurableAgent(agent),), (DurableToolkit(Toolkit(toolset), name, name=name, replace=True),))
 
 
 def _listed(value: object) -> list[object]:
@@ -136,12 +140,18 @@ def _name(target: str) -> str:
 
 async def work(target: str, options: WorkerOptions) -> bool:
     """Run a worker until a signal stops it; return False when its work was handed over to others."""
-    queues = [_limited(queue, options.concurrency) for queue in _wanted(target, durable_of(target), options.queues)]
+    async with durable_of(target) as durable:
+        queues = [_limited(queue, options.concurrency) for queue in _wanted(target, durable, options.queues)]
+        return await _take_work(queues, options)
+
+
+async def _take_work(queues: list[Queue], options: WorkerOptions) -> bool:
     engine = Engine(
         options.database,
         worker_id=options.worker_id,
         queues=queues,
         grace=options.grace,
+        record=options.record,
     )
     stopped = asyncio.Event()
     async with engine:
@@ -212,15 +222,19 @@ async def enqueue_job(target: str, job: Job, client: Client) -> str:
         TargetError: The target has nobody for it, or several.
         InvalidArguments: The tool does not take the arguments.
     """
-    durable = durable_of(target)
     placement = replace(job.placement, id=job.placement.id or f"program-{uuid4().hex}")
-    if job.program is not None:
-        toolkit = _only(target, durable.toolkits, job.queue, "durable toolkit", lambda item: True)
-        made = await enqueue_program(
-            client, toolkit.name, toolkit.queue.name, job.program, placement, principal=job.principal
-        )
-        return made.id
-    tool = job.tool or ""
+    async with durable_of(target) as durable:
+        if job.program is not None:
+            toolkit = _only(target, durable.toolkits, job.queue, "durable toolkit", lambda item: True)
+            made = await enqueue_program(
+                client, toolkit.name, toolkit.queue.name, job.program, placement, principal=job.principal
+            )
+            return made.id
+        return await _enqueue_turn(target, durable, job, client)
+
+
+async def _enqueue_turn(target: str, durable: Durable, job: Job, client: Client) -> str:
+    tool, placement = job.tool or "", job.placement
     if not any(tool in agent.agent.toolset.names() for agent in durable.agents):
         raise UnknownTool(tool, tuple(name for agent in durable.agents for name in agent.agent.toolset.names()))
     agent = _only(target, durable.agents, job.queue, "durable agent", lambda item: tool in item.agent.toolset.names())
@@ -228,9 +242,9 @@ async def enqueue_job(target: str, job: Job, client: Client) -> str:
     arguments = _arguments(job.arguments)
     spec.validate_python(arguments)
     turn: Turn[Any] = Turn(agent.agent.toolset[tool].tool, kwargs=arguments)
-    if job.placement.id:
-        turn = Turn.from_dict({**turn.to_dict(), "uuid": _turn_id(job.placement.id)}, agent.agent.tools)
-    agent._client = agent._client or client
+    if placement.id:
+        turn = Turn.from_dict({**turn.to_dict(), "uuid": _turn_id(placement.id)}, agent.agent.tools)
+    agent.use(client)
     handle = await agent.put(
         turn,
         priority=placement.priority,

@@ -21,7 +21,17 @@ from toolcrib.errors import DatabaseError, SandboxError, ToolcribError
 from toolcrib.invoke import RunScope, Sink, run_sync
 from toolcrib.toolsets import Toolset
 
-__all__ = ["CliRun", "RunOptions", "Status", "known_tools", "one_sentence", "open_run", "recorder_of", "tools_of"]
+__all__ = [
+    "CliRun",
+    "RunOptions",
+    "Status",
+    "known_tools",
+    "one_sentence",
+    "open_run",
+    "opened",
+    "recorder_of",
+    "tools_of",
+]
 
 T = TypeVar("T")
 
@@ -69,7 +79,7 @@ class CliRun:
             return run_sync(self._opened(work))
 
     async def _opened(self, work: Callable[[CliRun], Coroutine[Any, Any, T]]) -> T:
-        async with _open(self.toolset) as toolset:
+        async with opened(self.toolset) as toolset:
             answers = self.answers.named(toolset)
             self.scope.approver = approver_of(answers, toolset, self.terminal if Terminal.present() else None)
             return await work(replace(self, toolset=toolset, answers=answers))
@@ -100,13 +110,13 @@ def known_tools(target: str) -> Toolset:
     """Return the toolset that a target means with all its tools known: members that list themselves are asked."""
 
     async def known(toolset: Toolset) -> Toolset:
-        async with _open(toolset) as bound:
+        async with opened(toolset) as bound:
             return bound
 
     return run_sync(known(tools_of(target)))
 
 
-def _open(toolset: Toolset) -> AbstractAsyncContextManager[Toolset]:
+def opened(toolset: Toolset) -> AbstractAsyncContextManager[Toolset]:
     """Open what has to be opened; a tool that is not available now is shown, and refuses by itself."""
     return nullcontext(toolset) if toolset.is_open else toolset.open(hide_unavailable=False)
 

@@ -47,11 +47,14 @@ def worker(
     grace: Annotated[
         float, typer.Option("--grace", metavar="SECONDS", min=0, help="For what runs when it is stopped.")
     ] = 10.0,
+    record: Annotated[
+        bool, typer.Option("--record/--no-record", help="Keep what happens in the database, for the console.")
+    ] = True,
 ) -> None:
     """Take turns and programs of TARGET from their queues and run them, until Ctrl-C or SIGTERM."""
     with one_sentence():
         module = durable()
-        options = module.WorkerOptions(tuple(queue or ()), database, worker_id, concurrency, grace)
+        options = module.WorkerOptions(tuple(queue or ()), database, worker_id, concurrency, grace, record)
         kept = run_sync(module.work(target, options), "use toolcrib.adapters.dbos.Engine")
     raise typer.Exit(Status.DONE if kept else Status.FAILED)
 

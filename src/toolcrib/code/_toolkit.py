@@ -372,6 +372,11 @@ class Toolkit:
         return Toolkit(self._toolset.subset(kept), **self._options)
 
     @property
+    def sinks(self) -> tuple[Sink, ...]:
+        """Where the events of calls and programs go."""
+        return self._runs.sinks
+
+    @property
     def sandbox(self) -> Sandbox:
         """Where programs run; raises SandboxUnavailable when there is no such place."""
         return self._runs.sandbox

@@ -118,6 +118,11 @@ class Agent(Observed):
         return self._observers
 
     @property
+    def sinks(self) -> tuple[Sink, ...]:
+        """Where the events of its calls and runs go."""
+        return self._pipeline.sinks
+
+    @property
     def turns(self) -> list[Turn[Any]]:
         """The turns that wait to be run, in order."""
         return list(self._work.waiting)

@@ -188,7 +188,7 @@ class Run:
 
     async def one(self, turn: Turn[Any], door: Door) -> AsyncGenerator[Any, None]:
         """Run one turn, which the agent need not have waiting, and yield what it gives the caller."""
-        if turn.tool.is_streaming:
+        if turn.tool.is_watched:
             async with self._streaming(turn, door) as (values, clock, _):
                 async for value in values:
                     turn.output.append(value)

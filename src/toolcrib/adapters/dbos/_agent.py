@@ -63,7 +63,7 @@ class DurableAgent:
         self.agent = agent
         self.queue = queue if isinstance(queue, Queue) else Queue(queue or agent.name)
         self._scope, self._client, self._base = scope, client, _base
-        self._pipeline = RecordedPipeline(agent.toolset)
+        self._pipeline = RecordedPipeline(agent.toolset, sinks=agent.sinks)
         self.context = SharedContext(agent, watched=_base is not None)
         self._followed: deque[tuple[Turn[Any], TurnHandle]] = deque(maxlen=_FOLLOWED)
         self._waiting = agent.carry(self)
@@ -78,6 +78,10 @@ class DurableAgent:
     def client(self) -> Client:
         """What its turns are put with."""
         return current_engine().client if self._client is None else self._client
+
+    def use(self, client: Client) -> None:
+        """Put its turns with this client, where it was made without one."""
+        self._client = self._client or client
 
     # --- giving it work
 
@@ -280,7 +284,8 @@ class DurableAgent:
         scope = self._scope
         given = RunScope(id=self.name) if scope is None else scope() if callable(scope) else scope
         store = NotingStore(cast("AnswerStore", given.approvals or engine.client.approvals), unit)
-        return self.agent.door(replace(given, approvals=store), self._pipeline, "durable")
+        told = engine.recorded(replace(given, approvals=store), self._pipeline.sinks)
+        return self.agent.door(told, self._pipeline, "durable")
 
     def __repr__(self) -> str:
         return f"<DurableAgent {self.name} on the queue {self.queue.name}>"

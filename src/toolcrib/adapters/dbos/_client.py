@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._stores import open_store
 from toolcrib.approvals import ApprovalEntry, ApprovalStore
+from toolcrib.calls import Grant
 
 __all__ = ["APPLICATION", "VERSION", "AnswerStore", "Client", "JsonSerializer", "Placement", "Queue", "tables"]
 
@@ -34,7 +35,7 @@ _STANDING: dict[str, Any] = {"concurrency": 0}
 
 
 class AnswerStore(ApprovalStore, Protocol):
-    """An approval store that can be asked what was answered lately."""
+    """An approval store that can be asked what waits, and what was answered lately."""
 
     async def show(self, request_id: str) -> ApprovalEntry:
         """Return a request with its answer; raises `ApprovalError` for an unknown one."""
@@ -42,6 +43,14 @@ class AnswerStore(ApprovalStore, Protocol):
 
     async def answered(self) -> tuple[ApprovalEntry, ...]:
         """Return the requests that were answered and that no call went on with yet, oldest first."""
+        ...
+
+    async def list(self, *, pending: bool = False) -> tuple[ApprovalEntry, ...]:
+        """Return every request, oldest first; or those that wait."""
+        ...
+
+    async def standing(self) -> tuple[Grant, ...]:
+        """Return the standing grants, oldest first."""
         ...
 
 

@@ -9,9 +9,20 @@ from typing import Any, cast
 from dbos import WorkflowStatus
 
 from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement
-from toolcrib.approvals import ApprovalEntry
+from toolcrib.approvals import ApprovalEntry, misfit
 
-__all__ = ["WAITING", "WAITS_FOR", "continuation_id", "continue_approved", "suspended_on"]
+__all__ = [
+    "IN_DOUBT",
+    "WAITING",
+    "WAITS_FOR",
+    "allowed_meanwhile",
+    "continuation_id",
+    "continue_approved",
+    "suspended_on",
+]
+
+IN_DOUBT = "in_doubt"
+"""What the metadata of a request has, that asks about a call which may have been made."""
 
 WAITS_FOR = "waits_for"
 """Where the result of work that was suspended names the request: its id."""
@@ -43,7 +54,7 @@ async def continue_approved(client: Client, store: AnswerStore, *, foreign: set[
         foreign: Requests that are no durable work's; they are skipped, and added to. Only for who calls this often.
     """
     made: list[str] = []
-    for entry in await store.answered():
+    for entry in (*await store.answered(), *await allowed_meanwhile(store)):
         if foreign is not None and entry.request.id in foreign:
             continue
         found = await suspended_on(client, entry)
@@ -52,6 +63,18 @@ async def continue_approved(client: Client, store: AnswerStore, *, foreign: set[
         elif isinstance(found, WorkflowStatus):
             made.append(await _continued(client, found, entry.request.id))
     return made
+
+
+async def allowed_meanwhile(store: AnswerStore) -> list[ApprovalEntry]:
+    """Return the requests that wait, though a standing grant allows by now what they ask for.
+
+    Not those about a call in doubt: "always" was not said of making one twice.
+    """
+    standing = await store.standing()
+    if not standing:
+        return []
+    waiting = [entry for entry in await store.list(pending=True) if IN_DOUBT not in entry.request.metadata]
+    return [entry for entry in waiting if any(not misfit(grant, entry.request) for grant in standing)]
 
 
 async def suspended_on(client: Client, entry: ApprovalEntry) -> WorkflowStatus | bool | None:

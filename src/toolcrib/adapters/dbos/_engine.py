@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -16,8 +17,10 @@ from dbos import DBOS
 from toolcrib.adapters.dbos._client import APPLICATION, VERSION, AnswerStore, Client, JsonSerializer, Queue
 from toolcrib.adapters.dbos._continue import keep_continuing
 from toolcrib.adapters.dbos._database import Database
+from toolcrib.adapters.dbos._stores import keeps_events_in, open_sink
 from toolcrib.adapters.dbos._workers import LEASE_SECONDS, Lease, default_worker_id
 from toolcrib.errors import EngineError, WorkerError
+from toolcrib.invoke import BatchSink, RunScope, Sink
 
 __all__ = ["Engine", "Routine", "current_engine", "standing_routines", "step", "workflow"]
 
@@ -50,6 +53,7 @@ class Engine:
             on at the next start.
         answers: Seconds between two looks for answers to approval requests, which let suspended work go on.
         approvals: Where requests wait and answers are found; in the same database when None.
+        record: Keep the events of calls and runs in the database, too, where the console shows them.
         routines: What it does besides.
 
     Raises:
@@ -67,16 +71,18 @@ class Engine:
         grace: float = 10.0,
         answers: float = 1.0,
         approvals: AnswerStore | None = None,
+        record: bool = False,
         routines: Iterable[Routine] = (),
     ) -> None:
         self.database = database if isinstance(database, Database) else Database.named(database)
         self.worker_id = worker_id or default_worker_id()
         self.queues = tuple(queues)
         self._grace = grace
-        self._answers, self._approvals = answers, approvals
+        self._answers, self._approvals, self._record = answers, approvals, record
         self._routines = (self._continue, *standing_routines, *routines)
         self._client: Client | None = None
         self._lease: Lease | None = None
+        self._sink: BatchSink | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self.lost = asyncio.Event()
         """Set when this worker's work was handed over to others: it takes no more, and has to be left."""
@@ -87,6 +93,17 @@ class Engine:
         if self._client is None:
             raise EngineError("the engine does not run; enter it: `async with Engine(...) as engine:`")
         return self._client
+
+    def recorded(self, scope: RunScope, more: tuple[Sink, ...] = ()) -> RunScope:
+        """Return a run whose events are kept in the database, if they are to be and are not by a sink of its own.
+
+        Args:
+            more: The sinks that are told besides those of the run.
+        """
+        sink = self._sink
+        if sink is None or any(keeps_events_in(one, self.database) for one in (*scope.sinks, *more)):
+            return scope
+        return replace(scope, sinks=(*scope.sinks, sink))
 
     async def __aenter__(self) -> Engine:
         global _current
@@ -113,6 +130,8 @@ class Engine:
     async def _open(self) -> None:
         self._client = client = await asyncio.to_thread(Client, self.database, approvals=self._approvals, pool=_POOL)
         self._lease = await asyncio.to_thread(Lease, client, self.worker_id)
+        if self._record:
+            self._sink = await asyncio.to_thread(open_sink, self.database)
         for queue in self.queues:
             await asyncio.to_thread(client.declare, queue)
         DBOS(
@@ -180,9 +199,11 @@ class Engine:
         if self._lease is not None and not self.lost.is_set():
             with suppress(Exception):  # the database is away: the lease runs out by itself
                 await asyncio.to_thread(self._lease.release)
+        if self._sink is not None:
+            await asyncio.to_thread(self._sink.close)
         if self._client is not None:
             await asyncio.to_thread(self._client.close)
-        self._client = self._lease = None
+        self._client = self._lease = self._sink = None
         _current = None
 
 

@@ -11,8 +11,8 @@ from uuid import uuid4
 from dbos import DBOS
 from dbos._context import current_owner_xid
 
-from toolcrib.adapters.dbos._client import Client, Placement, Queue
-from toolcrib.adapters.dbos._continue import AnswerStore
+from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement, Queue
+from toolcrib.adapters.dbos._continue import allowed_meanwhile
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines, workflow
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
@@ -101,11 +101,12 @@ class DurableToolkit:
         client = self._client or current_engine().client
         return await enqueue_program(client, self.name, self.queue.name, code, placement, principal)
 
-    def opened(self, run: str, principal: str | None, approvals: AnswerStore) -> RunScope:
+    def opened(self, run: str, principal: str | None, engine: Engine) -> RunScope:
         """Return the run of one program's calls."""
         given = RunScope(run) if self._scope is None else self._scope() if callable(self._scope) else self._scope
-        store = RunStore(cast("AnswerStore", given.approvals or approvals))
-        return replace(given, principal=principal or given.principal, approvals=store)
+        store = RunStore(cast("AnswerStore", given.approvals or engine.client.approvals))
+        told = engine.recorded(given, self.toolkit.sinks)
+        return replace(told, principal=principal or given.principal, approvals=store)
 
     async def run_journalled(
         self, code: str, scope: RunScope, journal: ProgramJournal, paused: PausedProgram | None
@@ -202,9 +203,10 @@ async def continue_programs(engine: Engine) -> None:
     store = engine.client.approvals
     while True:
         answered = {entry.request.id for entry in await store.answered()}
-        for run in await asyncio.to_thread(paused_runs, engine.client) if answered else ():
-            asked = {request["id"] for request, _ in (run.result or {}).get("pending", ())}
-            if asked & answered:
+        allowed = {entry.request.id for entry in await allowed_meanwhile(store)}
+        for run in await asyncio.to_thread(paused_runs, engine.client) if answered or allowed else ():
+            pending = (run.result or {}).get("pending", ())
+            if any(asked["id"] in answered or (asked["id"] in allowed and not doubt) for asked, doubt in pending):
                 await _continue(engine.client, run.run, run.generation + 1)
         await asyncio.sleep(_POLL_SECONDS)
 
@@ -237,7 +239,7 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     store: ApprovalStore = engine.client.approvals
     try:
         toolkit = toolkits.get(data["toolkit"])
-        scope = toolkit.opened(run, data["principal"], engine.client.approvals)
+        scope = toolkit.opened(run, data["principal"], engine)
         store = scope.approvals or store
         result = await toolkit.run_journalled(data["code"], scope, journal, program_in(claim.lines))
     except _TOLD as error:

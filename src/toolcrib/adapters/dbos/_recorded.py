@@ -9,6 +9,7 @@ from typing import Any, cast
 from uuid import NAMESPACE_URL, uuid5
 
 from toolcrib.adapters.dbos._client import AnswerStore
+from toolcrib.adapters.dbos._continue import IN_DOUBT
 from toolcrib.approvals import digest
 from toolcrib.calls import (
     ApprovalRequest,
@@ -27,10 +28,7 @@ from toolcrib.invoke import Pipeline, Prepared, RunScope
 from toolcrib.tools import Tool
 from toolcrib.turns import Turn
 
-__all__ = ["IN_DOUBT", "NotingStore", "RecordedPipeline", "Unit", "current_unit"]
-
-IN_DOUBT = "in_doubt"
-"""What the metadata of a request has, that asks about a call which may have been made."""
+__all__ = ["NotingStore", "RecordedPipeline", "Unit", "current_unit"]
 
 _ASKED = (
     "a worker stopped while this call was being made, and it may have been done; approve to make it again, deny to "

@@ -1,4 +1,4 @@
-"""The approval store of a database, whichever kind it is."""
+"""The approval store of a database, and its sink, whichever kind it is."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from pathlib import Path
 
 from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._postgres_store import PostgresApprovalStore
+from toolcrib.adapters.dbos._sink import PostgresSink
 from toolcrib.approvals import SqliteApprovalStore
+from toolcrib.invoke import SqliteSink
 
-__all__ = ["open_store"]
+__all__ = ["keeps_events_in", "open_sink", "open_store"]
 
 
 def open_store(database: str | Path | Database | None = None) -> SqliteApprovalStore | PostgresApprovalStore:
@@ -19,3 +21,19 @@ def open_store(database: str | Path | Database | None = None) -> SqliteApprovalS
     """
     named = database if isinstance(database, Database) else Database.named(database)
     return PostgresApprovalStore(named) if named.path is None else SqliteApprovalStore(named.path)
+
+
+def open_sink(database: Database) -> SqliteSink | PostgresSink:
+    """Return a sink that keeps events of calls and runs in a database; missing tables are made.
+
+    Raises:
+        DatabaseError: No connection can be had.
+    """
+    return PostgresSink(database) if database.path is None else SqliteSink(database.path)
+
+
+def keeps_events_in(sink: object, database: Database) -> bool:
+    """Return whether a sink keeps events in this database."""
+    if isinstance(sink, PostgresSink):
+        return sink.database == database
+    return isinstance(sink, SqliteSink) and database.path is not None and sink.path.resolve() == database.path.resolve()

@@ -39,7 +39,7 @@ class TurnWork:
     def __init__(self, durable: DurableAgent, unit: Unit, turn: Turn[Any], data: Mapping[str, Any]) -> None:
         self._durable, self._unit, self._turn, self._data = durable, unit, turn, data
         self._task: asyncio.Task[dict[str, Any]] | None = None
-        self._values: asyncio.Queue[tuple[bool, Any]] | None = asyncio.Queue() if turn.tool.is_streaming else None
+        self._values: asyncio.Queue[tuple[bool, Any]] | None = asyncio.Queue() if turn.tool.is_watched else None
 
     async def run(self, door: Door) -> dict[str, Any]:
         """Run the turn over `door`, and return its record."""

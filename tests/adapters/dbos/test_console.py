@@ -1,0 +1,113 @@
+"""What the console finds in the database of durable work: what happened, what waits, and the answers it gave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.adapters.dbos.durable import QUICK, durable, engine_of
+from tests.postgres import Postgres
+from toolcrib.adapters.dbos import DurableToolkit, postgres_events
+from toolcrib.adapters.dbos._continue import IN_DOUBT, allowed_meanwhile
+from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.calls import ApprovalRequest
+from toolcrib.code import Toolkit
+from toolcrib.console import console_app
+from toolcrib.invoke import ActivityFilter, EventLog, ListSink, SqliteSink, sqlite_events
+from toolcrib.tools import tool
+from toolcrib.turns import Turn
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield str(tmp_path / "work.db")
+    else:
+        server: Postgres = request.getfixturevalue("postgres")
+        yield server.url("watched")
+
+
+@tool(requires_approval=True)
+async def refund(cents: int) -> str:
+    """Pay money back."""
+    return f"paid {cents}"
+
+
+def log_of(database: str) -> EventLog:
+    return postgres_events(database) if "://" in database else sqlite_events(database)
+
+
+async def test_what_a_worker_does_is_kept_for_the_console(database: str) -> None:
+    agent = durable(refund)
+    toolkit = DurableToolkit(Toolkit([refund]), agent.queue, name=agent.name)
+    async with engine_of(database, agent, record=True) as engine:
+        turn = await agent.put(Turn(refund, kwargs={"cents": 3}))
+        asked = await turn.outcome()
+        program = await toolkit.start("print(refund(5))")
+        waiting = await program.settled(polling=QUICK)
+        for request in (asked.request, *waiting.suspended):
+            await engine.client.approvals.answer(request.grant("ann"))
+        await turn.outcome(through=True)
+        await program.result(polling=QUICK)
+        approvals = engine.client.approvals
+        assert console_app(log_of(database), approvals)  # the stores of a worker are what it takes
+
+    log = log_of(database)
+    (kept,) = log.activities(ActivityFilter(sources=("turn",), ids=(turn.id,)))
+    (ran,) = log.activities(ActivityFilter(sources=("program",), text="refund(5)"))
+    (call,) = log.activities(ActivityFilter(parent_id=ran.id))
+    assert [(one.name, one.status) for one in (kept, ran, call)] == [
+        ("refund", "completed"),
+        ("program", "completed"),
+        ("refund", "completed"),
+    ]
+    assert call.id == waiting.suspended[0].call_id
+
+
+async def test_an_agent_s_own_sinks_are_told_and_one_in_the_same_file_once(tmp_path: Path) -> None:
+    @tool
+    async def greet() -> str:
+        return "hello"
+
+    listed, path = ListSink(), tmp_path / "work.db"
+    with SqliteSink(path) as kept:
+        agent = durable(greet, sinks=[listed, kept])
+        async with engine_of(str(path), agent, record=True):
+            await (await agent.put(Turn(greet))).outcome()
+        events = [event.kind for event in kept.log().since(0) if event.source == "call"]
+
+    assert events == [event.kind for event in listed.events] == ["received", "started", "ended"]
+
+
+async def test_a_standing_grant_lets_go_on_what_waits_for_the_same_tool(tmp_path: Path) -> None:
+    agent = durable(refund)
+    toolkit = DurableToolkit(Toolkit([refund]), agent.queue, name=agent.name)
+    async with engine_of(str(tmp_path / "work.db"), agent) as engine:
+        first, second = [await agent.put(Turn(refund, kwargs={"cents": n})) for n in (1, 2)]
+        program = await toolkit.start("print(refund(3))")
+        await program.settled(polling=QUICK)
+        await second.outcome()
+        asked = (await first.outcome()).request
+        await engine.client.approvals.answer(asked.always("ann", scope="tool", expires=timedelta(hours=1)))
+
+        outcomes = [await turn.outcome(through=True) for turn in (first, second)]
+        result = await program.result(polling=QUICK)
+
+        assert await engine.client.approvals.list(pending=True) == ()
+    assert [outcome.value for outcome in outcomes] == ["paid 1", "paid 2"]
+    assert result.output == "paid 3\n"
+
+
+async def test_always_is_not_said_of_a_call_that_may_have_been_made() -> None:
+    store = MemoryApprovalStore()
+    asked = ApprovalRequest("ask_1", "call_1", "refund", {"cents": 5}, "d5")
+    doubted = ApprovalRequest("ask_2", "call_2", "refund", {"cents": 5}, "d5", metadata={IN_DOUBT: "perhaps"})
+    for request in (asked, doubted):
+        await store.put(request)
+    await store.answer(replace(asked.always("ann"), request_id=None))
+
+    assert [entry.request.id for entry in await allowed_meanwhile(store)] == ["ask_1"]
