@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.adapters.mcp_server.http import COMMAND
 from tests.cli.conftest import Command
+from toolcrib.adapters.dbos import Engine
+from toolcrib.cli._durable import durable_of
+from toolcrib.turns import Turn
 
 SAMPLE = '''
 from mcp.server.mcpserver import Context, MCPServer
@@ -88,6 +92,19 @@ def test_a_server_that_does_not_start_is_one_sentence(toolcrib: Command, tmp_pat
 
     assert (listed.exit_code, listed.stdout) == (2, "")
     assert listed.stderr.startswith("the server `gone` did not start: Connection closed")
+
+
+async def test_a_worker_keeps_the_server_open_for_its_turns_and_programs(house: str, tmp_path: Path) -> None:
+    async with durable_of(house) as durable:
+        (agent,), (toolkit,) = durable.agents, durable.toolkits
+        async with Engine(tmp_path / "work.db", worker_id="w1", queues=[replace(agent.queue, polling=0.02)]):
+            turn = await agent.put(Turn(agent.agent.toolset["clean"].tool, kwargs={"rooms": ["attic"]}))
+            program = await toolkit.start("print(clean(rooms=[]))")
+            outcome, result = await turn.outcome(), await program.result(polling=0.02)
+            reported = [value async for value in turn.values()]
+
+    assert (outcome.value, result.output) == ("all clean", "all clean\n")
+    assert reported[0]["message"] == "attic"
 
 
 async def test_a_server_behind_the_counter_is_served_on(house: str, tmp_path: Path) -> None:
