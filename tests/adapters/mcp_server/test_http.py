@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2 as httpx
 import pytest
@@ -178,6 +179,32 @@ async def test_a_request_has_to_arrive_in_time(url: str) -> None:
     reply = await post(url, content=slow())
 
     assert (reply.status_code, reply.json()) == (408, {"error": "the request did not arrive within 0.2 s"})
+
+
+HEAD = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\n"
+
+
+@pytest.mark.parametrize("sent", [b"", HEAD, HEAD + b"content-length: 99\r\n\r\n{"], ids=["nothing", "half", "rest"])
+async def test_a_connection_on_which_no_request_arrives_is_closed(url: str, sent: bytes) -> None:
+    place = urlsplit(url)
+    reading, writing = await asyncio.open_connection(place.hostname, place.port)
+    writing.write(sent)
+
+    async with asyncio.timeout(10):
+        with suppress(ConnectionError):
+            while await reading.read(4096):
+                pass
+    writing.close()
+
+
+async def test_how_long_a_request_is_is_said_in_one_way(url: str) -> None:
+    both = HEAD + b"content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"
+    place = urlsplit(url)
+    reading, writing = await asyncio.open_connection(place.hostname, place.port)
+    writing.write(both)
+
+    assert b" 400 " in await reading.readline()
+    writing.close()
 
 
 async def test_there_are_so_many_sessions_at_a_time(url: str) -> None:

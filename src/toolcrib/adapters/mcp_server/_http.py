@@ -20,6 +20,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from toolcrib.adapters.mcp_server._http_arrival import punctual_protocol
 from toolcrib.adapters.mcp_server._http_checks import FrontDoor, Punctual
 from toolcrib.adapters.mcp_server._http_options import HttpOptions
 from toolcrib.adapters.mcp_server._http_tokens import TokenTable
@@ -130,7 +131,7 @@ class _Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="h11",  # the one that bounds what it reads of a request before anybody looks at it
+                http=punctual_protocol(options.body_seconds),  # h11 bounds what it reads before anybody looks at it
                 ws="none",
                 lifespan="off",  # `running` does it, and says what goes wrong
                 log_config=None,

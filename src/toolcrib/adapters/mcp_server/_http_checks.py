@@ -64,6 +64,8 @@ class FrontDoor:
         headers = Headers(scope=scope)
         if len(headers.raw) > self._options.max_headers:
             return _refused(431, f"a request has {self._options.max_headers} headers at most")
+        if "content-length" in headers and "transfer-encoding" in headers:  # a proxy may have read it otherwise
+            return _refused(400, "a request says how long it is in one way")
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._goes_by(host_of(hosts[0])):
             return _refused(421, "this server does not go by the name in the header Host")
