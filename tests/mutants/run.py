@@ -86,6 +86,8 @@ def judge(gate: Gate, checkout: Path) -> Verdict:
         source.write_text(text, "utf-8")
     killers = tuple(_FAILED.findall(said.output))
     problem = "" if killers or said.passed else said.output.strip().splitlines()[-1]
+    if any(killer.endswith(".py") for killer in killers):
+        problem = f"{killers[0]} cannot even be imported without it"
     return Verdict(gate, killers, time.perf_counter() - begun, problem)
 
 

@@ -11,10 +11,11 @@ PACKAGE = Path(toolcrib.errors.__file__).parent
 
 
 @pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.name)
-def test_the_text_that_a_gate_is_removed_by_is_there_once(gate: Gate) -> None:
+def test_the_text_that_a_gate_is_removed_by_is_there_once_and_python_is_left(gate: Gate) -> None:
     text = (PACKAGE / gate.file).read_text("utf-8")
 
     assert text.count(gate.was) == 1
+    compile(text.replace(gate.was, gate.becomes), gate.file, "exec")
 
 
 def test_gates_have_names_of_their_own() -> None:
