@@ -13,17 +13,21 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import multiprocessing
 import random
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from tests.durable import crash_worker
 from tests.durable.crash_worker import PROGRAM, STEPS, made, put_turn
 from tests.postgres import running
 from toolcrib.adapters.dbos import Client, Placement, enqueue_program
@@ -32,7 +36,8 @@ from toolcrib.errors import ApprovalError
 from toolcrib.registry import registry_scope
 from toolcrib.turns import Turn
 
-_ROOT = Path(__file__).parents[2]
+_server = multiprocessing.get_context("forkserver")  # workers are forked off a process that has imported everything
+_server.set_forkserver_preload(["__main__", "tests.durable.crash_worker"])
 
 
 @dataclass
@@ -66,19 +71,27 @@ class Worker:
     """The process that is killed."""
 
     def __init__(self, database: str, ledger: Path) -> None:
-        self._command = [sys.executable, "-m", "tests.durable.crash_worker", database, str(ledger)]
-        self.process: subprocess.Popen[str] | None = None
+        self._given = database, str(ledger)
+        self._process: BaseProcess | None = None
+        self._held: Connection | None = None
 
     def start(self) -> None:
-        self.process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True, cwd=_ROOT)
-        if self.process.stdout is None or self.process.stdout.readline() != "ready\n":
-            raise RuntimeError("the worker did not start")
+        self._held, its = Pipe()
+        self._process = _server.Process(target=crash_worker.main, args=(*self._given, its), daemon=True)
+        self._process.start()
+        its.close()
+        try:
+            self._held.recv()
+        except EOFError:
+            raise RuntimeError("the worker did not start") from None
 
     def kill(self) -> None:
-        if self.process is not None and self.process.stdout is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process.stdout.close()
+        if self._process is not None and self._held is not None:
+            self._process.kill()
+            self._process.join()
+            self._process.close()
+            self._held.close()
+            self._process = self._held = None
 
 
 def effects(ledger: Path) -> list[tuple[str, str, int, str]]:

@@ -1,14 +1,15 @@
 """The worker that `crash` kills: an agent of twenty turns, and the tools of a program of twenty calls.
 
-What a tool does is a row in a ledger of its own. Started as `python -m tests.durable.crash_worker DATABASE LEDGER`.
+What a tool does is a row in a ledger of its own; `main` is the process.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import sys
+from contextlib import suppress
 from dataclasses import replace
+from multiprocessing.connection import Connection
 
 from toolcrib.adapters.dbos import DurableAgent, DurableToolkit, Engine, Queue
 from toolcrib.code import Toolkit
@@ -68,14 +69,17 @@ def made() -> tuple[DurableAgent, DurableToolkit]:
     return DurableAgent(agent, quick), DurableToolkit(toolkit, replace(quick, name="programs"), name="crash")
 
 
-async def main(database: str, path: str) -> None:
-    global ledger
-    ledger = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+async def work(database: str, ready: Connection) -> None:
+    """Work until the process dies, or whoever started it lets go."""
     agent, toolkit = made()
     async with Engine(database, worker_id="crash", queues=(agent.queue, toolkit.queue)):
-        print("ready", flush=True)
-        await asyncio.Event().wait()
+        ready.send("ready")
+        with suppress(EOFError):
+            await asyncio.to_thread(ready.recv)
 
 
-if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+def main(database: str, path: str, ready: Connection) -> None:
+    """Be a worker; says `ready` when it takes work."""
+    global ledger
+    ledger = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    asyncio.run(work(database, ready))
