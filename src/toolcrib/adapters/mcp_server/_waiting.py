@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -13,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from toolcrib._sqlite import sqlite3
 from toolcrib.approvals import ApprovalStore, SqliteApprovalStore
 from toolcrib.calls import now
 

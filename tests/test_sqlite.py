@@ -1,0 +1,23 @@
+"""One SQLite library for the process: with two on a file, the locks that keep an approval from being used twice drop."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import toolcrib
+
+SOURCES = Path(toolcrib.__file__).parent
+
+
+def imported(path: Path) -> set[str]:
+    """Return the modules that a file imports."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+
+
+def test_one_module_alone_chooses_the_library() -> None:
+    choosing = {path.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("*.py") if "sqlite3" in imported(path)}
+
+    assert choosing == {"_sqlite.py"}
