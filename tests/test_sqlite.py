@@ -1,4 +1,4 @@
-"""One SQLite library for the process: with two on a file, the locks that keep an approval from being used twice drop."""
+"""One SQLite library for the process: with two on a file, the locks drop that keep an approval from a second use."""
 
 from __future__ import annotations
 
