@@ -132,7 +132,7 @@ def test_a_denial_tells_the_model_why(toolcrib: Command, keep: Keep, answer_to: 
 def test_an_approval_that_expired_unused_is_answered_again(
     toolcrib: Command, keep: Keep, tmp_path: Path, answer_to: Callable[[str], Grant]
 ) -> None:
-    past = keep("ask_1a").grant("ann", expires_at=now() + timedelta(milliseconds=20))
+    past = keep("ask_1a").grant("ann", expires_at=now() + timedelta(milliseconds=500))
     run_sync(SqliteApprovalStore(tmp_path / "toolcrib.db").answer(past))
     while past.expires_at and past.expires_at > now():
         pass

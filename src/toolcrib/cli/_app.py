@@ -34,13 +34,14 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+_SERVERS, _DURABLE = "Servers", "Durable work"
 app.add_typer(approvals)
-app.add_typer(workflows)
-app.add_typer(workers)
-app.command()(worker)
-app.command()(enqueue)
-app.command()(serve)
-app.command("console")(console_command)
+app.command(rich_help_panel=_SERVERS)(serve)
+app.command("console", rich_help_panel=_SERVERS)(console_command)
+app.command(rich_help_panel=_DURABLE)(worker)
+app.command(rich_help_panel=_DURABLE)(enqueue)
+app.add_typer(workflows, rich_help_panel=_DURABLE)
+app.add_typer(workers, rich_help_panel=_DURABLE)
 
 _TARGET = (
     "package.module:attribute or path/to/file.py[:attribute]: a toolset, tools, an object, or a module with tools."
@@ -179,7 +180,8 @@ def resume(
     yes: YesOption = False,
     suspend: SuspendOption = False,
     target: Annotated[
-        str | None, typer.Option("--target", metavar="TARGET", help="Where its tools are now; as it was when left out.")
+        str | None,
+        typer.Option("--target", metavar="TARGET", help="Where its tools are now; where they were when left out."),
     ] = None,
     timeout: Annotated[
         float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Stop the program after this long.")

@@ -75,7 +75,7 @@ def show(request: IdArgument, database: DatabaseOption = None, as_json: JsonOpti
 def approve(
     request: IdArgument,
     name: AsOption = None,
-    message: Annotated[str, typer.Option("--message", metavar="TEXT", help="Goes into the record.")] = "",
+    message: Annotated[str, typer.Option("--message", metavar="TEXT", help="A remark for the record.")] = "",
     arguments: Annotated[
         str | None,
         typer.Option("--arguments", metavar="JSON", help="All arguments of the call, in place of the model's."),
@@ -88,7 +88,7 @@ def approve(
         str, typer.Option("--scope", metavar="tool|arguments", help="With --always: any arguments, or just these.")
     ] = "tool",
     expires: Annotated[
-        str | None, typer.Option("--expires", metavar="TIME", help="30m, 2h, 7d, or 2030-01-31T12:00: until when.")
+        str | None, typer.Option("--expires", metavar="TIME", help="Until when: 30m, 2h, 7d, or 2030-01-31T12:00.")
     ] = None,
     database: DatabaseOption = None,
     as_json: JsonOption = False,

@@ -17,18 +17,18 @@ __all__ = ["console"]
 _TOKEN_VARIABLE = "TOOLCRIB_CONSOLE_TOKEN"
 
 PortOption = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 is any that is free.")]
-HostOption = Annotated[str, typer.Option("--host", help="The address to listen on; beyond this machine give a token.")]
+HostOption = Annotated[str, typer.Option("--host", help="Where to listen; beyond this machine, tokens are needed.")]
 TokenOption = Annotated[
     list[str] | None,
     typer.Option(
         "--token",
         metavar="[NAME=]TOKEN",
-        help=f"Whoever logs in needs one; a name is recorded with answers. Or {_TOKEN_VARIABLE}, with spaces between.",
+        help=f"Who may log in, and the name for the record; {_TOKEN_VARIABLE}, with spaces between, when left out.",
     ),
 ]
 HostsOption = Annotated[
     list[str] | None,
-    typer.Option("--allowed-host", metavar="NAME", help="Another name that browsers reach it by, as behind a proxy."),
+    typer.Option("--allow-host", metavar="NAME", help="Another name it goes by, as behind a proxy."),
 ]
 
 
@@ -39,7 +39,7 @@ def console(
     token: TokenOption = None,
     allowed_host: HostsOption = None,
 ) -> None:
-    """Show what is kept in a database, as it happens, on a web page, and answer there what waits for approval."""
+    """Show the calls and runs in a database on a web page, as they happen, and answer there what waits for approval."""
     with one_sentence():
         page: Any = importlib.import_module("toolcrib.console")  # of an extra, which its error names
         given = token or os.environ.get(_TOKEN_VARIABLE, "").split()

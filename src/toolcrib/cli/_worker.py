@@ -34,18 +34,22 @@ def durable() -> Any:
 def worker(
     target: TargetArgument,
     queue: Annotated[
-        list[str] | None, typer.Option("--queue", metavar="NAME", help="Take work from this queue; all of TARGET's.")
+        list[str] | None,
+        typer.Option("--queue", metavar="NAME", help="Take work from this queue; from all of TARGET's when left out."),
     ] = None,
     database: DatabaseOption = None,
     worker_id: Annotated[
         str | None,
-        typer.Option("--worker-id", metavar="ID", help="Its own, and the same after a restart; the host's name."),
+        typer.Option(
+            "--worker-id", metavar="ID", help="Its name, the same after a restart; the host's name when left out."
+        ),
     ] = None,
     concurrency: Annotated[
         int | None, typer.Option("--concurrency", metavar="N", min=1, help="The most that runs at a time, per queue.")
     ] = None,
     grace: Annotated[
-        float, typer.Option("--grace", metavar="SECONDS", min=0, help="For what runs when it is stopped.")
+        float,
+        typer.Option("--grace", metavar="SECONDS", min=0, help="What is left to work that runs when it is stopped."),
     ] = 10.0,
     record: Annotated[
         bool, typer.Option("--record/--no-record", help="Keep what happens in the database, for the console.")
@@ -66,24 +70,31 @@ def enqueue(
         str, typer.Argument(metavar="[JSON]", help="Its arguments as a JSON object, or - to read them from stdin.")
     ] = "{}",
     program: Annotated[
-        str | None, typer.Option("--program", metavar="FILE", help="A program in place of a tool; - is stdin.")
+        str | None,
+        typer.Option("--program", metavar="FILE", help="A program in place of a tool, or - to read it from stdin."),
     ] = None,
-    queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="Where it waits.")] = None,
+    queue: Annotated[
+        str | None, typer.Option("--queue", metavar="NAME", help="The queue it waits in, where TARGET has several.")
+    ] = None,
     key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="Of those with one key, one waits or runs at a time.")
+        str | None, typer.Option("--key", metavar="KEY", help="Only one with this key waits or runs at a time.")
     ] = None,
-    priority: Annotated[int, typer.Option("--priority", metavar="N", min=0, help="1 before 2; 0 is before all.")] = 0,
+    priority: Annotated[
+        int, typer.Option("--priority", metavar="N", min=0, help="1 comes before 2, and 0 before all.")
+    ] = 0,
     delay: Annotated[
-        float | None, typer.Option("--delay", metavar="SECONDS", min=0, help="Before it may start.")
+        float | None, typer.Option("--delay", metavar="SECONDS", min=0, help="Do not start before this long.")
     ] = None,
     work_id: Annotated[
         str,
-        typer.Option("--id", metavar="ID", help="Names it; of one name only one is enqueued, ever."),
+        typer.Option("--id", metavar="ID", help="Its id; only one with this id is enqueued, ever."),
     ] = "",
     database: DatabaseOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON document to stdout.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write one JSON document to stdout, and nothing else.")
+    ] = False,
 ) -> None:
-    """Let a call of a tool, or a program, wait for a worker, and print its id."""
+    """Put the call of a tool, or a program, in a queue for a worker, and print its id."""
     if (tool is None) == (program is None):
         raise typer.BadParameter("name a tool, or give a program with --program", param_hint="TOOL")
     with one_sentence():

@@ -42,10 +42,14 @@ def _client(database: str | None) -> Generator[tuple[Any, Any]]:
 def list_workflows(
     state: Annotated[
         str | None,
-        typer.Option("--state", metavar="STATE", help="waiting, running, paused, done, failed, cancelled, given up."),
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            help="Only those that are waiting, running, paused, done, failed, cancelled or given up.",
+        ),
     ] = None,
-    queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="Of this queue alone.")] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="So many at most.")] = 50,
+    queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="Only those of this queue.")] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many.")] = 50,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -114,7 +118,7 @@ def list_workers(database: DatabaseOption = None, as_json: JsonOption = False) -
 @workers.command()
 def recover(
     worker_id: Annotated[str, typer.Argument(metavar="WORKER", help="The worker's id.", show_default=False)],
-    force: Annotated[bool, typer.Option("--force", help="Even though it says that it lives.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Even if it was seen a moment ago.")] = False,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -84,7 +84,7 @@ class Guard:
         path, method = _path_of(scope), str(scope["method"])
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._goes_by(_host_of(hosts[0])):
-            return _refused(421, "host", "The console does not go by the name in the header Host; see --allowed-host.")
+            return _refused(421, "host", "The console does not go by the name in the header Host; see --allow-host.")
         visitor = scope["visitor"] = self._visitor(headers)
         if path in self._page and method in ("GET", "HEAD"):
             return None
