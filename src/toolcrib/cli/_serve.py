@@ -35,6 +35,7 @@ def serve(
     record: Annotated[
         str | None, typer.Option(metavar="FILE", help="Append each call's record to this file, or its events to a .db.")
     ] = None,
+    telemetry: Annotated[bool, typer.Option("--telemetry", help="Make OpenTelemetry spans and metrics.")] = False,
 ) -> None:
     """Serve the tools of TARGET over MCP, until the client goes or Ctrl-C."""
     if code_mode and search:
@@ -54,6 +55,7 @@ def serve(
         wait=wait,
         database=database,
         record=record,
+        telemetry=telemetry,
     )
     with one_sentence():
         module: Any = importlib.import_module("toolcrib.cli._serving")  # of an extra, which its error names

@@ -25,6 +25,7 @@ class Serving:
     Attributes:
         search: How many tools are listed, the others found; False lists all.
         wait: Seconds that a call waits for its answer before the client is told to come back.
+        telemetry: Whether calls are told to the process's providers of OpenTelemetry.
     """
 
     target: str
@@ -41,6 +42,7 @@ class Serving:
     wait: float
     database: str | None
     record: str | None
+    telemetry: bool
 
 
 def tokens_of(given: Sequence[str]) -> dict[str, str]:

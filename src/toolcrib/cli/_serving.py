@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import signal
 import sys
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from toolcrib.adapters.mcp_server import HttpOptions, ServerOptions, build_server, serve_http, serve_stdio
+from toolcrib.adapters.mcp_server import CribServer, HttpOptions, ServerOptions, build_server, serve_http, serve_stdio
 from toolcrib.cli._database import open_approvals, shown_name
 from toolcrib.cli._run import Status, recorder_of, tools_of
 from toolcrib.cli._serve_options import Serving
@@ -31,15 +33,24 @@ def serve_target(serving: Serving) -> None:
     http = _http(serving) if serving.transport == "http" else None
     with nullcontext() if http is not None else _clean_stdout():
         toolset = tools_of(serving.target)
+    telemetry = _telemetry() if serving.telemetry else None
+    watching = () if telemetry is None else (telemetry.telemetry_sink(),)
     with recorder_of(serving.record) as recorder:
-        options = _options(serving, recorder)
+        options = _options(serving, watching if recorder is None else (recorder, *watching))
         if http is None:
-            _run(_over_stdio(serving, options, build_server(toolset, options)))
+            leave = partial(_leave, options, None if telemetry is None else telemetry.flush)
+            _run(_over_stdio(serving, build_server(toolset, options), leave))
         else:
             _run(_over_http(serving, serve_http(toolset, options, http, started=lambda url: _told(serving, url)), http))
 
 
-def _options(serving: Serving, recorder: Sink | None) -> ServerOptions:
+def _telemetry() -> Any:
+    """Return the module that `--telemetry` needs; raises MissingExtraError when the extra `otel` is not installed."""
+    importlib.import_module("toolcrib.telemetry")
+    return importlib.import_module("toolcrib.cli._telemetry")
+
+
+def _options(serving: Serving, sinks: tuple[Sink, ...]) -> ServerOptions:
     named = "" if serving.database is None else f" --database {shown_name(serving.database)}"
     return ServerOptions(
         name=serving.name or _name_of(serving.target),
@@ -47,7 +58,7 @@ def _options(serving: Serving, recorder: Sink | None) -> ServerOptions:
         approvals=open_approvals(serving.database),
         approve_with="toolcrib approvals approve {id}" + named,
         wait=serving.wait,
-        sinks=() if recorder is None else (recorder,),
+        sinks=sinks,
         code_mode=serving.code_mode,
         search=serving.search,
     )
@@ -94,7 +105,7 @@ async def _over_http(serving: Serving, work: Coroutine[Any, Any, None], http: Ht
             raise typer.Exit(Status.MISUSED) from None
 
 
-async def _over_stdio(serving: Serving, options: ServerOptions, server: Any) -> None:
+async def _over_stdio(serving: Serving, server: CribServer, leave: Callable[[], None]) -> None:
     closed = asyncio.Event()
     task = asyncio.ensure_future(serve_stdio(server, ended=closed.set))
     _told(serving, None)
@@ -102,17 +113,19 @@ async def _over_stdio(serving: Serving, options: ServerOptions, server: Any) -> 
         done = asyncio.ensure_future(closed.wait())
         await asyncio.wait([task, done], return_when=asyncio.FIRST_COMPLETED)
         if not task.done() and task.cancelling():
-            _leave(options)
+            leave()
         done.cancel()
         with suppress(asyncio.CancelledError):
             await task
 
 
-def _leave(options: ServerOptions) -> None:
+def _leave(options: ServerOptions, flush: Callable[[], None] | None) -> None:
     """End the process although a thread waits for the next line of stdin, which cannot be stopped."""
     for sink in options.sinks:
         if isinstance(sink, BatchSink | JsonLinesSink):
             sink.close()
+    if flush is not None:
+        flush()
     say("stopped")
     sys.stderr.flush()
     os._exit(Status.DONE)
