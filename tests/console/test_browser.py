@@ -38,6 +38,7 @@ Run = Callable[[str], Running]
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
+    arguments.append("--renderer-process-limit=1")  # starting one for each page is a large part of what a test costs
     with sync_playwright() as playwright:
         made = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
         yield made
