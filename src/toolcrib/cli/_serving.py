@@ -25,6 +25,10 @@ from toolcrib.invoke import BatchSink, JsonLinesSink, Sink
 
 __all__ = ["serve_target"]
 
+_NOTHING_EXPORTED = (
+    "--telemetry: this process exports nothing; run the command under opentelemetry-instrument, or have the target set "
+    "a tracer provider"
+)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -34,7 +38,7 @@ def serve_target(serving: Serving) -> None:
     with nullcontext() if http is not None else _clean_stdout():
         toolset = tools_of(serving.target)
     telemetry = _telemetry() if serving.telemetry else None
-    watching = () if telemetry is None else (telemetry.telemetry_sink(),)
+    watching = () if telemetry is None else (telemetry,)
     with recorder_of(serving.record) as recorder:
         options = _options(serving, watching if recorder is None else (recorder, *watching))
         if http is None:
@@ -45,9 +49,11 @@ def serve_target(serving: Serving) -> None:
 
 
 def _telemetry() -> Any:
-    """Return the module that `--telemetry` needs; raises MissingExtraError when the extra `otel` is not installed."""
-    importlib.import_module("toolcrib.telemetry")
-    return importlib.import_module("toolcrib.cli._telemetry")
+    """Return the sink of `--telemetry`; raises MissingExtraError when the extra `otel` is not installed."""
+    sink = importlib.import_module("toolcrib.telemetry").OtelSink()
+    if not sink.has_provider:
+        say(_NOTHING_EXPORTED)
+    return sink
 
 
 def _options(serving: Serving, sinks: tuple[Sink, ...]) -> ServerOptions:
