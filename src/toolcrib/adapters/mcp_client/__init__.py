@@ -13,7 +13,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "mcp":
         raise
-    raise MissingExtraError("The MCP client", "mcp") from error
+    raise MissingExtraError("the MCP client", "mcp") from error
 
 from toolcrib.adapters.mcp_client._connect import ServerToolset, connect
 from toolcrib.adapters.mcp_client._options import Approval, ConnectOptions, Elicit, Options, Source

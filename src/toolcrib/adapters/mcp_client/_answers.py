@@ -23,6 +23,8 @@ __all__ = ["Answers", "calling"]
 _log = logging.getLogger("toolcrib.mcp")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "notice": logging.INFO, "warning": logging.WARNING}
 
+_QUESTIONS = 20  # that a server may ask people while one call waits
+
 calling: ContextVar[RunContext[Any] | None] = ContextVar("toolcrib_mcp_calling", default=None)
 """The call that the current code is part of; what a server asks with its result is asked there."""
 
@@ -37,6 +39,14 @@ class Answers:
     def __init__(self, server: str, options: Options) -> None:
         self._server, self._options = server, options
         self.waiting: list[RunContext[Any]] = []
+        self._asked: dict[int | None, int] = {}
+
+    def done(self, ctx: RunContext[Any]) -> None:
+        """Take note that the server does not work on a call any more."""
+        self.waiting.remove(ctx)
+        self._asked.pop(id(ctx), None)
+        if not self.waiting:
+            self._asked.clear()
 
     # --- a person
 
@@ -45,6 +55,9 @@ class Answers:
     ) -> types.ElicitResult | types.ErrorData:
         """Have a person answer, or say that there is none."""
         ctx = self._call()
+        if self._too_many(ctx):
+            _log.warning("%s asks more than %d questions, and nobody is bothered", self._server, _QUESTIONS)
+            return types.ElicitResult(action="decline")
         if isinstance(params, types.ElicitRequestURLParams):
             schema, url = dict[str, Any](), params.url
         else:
@@ -82,6 +95,11 @@ class Answers:
         filled: Any = given.user_input if given.override_args is None else given.override_args
         fields: Mapping[str, Any] = cast("Mapping[str, Any]", filled) if isinstance(filled, Mapping) else {}
         return fields if _fits(fields, asked.schema) else False  # a bare yes says nothing of what was asked
+
+    def _too_many(self, ctx: RunContext[Any] | None) -> bool:
+        key = None if ctx is None else id(ctx)
+        self._asked[key] = asked = self._asked.get(key, 0) + 1
+        return asked > _QUESTIONS
 
     def _call(self) -> RunContext[Any] | None:
         """Return the call that a question belongs to; None where it may be any of several people's."""

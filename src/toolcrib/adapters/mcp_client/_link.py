@@ -148,7 +148,7 @@ class Link:
         try:
             yield
         finally:
-            self.answers.waiting.remove(ctx)
+            self.answers.done(ctx)
             calling.reset(token)
 
     async def _requested(self, ask: Callable[[Live], Awaitable[T]], when: str, *, again: bool) -> T:

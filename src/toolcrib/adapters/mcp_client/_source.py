@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -14,6 +15,8 @@ from toolcrib.schema import RunContext
 from toolcrib.toolsets import LiveTools, Toolset
 
 __all__ = ["ServerSource"]
+
+_log = logging.getLogger("toolcrib.mcp")
 
 
 class ServerSource:
@@ -68,6 +71,11 @@ class _Shown:
         members = self._wanted()
         made, before = [member.tool() for member in members], self._members
         self.tools.renew(made)
+        known = {member.about.name: member.about for member in before}
+        for member in members:
+            if known.get(member.about.name, member.about) != member.about:
+                # a standing grant holds on: it is for the name, and what the server does by it is its word anyway
+                _log.warning("%s: what it says of %s is not what it said before", self._link.server, member.where())
         self._members = members
         for gone in before:
             gone.listed = False
