@@ -14,7 +14,7 @@ import typer
 from toolcrib._sqlite import sqlite3
 from toolcrib.approvals import ApprovalEntry, ApprovalStore, SqliteApprovalStore
 from toolcrib.calls import Denial, Grant
-from toolcrib.errors import DatabaseError, ToolcribError
+from toolcrib.errors import DatabaseError, MissingExtraError, ToolcribError
 from toolcrib.invoke import BatchSink, EventLog, JsonLinesSink, Sink, SqliteSink, sqlite_events
 
 __all__ = [
@@ -144,7 +144,10 @@ def _events(name: str) -> BatchSink | JsonLinesSink:
 
 
 def _postgres(kind: str, url: str) -> Any:
-    module: Any = importlib.import_module("toolcrib.adapters.dbos")  # of an extra, which its error names
+    try:
+        module: Any = importlib.import_module("toolcrib.adapters.dbos")
+    except MissingExtraError as error:
+        raise MissingExtraError("a Postgres database", error.extra) from error
     return getattr(module, kind)(url)
 
 

@@ -14,7 +14,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name not in ("starlette", "uvicorn"):
         raise
-    raise MissingExtraError("The console", "console") from error
+    raise MissingExtraError("the console", "console") from error
 
 from toolcrib.console._app import ConsoleApp, console_app
 from toolcrib.console._desk import Desk

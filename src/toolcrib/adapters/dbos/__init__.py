@@ -9,7 +9,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "dbos":
         raise
-    raise MissingExtraError("Durable work", "durable") from error
+    raise MissingExtraError("durable work", "durable") from error
 
 from toolcrib.adapters.dbos._admin import STATES, Work, cancel_work, list_work, resume_work, show_work
 from toolcrib.adapters.dbos._agent import DurableAgent
