@@ -1,0 +1,60 @@
+"""Without its dependency, each optional part says which extra brings it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PARTS = {
+    "toolcrib.adapters.dbos": "durable",
+    "toolcrib.adapters.mcp_client": "mcp",
+    "toolcrib.adapters.mcp_server": "mcp",
+    "toolcrib.adapters.pydantic_ai": "models",
+    "toolcrib.console": "console",
+    "toolcrib.telemetry": "otel",
+    "toolcrib.toolsets.search": "search",
+}
+WITHOUT = """
+import importlib, sys
+missing = ["bm25s", "dbos", "mcp", "mcp_types", "opentelemetry", "psycopg", "pydantic_ai", "sqlalchemy", "starlette"]
+sys.modules.update(dict.fromkeys([*missing, "uvicorn"]))
+"""
+IMPORT = f"""{WITHOUT}
+for part in {list(PARTS)}:
+    try:
+        importlib.import_module(part)
+    except ImportError as error:
+        print(error)
+"""
+COMMAND = f"""{WITHOUT}
+from toolcrib.cli import main
+sys.argv[0] = "toolcrib"
+main()
+"""
+
+
+def test_each_part_names_its_extra() -> None:
+    done = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True)
+
+    assert [line.rpartition(": ")[2] for line in done.stdout.splitlines()] == [
+        f"pip install 'toolcrib[{extra}]'" for extra in PARTS.values()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["serve", "examples/shop/tools.py"], "serving tools over MCP needs"),
+        (["console"], "the console needs"),
+        (["workers", "list"], "durable work needs"),
+        (["approvals", "list", "--database", "postgresql://localhost/x"], "a Postgres database needs"),
+    ],
+)
+def test_a_command_without_its_extra_ends_with_one_sentence(command: list[str], said: str) -> None:
+    done = subprocess.run([sys.executable, "-c", COMMAND, *command], capture_output=True, text=True)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(said)
+    assert len(done.stderr.splitlines()) == 1
