@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.dbos.durable import durable, engine_of
-from toolcrib.adapters.dbos import Client, recover, workers
+from toolcrib.adapters.dbos import Client, Engine, current_engine, recover, workers
 from toolcrib.adapters.dbos._recorded import NotingStore, Unit
 from toolcrib.adapters.dbos._workers import Lease
 from toolcrib.approvals import MemoryApprovalStore
@@ -110,3 +111,21 @@ async def test_an_answer_is_given_again_to_the_work_that_used_it_up_and_to_no_ot
     assert first == again
     with pytest.raises(ApprovalError, match="used before"):
         await NotingStore(store, Unit("other", None)).take(request)
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+async def test_a_fork_has_no_engine(tmp_path: Path) -> None:
+    async with Engine(tmp_path / "work.db", worker_id="w1"):
+        child = multiprocessing.get_context("fork").Process(target=_ask_for_the_engine, args=(tmp_path / "said",))
+        child.start()
+        await asyncio.to_thread(child.join, 20)
+
+    assert child.exitcode == 0
+    assert (tmp_path / "said").read_text().startswith("this process was forked while an engine ran")
+
+
+def _ask_for_the_engine(path: Path) -> None:
+    try:
+        current_engine()
+    except EngineError as error:
+        path.write_text(str(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -38,6 +39,7 @@ standing_routines: list[Routine] = []
 """What every engine of this process does: modules add theirs when they are imported."""
 
 _current: Engine | None = None
+_process = 0  # whose engine it is: in a fork it is the parent's
 
 
 class Engine:
@@ -106,7 +108,8 @@ class Engine:
         return replace(scope, sinks=(*scope.sinks, sink))
 
     async def __aenter__(self) -> Engine:
-        global _current
+        global _current, _process
+        _check_fork()
         if _current is not None:
             raise EngineError(
                 "an engine runs in this process already, and there is one engine per process; leave it first, share "
@@ -116,7 +119,7 @@ class Engine:
             raise EngineError(
                 "this process has a DBOS of its own already, and DBOS is one per process; destroy it first"
             )
-        _current = self
+        _current, _process = self, os.getpid()
         try:
             await self._open()
         except BaseException:
@@ -209,9 +212,18 @@ class Engine:
 
 def current_engine() -> Engine:
     """Return the engine of this process; raises EngineError when none runs."""
+    _check_fork()
     if _current is None:
         raise EngineError("no engine runs in this process; enter one: `async with Engine(...) as engine:`")
     return _current
+
+
+def _check_fork() -> None:
+    if _current is not None and os.getpid() != _process:
+        raise EngineError(
+            "this process was forked while an engine ran, and has none of its threads; start it by `spawn`, or fork "
+            "before the engine is entered (to enqueue and to look, a Client will do)"
+        )
 
 
 def workflow(name: str) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Awaitable[R]]]:
