@@ -11,6 +11,7 @@ from mcp_types import CallToolResult
 
 from tests.adapters.mcp_server.clients import IN_MEMORY, Way, booking, every_generation, every_way, request_of, text_of
 from toolcrib.adapters.mcp_server import ServerOptions, acting_as, build_server
+from toolcrib.adapters.mcp_server._waiting import MemoryWaitingCalls, SqliteWaitingCalls, WaitingCall
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest, RunNormally, now
 from toolcrib.errors import ApprovalRequired
@@ -132,6 +133,32 @@ async def test_two_servers_that_take_up_one_call_at_once_make_it_once(tmp_path: 
 
     assert booked == ["Oslo"]
     assert [result.is_error for result in results].count(False) == 1
+
+
+@pytest.mark.parametrize("in_file", [True, False])
+async def test_a_call_that_ends_leaves_the_same_call_waiting_that_was_made_meanwhile(
+    tmp_path: Path, in_file: bool
+) -> None:
+    waiting = SqliteWaitingCalls(tmp_path / "calls.db") if in_file else MemoryWaitingCalls()
+    later = WaitingCall("key", "ann", "book", ("ask_2",), {})
+
+    await waiting.keep(later)
+    await waiting.drop("key", ["ask_1"])
+    found = await waiting.find("key")
+    await waiting.drop("key", ["ask_2"])
+
+    assert (found, await waiting.find("key")) == (later, None)
+
+
+@every_generation
+async def test_a_request_that_was_kept_too_long_is_not_named_any_more(way: Way) -> None:
+    booked: list[str] = []
+    store, options = MemoryApprovalStore(), timedelta(microseconds=1)
+    async with way(build_server([booking(booked)], ServerOptions(approvals=store, kept_for=options))) as client:
+        asked = request_of(await client.call_tool("book", {"place": "Oslo"}))
+
+        with pytest.raises(MCPError, match="is not kept any more"):
+            await client.call_tool("book", {"place": "Rome"}, meta={"toolcrib/request": asked})
 
 
 @every_generation

@@ -50,6 +50,7 @@ class Visit:
     Attributes:
         scope: The run of its principal, with the client as the approver where it can be asked meanwhile.
         key: The same for the same call on behalf of the same principal.
+        requests: The questions of the call that it takes up, if it takes one up.
         done: Progress so far; it only ever grows.
     """
 
@@ -58,6 +59,7 @@ class Visit:
     principal: Principal
     scope: RunScope
     key: str
+    requests: tuple[str, ...] = ()
     done: float = 0
 
     async def progress(self, message: str | None, done: float | None = None, total: float | None = None) -> None:
@@ -127,7 +129,7 @@ class Served(ABC):
             return await self._come_back(visit, visit.params.request_state)
         kept = await self._kept(visit)
         made = await (self.begin(visit) if kept is None else self.go_on(visit, kept.state, ()))
-        return await self._settled(visit, made, was_kept=kept is not None, asks=True)
+        return await self._settled(visit, made, asks=True)
 
     def _scope(self, ctx: ServerRequestContext[Any, Any], principal: Principal) -> RunScope:
         scope = principal.scope
@@ -146,12 +148,15 @@ class Served(ABC):
         else:
             kept = await self._waiting.find(visit.key) if self.may_wait(visit) else None
         if kept is not None and kept.since + self._options.kept_for <= now():
-            await self._waiting.drop(kept.key)
+            await self._waiting.drop(kept.key, kept.requests)
+            if isinstance(asked, str):
+                raise MCPError(INVALID_PARAMS, clean(f"the call that waited for {asked} is not kept any more"))
             return None
+        visit.requests = () if kept is None else kept.requests
         return kept
 
     async def _settled(
-        self, visit: Visit, made: types.CallToolResult | Halted, *, was_kept: bool, asks: bool, until: float = 0.0
+        self, visit: Visit, made: types.CallToolResult | Halted, *, asks: bool, until: float = 0.0
     ) -> types.CallToolResult | types.InputRequiredResult:
         """Return what a client is answered; a call that waits is kept, and asked about.
 
@@ -160,8 +165,8 @@ class Served(ABC):
             until: When a client that has waited in several requests is told to come back; 0 when it begins to.
         """
         if not isinstance(made, Halted):
-            if was_kept:
-                await self._waiting.drop(visit.key)
+            if visit.requests:  # the same call, made once more meanwhile, may wait under its key by now
+                await self._waiting.drop(visit.key, visit.requests)
             return made
         await self._keep(visit, made)
         elicits = self._options.approve_by == "elicit"
@@ -196,7 +201,7 @@ class Served(ABC):
         if await self._answered(visit, made, leg):
             again = await self.go_on(visit, made.state, ())
             if not isinstance(again, Halted):
-                await self._waiting.drop(visit.key)
+                await self._waiting.drop(visit.key, [request.id for request in made.requests])
                 return again
             made = again  # the next question of a program
             await self._keep(visit, made)
@@ -240,8 +245,9 @@ class Served(ABC):
             state = kept.state
         may_answer = self._options.approve_by == "elicit"  # else only the store's answers count
         answers = answers_in(requests, visit.params.input_responses) if may_answer else []
+        visit.requests = tuple(request.id for request in requests)
         made = await self.go_on(visit, state, answers)
-        return await self._settled(visit, made, was_kept=True, asks=bool(answers), until=sealed["until"])
+        return await self._settled(visit, made, asks=bool(answers), until=sealed["until"])
 
 
 async def _followed(

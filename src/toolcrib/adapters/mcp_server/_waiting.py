@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -68,8 +68,8 @@ class WaitingCalls(Protocol):
         """Return the call of a principal that waits for this question."""
         ...
 
-    async def drop(self, key: str) -> None:
-        """Forget the call with this key, if it is there."""
+    async def drop(self, key: str, requests: Collection[str]) -> None:
+        """Forget the call with this key, if it still waits for these questions and not for later ones."""
         ...
 
     async def tools(self) -> frozenset[str]:
@@ -108,10 +108,12 @@ class MemoryWaitingCalls:
             mine = (call for call in self._calls.values() if call.principal == principal)
             return next((call for call in mine if request_id in call.requests), None)
 
-    async def drop(self, key: str) -> None:
-        """Forget the call with this key, if it is there."""
+    async def drop(self, key: str, requests: Collection[str]) -> None:
+        """Forget the call with this key, if it still waits for these questions and not for later ones."""
         with self._lock:
-            self._calls.pop(key, None)
+            kept = self._calls.get(key)
+            if kept is not None and set(kept.requests) == set(requests):
+                del self._calls[key]
 
     async def tools(self) -> frozenset[str]:
         """Return the tools of which calls wait."""
@@ -159,9 +161,15 @@ class SqliteWaitingCalls:
         where = "principal = ? AND instr(requests, ?)"
         return await self._run(lambda connection: _first(connection, where, principal, quoted))
 
-    async def drop(self, key: str) -> None:
-        """Forget the call with this key, if it is there."""
-        await self._run(lambda connection: connection.execute("DELETE FROM mcp_waiting WHERE key = ?", (key,)))
+    async def drop(self, key: str, requests: Collection[str]) -> None:
+        """Forget the call with this key, if it still waits for these questions and not for later ones."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            kept = _first(connection, "key = ?", key)
+            if kept is not None and set(kept.requests) == set(requests):
+                connection.execute("DELETE FROM mcp_waiting WHERE key = ?", (key,))
+
+        await self._run(write)
 
     async def tools(self) -> frozenset[str]:
         """Return the tools of which calls wait."""
