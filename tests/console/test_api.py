@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
@@ -90,13 +91,14 @@ def test_a_program_shows_the_line_it_waits_on(console: Console, sink: SqliteSink
     sink.emit_run(RunEvent("opened", "program", "prog_1", None, "program", AT, told))
     waits = CallEvent("received", "in_1", "add", "run", "code", AT, {"arguments": {"a": 2}}, None, "prog_1")
     sink.emit(waits)
+    sink.emit(replace(waits, call_id="in_2", data={"arguments": {"a": 2}, "line": 1}))
     sink.flush()
 
     found = console.get("/api/activity?source=program&id=prog_1").json
 
     assert found["source"]["code"] == source
-    assert [(call["name"], call["lines"]) for call in found["source"]["lines"]] == [("add", [3])]
-    assert [child["id"] for child in found["children"]] == ["in_1"]
+    assert {call["id"]: call["lines"] for call in found["source"]["lines"]} == {"in_1": [3], "in_2": [1]}  # it was told
+    assert [child["id"] for child in found["children"]] == ["in_2", "in_1"]
     assert ["Tools", "add, other"] in found["facts"]
 
 

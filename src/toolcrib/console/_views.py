@@ -21,6 +21,7 @@ _NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
 _LIVE = ("running", "waiting")
 _CHILDREN = 200
 _EVENTS = 200
+_FIRST = 20  # of a call's events, among which is that it was made
 _MOST_ASKED = 500
 _SHORT_FACT = 100  # characters that stand in a line
 
@@ -168,13 +169,13 @@ def _listed(value: Any) -> Any:
 
 
 def _lines(log: EventLog, source: str, children: Iterable[Activity]) -> list[dict[str, Any]]:
-    """Return the lines of a program that calls wait on: the call, what it waits for, and where it may be."""
+    """Return the lines of a program that calls wait on: where each was made, or may have been where nobody told."""
     found: list[dict[str, Any]] = []
     for child in children:
         if child.source == "call" and child.status in _LIVE:
-            received = log.latest(child, "received")
-            arguments = None if received is None else received.data["data"].get("arguments")
-            lines = call_lines(source, child.name, arguments)
+            told = [event.data["data"] for event in log.events(child, limit=_FIRST) if event.kind == "received"]
+            made = next((data["line"] for data in told if data.get("line")), None)
+            lines = call_lines(source, child.name, told[-1]["arguments"] if told else None) if made is None else [made]
             found.append({"id": child.id, "run_id": child.run_id, "name": child.name, "lines": lines})
     return found
 

@@ -14,10 +14,13 @@ from toolcrib.calls import RunEvent, RunEventKind, RunKind, now
 from toolcrib.invoke._scope import RunScope
 from toolcrib.invoke._sinks import Followed, RunSink, Sink, TracingSink, merged_sinks, run_sinks, tracing_sinks
 
-__all__ = ["RunTrace", "Stepped", "Within", "current_run", "follow_run", "parent_of"]
+__all__ = ["RunTrace", "Stepped", "Within", "calling_line", "current_run", "follow_run", "parent_of"]
 
 _log = logging.getLogger("toolcrib.calls")
 _here: ContextVar[str | None] = ContextVar("toolcrib_here", default=None)
+
+calling_line: ContextVar[int] = ContextVar("toolcrib_calling_line", default=0)
+"""The line of a program on which the next call of the current code is made; 0 when there is none, or nobody knows."""
 
 
 def current_run() -> str | None:

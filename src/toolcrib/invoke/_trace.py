@@ -20,7 +20,7 @@ from toolcrib.calls import (
     lenient,
     now,
 )
-from toolcrib.invoke._runs import Within, carried, parent_of
+from toolcrib.invoke._runs import Within, calling_line, carried, parent_of
 from toolcrib.invoke._scope import RunScope
 from toolcrib.invoke._sinks import Sink, tracing_sinks
 
@@ -67,7 +67,12 @@ class Trace:
         """Note the arguments as they came, and what `carry` gave when the call was suspended, if it was."""
         self.requested = requested
         data = {"arguments": requested}
-        self._emit("received", data if resumed is None else {**data, "resumed": resumed})
+        if resumed is not None:
+            data["resumed"] = resumed
+        elif line := calling_line.get():
+            calling_line.set(0)  # what the tool calls in turn is not made there
+            data["line"] = line
+        self._emit("received", data)
 
     def within(self) -> Within:
         """Return what the tool and the hooks of the call are executed in."""

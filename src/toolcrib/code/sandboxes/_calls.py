@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from toolcrib.code.sandboxes._messages import CANCELLED, returned_too_much
 from toolcrib.code.sandboxes._protocol import Host, Program, ProgramError, Raised, Reply, Value
 from toolcrib.code.sandboxes._values import size_of
+from toolcrib.invoke._runs import calling_line
 
 __all__ = ["Call", "Ended", "HostCalls", "Pause", "Replies", "Request"]
 
@@ -22,6 +23,7 @@ class Call:
     name: str
     args: list[Any]
     kwargs: dict[str, Any]
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class HostCalls:
         if isinstance(request, Pause):
             await asyncio.sleep(request.seconds)
             return Value(None)
+        calling_line.set(request.line)
         if request.name in self._program.streams:
             return await self._all_of(request)
         return await self._host.call(request.name, request.args, request.kwargs)

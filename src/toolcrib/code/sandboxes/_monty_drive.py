@@ -249,7 +249,7 @@ class Drive:
         except OversizedValue as error:
             message = f"an argument of `{name}` cannot be passed to it: {error}"
             return self._compute(snapshot.resume, {"exc_type": "ValueError", "message": message})
-        call = Call(snapshot.call_id, name, args, kwargs)
+        call = Call(snapshot.call_id, name, args, kwargs, self._line(snapshot))
         return (yield from self._ask(snapshot, call, name, awaited=self._is_awaited(snapshot)))
 
     def _system(self, snapshot: FunctionSnapshot) -> Steps[SyncSnapshot]:

@@ -97,7 +97,7 @@ class MontyState:
 def _request(request: Request) -> list[Any]:
     if isinstance(request, Pause):
         return [request.id, request.seconds]
-    return [request.id, request.name, request.args, request.kwargs]
+    return [request.id, request.name, request.args, request.kwargs, request.line]
 
 
 def _request_of(data: list[Any]) -> Request:

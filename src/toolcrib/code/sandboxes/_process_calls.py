@@ -10,6 +10,7 @@ from toolcrib.code.sandboxes._calls import Ended
 from toolcrib.code.sandboxes._messages import CANCELLED, asked_too_much, returned_too_much
 from toolcrib.code.sandboxes._process_frames import Breach, CallAsked, do_nothing, item_of, raised_of, value_of
 from toolcrib.code.sandboxes._protocol import Host, Pending, Program, Raised, Reply, Value
+from toolcrib.invoke._runs import calling_line
 
 __all__ = ["OpenCall", "OpenCalls"]
 
@@ -157,6 +158,7 @@ class OpenCalls:
         try:
             await self._slots.acquire()
             call.has_slot = True
+            calling_line.set(call.line)
             if call.is_stream:
                 reply = await self._host.call(call.name, call.args, call.kwargs, lambda value: self._emit(call, value))
                 if isinstance(reply, Value):

@@ -38,6 +38,7 @@ from toolcrib.code.sandboxes._process_replay import Course, Diverged
 from toolcrib.code.sandboxes._process_time import Heard, Stopwatch
 from toolcrib.code.sandboxes._process_wire import Wire
 from toolcrib.code.sandboxes._protocol import Host, Pending, Program, ProgramError, SandboxResult
+from toolcrib.invoke._runs import calling_line
 
 __all__ = ["Conversation"]
 
@@ -251,6 +252,7 @@ class Conversation:
     async def _answer(self, asked: CallAsked) -> None:
         self._is_answering = True
         self._wire.watch()
+        calling_line.set(asked.line)
         try:
             reply = await self._host.call(asked.name, asked.args, asked.kwargs)
         except asyncio.CancelledError:

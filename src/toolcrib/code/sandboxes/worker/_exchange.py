@@ -69,8 +69,11 @@ class Exchange:
 
     # --- calls
 
-    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, wait: bool) -> int:
+    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, wait: bool, line: int = 0) -> int:
         """Ask the host for a call, and return its id.
+
+        Args:
+            line: Where the program makes it; when 0, where it is now.
 
         Raises:
             ValueError: An argument cannot leave the program.
@@ -83,7 +86,7 @@ class Exchange:
         with self._writing:
             call = self._last + 1
             frame: Frame = {"t": "call", "id": call, "name": name, "args": given, "kwargs": named, "wait": wait}
-            frame["line"] = _line()
+            frame["line"] = line or _line()
             body = encoded(frame)
             if len(body) > self._value_size + _MARGIN:
                 most = self._value_size
@@ -97,9 +100,9 @@ class Exchange:
         alone = not has_threads()
         return self.answer(self.call(name, args, kwargs, wait=alone), asked=alone)
 
-    async def awaited(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
+    async def awaited(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], line: int) -> Frame:
         """Call, let the loop go on until the call has ended, and return its frame."""
-        return await self._future(self.call(name, args, kwargs, wait=False))
+        return await self._future(self.call(name, args, kwargs, wait=False, line=line))
 
     def next(self, call: int) -> Frame:
         """Wait for the next value of a streaming call, or its end."""

@@ -119,7 +119,7 @@ class PendingCall(Coroutine[Any, Any, Any]):
         exchange, name = self._stubs.exchange, self.__name__
         if name in self._stubs.streams:
             return await ValueStream(exchange, name, self._args, self._kwargs)
-        return _value(await exchange.awaited(name, self._args, self._kwargs), name)
+        return _value(await exchange.awaited(name, self._args, self._kwargs, self.line), name)
 
     def _coroutine(self) -> Coroutine[Any, Any, Any]:
         if self._begun is None:

@@ -1,0 +1,54 @@
+"""Who follows a program is told on which line it makes each call, wherever it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toolcrib.code import Toolkit
+from toolcrib.code.sandboxes import UnsafeInlineSandbox
+from toolcrib.invoke import ListSink, RunScope
+from toolcrib.tools import tool
+
+PROGRAM = """\
+outer(1)
+
+def twice(n):
+    inner(n)
+    return inner(
+        n + 1)
+
+twice(2)
+"""
+
+
+@tool
+async def inner(n: int) -> int:
+    return n
+
+
+@tool
+async def outer(n: int) -> int:
+    return await inner(n)
+
+
+@pytest.mark.parametrize("sandbox", ["process", "monty", UnsafeInlineSandbox()], ids=["process", "monty", "inline"])
+async def test_the_line_of_each_call_is_told(sandbox: Any) -> None:
+    sink = ListSink()
+
+    result = await Toolkit([inner, outer], sandbox=sandbox).execute_async(PROGRAM, RunScope(sinks=(sink,)))
+
+    told = [(event.tool, event.data.get("line")) for event in sink.events if event.kind == "received"]
+    assert result.success, result.error
+    assert told == [("outer", 1), ("inner", 4), ("inner", 5)]
+
+
+async def test_calls_at_once_have_lines_of_their_own() -> None:
+    sink = ListSink()
+    program = "import asyncio\nawait asyncio.gather(\n    inner(1),\n    inner(2),\n)"
+
+    await Toolkit([inner]).execute_async(program, RunScope(sinks=(sink,)))
+
+    told = {event.data["arguments"]["n"]: event.data["line"] for event in sink.events if event.kind == "received"}
+    assert told == {1: 3, 2: 4}
