@@ -7,6 +7,8 @@ import threading
 from typing import Annotated, Any
 
 import pytest
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 from pydantic import SecretStr
 
@@ -407,3 +409,16 @@ async def test_without_a_provider_a_call_is_as_without_the_sink() -> None:
     outcome = await Pipeline([add], sinks=[OtelSink(arguments=True, results=True)]).run(ToolCall("add", {"a": 1}))
 
     assert outcome.to_dict()["value"] == 2
+
+
+async def test_a_sink_says_whether_spans_go_anywhere_and_has_them_exported(watch: Watch) -> None:
+    kept = InMemorySpanExporter()
+    watch.tracers.add_span_processor(BatchSpanProcessor(kept, schedule_delay_millis=60_000))
+    sink = watch.sink()
+
+    await Pipeline([add], sinks=[sink]).run(ToolCall("add", {"a": 1}))
+    before = kept.get_finished_spans()
+    sink.flush()
+
+    assert sink.has_provider
+    assert (len(before), len(kept.get_finished_spans())) == (0, 1)

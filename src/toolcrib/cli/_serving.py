@@ -114,8 +114,8 @@ async def _over_http(serving: Serving, work: Coroutine[Any, Any, None], http: Ht
 async def _over_stdio(serving: Serving, server: CribServer, leave: Callable[[], None]) -> None:
     closed = asyncio.Event()
     task = asyncio.ensure_future(serve_stdio(server, ended=closed.set))
-    _told(serving, None)
     with _stopping(task):
+        _told(serving, None)
         done = asyncio.ensure_future(closed.wait())
         await asyncio.wait([task, done], return_when=asyncio.FIRST_COMPLETED)
         if not task.done() and task.cancelling():
@@ -123,6 +123,8 @@ async def _over_stdio(serving: Serving, server: CribServer, leave: Callable[[], 
         done.cancel()
         with suppress(asyncio.CancelledError):
             await task
+        if task.cancelling():  # stdin had ended as well, so that nothing was left to leave
+            say("stopped")
 
 
 def _leave(options: ServerOptions, flush: Callable[[], None] | None) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from opentelemetry.context import Context
-from opentelemetry.metrics import MeterProvider, get_meter
+from opentelemetry.metrics import MeterProvider, get_meter, get_meter_provider
 from opentelemetry.trace import (
     Link,
+    ProxyTracerProvider,
     Span,
     SpanContext,
     SpanKind,
@@ -19,6 +20,7 @@ from opentelemetry.trace import (
     TracerProvider,
     get_current_span,
     get_tracer,
+    get_tracer_provider,
     set_span_in_context,
 )
 
@@ -33,6 +35,14 @@ __all__ = ["OtelSink"]
 _SCOPE = "toolcrib"
 _MOST_OPEN = 10_000  # spans that nobody closes: of a round's calls that were prepared and never performed
 _MOST_TOLD = 32  # values of a stream that are span events; all of them are counted
+_FLUSH_MS = 5_000
+
+
+@runtime_checkable
+class _Keeps(Protocol):
+    """A provider of the SDK, which may not have exported yet what it was given."""
+
+    def force_flush(self, timeout_millis: int = _FLUSH_MS) -> bool: ...
 
 
 class OtelSink:
@@ -59,10 +69,23 @@ class OtelSink:
         release = version(_SCOPE)
         self._tracer = get_tracer(_SCOPE, release, tracer_provider)
         self._measures = Measures(get_meter(_SCOPE, release, meter_provider))
+        self._providers = tracer_provider, meter_provider
         self._arguments, self._results = arguments, results
         self._open: Bounded[Key, OpenSpan] = Bounded(_MOST_OPEN)
         self._inside: Bounded[tuple[bool, str], OpenSpan] = Bounded(_MOST_OPEN)
         self._waiting: Bounded[Key, SpanContext] = Bounded(_MOST_OPEN)
+
+    @property
+    def has_provider(self) -> bool:
+        """Whether there is somewhere for spans to go: a provider was given, or the process has one by now."""
+        return not isinstance(self._providers[0] or get_tracer_provider(), ProxyTracerProvider)
+
+    def flush(self) -> None:
+        """Have the providers export all that they keep; for a process that ends without the usual goodbye."""
+        tracers, meters = self._providers
+        for provider in (tracers or get_tracer_provider(), meters or get_meter_provider()):
+            if isinstance(provider, _Keeps):
+                provider.force_flush(_FLUSH_MS)
 
     # --- what sinks have
 
