@@ -106,7 +106,7 @@ class ApprovalRequest:
             "digest": self.digest,
             "requested": self.requested,
             "reason": self.reason,
-            "metadata": lenient(dict(self.metadata)),
+            "metadata": {str(name): lenient(value) for name, value in self.metadata.items()},
             "created_at": self.created_at.isoformat(),
             "scope_id": self.scope_id,
             "principal": self.principal,

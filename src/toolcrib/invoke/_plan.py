@@ -262,7 +262,7 @@ class Prepared:
             "metadata": lenient(self.metadata),
             "decisions": [note.to_dict() for note in self.notes],
             "asks": list(self.asks),
-            "ask_metadata": lenient(dict(self.ask_metadata)),
+            "ask_metadata": {str(name): lenient(value) for name, value in self.ask_metadata.items()},
             "revealed": self.revealed,
             "trace": {} if self.trace is None else self.trace.carry(),
         }
