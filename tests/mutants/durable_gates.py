@@ -199,17 +199,31 @@ DURABLE_GATES: tuple[Gate, ...] = (
         _OF_PROGRAMS,
     ),
     Gate(
+        "a program goes on when it is answered",
+        _PROGRAM,
+        'if any(asked["id"] in answered or',
+        "if any(answered or",
+        _OF_PROGRAMS,
+    ),
+    Gate(
+        "standing answer to a program's call in doubt",
+        _PROGRAM,
+        '(asked["id"] in allowed and not doubt)',
+        '(asked["id"] in allowed)',
+        _OF_PROGRAMS,
+    ),
+    Gate(
+        "standing answer to a turn in doubt",
+        _CONTINUE,
+        " if IN_DOUBT not in entry.request.metadata]",
+        "]",
+        ("tests/adapters/dbos/test_console.py",),
+    ),
+    Gate(
         "principal of a durable program",
         _PROGRAM,
         "principal=principal or given.principal",
         "principal=given.principal",
-        _OF_PROGRAMS,
-    ),
-    Gate(
-        "denial of a call of a durable program",
-        _PROGRAM,
-        '"denials": [answer for answer in found if isinstance(answer, Denial)],',
-        "",
         _OF_PROGRAMS,
     ),
     Gate(

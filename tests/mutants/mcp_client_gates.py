@@ -15,7 +15,6 @@ _HERE = "tests/adapters/mcp_client"
 _OF_CONNECT = (f"{_HERE}/test_connect.py",)
 _OF_CHANGES = (f"{_HERE}/test_changes.py",)
 _OF_QUESTIONS = (f"{_HERE}/test_questions.py",)
-_OF_DOORS = (f"{_HERE}/test_doors.py",)
 _OF_HOSTILE = (f"{_HERE}/test_hostile.py",)
 
 MCP_CLIENT_GATES: tuple[Gate, ...] = (
@@ -53,7 +52,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
         _MEMBERS,
         "            check=checks_of(about.name, about.parameters),\n",
         "",
-        _OF_DOORS,
+        _OF_HOSTILE,
     ),
     Gate(
         "schemas that are fetched",

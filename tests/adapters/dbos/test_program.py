@@ -258,3 +258,17 @@ async def test_of_two_programs_that_wait_the_one_that_was_answered_goes_on_for_w
     assert [one.suspended[0].principal for one in waiting] == ["ann", "bob"]
     assert result.return_value == "paid 3"
     assert [run and run.generation for run in runs] == [2, 1]
+
+
+async def test_a_program_that_waits_is_cancelled_for_good(database: str) -> None:
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int) -> str:
+        return f"paid {cents}"
+
+    toolkit = durable(pay, sandbox=FakeSandbox(("pay", {"cents": 3})))
+    async with engine_of(database, toolkit) as engine:
+        program = await toolkit.start("pay(3)")
+        await program.settled(polling=QUICK)
+        await asyncio.to_thread(cancel_work, engine.client, program.id)
+
+        assert await program.state() == "cancelled"

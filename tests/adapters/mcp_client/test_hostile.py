@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
+from contextlib import suppress
 from typing import Any
 
 import mcp_types as types
 import pytest
 from mcp.server import Server
 
-from tests.adapters.mcp_client.servers import Told, called, failed
+from tests.adapters.mcp_client.servers import Told, called, failed, outcome_of
 from toolcrib.adapters.mcp_client import Elicitation, connect
-from toolcrib.calls import Suspended, ToolCall
+from toolcrib.calls import Completed, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ServerError
 from toolcrib.invoke import Pipeline
@@ -215,3 +218,29 @@ def having(*names: str) -> Server[Any]:
         return types.CallToolResult(content=[types.TextContent(text="done")])
 
     return Server("having", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+async def test_arguments_that_do_not_fit_the_server_s_schema_never_reach_it() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 3}}}
+    async with connect(telling(schema)).open() as tools:
+        outcome = await outcome_of(tools, "odd", a=1)
+
+    assert not isinstance(outcome, Completed)
+    assert "less than the minimum of 3" in outcome.text()
+
+
+async def test_nothing_is_fetched_that_a_schema_refers_to() -> None:
+    fetched: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            with suppress(OSError):
+                fetched.append(listener.accept()[0])
+                fetched[0].close()
+
+        threading.Thread(target=answer, daemon=True).start()
+        schema = {"properties": {"a": {"$ref": f"http://127.0.0.1:{listener.getsockname()[1]}/schema"}}}
+        async with connect(telling({"type": "object", **schema})).open() as tools:
+            await called(tools, "odd", a=1)
+
+        assert fetched == []

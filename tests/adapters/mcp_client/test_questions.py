@@ -97,15 +97,24 @@ async def test_two_runs_on_one_connection_are_each_asked_their_own() -> None:
 
 
 async def test_where_it_cannot_be_known_whose_question_it_is_nobody_is_asked() -> None:
+    asked, begun, go_on = list[str](), asyncio.Event(), asyncio.Event()
+
     async def person(request: ApprovalRequest) -> Grant:
+        asked.append(request.reason)
+        if not begun.is_set():
+            begun.set()
+            await go_on.wait()
         return request.grant("ann", user_input={"name": "Ann"})
 
     async with connect(small_server(), mode="legacy").open() as tools:
         waiting = asyncio.create_task(outcome_of(tools, "book", scope=RunScope(approver=person), city="Oslo"))
+        await begun.wait()
         other = await outcome_of(tools, "book", scope=RunScope(), city="Bergen")
+        go_on.set()
         await waiting
 
     assert not isinstance(other, Completed)
+    assert asked == ["Who sleeps in Oslo?"]
 
 
 @both_generations
