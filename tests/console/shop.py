@@ -59,7 +59,7 @@ class Running:
         self.result: ExecutionResult | None = None
         store = SqliteApprovalStore(path)
         scope = RunScope(approvals=store, approver=answered_in(store), principal="ada@example.org")
-        toolkit = Toolkit(toolset, sinks=[sink], sandbox="unsafe_inline")
+        toolkit = Toolkit(toolset, sinks=[sink], sandbox="process")
         self._thread = threading.Thread(target=lambda: self._run(toolkit, code, scope), daemon=True)
         self._thread.start()
 
