@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 
 from benchmarks._tools import get_weather
 
@@ -12,7 +14,15 @@ from benchmarks._tools import get_weather
 def main() -> None:
     """Serve the tool until standard input ends, or over HTTP until the process is ended."""
     name, *port = sys.argv[1:]
+    if port:  # nobody speaks to it on stdin, whose end says that the measurement is over, however it ended
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
     {"toolcrib": toolcrib, "fastmcp": fastmcp}[name](int(port[0]) if port else None)
+
+
+def _end_with_stdin() -> None:
+    while os.read(0, 1024):
+        pass
+    os._exit(0)
 
 
 def toolcrib(port: int | None) -> None:
