@@ -199,20 +199,6 @@ DURABLE_GATES: tuple[Gate, ...] = (
         _OF_PROGRAMS,
     ),
     Gate(
-        "a program goes on when it is answered",
-        _PROGRAM,
-        'if any(asked["id"] in answered or',
-        "if any(answered or",
-        _OF_PROGRAMS,
-    ),
-    Gate(
-        "standing answer to a program's call in doubt",
-        _PROGRAM,
-        '(asked["id"] in allowed and not doubt)',
-        '(asked["id"] in allowed)',
-        _OF_PROGRAMS,
-    ),
-    Gate(
         "standing answer to a turn in doubt",
         _CONTINUE,
         " if IN_DOUBT not in entry.request.metadata]",
@@ -239,13 +225,5 @@ DURABLE_GATES: tuple[Gate, ...] = (
         "if await self._used(request.id) != answer:",
         "if True:",
         _OF_ONCE,
-    ),
-    # --- the store on Postgres
-    Gate(
-        "one writer of approvals at a time",
-        "adapters/dbos/_postgres_store.py",
-        "self._run, _LOCK, work",
-        "self._run, None, work",
-        ("tests/adapters/dbos/test_approvals.py",),
     ),
 )
