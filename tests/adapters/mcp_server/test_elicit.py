@@ -275,11 +275,11 @@ async def test_a_client_that_waits_for_the_store_comes_back_by_itself() -> None:
 
 
 async def test_where_the_store_decides_a_client_cannot_answer_itself() -> None:
-    booked: list[str] = []
-    server = build_server([booking(booked)], ServerOptions(wait=0.2))
+    booked, store = list[str](), MemoryApprovalStore()
+    server = build_server([booking(booked)], ServerOptions(approvals=store, wait=0.2))
     async with _NEW(server, elicitation_callback=answering()) as client:
         first = await asked(client)
-        [entry] = await server.approvals.list()  # type: ignore[attr-defined]
+        [entry] = await store.list()
 
         again = await come_back(client, first.request_state, {entry.request.id: APPROVE})
 
