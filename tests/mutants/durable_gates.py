@@ -226,4 +226,12 @@ DURABLE_GATES: tuple[Gate, ...] = (
         "if True:",
         _OF_ONCE,
     ),
+    # --- the store on Postgres
+    Gate(
+        "one writer of approvals at a time",
+        "adapters/dbos/_postgres_store.py",
+        "self._run, _LOCK, work",
+        "self._run, None, work",
+        ("tests/adapters/dbos/test_approvals.py",),
+    ),
 )
