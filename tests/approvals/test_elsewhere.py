@@ -24,7 +24,7 @@ def run(path: Path, timeout: float | None = None) -> asyncio.Task[Outcome]:
 
 
 async def waiting(desk: SqliteApprovalStore) -> str:
-    while not (entries := await desk.list(pending=True)):
+    while not (entries := await desk.list(pending=True)):  # noqa: ASYNC110 -- it waits for a file
         await asyncio.sleep(0.01)
     return entries[0].request.id
 

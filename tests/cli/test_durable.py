@@ -80,7 +80,7 @@ def test_what_no_worker_could_run_is_not_enqueued(
 def test_unknown_workflows_workers_and_states_are_said(toolcrib: Command) -> None:
     assert "there is no workflow w9" in toolcrib("workflows", "show", "w9").stderr
     assert "there is no such worker" in toolcrib("workers", "recover", "w9").stderr
-    assert "is none of cancelled, delayed, done" in " ".join(
+    assert "is none of cancelled, continued, delayed, done" in " ".join(
         toolcrib("workflows", "list", "--state", "over").stderr.replace("│", " ").split()
     )
 

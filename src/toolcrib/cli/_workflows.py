@@ -45,7 +45,7 @@ def list_workflows(
         typer.Option(
             "--state",
             metavar="STATE",
-            help="Only those that are waiting, running, paused, done, failed, cancelled or given up.",
+            help="Only the delayed, waiting, running, paused, continued, done, failed, cancelled or given up.",
         ),
     ] = None,
     queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="Only those of this queue.")] = None,
@@ -55,7 +55,7 @@ def list_workflows(
 ) -> None:
     """List turns and programs, the latest first."""
     with _client(database) as (module, client):
-        known = sorted({*module.STATES.values(), "paused"})
+        known = sorted({*module.STATES.values(), "paused", "continued"})
         if state is not None and state not in known:
             raise typer.BadParameter(f"{state!r} is none of {', '.join(known)}", param_hint="--state")
         found = module.list_work(client, state=state, queue=queue, limit=limit)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count, islice
 from typing import Any, Literal, cast
 
 from dbos import WorkflowStatus
 
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._program import PROGRAM
+from toolcrib.adapters.dbos._continue import WAITS_FOR, continuation_id
+from toolcrib.adapters.dbos._program import PROGRAM, stretch_id
 from toolcrib.adapters.dbos._program_journal import cancel_run, journal_lines, program_run, revive_run
 from toolcrib.errors import EngineError
 
 __all__ = ["STATES", "Work", "cancel_work", "list_work", "resume_work", "show_work"]
 
-State = Literal["delayed", "waiting", "running", "paused", "done", "failed", "cancelled", "given up"]
+State = Literal["delayed", "waiting", "running", "paused", "continued", "done", "failed", "cancelled", "given up"]
 STATES: Mapping[str, str] = {
     "DELAYED": "delayed",
     "ENQUEUED": "waiting",
@@ -27,6 +29,11 @@ STATES: Mapping[str, str] = {
 }
 """What we call the states that DBOS has."""
 
+_ENDED_TO_WAIT = ("paused", "continued")
+"""What we call those that DBOS says are done, though there is more to do."""
+
+_PAGE = 200  # workflows read at a time, where those of a state have to be looked for among others
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -35,7 +42,8 @@ class Work:
     Attributes:
         kind: `turn` or `program`, or what else DBOS runs in this database.
         what: The agent and the tool of a turn, the toolkit of a program.
-        state: `paused` is one that ended because it waits for a person; its continuation is another workflow.
+        state: `paused` is one that ended because it waits for a person. Its continuation is another workflow, and it is
+            `continued` then.
         worker: Who runs it, or ran it last.
         attempts: How often it was begun.
         created_at: In seconds since the epoch, like the other times.
@@ -62,12 +70,20 @@ class Work:
 
 def list_work(client: Client, *, state: str | None = None, queue: str | None = None, limit: int = 50) -> list[Work]:
     """Return workflows, the latest first."""
-    states = [name for name, ours in STATES.items() if ours == state or (state == "paused" and ours == "done")]
-    wanted: dict[str, Any] = {"status": states} if state is not None else {}
+    theirs = "done" if state in _ENDED_TO_WAIT else state
+    wanted: dict[str, Any] = {"status": [name for name, ours in STATES.items() if ours == theirs]} if state else {}
     if queue is not None:
         wanted["queue_name"] = queue
-    found = client.dbos.list_workflows(sort_desc=True, limit=limit, **wanted)
-    return [work for work in map(_work, found) if state is None or work.state == state]
+    found = (work for work in _latest(client, wanted, _PAGE if state else limit) if state in (None, work.state))
+    return list(islice(found, limit))
+
+
+def _latest(client: Client, wanted: Mapping[str, Any], page: int) -> Iterator[Work]:
+    for number in count():
+        found = client.dbos.list_workflows(sort_desc=True, limit=page, offset=number * page, **wanted)
+        yield from _works(client, found)
+        if len(found) < page:
+            return
 
 
 def show_work(client: Client, work_id: str) -> tuple[Work, dict[str, Any]]:
@@ -86,7 +102,7 @@ def show_work(client: Client, work_id: str) -> tuple[Work, dict[str, Any]]:
     else:
         steps = client.dbos.list_workflow_steps(work_id)
         more["steps"] = [{"name": step["function_name"], "error": _said(step["error"])} for step in steps]
-    return _work(status), more
+    return _works(client, [status])[0], more
 
 
 def cancel_work(client: Client, work_id: str) -> Work:
@@ -126,12 +142,31 @@ def _found(client: Client, work_id: str) -> WorkflowStatus:
     return found[0]
 
 
+def _works(client: Client, found: Sequence[WorkflowStatus]) -> list[Work]:
+    works = [_work(status) for status in found]
+    after = [_after(status) if work.state == "paused" else None for status, work in zip(found, works, strict=True)]
+    asked = [other for other in after if other is not None]
+    there = client.dbos.list_workflows(workflow_ids=asked, load_input=False, load_output=False) if asked else ()
+    gone_on = {status.workflow_id for status in there}
+    return [
+        replace(work, state="continued") if other in gone_on else work for work, other in zip(works, after, strict=True)
+    ]
+
+
+def _after(status: WorkflowStatus) -> str:
+    """Return the id of the workflow that goes on after one that was paused, once there is an answer."""
+    if status.name == PROGRAM:
+        data = _input(status)
+        return stretch_id(str(data["run"]), int(data["generation"]) + 1)
+    return continuation_id(status.workflow_id, str(cast("Mapping[str, Any]", status.output)[WAITS_FOR]))
+
+
 def _work(status: WorkflowStatus) -> Work:
     data, output = _input(status), cast("Any", status.output)
     state = STATES.get(status.status, str(status.status).lower())
     if state == "done" and isinstance(output, Mapping):
         told = cast("Mapping[str, Any]", output)
-        state = "paused" if told.get("state") == "paused" or told.get("waits_for") else state
+        state = "paused" if told.get("state") == "paused" or told.get(WAITS_FOR) else state
     turn = data.get("turn")
     tool = cast("Mapping[str, Any]", turn).get("tool_name", "") if isinstance(turn, Mapping) else ""
     what = f"{data.get('agent')}: {tool}" if tool else str(data.get("toolkit") or data.get("agent") or "")

@@ -39,7 +39,7 @@ from toolcrib.errors import (
 from toolcrib.invoke import RunScope
 from toolcrib.registry import Registry
 
-__all__ = ["PROGRAM", "DurableProgram", "DurableToolkit", "enqueue_program", "toolkits"]
+__all__ = ["PROGRAM", "DurableProgram", "DurableToolkit", "enqueue_program", "stretch_id", "toolkits"]
 
 PROGRAM = "toolcrib.program"
 _POLL_SECONDS = 0.25
@@ -135,7 +135,7 @@ class DurableProgram:
     async def state(self) -> Literal["waiting", "running", "paused", "done", "cancelled", "failed"]:
         """Return how it stands: `waiting` in its queue, `paused` for a person, `failed` when its worker raised."""
         run = await asyncio.to_thread(program_run, self.client, self.id)
-        found = await self.client.status(self.id if run is None else _workflow_id(self.id, run.generation))
+        found = await self.client.status(self.id if run is None else stretch_id(self.id, run.generation))
         status = "" if found is None else str(found.status)
         if run is not None and run.state in ("paused", "done", "cancelled"):
             return run.state
@@ -157,7 +157,7 @@ class DurableProgram:
                 return result_from_dict(run.result)
             generation = 1 if run is None else run.generation
             if await self.state() in ("failed", "cancelled"):
-                await self.client.result(_workflow_id(self.id, generation))
+                await self.client.result(stretch_id(self.id, generation))
             await asyncio.sleep(polling)
 
     async def result(self, *, polling: float = _POLL_SECONDS) -> ExecutionResult:
@@ -176,7 +176,7 @@ class DurableProgram:
         """Let it make no further call and never go on; return whether it had yet to end."""
         run = await asyncio.to_thread(program_run, self.client, self.id)
         generation = 1 if run is None else run.generation
-        await asyncio.to_thread(self.client.dbos.cancel_workflow, _workflow_id(self.id, generation))
+        await asyncio.to_thread(self.client.dbos.cancel_workflow, stretch_id(self.id, generation))
         return await asyncio.to_thread(cancel_run, self.client, self.id) or run is None
 
 
@@ -219,11 +219,12 @@ async def _continue(client: Client, run: str, generation: int) -> None:
     first = await client.status(run)
     given: Mapping[str, Any] = {} if first is None or first.input is None else first.input["args"][0]
     if given:
-        placement = Placement(_workflow_id(run, generation), priority=(first.priority or 0) if first else 0)
+        placement = Placement(stretch_id(run, generation), priority=(first.priority or 0) if first else 0)
         await client.enqueue(PROGRAM, given["queue"], {**given, "generation": generation}, placement)
 
 
-def _workflow_id(run: str, generation: int) -> str:
+def stretch_id(run: str, generation: int) -> str:
+    """Return the id of the workflow that runs a program from one pause to the next; the first has the run's."""
     return run if generation == 1 else f"{run}-{generation}"
 
 

@@ -1,0 +1,52 @@
+"""What is seen of durable work by those who look after it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.adapters.dbos.durable import QUICK, durable, engine_of
+from toolcrib.adapters.dbos import DurableToolkit, Queue, list_work
+from toolcrib.calls import Suspended
+from toolcrib.code import Toolkit
+from toolcrib.tools import ez_tool
+from toolcrib.turns import Turn
+
+
+@ez_tool(requires_approval=True)
+async def pay(amount: int) -> str:
+    return f"paid {amount}"
+
+
+async def test_a_turn_that_waited_is_continued_once_its_answer_lets_it_go_on(tmp_path: Path) -> None:
+    agent = durable(pay)
+
+    async with engine_of(str(tmp_path / "work.db"), agent) as engine:
+        handle = await agent.put(Turn(pay, kwargs={"amount": 3}))
+        asked = await handle.outcome()
+        assert isinstance(asked, Suspended)
+        before = [work.id for work in list_work(engine.client, state="paused", limit=1)]
+        await engine.client.approvals.answer(asked.request.grant("ann"))
+        await handle.outcome(through=True)
+        after = {work.id: work.state for work in list_work(engine.client)}
+        listed = [list_work(engine.client, state=state) for state in ("paused", "continued", "done")]
+
+    assert before == [handle.id]
+    assert after == {handle.id: "continued", asked.request.id: "done"}
+    assert [[work.id for work in works] for works in listed] == [[], [handle.id], [asked.request.id]]
+
+
+async def test_a_program_that_waited_is_continued_as_well(tmp_path: Path) -> None:
+    queue = Queue("admin", polling=QUICK)
+    toolkit = DurableToolkit(Toolkit([pay]), queue, name="admin")
+
+    async with engine_of(str(tmp_path / "work.db"), toolkit) as engine:
+        program = await toolkit.start("print(pay(4))")
+        waiting = await program.settled(polling=QUICK)
+        await engine.client.result(program.id)  # the first workflow's, which ends a moment later
+        before = [work.state for work in list_work(engine.client)]
+        await engine.client.approvals.answer(waiting.suspended[0].grant("ann"))
+        await program.result(polling=QUICK)
+        await engine.client.result(f"{program.id}-2")
+        after = [work.state for work in list_work(engine.client)]
+
+    assert (before, after) == (["paused"], ["done", "continued"])
