@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +16,17 @@ _UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow
 settings.register_profile("local", _UNHURRIED)
 settings.register_profile("ci", _UNHURRIED, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Import each module with registries of its own, so that two may have tools of one name."""
+    if not isinstance(collector, pytest.Module):
+        return (yield)
+    with registry_scope():
+        return (yield)
 
 
 @pytest.fixture(autouse=True)
