@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -128,4 +129,7 @@ def test_a_process_ends_in_order_when_nobody_reads_its_answers(tmp_path: Path) -
         process.stdout.close()
         _, errors = process.communicate(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n', timeout=20)
 
-    assert (errors, process.returncode) == (b"", 0)
+    # From 3.13 on, Python itself says of the SDK's buffer that its last line could not be written.
+    unwritten = rb"(Exception ignored in: <_io.BufferedWriter name=\d+>\nBrokenPipeError: [^\n]*\n)?"
+    assert re.fullmatch(unwritten, errors)
+    assert process.returncode == 0
