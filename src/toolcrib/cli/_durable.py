@@ -15,7 +15,7 @@ from typing import Any, cast
 from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
 
 from toolcrib.adapters.dbos import (
-    STATES,
+    WORK_STATES,
     Client,
     Database,
     DurableAgent,
@@ -40,7 +40,7 @@ from toolcrib.errors import TargetError, UnknownTool
 from toolcrib.turns import Agent, Turn
 
 __all__ = [
-    "STATES",
+    "WORK_STATES",
     "Job",
     "Placement",
     "WorkerOptions",

@@ -55,7 +55,7 @@ def list_workflows(
 ) -> None:
     """List turns and programs, the latest first."""
     with _client(database) as (module, client):
-        known = sorted({*module.STATES.values(), "paused", "continued"})
+        known = sorted(module.WORK_STATES)
         if state is not None and state not in known:
             raise typer.BadParameter(f"{state!r} is none of {', '.join(known)}", param_hint="--state")
         found = module.list_work(client, state=state, queue=queue, limit=limit)

@@ -44,6 +44,16 @@ async def add(a: int, b: int = 1) -> int:
 
 
 @ez_tool()
+async def note(text: str) -> ContextItem[str]:
+    return ContextItem(text)
+
+
+@ez_tool()
+async def recall(memory: ContextQueue) -> str:
+    return memory.history()
+
+
+@ez_tool()
 async def count(n: int) -> AsyncIterator[int]:
     for number in range(n):
         yield number
@@ -119,14 +129,6 @@ async def test_returned_turns_and_context_items_go_where_they_belong(database: s
 
 
 async def test_context_outlives_the_worker(file: str) -> None:
-    @tool()
-    async def note(text: str) -> ContextItem[str]:
-        return ContextItem(text)
-
-    @tool()
-    async def recall(memory: ContextQueue) -> str:
-        return memory.history()
-
     agent = durable(note, recall)
     async with engine_of(file, agent):
         await (await agent.put(Turn(note, kwargs={"text": "kept"}))).outcome()
@@ -327,14 +329,6 @@ async def test_a_paused_agent_starts_nothing_on_any_worker_also_after_a_restart(
 
 
 async def test_a_branch_has_copies_of_context_and_turns_and_goes_its_own_way(file: str) -> None:
-    @tool()
-    async def note(text: str) -> ContextItem[str]:
-        return ContextItem(text)
-
-    @tool()
-    async def recall(memory: ContextQueue) -> str:
-        return memory.history()
-
     agent = durable(note, recall)
     async with engine_of(file, agent):
         await (await agent.put(Turn(note, kwargs={"text": "shared"}))).outcome()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, islice
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from dbos import WorkflowStatus
 
@@ -15,10 +15,13 @@ from toolcrib.adapters.dbos._program import PROGRAM, stretch_id
 from toolcrib.adapters.dbos._program_journal import cancel_run, journal_lines, program_run, revive_run
 from toolcrib.errors import EngineError
 
-__all__ = ["STATES", "Work", "cancel_work", "list_work", "resume_work", "show_work"]
+__all__ = ["WORK_STATES", "Work", "cancel_work", "list_work", "resume_work", "show_work"]
 
 State = Literal["delayed", "waiting", "running", "paused", "continued", "done", "failed", "cancelled", "given up"]
-STATES: Mapping[str, str] = {
+WORK_STATES: tuple[str, ...] = get_args(State)
+"""What the state of a workflow may be."""
+
+_STATES: Mapping[str, str] = {
     "DELAYED": "delayed",
     "ENQUEUED": "waiting",
     "PENDING": "running",
@@ -71,7 +74,7 @@ class Work:
 def list_work(client: Client, *, state: str | None = None, queue: str | None = None, limit: int = 50) -> list[Work]:
     """Return workflows, the latest first."""
     theirs = "done" if state in _ENDED_TO_WAIT else state
-    wanted: dict[str, Any] = {"status": [name for name, ours in STATES.items() if ours == theirs]} if state else {}
+    wanted: dict[str, Any] = {"status": [name for name, ours in _STATES.items() if ours == theirs]} if state else {}
     if queue is not None:
         wanted["queue_name"] = queue
     found = (work for work in _latest(client, wanted, _PAGE if state else limit) if state in (None, work.state))
@@ -126,7 +129,7 @@ def resume_work(client: Client, work_id: str) -> Work:
     """
     status = _found(client, work_id)
     if status.status in ("SUCCESS", "ERROR"):
-        raise EngineError(f"the workflow {work_id} has ended ({STATES[status.status]}), and cannot be resumed")
+        raise EngineError(f"the workflow {work_id} has ended ({_STATES[status.status]}), and cannot be resumed")
     data = _input(status)
     if status.name == PROGRAM:
         revive_run(client, str(data.get("run", work_id)))
@@ -163,7 +166,7 @@ def _after(status: WorkflowStatus) -> str:
 
 def _work(status: WorkflowStatus) -> Work:
     data, output = _input(status), cast("Any", status.output)
-    state = STATES.get(status.status, str(status.status).lower())
+    state = _STATES.get(status.status, str(status.status).lower())
     if state == "done" and isinstance(output, Mapping):
         told = cast("Mapping[str, Any]", output)
         state = "paused" if told.get("state") == "paused" or told.get(WAITS_FOR) else state
