@@ -846,14 +846,14 @@ async def test_a_secret_is_in_no_record_and_no_message(door: Door, fits: bool) -
         got.append(pin)
 
     counter = door([login], approver=allow)
-    arguments = {"user": 1 if fits else "one", "password": "hunter2", "pin": "4711"}
+    arguments = {"user": 1 if fits else "one", "password": "hunter2", "pin": "pin-4711"}
 
     outcome = await counter.call("login", arguments)
 
-    assert got == (["4711"] if fits or "model" not in door.abilities else [])
+    assert got == (["pin-4711"] if fits or "model" not in door.abilities else [])
     shown = json.dumps([counter.records, outcome.to_dict(), repr(outcome)], default=str)
     assert "hunter2" not in shown
-    assert "4711" not in shown
+    assert "pin-4711" not in shown
 
 
 @doors("answer")
@@ -861,12 +861,12 @@ async def test_an_approval_text_shows_no_secret(door: Door) -> None:
     @ez_tool(requires_approval=True)
     async def login(password: SecretStr, pin: Annotated[str, Redacted]) -> None: ...
 
-    waiting = await door([login]).call("login", {"password": "hunter2", "pin": "4711"})
+    waiting = await door([login]).call("login", {"password": "hunter2", "pin": "pin-4711"})
 
     assert isinstance(waiting, Suspended)
     shown = waiting.request.text() + json.dumps(waiting.request.to_dict()) + repr(waiting) + waiting.text()
     assert "hunter2" not in shown
-    assert "4711" not in shown
+    assert "pin-4711" not in shown
 
 
 @every_door

@@ -108,7 +108,7 @@ async def test_a_call_that_waits_is_told_and_then_the_pause(kit: Toolkit) -> Non
 
 
 async def test_secrets_are_in_no_event(kit: Toolkit) -> None:
-    assert "4711" not in str(await events(kit, "login('4711')"))
+    assert "pin-4711" not in str(await events(kit, "login('pin-4711')"))
 
 
 async def test_the_run_of_the_host_is_used(kit: Toolkit) -> None:

@@ -225,13 +225,13 @@ def login(account: Login, token: Annotated[str, Redacted, Field(pattern="^sk-")]
 
 def test_a_secret_is_never_quoted() -> None:
     spec = ToolSpec.from_function(login, name="login")
-    given = {"account": {"user": "Ada", "password": "hunter2", "pin": "4711"}, "token": "tk-99", "retries": "x"}
+    given = {"account": {"user": "Ada", "password": "hunter2", "pin": "pin-4711"}, "token": "tk-99", "retries": "x"}
 
     with pytest.raises(InvalidArguments) as caught:
         spec.validate_json(json.dumps(given))
 
     said = str(caught.value)
-    assert not any(secret in said for secret in ("hunter2", "4711", "tk-99"))
+    assert not any(secret in said for secret in ("hunter2", "pin-4711", "tk-99"))
     assert 'retries: must be an integer; got "x"' in said
     assert "account.pin: not accepted" in said
     assert caught.value.__context__ is None
