@@ -69,6 +69,11 @@ def test_an_error_survives_pickling(error: ToolcribError) -> None:
     assert vars(again) == vars(error)
 
 
+@pytest.mark.parametrize("kind", [*map(type, EXAMPLES), *ABSTRACT, FieldProblem], ids=lambda kind: kind.__name__)
+def test_an_error_goes_by_its_public_name(kind: type) -> None:
+    assert kind.__module__ == "toolcrib.errors"
+
+
 @pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
 def test_an_error_that_knows_its_tool_names_it(error: ToolcribError) -> None:
     tool = getattr(error, "tool", None)

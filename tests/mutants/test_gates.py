@@ -7,7 +7,7 @@ import pytest
 import toolcrib.errors
 from tests.mutants.gates import GATES, Gate
 
-PACKAGE = Path(toolcrib.errors.__file__).parent
+PACKAGE = Path(toolcrib.errors.__file__).parents[1]
 
 
 @pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.name)

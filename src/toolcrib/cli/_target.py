@@ -19,7 +19,7 @@ from toolcrib.errors import TargetError, closest
 __all__ = ["load"]
 
 _FILE = re.compile(r"(?P<path>.+\.pyw?)(?::(?P<attribute>.*))?")
-_OWN = Path(toolcrib.errors.__file__).parent
+_OWN = Path(toolcrib.errors.__file__).parents[1]
 
 
 def load(target: str) -> object:

@@ -1,0 +1,107 @@
+"""Every error Toolcrib raises or reports, in one tree.
+
+Each class has a stable `code`, builds its own message from its fields, names the tool where there is one, pickles, and
+keeps the standard-library parents a caller would catch. Nothing here imports the rest of the package.
+The classes are named `toolcrib.errors.X` wherever a name is shown or kept: in tracebacks, records and pickles.
+"""
+
+from toolcrib.errors._adapters import (
+    DatabaseError,
+    EngineError,
+    MissingExtraError,
+    RemoteToolError,
+    ServerError,
+    WorkerError,
+)
+from toolcrib.errors._approvals import ApprovalDenied, ApprovalError, ApprovalRequired
+from toolcrib.errors._base import ToolcribError, closest
+from toolcrib.errors._calls import (
+    HookError,
+    LimitReached,
+    LockHeldError,
+    ModelRetry,
+    NotCallable,
+    RetriesExhausted,
+    ToolTimeoutError,
+)
+from toolcrib.errors._code import CodeError, SandboxError, SandboxUnavailable
+from toolcrib.errors._code import PausedProgramError as PausedProgramError
+from toolcrib.errors._code import ReplayDiverged as ReplayDiverged
+from toolcrib.errors._finding import (
+    DuplicateNameError,
+    NotAvailable,
+    TargetError,
+    ToolConstraintError,
+    UnknownTool,
+    UnregisteredAgentError,
+    UnregisteredError,
+    UnregisteredHookError,
+    UnregisteredToolError,
+)
+from toolcrib.errors._rounds import CommitError, RoundError
+from toolcrib.errors._schema import (
+    FieldProblem,
+    FormatError,
+    InvalidArguments,
+    InvalidOutput,
+    MissingProvided,
+    ResultNotSerializable,
+    SchemaError,
+)
+from toolcrib.errors._turns import (
+    CompletionCheckReturnError,
+    NotPortableError,
+    SafeExecutionError,
+    TurnTimeoutError,
+    WrongRunMethodError,
+)
+
+__all__ = [
+    "ApprovalDenied",
+    "ApprovalError",
+    "ApprovalRequired",
+    "CodeError",
+    "CommitError",
+    "CompletionCheckReturnError",
+    "DatabaseError",
+    "DuplicateNameError",
+    "EngineError",
+    "FieldProblem",
+    "FormatError",
+    "HookError",
+    "InvalidArguments",
+    "InvalidOutput",
+    "LimitReached",
+    "LockHeldError",
+    "MissingExtraError",
+    "MissingProvided",
+    "ModelRetry",
+    "NotAvailable",
+    "NotCallable",
+    "NotPortableError",
+    "RemoteToolError",
+    "ResultNotSerializable",
+    "RetriesExhausted",
+    "RoundError",
+    "SafeExecutionError",
+    "SandboxError",
+    "SandboxUnavailable",
+    "SchemaError",
+    "ServerError",
+    "TargetError",
+    "ToolConstraintError",
+    "ToolTimeoutError",
+    "ToolcribError",
+    "TurnTimeoutError",
+    "UnknownTool",
+    "UnregisteredAgentError",
+    "UnregisteredError",
+    "UnregisteredHookError",
+    "UnregisteredToolError",
+    "WorkerError",
+    "WrongRunMethodError",
+    "closest",
+]
+
+for _class in [item for item in globals().values() if isinstance(item, type)]:
+    _class.__module__ = __name__

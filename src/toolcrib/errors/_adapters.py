@@ -1,0 +1,79 @@
+"""Errors about what is not ours: optional packages, databases, engines, workers and servers."""
+
+from __future__ import annotations
+
+from toolcrib.errors._base import ToolcribError
+
+__all__ = ["DatabaseError", "EngineError", "MissingExtraError", "RemoteToolError", "ServerError", "WorkerError"]
+
+
+class MissingExtraError(ToolcribError, ImportError):
+    """A feature needs an optional dependency; the message names the extra."""
+
+    code = "missing_extra"
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(feature, extra)
+        self.feature, self.extra = feature, extra
+
+    def __str__(self) -> str:
+        return f"{self.feature} needs an optional dependency. Install it with: pip install 'toolcrib[{self.extra}]'"
+
+
+class DatabaseError(ToolcribError, ConnectionError):
+    """The database that durable work is kept in cannot be used; the message says why and names the remedy."""
+
+    code = "database_error"
+
+    def __init__(self, database: str, problem: str, remedy: str = "") -> None:
+        super().__init__(database, problem, remedy)
+        self.database, self.problem, self.remedy = database, problem, remedy
+
+    def __str__(self) -> str:
+        said = f"the database {self.database} cannot be used: {self.problem}"
+        return f"{said}. {self.remedy}" if self.remedy else said
+
+
+class EngineError(ToolcribError, RuntimeError):
+    """Durable work was asked for where no engine can do it: none runs, or a second was to be started."""
+
+    code = "engine_error"
+
+
+class WorkerError(ToolcribError, RuntimeError):
+    """A worker cannot do what was asked under its name; the message says why."""
+
+    code = "worker_error"
+
+    def __init__(self, worker_id: str, problem: str) -> None:
+        super().__init__(worker_id, problem)
+        self.worker_id, self.problem = worker_id, problem
+
+    def __str__(self) -> str:
+        return f"the worker `{self.worker_id}`: {self.problem}"
+
+
+class ServerError(ToolcribError, ConnectionError):
+    """A server that tools come from cannot be reached, does not speak the protocol, or was lost."""
+
+    code = "server_error"
+
+    def __init__(self, server: str, problem: str) -> None:
+        super().__init__(server, problem)
+        self.server, self.problem = server, problem
+
+    def __str__(self) -> str:
+        return f"the server `{self.server}` {self.problem}"
+
+
+class RemoteToolError(ToolcribError):
+    """A server says that its tool failed; `message` is what it says."""
+
+    code = "remote_tool_error"
+
+    def __init__(self, server: str, message: str) -> None:
+        super().__init__(server, message)
+        self.server, self.message = server, message
+
+    def __str__(self) -> str:
+        return self.message

@@ -1,0 +1,49 @@
+"""Errors about asking a person first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolcrib.errors._base import ToolcribError
+
+__all__ = ["ApprovalDenied", "ApprovalError", "ApprovalRequired"]
+
+
+class ApprovalRequired(ToolcribError):
+    """A tool raises this, before it has done anything, to have a person asked; `metadata` is shown to them."""
+
+    code = "approval_required"
+
+    def __init__(self, metadata: dict[str, Any] | None = None) -> None:
+        super().__init__(metadata)
+        self.metadata = metadata or {}
+
+    def __str__(self) -> str:
+        return "this call needs approval"
+
+
+class ApprovalError(ToolcribError, ValueError):
+    """An answer to an approval request does not fit: unknown, stale, expired or used before."""
+
+    code = "approval_error"
+
+    def __init__(self, tool: str, problem: str) -> None:
+        super().__init__(tool, problem)
+        self.tool, self.problem = tool, problem
+
+    def __str__(self) -> str:
+        whose = f" for `{self.tool}`" if self.tool else ""
+        return f"the approval{whose} cannot be used: {self.problem}"
+
+
+class ApprovalDenied(ToolcribError, PermissionError):
+    """A call was refused, by a person or a rule; raised where refusal has to be an exception."""
+
+    code = "approval_denied"
+
+    def __init__(self, tool: str, reason: str) -> None:
+        super().__init__(tool, reason)
+        self.tool, self.reason = tool, reason
+
+    def __str__(self) -> str:
+        return f"`{self.tool}` was not allowed: {self.reason}"

@@ -1,0 +1,118 @@
+"""Errors about one call: what its tool, its hooks and its limits have to say."""
+
+from __future__ import annotations
+
+from toolcrib.errors._base import ToolcribError
+
+__all__ = [
+    "HookError",
+    "LimitReached",
+    "LockHeldError",
+    "ModelRetry",
+    "NotCallable",
+    "RetriesExhausted",
+    "ToolTimeoutError",
+]
+
+
+class ModelRetry(ToolcribError):
+    """A tool raises this to have the model try again, with `message` as the advice."""
+
+    code = "model_retry"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class RetriesExhausted(ToolcribError):
+    """The model used up the retryable answers of one tool in this run."""
+
+    code = "retries_exhausted"
+
+    def __init__(self, tool: str, max_retries: int, last: str) -> None:
+        super().__init__(tool, max_retries, last)
+        self.tool, self.max_retries, self.last = tool, max_retries, last
+
+    def __str__(self) -> str:
+        return f"`{self.tool}` was retried {self.max_retries} times and still failed: {self.last}"
+
+
+class ToolTimeoutError(ToolcribError, TimeoutError):
+    """The deadline of one execution passed; told from a TimeoutError that the tool raised itself."""
+
+    code = "tool_timeout"
+
+    def __init__(self, tool: str, seconds: float, goes_on: bool = False) -> None:
+        super().__init__(tool, seconds, goes_on)
+        self.tool, self.seconds, self.goes_on = tool, seconds, goes_on
+
+    def __str__(self) -> str:
+        text = f"`{self.tool}` did not finish within {self.seconds:g} s"
+        if self.goes_on:
+            return f"{text}; it runs in a thread that cannot be stopped and goes on in the background"
+        return f"{text} and was stopped"
+
+
+class LimitReached(ToolcribError):
+    """A budget of the run is used up."""
+
+    code = "limit_reached"
+
+    def __init__(self, tool: str, limit: str, value: int) -> None:
+        super().__init__(tool, limit, value)
+        self.tool, self.limit, self.value = tool, limit, value
+
+    def __str__(self) -> str:
+        return (
+            f"`{self.tool}` was not run: this run may make {self.value} calls ({self.limit}), and they are used up. "
+            "Answer with what you have."
+        )
+
+
+class NotCallable(ToolcribError, TypeError):
+    """The tool declares an input and has no function; user code executes it."""
+
+    code = "not_callable"
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(tool)
+        self.tool = tool
+
+    def __str__(self) -> str:
+        return (
+            f"`{self.tool}` declares an input and has no function. Execute it in your own loop, answer it with a hook "
+            "that returns Complete, or make it a function with @tool."
+        )
+
+
+class HookError(ToolcribError):
+    """A hook raised; `kind` says which kind of hook, `hook` its name."""
+
+    code = "hook_error"
+
+    def __init__(self, tool: str, kind: str, hook: str, error: str) -> None:
+        super().__init__(tool, kind, hook, error)
+        self.tool, self.kind, self.hook, self.error = tool, kind, hook, error
+
+    def __str__(self) -> str:
+        return f"the {self.kind} `{self.hook}` of `{self.tool}` failed: {self.error}"
+
+
+class LockHeldError(ToolcribError, RuntimeError):
+    """A tool waits for a lock that its own caller holds; it would wait for ever."""
+
+    code = "lock_held"
+
+    def __init__(self, tool: str, lock: str) -> None:
+        super().__init__(tool, lock)
+        self.tool, self.lock = tool, lock
+
+    def __str__(self) -> str:
+        return (
+            f"`{self.tool}` waits for {self.lock}, which its own caller holds. Call the plain function (`.fn`) inside, "
+            "or give the two tools different locks."
+        )

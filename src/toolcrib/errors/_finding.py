@@ -1,0 +1,122 @@
+"""Errors about tools, agents and hooks that are not there, or may not be used."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from toolcrib.errors._base import ToolcribError, closest
+
+__all__ = [
+    "DuplicateNameError",
+    "NotAvailable",
+    "TargetError",
+    "ToolConstraintError",
+    "UnknownTool",
+    "UnregisteredAgentError",
+    "UnregisteredError",
+    "UnregisteredHookError",
+    "UnregisteredToolError",
+]
+
+
+class UnregisteredError(ToolcribError, KeyError):
+    """Nothing of that name is registered."""
+
+    code = "unregistered"
+    kind: ClassVar[str] = "object"
+
+    def __init__(self, name: str, known: tuple[str, ...] = ()) -> None:
+        super().__init__(name, known)
+        self.name, self.known = name, known
+
+    def __str__(self) -> str:
+        return f"no {self.kind} is registered as `{self.name}`. {closest(self.name, self.known)}"
+
+
+class UnregisteredToolError(UnregisteredError):
+    """No tool of that name is registered."""
+
+    code = "unregistered_tool"
+    kind = "tool"
+
+
+class UnregisteredAgentError(UnregisteredError):
+    """No agent of that name is registered."""
+
+    code = "unregistered_agent"
+    kind = "agent"
+
+
+class UnregisteredHookError(UnregisteredError):
+    """No hook of that name is registered."""
+
+    code = "unregistered_hook"
+    kind = "hook"
+
+
+class UnknownTool(ToolcribError, KeyError):
+    """The call names a tool that the toolset does not have."""
+
+    code = "unknown_tool"
+
+    def __init__(self, tool: str, known: tuple[str, ...] = ()) -> None:
+        super().__init__(tool, known)
+        self.tool, self.known = tool, known
+
+    def __str__(self) -> str:
+        return f"there is no tool `{self.tool}`. {closest(self.tool, self.known)}"
+
+
+class NotAvailable(ToolcribError):
+    """The tool exists, and may not be used in this run or at this moment."""
+
+    code = "not_available"
+
+    def __init__(self, tool: str, reason: str = "") -> None:
+        super().__init__(tool, reason)
+        self.tool, self.reason = tool, reason
+
+    def __str__(self) -> str:
+        why = f": {self.reason}" if self.reason else " now"
+        return f"`{self.tool}` is not available{why}. Use one of the tools that were offered."
+
+
+class DuplicateNameError(ToolcribError, ValueError):
+    """Two objects claim one name; both origins are named."""
+
+    code = "duplicate_name"
+
+    def __init__(self, name: str, first: str, second: str, mend: str = "", kind: str = "tool") -> None:
+        super().__init__(name, first, second, mend, kind)
+        self.name, self.first, self.second, self.mend, self.kind = name, first, second, mend, kind
+
+    def __str__(self) -> str:
+        text = f"two {self.kind}s are named `{self.name}`: {self.first} and {self.second}"
+        return f"{text}. {self.mend}" if self.mend else text
+
+
+class ToolConstraintError(ToolcribError, ValueError):
+    """What is asked of a model, or offered to it, cannot be; raised before any request."""
+
+    code = "tool_constraint"
+
+    def __init__(self, tool: str, problem: str, known: tuple[str, ...] = ()) -> None:
+        super().__init__(tool, problem, known)
+        self.tool, self.problem, self.known = tool, problem, known
+
+    def __str__(self) -> str:
+        hint = f" {closest(self.tool, self.known)}" if self.known else ""
+        return f"`{self.tool}`: {self.problem}.{hint}"
+
+
+class TargetError(ToolcribError, ValueError):
+    """A `TARGET` of the command line cannot be loaded, or holds no tools."""
+
+    code = "bad_target"
+
+    def __init__(self, target: str, problem: str) -> None:
+        super().__init__(target, problem)
+        self.target, self.problem = target, problem
+
+    def __str__(self) -> str:
+        return f"cannot load tools from `{self.target}`: {self.problem}"

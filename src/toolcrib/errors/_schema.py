@@ -1,0 +1,120 @@
+"""Errors about arguments, results and the schemas that describe them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolcrib.errors._base import ToolcribError
+
+__all__ = [
+    "FieldProblem",
+    "FormatError",
+    "InvalidArguments",
+    "InvalidOutput",
+    "MissingProvided",
+    "ResultNotSerializable",
+    "SchemaError",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """What is wrong with one argument, and what would be right.
+
+    `field` is a path like `stops[0].city`, or an empty string when the arguments as a whole are wrong.
+    """
+
+    field: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.problem}" if self.field else self.problem
+
+
+class InvalidArguments(ToolcribError, TypeError, ValueError):
+    """The arguments do not fit the tool's schema; nothing ran."""
+
+    code = "invalid_arguments"
+
+    def __init__(self, tool: str, problems: tuple[FieldProblem, ...]) -> None:
+        super().__init__(tool, problems)
+        self.tool, self.problems = tool, problems
+
+    def __str__(self) -> str:
+        return f"`{self.tool}` cannot take these arguments: {'; '.join(map(str, self.problems))}"
+
+
+class InvalidOutput(ToolcribError, TypeError, ValueError):
+    """What the host's own code gives as a result is not what the tool declares."""
+
+    code = "invalid_output"
+
+    def __init__(self, tool: str, problems: tuple[FieldProblem, ...]) -> None:
+        super().__init__(tool, problems)
+        self.tool, self.problems = tool, problems
+
+    def __str__(self) -> str:
+        return f"`{self.tool}` cannot be completed with this output: {'; '.join(map(str, self.problems))}"
+
+
+class SchemaError(ToolcribError, TypeError):
+    """A parameter or return type has no JSON schema; direct Python calls still work."""
+
+    code = "schema_error"
+
+    def __init__(self, tool: str, parameter: str, problem: str) -> None:
+        super().__init__(tool, parameter, problem)
+        self.tool, self.parameter, self.problem = tool, parameter, problem
+
+    def __str__(self) -> str:
+        return (
+            f"`{self.tool}` has no schema: parameter `{self.parameter}` {self.problem}. Annotate it with a type that "
+            "pydantic can describe, mark it `Annotated[T, Injected]` so that the host supplies it, or give it as a "
+            "fixed argument."
+        )
+
+
+class FormatError(ToolcribError, ValueError):
+    """The tool cannot be offered to this provider as it is."""
+
+    code = "format_error"
+
+    def __init__(self, tool: str, format: str, problem: str) -> None:
+        super().__init__(tool, format, problem)
+        self.tool, self.format, self.problem = tool, format, problem
+
+    def __str__(self) -> str:
+        return f"`{self.tool}` cannot be offered to {self.format}: {self.problem}"
+
+
+class MissingProvided(ToolcribError, TypeError):
+    """The tool declares an injected parameter that this run does not provide."""
+
+    code = "missing_provided"
+
+    def __init__(self, tool: str, parameter: str, wanted: str) -> None:
+        super().__init__(tool, parameter, wanted)
+        self.tool, self.parameter, self.wanted = tool, parameter, wanted
+
+    def __str__(self) -> str:
+        return (
+            f"`{self.tool}` needs `{self.parameter}` ({self.wanted}) from the host, and this run provides none. Open "
+            f"the run with `RunScope(provide={{{self.parameter!r}: ...}})`, or give the parameter a default."
+        )
+
+
+class ResultNotSerializable(ToolcribError, TypeError):
+    """The tool ran, and what it returned has no JSON form to show a model."""
+
+    code = "result_not_serializable"
+
+    def __init__(self, tool: str, type_name: str, detail: str = "") -> None:
+        super().__init__(tool, type_name, detail)
+        self.tool, self.type_name, self.detail = tool, type_name, detail
+
+    def __str__(self) -> str:
+        detail = f" ({self.detail})" if self.detail else ""
+        return (
+            f"`{self.tool}` ran, and its result of type {self.type_name} has no JSON form{detail}. Return JSON values, "
+            "a dataclass, a TypedDict or a pydantic model."
+        )

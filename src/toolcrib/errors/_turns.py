@@ -1,0 +1,67 @@
+"""Errors about turns and agents."""
+
+from __future__ import annotations
+
+from toolcrib.errors._base import ToolcribError
+
+__all__ = [
+    "CompletionCheckReturnError",
+    "NotPortableError",
+    "SafeExecutionError",
+    "TurnTimeoutError",
+    "WrongRunMethodError",
+]
+
+
+class SafeExecutionError(ToolcribError, RuntimeError):
+    """Something was run or changed while it was already running."""
+
+    code = "safe_execution"
+
+
+class WrongRunMethodError(ToolcribError, TypeError):
+    """`returning()` on a streaming tool, or `yielding()` on one that returns."""
+
+    code = "wrong_run_method"
+
+
+class TurnTimeoutError(ToolcribError, TimeoutError):
+    """A turn did not finish in its time; told from a TimeoutError that its tool raised."""
+
+    code = "turn_timeout"
+
+    def __init__(self, tool: str, seconds: float) -> None:
+        super().__init__(tool, seconds)
+        self.tool, self.seconds = tool, seconds
+
+    def __str__(self) -> str:
+        return f"the turn of `{self.tool}` did not finish within {self.seconds:g} s and was stopped"
+
+
+class NotPortableError(ToolcribError, TypeError):
+    """A value cannot be written down as JSON and come back as what it is."""
+
+    code = "not_portable"
+
+    def __init__(self, owner: str, what: str, type_name: str) -> None:
+        super().__init__(owner, what, type_name)
+        self.owner, self.what, self.type_name = owner, what, type_name
+
+    def __str__(self) -> str:
+        return (
+            f"{self.owner} cannot be written down: {self.what} is of type {self.type_name}, which does not go to JSON "
+            "and back. Give JSON values, or something that the annotation of the parameter can restore."
+        )
+
+
+class CompletionCheckReturnError(ToolcribError, TypeError):
+    """A completion check returned something other than a bool."""
+
+    code = "completion_check_return"
+
+    def __init__(self, tool: str, type_name: str) -> None:
+        super().__init__(tool, type_name)
+        self.tool, self.type_name = tool, type_name
+
+    def __str__(self) -> str:
+        return f"the completion check `{self.tool}` must return a bool, and returned {self.type_name}"
