@@ -1,6 +1,7 @@
 """The error tree: codes, parents, messages, pickling."""
 
 import pickle
+from datetime import timedelta
 from inspect import isclass
 
 import pytest
@@ -30,6 +31,7 @@ EXAMPLES = [
     errors.NotAvailable("pay", "it is night"),
     errors.NotCallable("pay"),
     errors.NotPortableError("the turn of `pay`", "the argument `db`", "Database"),
+    errors.PendingLimitReached("pay", "ann", 100, timedelta(days=7)),
     errors.RemoteToolError("bank", "the account is closed"),
     errors.ResultNotSerializable("pay", "Lock", "no JSON form"),
     errors.RetriesExhausted("pay", 3, "sum: missing"),

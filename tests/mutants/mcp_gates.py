@@ -10,11 +10,14 @@ _SERVED = "adapters/mcp_server/_served.py"
 _SERVER = "adapters/mcp_server/_server.py"
 _ASKING = "adapters/mcp_server/_asking.py"
 _PRINCIPALS = "adapters/mcp_server/_principals.py"
+_PENDING = "adapters/mcp_server/_pending.py"
+_ALIKE = "adapters/mcp_server/_alike.py"
 _TOOLS = "adapters/mcp_server/_tools.py"
 _LISTING = "adapters/mcp_server/_listing.py"
 
 _HERE = "tests/adapters/mcp_server"
 _OF_STORE = (f"{_HERE}/test_store.py",)
+_OF_PENDING = (f"{_HERE}/test_pending.py",)
 _OF_ELICIT = (f"{_HERE}/test_elicit.py",)
 _OF_TOOLS = (f"{_HERE}/test_tools.py",)
 _OF_SEARCH = (f"{_HERE}/test_search.py",)
@@ -50,9 +53,7 @@ MCP_GATES: tuple[Gate, ...] = (
         "(call for call in self._calls.values())",
         _OF_STORE,
     ),
-    Gate(
-        "one store for a server over MCP", _PRINCIPALS, "approvals=self._approvals if", "approvals=None if", _OF_STORE
-    ),
+    Gate("one store for a server over MCP", _PRINCIPALS, "            approvals=pending,\n", "", _OF_STORE),
     Gate(
         "run of a principal",
         _PRINCIPALS,
@@ -96,6 +97,27 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate("expiry of a state", _SERVER, "ttl=self.options.state_seconds", "ttl=600", _OF_ELICIT),
     Gate("service of a state", _SERVER, "default_audience=options.name", "default_audience=None", _OF_ELICIT),
     Gate("time that a call is kept", _SERVED, "kept.since + self._options.kept_for <= now()", "False", _OF_STORE),
+    # --- how much is asked
+    Gate(
+        "questions of one principal",
+        _PENDING,
+        "if request.id not in waiting and len(waiting) >= self._most:",
+        "if False:",
+        _OF_PENDING,
+    ),
+    Gate("whose questions are counted", _PENDING, "if one.principal == self._principal and", "if", _OF_PENDING),
+    Gate("forms among the questions", _PENDING, "            self._forms.add(request.id)\n", "", _OF_PENDING),
+    Gate(
+        "a store that cannot be counted", _PENDING, "if not isinstance(store, ListsRequests):", "if False:", _OF_PENDING
+    ),
+    Gate(
+        "calls that are alike",
+        _ALIKE,
+        "lock = self._locks.setdefault(key, asyncio.Lock())",
+        "lock = asyncio.Lock()",
+        _OF_PENDING,
+    ),
+    Gate("alike calls that need no answer", _ALIKE, "            self._leave()\n", "            pass\n", _OF_PENDING),
     # --- the rest
     Gate("hook errors over MCP", _PRINCIPALS, 'hook_errors="fail",', "", _OF_TOOLS),
     Gate("tools that are listed", _TOOLS, "if name in allowed]", "]", _OF_TOOLS),

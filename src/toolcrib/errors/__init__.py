@@ -13,7 +13,7 @@ from toolcrib.errors._adapters import (
     ServerError,
     WorkerError,
 )
-from toolcrib.errors._approvals import ApprovalDenied, ApprovalError, ApprovalRequired
+from toolcrib.errors._approvals import ApprovalDenied, ApprovalError, ApprovalRequired, PendingLimitReached
 from toolcrib.errors._base import ToolcribError, closest
 from toolcrib.errors._calls import (
     HookError,
@@ -79,6 +79,7 @@ __all__ = [
     "NotAvailable",
     "NotCallable",
     "NotPortableError",
+    "PendingLimitReached",
     "RemoteToolError",
     "ResultNotSerializable",
     "RetriesExhausted",

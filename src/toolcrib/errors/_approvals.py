@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from toolcrib.errors._base import ToolcribError
 
-__all__ = ["ApprovalDenied", "ApprovalError", "ApprovalRequired"]
+__all__ = ["ApprovalDenied", "ApprovalError", "ApprovalRequired", "PendingLimitReached"]
 
 
 class ApprovalRequired(ToolcribError):
@@ -34,6 +35,24 @@ class ApprovalError(ToolcribError, ValueError):
     def __str__(self) -> str:
         whose = f" for `{self.tool}`" if self.tool else ""
         return f"the approval{whose} cannot be used: {self.problem}"
+
+
+class PendingLimitReached(ApprovalError):
+    """Nobody is asked about a call, as too many requests on behalf of its principal wait for an answer already."""
+
+    code = "pending_limit_reached"
+
+    def __init__(self, tool: str, principal: str, limit: int, counts_for: timedelta) -> None:
+        super().__init__(tool, f"{limit} requests on behalf of {principal} wait for an answer")
+        self.args = (tool, principal, limit, counts_for)
+        self.principal, self.limit, self.counts_for = principal, limit, counts_for
+
+    def __str__(self) -> str:
+        return (
+            f"`{self.tool}` needs approval and was not run, and nobody is asked: {self.problem} already, which is the "
+            "most that may at a time (max_pending). Have some answered (`toolcrib approvals list` shows them), or wait "
+            f"until they expire: each counts for {self.counts_for}"
+        )
 
 
 class ApprovalDenied(ToolcribError, PermissionError):

@@ -1,5 +1,6 @@
 """Code mode: programs over MCP, and what becomes of them when a call has to wait."""
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Any
@@ -122,3 +123,14 @@ async def test_nobody_takes_up_the_program_of_somebody_else(way: Way) -> None:
 
     assert request_of(waiting) != hers
     assert booked == []
+
+
+@every_generation
+async def test_programs_that_are_alike_share_one_question(way: Way) -> None:
+    store = MemoryApprovalStore()
+
+    async with way(coding([], approvals=store)) as client:
+        waiting = await asyncio.gather(*(client.call_tool("run_python", {"code": _TWO}) for _ in range(3)))
+
+    [entry] = await store.list()
+    assert {request_of(result) for result in waiting} == {entry.request.id}

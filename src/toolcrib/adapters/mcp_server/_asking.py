@@ -13,6 +13,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from toolcrib.adapters.mcp_server._pending import PendingApprovals
 from toolcrib.adapters.mcp_server._replies import clean, error_result
 from toolcrib.approvals import Approver
 from toolcrib.calls import ApprovalRequest, Denial, Grant
@@ -91,12 +92,17 @@ def can_elicit(ctx: ServerRequestContext[Any, Any]) -> bool:
 # --- the older generation: a request of the server's while the call waits
 
 
-def asked_through(ctx: ServerRequestContext[Any, Any]) -> Approver:
-    """Return an approver that has the client's user fill in a form; None as its answer leaves the call suspended."""
+def asked_through(ctx: ServerRequestContext[Any, Any], pending: PendingApprovals) -> Approver:
+    """Return an approver that has the client's user fill in a form; None as its answer leaves the call suspended.
+
+    Args:
+        pending: Where the form counts among what waits for an answer.
+    """
 
     async def approver(request: ApprovalRequest) -> Grant | Denial | None:
         try:
-            result = await ctx.session.elicit_form(clean(request.text()), _FORM, related_request_id=ctx.request_id)
+            async with pending.form(request):
+                result = await ctx.session.elicit_form(clean(request.text()), _FORM, related_request_id=ctx.request_id)
         except (MCPError, ValidationError) as error:  # what a client answers is its own
             _log.warning("the client did not answer the question %s: %s", request.id, error)
             return None

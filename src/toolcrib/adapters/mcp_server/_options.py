@@ -38,6 +38,8 @@ class ServerOptions:
         approve_with: How a person answers, told to the client; `{id}` stands for the request.
         wait: Seconds that a call waits for its answer in the store before the client is told to come back.
         kept_for: How long a call that waits can be taken up; after that the same call asks anew.
+        max_pending: Requests of one principal that may wait for an answer at a time, those that the client shows as a
+            form among them; None for any number. Each counts for as long as its call is kept. Calls beyond it fail.
         keys: Secrets of at least 32 bytes that seal the state which clients hand back, the first one for new states;
             servers that stand in for each other share them. A key of this process alone when empty.
         state_seconds: How long such a state is good for.
@@ -62,6 +64,7 @@ class ServerOptions:
     approve_with: str = "toolcrib approvals approve {id}"
     wait: float = 0.0
     kept_for: timedelta = timedelta(days=7)
+    max_pending: int | None = 100
     keys: Sequence[bytes | str] = ()
     state_seconds: float = 600.0
     principal: str | None = None
@@ -79,6 +82,8 @@ class ServerOptions:
             raise ValueError(f"approve_by is 'store' or 'elicit', not {self.approve_by!r}")
         if self.wait < 0 or self.state_seconds <= 0 or self.kept_for <= timedelta(0):
             raise ValueError("wait is at least 0 seconds; state_seconds and kept_for are more than that")
+        if self.max_pending is not None and self.max_pending < 1:
+            raise ValueError(f"max_pending is at least 1, and is {self.max_pending}; None is no limit")
         if self.search is not True and self.search < 0:
             raise ValueError(f"search says how many tools are listed, and is {self.search}")
         if self.code_mode and self.search:

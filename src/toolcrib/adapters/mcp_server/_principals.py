@@ -17,6 +17,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 
 from toolcrib.adapters.mcp_server._options import ServerOptions
+from toolcrib.adapters.mcp_server._pending import PendingApprovals
 from toolcrib.approvals import ApprovalStore
 from toolcrib.invoke import RunScope
 
@@ -52,12 +53,14 @@ class Principal:
 
     Attributes:
         scope: The run of all their calls.
+        pending: Their view of the approval store, which the run has.
         changes: Told when the tools that they are shown have changed.
         listen: Answers their `subscriptions/listen`.
     """
 
     name: str
     scope: RunScope
+    pending: PendingApprovals
     changes: InMemorySubscriptionBus
     listen: ListenHandler
 
@@ -97,15 +100,17 @@ class Principals:
     def _opened(self, name: str) -> Principal:
         options = self._options
         given = RunScope(limits=options.limits, deps=options.deps) if options.scope is None else options.scope(name)
+        store = self._approvals if given.approvals is None else given.approvals
+        pending = PendingApprovals(store, name, options.max_pending, options.kept_for)
         scope = replace(
             given,
             principal=name,
-            approvals=self._approvals if given.approvals is None else given.approvals,
+            approvals=pending,
             door="mcp" if given.door == "pipeline" else given.door,
             hook_errors="fail",
         )
         bus = InMemorySubscriptionBus()
-        return Principal(name, scope, bus, ListenHandler(bus))
+        return Principal(name, scope, pending, bus, ListenHandler(bus))
 
 
 def _of_token(token: AccessToken) -> str:

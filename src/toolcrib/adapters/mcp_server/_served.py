@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
+from toolcrib.adapters.mcp_server._alike import AlikeCalls
 from toolcrib.adapters.mcp_server._asking import (
     Halted,
     Waits,
@@ -52,6 +53,7 @@ class Visit:
         key: The same for the same call on behalf of the same principal.
         requests: The questions of the call that it takes up, if it takes one up.
         done: Progress so far; it only ever grows.
+        leave: To be called when it is known that the call does not wait, so that others like it are not held back.
     """
 
     ctx: ServerRequestContext[Any, Any]
@@ -61,6 +63,7 @@ class Visit:
     key: str
     requests: tuple[str, ...] = ()
     done: float = 0
+    leave: Callable[[], None] | None = None
 
     async def progress(self, message: str | None, done: float | None = None, total: float | None = None) -> None:
         """Tell the client, if it wants to know, that something happened, and how far the call has come.
@@ -79,6 +82,7 @@ class Served(ABC):
 
     def __init__(self, options: ServerOptions, waiting: WaitingCalls) -> None:
         self._options, self._waiting = options, waiting
+        self._alike = AlikeCalls()
 
     @abstractmethod
     async def list(self, principal: Principal) -> Sequence[types.Tool]:
@@ -127,15 +131,25 @@ class Served(ABC):
     async def _answer(self, visit: Visit) -> types.CallToolResult | types.InputRequiredResult:
         if visit.params.request_state is not None:
             return await self._come_back(visit, visit.params.request_state)
+        if not self.may_wait(visit):
+            return await self._settled(visit, await self._made(visit), asks=True)
+        async with self._alike.one(visit.key) as visit.leave:
+            made = await self._made(visit)
+        return await self._settled(visit, made, asks=True)
+
+    async def _made(self, visit: Visit) -> types.CallToolResult | Halted:
+        """Make a call, or take up the same one that waits; one that waits now is kept."""
         kept = await self._kept(visit)
         made = await (self.begin(visit) if kept is None else self.go_on(visit, kept.state, ()))
-        return await self._settled(visit, made, asks=True)
+        if isinstance(made, Halted):
+            await self._keep(visit, made)
+        return made
 
     def _scope(self, ctx: ServerRequestContext[Any, Any], principal: Principal) -> RunScope:
         scope = principal.scope
         if self._options.approve_by == "store" or scope.approver is not None or is_stateless(ctx):
             return scope
-        return replace(scope, approver=asked_through(ctx)) if can_elicit(ctx) else scope
+        return replace(scope, approver=asked_through(ctx, principal.pending)) if can_elicit(ctx) else scope
 
     async def _kept(self, visit: Visit) -> WaitingCall | None:
         """Return the call that waits and is made again: the same one, or the one whose question the client names."""
@@ -158,7 +172,7 @@ class Served(ABC):
     async def _settled(
         self, visit: Visit, made: types.CallToolResult | Halted, *, asks: bool, until: float = 0.0
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Return what a client is answered; a call that waits is kept, and asked about.
+        """Return what a client is answered; a call that waits is kept by now, and asked about.
 
         Args:
             asks: Whether the client may be asked; not when it has just left the same question open.
@@ -168,7 +182,6 @@ class Served(ABC):
             if visit.requests:  # the same call, made once more meanwhile, may wait under its key by now
                 await self._waiting.drop(visit.key, visit.requests)
             return made
-        await self._keep(visit, made)
         elicits = self._options.approve_by == "elicit"
         if elicits and is_stateless(visit.ctx) and can_elicit(visit.ctx):
             if asks:
@@ -211,7 +224,7 @@ class Served(ABC):
 
     async def _answered(self, visit: Visit, made: Halted, seconds: float) -> bool:
         """Return whether all questions are answered within so many seconds, with a word to the client meanwhile."""
-        store, end = visit.scope.approvals, time.monotonic() + seconds
+        store, end = visit.principal.pending.store, time.monotonic() + seconds
         if not isinstance(store, Waits):
             return False
         for request in made.requests:
@@ -247,6 +260,8 @@ class Served(ABC):
         answers = answers_in(requests, visit.params.input_responses) if may_answer else []
         visit.requests = tuple(request.id for request in requests)
         made = await self.go_on(visit, state, answers)
+        if isinstance(made, Halted):
+            await self._keep(visit, made)
         return await self._settled(visit, made, asks=bool(answers), until=sealed["until"])
 
 

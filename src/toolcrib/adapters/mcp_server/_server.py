@@ -19,6 +19,7 @@ from mcp_types import INVALID_PARAMS
 
 from toolcrib.adapters.mcp_server._asking import Waits
 from toolcrib.adapters.mcp_server._options import ServerOptions
+from toolcrib.adapters.mcp_server._pending import countable
 from toolcrib.adapters.mcp_server._principals import Principals
 from toolcrib.adapters.mcp_server._programs import ServedPrograms
 from toolcrib.adapters.mcp_server._served import Served
@@ -42,7 +43,7 @@ def build_server(toolset: ToolsetLike, options: ServerOptions | None = None) -> 
         options: How they are served.
 
     Raises:
-        ValueError: A key is too short, or the store cannot be waited for.
+        ValueError: A key is too short, or the store cannot be waited for, or not be looked through.
     """
     return CribServer(Toolset.of(toolset), options or ServerOptions())
 
@@ -69,6 +70,7 @@ class CribServer(Server[Served]):
         self.entries: Mapping[str, ToolEntry] = {}
         if options.wait and not isinstance(self.approvals, Waits):
             raise ValueError(f"{type(self.approvals).__name__} cannot be waited for; leave `wait` out")
+        countable(self.approvals, options.max_pending)
         super().__init__(
             options.name,
             title=options.title,

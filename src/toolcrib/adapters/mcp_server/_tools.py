@@ -6,10 +6,12 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import mcp_types as types
 
+from toolcrib.adapters.mcp_server._alike import Starting
 from toolcrib.adapters.mcp_server._asking import Halted
 from toolcrib.adapters.mcp_server._listing import Listed
 from toolcrib.adapters.mcp_server._options import ServerOptions
@@ -100,10 +102,12 @@ class ServedTools(Served):
 
     async def _run(self, visit: Visit, call: ToolCall | Suspended, answer: Grant | Denial | None = None) -> Outcome:
         """Take a call over the counter; what a tool yields or reports meanwhile is told as progress."""
-        entry = self.pipeline.toolset.entries.get(visit.params.name)
+        entry, scope = self.pipeline.toolset.entries.get(visit.params.name), visit.scope
+        if visit.leave is not None:
+            scope = replace(scope, sinks=(*scope.sinks, Starting(visit.leave)))
         if entry is None or not entry.tool.is_watched:
-            return await self.pipeline.run(call, visit.scope, grant=answer)
-        async with aclosing(self.pipeline.stream(call, visit.scope, grant=answer)) as items:
+            return await self.pipeline.run(call, scope, grant=answer)
+        async with aclosing(self.pipeline.stream(call, scope, grant=answer)) as items:
             async for item in items:
                 if not isinstance(item, Yielded):
                     return item
