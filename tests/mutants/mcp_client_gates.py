@@ -56,7 +56,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "schemas that are fetched",
-        "adapters/mcp_client/_checking.py",
+        "adapters/_checking.py",
         ", registry=_NOTHING)",
         ")",
         _OF_HOSTILE,

@@ -131,8 +131,15 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "promise of an output schema",
         _LISTING,
-        "        if self._validator is None:\n",
+        "        if self._checker is None:\n",
         "        if True:\n",
         _OF_TOOLS,
+    ),
+    Gate(
+        "time that a schema takes to be checked",
+        "adapters/_checking.py",
+        '    "pattern": _check_pattern,\n',
+        "",
+        (f"{_HERE}/test_tools.py",),
     ),
 )

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from mcp.server.stdio import stdio_server
 
 from tests.adapters.mcp_server.corpus import HOSTILE, hostile_messages
+from tests.effort import examples
 from toolcrib.adapters.mcp_server import CribServer, ServerOptions, build_server
 from toolcrib.tools import ez_tool
 
@@ -62,7 +63,7 @@ async def test_a_hostile_line_is_survived(line: bytes) -> None:
     assert reply.keys() & {"result", "error"}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(hostile_messages(), max_size=6))
 def test_any_lines_are_survived(lines: list[bytes]) -> None:
     reply = asyncio.run(answered(serving(), lines))

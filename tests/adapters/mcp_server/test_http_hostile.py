@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.adapters.mcp_server.corpus import HOSTILE, hostile_messages
 from tests.adapters.mcp_server.http import command_over_http
 from tests.adapters.mcp_server.test_http import ACCEPT, OPENING
+from tests.effort import examples
 
 SAMPLE = '''
 from toolcrib import ez_tool
@@ -100,7 +101,7 @@ def test_hostile_messages_are_answered(
     assert lives(server, client)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(hostile_messages(), max_size=4), st.booleans())
 def test_any_messages_are_answered(server: str, client: httpx.Client, bodies: list[bytes], newer: bool) -> None:
     statuses = [status_of(server, client, body, NEWER if newer else {}) for body in bodies]

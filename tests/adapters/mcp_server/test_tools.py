@@ -152,6 +152,20 @@ async def test_a_result_that_breaks_its_promise_is_said_to(way: Way) -> None:
     assert text_of(result).startswith("it rains\n\nThis does not fit the output schema of `get_weather`")
 
 
+async def test_an_output_schema_of_somebody_else_s_keeps_nobody_busy() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
+
+    @ez_tool(return_schema=schema)
+    async def relay() -> dict[str, str]:
+        return {"a": "a" * 40 + "!"}
+
+    async with IN_MEMORY[1](build_server([relay])) as client:
+        result = await client.call_tool("relay", {})
+
+    assert result.is_error
+    assert "This does not fit the output schema of `relay` ($.a: 'aaaa" in text_of(result)
+
+
 @every_generation
 async def test_a_long_result_is_cut_and_said_to_be(way: Way) -> None:
     @ez_tool(max_result=30)

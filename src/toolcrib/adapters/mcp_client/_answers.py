@@ -12,7 +12,7 @@ import mcp_types as types
 from mcp.client import ClientRequestContext
 from pydantic import FileUrl
 
-from toolcrib.adapters.mcp_client._checking import misfits
+from toolcrib.adapters._checking import misfits
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._values import Elicitation
 from toolcrib.calls import ApprovalRequest, Grant
@@ -133,7 +133,7 @@ def _result(answer: Mapping[str, Any] | bool | None, asked: Elicitation) -> type
     if asked.url is not None:
         return types.ElicitResult(action="accept")
     content = _filled({} if answer is True else answer, asked.schema)
-    problem = next((text for _, text in misfits(asked.schema, content)), None)
+    problem = next((misfit.text for misfit in misfits(asked.schema, content)), None)
     if problem is not None:
         text = f"the answer does not fit what {asked.server} asked: {problem}"
         _log.error("%s: %s", asked.server, text)

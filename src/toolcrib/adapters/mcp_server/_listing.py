@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, cast
 
 import mcp_types as types
-from jsonschema import Draft202012Validator
 
+from toolcrib.adapters._checking import Checker, checker_of
 from toolcrib.adapters.mcp_server._media import is_block_type
 from toolcrib.errors import SchemaError
 from toolcrib.toolsets import ToolEntry
@@ -71,15 +71,14 @@ class Listed:
 
     def misfit(self, content: Any) -> str:
         """Return why structured content does not fit the schema that clients were shown; empty when it does."""
-        if self._validator is None:
+        if self._checker is None:
             return ""
-        errors: Iterator[Any] = self._validator.iter_errors(content)  # pyright: ignore[reportUnknownMemberType] -- its types are half there
-        error = next(errors, None)
-        return "" if error is None else f"{error.json_path}: {error.message:.200}"
+        misfit = next(iter(self._checker.misfits(content)), None)
+        return "" if misfit is None else f"{misfit.path}: {misfit.text}"
 
     @cached_property
-    def _validator(self) -> Draft202012Validator | None:
-        return None if self.output_schema is None else Draft202012Validator(self.output_schema)
+    def _checker(self) -> Checker | None:
+        return None if self.output_schema is None else checker_of(self.output_schema)
 
     def _wraps(self, schema: Mapping[str, Any]) -> bool:
         return self.entry.tool.is_streaming or schema.get("type") != "object"
