@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,8 @@ from tests.code.scripts import Asks, ScriptSandbox
 from toolcrib.approvals import allow
 from toolcrib.code import FileJournal, PausedProgram, Toolkit
 from toolcrib.code._journal import Journal, JournalEntry, call_digest
-from toolcrib.code.sandboxes import Raised, Value
+from toolcrib.code._journal_lines import program_in
+from toolcrib.code.sandboxes import Host, Program, Raised, SandboxResult, Value
 from toolcrib.errors import ApprovalError, PausedProgramError, ReplayDiverged
 from toolcrib.invoke import RunScope
 from toolcrib.schema import RunContext
@@ -301,6 +304,68 @@ async def test_a_run_that_is_cancelled_leaves_its_calls_in_doubt(tmp_path: Path)
     result = await kit.resume_async(journal.paused())
 
     assert [call.in_doubt for call in result.pending_calls] == [True]
+
+
+class SlowLog:
+    """A journal that is not done with a line of one kind until it is let go on."""
+
+    def __init__(self, kind: str) -> None:
+        self.lines: list[dict[str, Any]] = []
+        self._kind = kind
+        self.held = asyncio.Event()
+        self.go = asyncio.Event()
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        self.lines.append(json.loads(json.dumps(line)))
+
+    async def flush(self) -> None:
+        if self.lines[-1]["t"] == self._kind:
+            self.held.set()
+            await self.go.wait()
+
+
+async def test_a_call_is_not_made_before_it_is_written_down_that_it_may_be() -> None:
+    done: list[str] = []
+    log = SlowLog("started")
+    running = asyncio.create_task(Toolkit(paying(done), sandbox=FakeSandbox(CALLS[0])).execute_async("", journal=log))
+    await log.held.wait()
+    before = list(done)
+    log.go.set()
+    await running
+
+    assert (before, done) == ([], ["find Oslo"])
+
+
+async def test_a_program_is_told_what_a_call_came_to_when_that_is_written_down() -> None:
+    log, sandbox = SlowLog("ended"), FakeSandbox(CALLS[0])
+    running = asyncio.create_task(Toolkit(paying([]), sandbox=sandbox).execute_async("", journal=log))
+    await log.held.wait()
+    before = list(sandbox.replies)
+    log.go.set()
+    await running
+
+    assert (before, sandbox.replies) == ([], [Value(3)])
+
+
+@pytest.mark.parametrize(("call", "kind"), [(CALLS[0], "started"), (CALLS[0], "ended"), (CALLS[1], "suspended")])
+async def test_a_call_that_the_program_gives_up_while_it_is_written_down_was_given_up(call: Any, kind: str) -> None:
+    log = SlowLog(kind)
+
+    class GivesUp(FakeSandbox):
+        async def run(self, program: Program, host: Host) -> SandboxResult:
+            asked = asyncio.ensure_future(host.call(call[0], [], call[1]))
+            await log.held.wait()
+            asked.cancel()
+            await asyncio.wait([asked])
+            return SandboxResult(1, "", "", None, (), 1)
+
+    await Toolkit(paying([]), sandbox=GivesUp()).execute_async("", journal=log)
+
+    assert [line["t"] for line in log.lines][-3:] == [kind, "cancelled", "done"]
+    left = program_in(log.lines[:-1])
+    assert left is not None
+    [given_up] = left.journal
+    assert (given_up.cancelled, given_up.reply, given_up.suspended, given_up.in_doubt) == (True, None, None, False)
 
 
 # --- streams ---------------------------------------------------------------------------------------------------------

@@ -194,6 +194,28 @@ CODE_GATES: tuple[Gate, ...] = (
         "        if False:\n",
         _OF_RESUME,
     ),
+    # --- what is written down before anything follows from it
+    Gate(
+        "record of a call before it is made",
+        _REPLAY,
+        "told=entry.told)\n            await self._flush()\n\n    def _write",
+        "told=entry.told)\n\n    def _write",
+        _OF_JOURNAL,
+    ),
+    Gate(
+        "record of what a call came to before it is told",
+        _REPLAY,
+        "            await self._flush()\n        entry.reply",
+        "        entry.reply",
+        _OF_JOURNAL,
+    ),
+    Gate(
+        "a call that was given up while it was written down",
+        "code/_journal_lines.py",
+        "True, False, None, None",
+        "True, False, entry.reply, entry.suspended",
+        _OF_JOURNAL,
+    ),
     # --- a call of which nobody knows how it ended
     Gate(
         "a call in doubt",

@@ -175,7 +175,21 @@ DURABLE_GATES: tuple[Gate, ...] = (
         "            values",
         _OF_PROGRAMS,
     ),
-    Gate("one line of each number", _JOURNAL, "number=self._number,", "number=id(line),", _OF_PROGRAMS),
+    Gate("one line of each number", _JOURNAL, '"number": self._kept + n,', '"number": id(line) % 10**9,', _OF_PROGRAMS),
+    Gate(
+        "lines after one that was lost",
+        _JOURNAL,
+        "if self._error is None:\n            self._kept",
+        "if True:\n            self._kept",
+        _OF_PROGRAMS,
+    ),
+    Gate(
+        "a line that is not written yet",
+        _JOURNAL,
+        "await asyncio.wait([self._writing])  # which goes on when this is cancelled",
+        "return",
+        _OF_PROGRAMS,
+    ),
     Gate(
         "a program that is over",
         _JOURNAL,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -29,6 +30,7 @@ class FileJournal:
     def __init__(self, path: str | Path, *, sync: bool = False) -> None:
         self.path, self._sync = Path(path), sync
         self._file: int | None = None
+        self._written = self._synced = 0
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Add a line."""
@@ -39,8 +41,14 @@ class FileJournal:
         data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
         while data:
             data = data[os.write(self._file, data) :]
-        if self._sync:
-            os.fsync(self._file)
+        self._written += 1
+
+    async def flush(self) -> None:
+        """Return when the lines survive the process; with `sync`, when they are on the disk."""
+        if self._sync and self._file is not None and self._synced < self._written:
+            written = self._written
+            await asyncio.to_thread(os.fsync, self._file)
+            self._synced = max(self._synced, written)
 
     def paused(self) -> PausedProgram:
         """Return the last program in the file as far as it came, for `Toolkit.resume`.

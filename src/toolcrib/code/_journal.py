@@ -20,10 +20,14 @@ _SHOWN = 60  # characters of a digest or of arguments in a message
 
 
 class JournalLog(Protocol):
-    """Where a journal is kept while its program runs."""
+    """Where a journal is kept while its program runs, by the event loop that runs it."""
 
     def write(self, line: Mapping[str, Any]) -> None:
-        """Keep one line, of JSON shapes; when this returns it must survive the process."""
+        """Take one line, of JSON shapes, to keep it after those before it; this may not wait for anything."""
+        ...
+
+    async def flush(self) -> None:
+        """Return when every line so far survives the process; nothing that follows from one is begun before that."""
         ...
 
 

@@ -144,22 +144,31 @@ class JournalHost(ProgramHost):
         tool = self._tools[entry.name]
         try:
             outcome, reply = await self._carry(entry.told, tool, args, kwargs, run)
+            await self._came_to(entry, outcome, reply, told_otherwise=emit is not None or not self.journal.replays)
         except asyncio.CancelledError:
             if self._run_task is None or not self._run_task.cancelling():  # by the program, not with it
-                entry.cancelled = True
+                entry.cancelled, entry.suspended = True, None
                 self._write("cancelled", id=entry.id)
             raise
+        return reply
+
+    async def _came_to(self, entry: JournalEntry, outcome: Outcome, reply: Reply, *, told_otherwise: bool) -> None:
+        """Keep what a call came to.
+
+        Args:
+            told_otherwise: The program gets its value again by its values, or has it in the engine's own state.
+        """
         if isinstance(reply, Pending):
             entry.suspended = outcome if isinstance(outcome, Suspended) else None
             self._write("suspended", id=entry.id, outcome=outcome.to_dict(), in_doubt=entry.in_doubt)
-            return reply
+            await self._flush()
+            return
         entry.in_doubt = False
-        told_otherwise = emit is not None or not self.journal.replays  # by its values, or in the engine's own state
         noted = Value(None) if told_otherwise and isinstance(reply, Value) else reply
         if self._log is not None:
             self._write("ended", id=entry.id, reply=reply_to_dict(noted), told=entry.told)
+            await self._flush()
         entry.reply = self._kept(noted)
-        return reply
 
     def _kept(self, reply: Reply) -> Reply:
         """Return a reply to keep: nothing of its value, once there is too much in all."""
@@ -174,7 +183,7 @@ class JournalHost(ProgramHost):
 
     async def _begun(self, entry: JournalEntry, emit: Emit | None, call: ToolCall) -> Outcome:
         """Make a new call."""
-        self._started(entry)
+        await self._started(entry)
         return await self._run(call, self._noting(entry, emit))
 
     async def _again(self, entry: JournalEntry, emit: Emit | None, call: ToolCall) -> Outcome:
@@ -190,7 +199,7 @@ class JournalHost(ProgramHost):
             return await self._doubtful(entry, call, emit)
         if not isinstance(prepared, Prepared):
             return prepared
-        self._started(entry)
+        await self._started(entry)
         performed = await self._pipeline.perform(prepared, self._scope)
         if not isinstance(performed, Performed):
             return performed
@@ -217,7 +226,7 @@ class JournalHost(ProgramHost):
         if entry.suspended is None:
             entry.in_doubt = True
             if self._pipeline.toolset[call.name].tool.options.idempotent:
-                self._started(entry)
+                await self._started(entry)
                 return await self._run(call, noting)
             made = await self._pipeline.prepare(call, self._alone, hooks=_asking(call.name))
             if not isinstance(made, Suspended):  # a gate ended it
@@ -225,7 +234,7 @@ class JournalHost(ProgramHost):
             return made
         if entry.in_doubt and answer is None:
             return entry.suspended
-        self._started(entry)
+        await self._started(entry)
         return _fitting(await self._run(entry.suspended, noting, answer))
 
     @property
@@ -248,6 +257,7 @@ class JournalHost(ProgramHost):
                 if not self.is_full:
                     entry.values.append(value)
             self._write("value", id=entry.id, value=value)
+            await self._flush()
             await emit(value)
 
         return note
@@ -273,13 +283,19 @@ class JournalHost(ProgramHost):
 
     # --- keeping it
 
-    def _started(self, entry: JournalEntry) -> None:
+    async def _started(self, entry: JournalEntry) -> None:
+        """Have it known that a call may have been made, before it is."""
         if self._log is not None:
             self._write("started", id=entry.id, name=entry.name, digest=entry.digest, told=entry.told)
+            await self._flush()
 
     def _write(self, kind: str, **line: Any) -> None:
         if self._log is not None:
             self._log.write({"t": kind, **line})
+
+    async def _flush(self) -> None:
+        if self._log is not None:
+            await self._log.flush()
 
 
 def _fitting(made: Any) -> Any:

@@ -72,7 +72,7 @@ def _apply(entry: JournalEntry, line: Mapping[str, Any]) -> None:
             entry.suspended = outcome if isinstance(outcome, Suspended) else None
             entry.in_doubt = line["in_doubt"]
         case "cancelled":
-            entry.cancelled, entry.in_doubt = True, False
+            entry.cancelled, entry.in_doubt, entry.reply, entry.suspended = True, False, None, None
         case _:
             entry.reply, entry.told, entry.in_doubt = reply_from_dict(line["reply"]), dict(line["told"]), False
 

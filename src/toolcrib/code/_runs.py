@@ -248,6 +248,7 @@ class Runs:
             paused = paused_from(program, place, host, ended.state)
         if options.journal is not None:
             options.journal.write({"t": "done"} if paused is None else {"t": "program", **paused.to_dict()})
+            await options.journal.flush()
         return _result(ended, host, watch, paused)
 
     def _answering(self, host: ProgramHost, scope: RunScope) -> Host:

@@ -14,7 +14,7 @@ from dbos._error import DBOSWorkflowConflictIDError
 
 from tests.postgres import Postgres
 from toolcrib.adapters.dbos import Client, DurableToolkit, Engine, Placement, Queue, cancel_work, resume_work, show_work
-from toolcrib.adapters.dbos._program_journal import ProgramJournal, cancel_run, program_run
+from toolcrib.adapters.dbos._program_journal import ProgramJournal, cancel_run, journal_lines, program_run
 from toolcrib.code import Toolkit
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import ez_tool
@@ -189,6 +189,7 @@ async def test_a_program_for_a_toolkit_that_no_worker_has_says_so(database: str)
         toolkit.name = "elsewhere"
         program = await toolkit.start("1")
         result = await program.result(polling=QUICK)
+        await engine.client.result(program.id)  # that of its workflow is told a moment later
         work, more = await asyncio.to_thread(show_work, engine.client, program.id)
 
     assert "elsewhere" in (result.error or "")
@@ -201,15 +202,19 @@ async def test_whoever_lost_the_workflow_writes_nothing_more(database: str) -> N
     async with engine_of(database, toolkit) as engine:
         program = await toolkit.start("1")
         await program.result(polling=QUICK)
-        stale = ProgramJournal(engine.client, program.id, program.id, "the token of an execution that is over")
+        token = "that of an execution which is over"
+        stale = ProgramJournal(engine.client, program.id, program.id, token)
+        behind = ProgramJournal(engine.client, "no line of it is there", program.id, token)
 
-        for late in (
-            lambda: stale.claim(2, "kit", "queue"),
-            lambda: stale.write({"t": "started", "id": "c1"}),
-            lambda: stale.finish("paused", {}),
-        ):
+        for late in (lambda: stale.claim(2, "kit", "queue"), lambda: stale.finish("paused", {})):
             with pytest.raises(DBOSWorkflowConflictIDError):
                 late()
+        behind.write({"t": "started", "id": "c1"})
+        for _ in range(2):
+            with pytest.raises(DBOSWorkflowConflictIDError):
+                await behind.flush()
+        with pytest.raises(DBOSWorkflowConflictIDError):
+            behind.write({"t": "started", "id": "c2"})
         assert await program.state() == "done"
 
 
@@ -220,9 +225,49 @@ async def test_of_two_executions_one_writes_a_line(database: str) -> None:
             journal.claim(1, "kit", "queue")
 
         one.write({"t": "started", "id": "c1"})
+        await one.flush()
+        for call in ("c2", "c3"):
+            other.write({"t": "started", "id": call})
 
         with pytest.raises(DBOSWorkflowConflictIDError):
-            other.write({"t": "started", "id": "c2"})
+            await other.flush()
+        await other.settle()
+        assert [line["id"] for line in journal_lines(client, "p1")] == ["c1"]
+
+
+async def test_the_journal_holds_up_its_own_program_alone_and_writes_in_order(database: str) -> None:
+    async with Client(database) as client:
+        journal = ProgramJournal(client, "p1", "p1", None)
+        journal.claim(1, "kit", "queue")
+        with client.engine.connect() as other:
+            other.exec_driver_sql("BEGIN IMMEDIATE")  # nobody else can write
+            journal.write({"t": "started", "id": "c0"})
+            given_up = asyncio.create_task(journal.flush())
+            for n in range(1, 4):
+                journal.write({"t": "started", "id": f"c{n}"})
+            flushed = asyncio.create_task(journal.flush())
+            await asyncio.sleep(0)
+            given_up.cancel()
+            await asyncio.wait([given_up])
+            before = journal_lines(client, "p1"), flushed.done()
+            other.rollback()
+        await flushed
+        after = [line["id"] for line in journal_lines(client, "p1")]
+
+    assert before == ([], False)
+    assert after == ["c0", "c1", "c2", "c3"]
+
+
+async def test_a_journal_that_is_left_has_written_what_it_was_given(database: str) -> None:
+    async with Client(database) as client:
+        journal = ProgramJournal(client, "p1", "p1", None)
+        journal.claim(1, "kit", "queue")
+        for n in range(3):
+            journal.write({"t": "cancelled", "id": f"c{n}"})
+
+        await journal.settle()
+
+        assert len(journal_lines(client, "p1")) == 3
 
 
 async def test_a_program_that_is_over_gone_on_or_cancelled_is_not_run_again(database: str) -> None:

@@ -106,7 +106,7 @@ class DurableToolkit:
         given = RunScope(run) if self._scope is None else self._scope() if callable(self._scope) else self._scope
         store = RunStore(cast("AnswerStore", given.approvals or engine.client.approvals))
         told = engine.recorded(given, self.toolkit.sinks)
-        return replace(told, principal=principal or given.principal, approvals=store)
+        return replace(told, principal=principal or given.principal, approvals=store, program_id=run)
 
     async def run_journalled(
         self, code: str, scope: RunScope, journal: ProgramJournal, paused: PausedProgram | None
@@ -245,6 +245,8 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
         result = await toolkit.run_journalled(data["code"], scope, journal, program_in(claim.lines))
     except _TOLD as error:
         result = ExecutionResult(success=False, error=f"{type(error).__name__}: {error}")
+    finally:
+        await journal.settle()
     for call in result.pending_calls:
         await store.put(call.request)  # one that is in doubt has been shown to nobody yet
     told = result_to_dict(replace(result, records=()))

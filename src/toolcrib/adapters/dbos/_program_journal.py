@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Mapping
@@ -65,7 +66,8 @@ class ProgramJournal:
     """Keeps what a program asks for, each line before what follows from it is begun.
 
     Every write looks whether this execution still holds its workflow: once another worker has taken it over, or it was
-    cancelled, nothing more is written, and so nothing more is begun.
+    cancelled, nothing more is written, and so nothing more is begun. Lines are written by a thread, those that came
+    while it was at it in one transaction.
 
     Args:
         client: Where.
@@ -76,7 +78,10 @@ class ProgramJournal:
     def __init__(self, client: Client, run: str, workflow: str, owner: str | None) -> None:
         self._run, self._workflow, self._owner = run, workflow, owner
         self._database = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- it fences DBOS's own steps, and has no public door
-        self._number = 0
+        self._taken = self._kept = 0  # lines that were given, and that the database has
+        self._next: list[str] = []
+        self._writing: asyncio.Future[None] | None = None
+        self._error: BaseException | None = None
 
     def claim(self, generation: int, toolkit: str, queue: str) -> Claim:
         """Take the program up, and return what is known of it.
@@ -101,21 +106,62 @@ class ProgramJournal:
                 sa.select(_lines.c.line).where(_lines.c.run == self._run).order_by(_lines.c.number)
             ).scalars()
             lines = [json.loads(line) for line in found]
-        self._number = len(lines)
+        self._taken = self._kept = len(lines)
         return Claim(lines)
 
     def write(self, line: Mapping[str, Any]) -> None:
-        """Add a line. The program's end is no line: `finish` tells it together with what came of it."""
+        """Take a line. The program's end is no line: `finish` tells it together with what came of it.
+
+        Raises:
+            Exception: What kept an earlier one from being written; no later one will be.
+        """
+        if self._error is not None:
+            raise self._error
         if line["t"] == "done":
             return
-        text = json.dumps(line, separators=(",", ":"))
+        self._next.append(json.dumps(line, separators=(",", ":")))
+        self._taken += 1
+        if self._writing is None:
+            self._begin()
+
+    async def flush(self) -> None:
+        """Return when the database has every line so far.
+
+        Raises:
+            DBOSWorkflowConflictIDError: The workflow is another's.
+        """
+        mine = self._taken
+        while self._error is None and self._kept < mine and self._writing is not None:
+            await asyncio.wait([self._writing])  # which goes on when this is cancelled
+        if self._error is not None:
+            raise self._error
+
+    async def settle(self) -> None:
+        """Return when nothing is being written any more, whatever became of it."""
+        while self._writing is not None:
+            await asyncio.wait([self._writing])
+
+    def _begin(self) -> None:
+        lines, self._next = self._next, []
+        rows = [{"run": self._run, "number": self._kept + n, "line": line} for n, line in enumerate(lines)]
+        self._writing = asyncio.get_running_loop().run_in_executor(None, self._insert, rows)
+        self._writing.add_done_callback(lambda done: self._wrote(done, len(rows)))
+
+    def _insert(self, rows: list[dict[str, Any]]) -> None:
         try:
             with self._database.engine.begin() as connection:
                 self._fence(connection)
-                connection.execute(sa.insert(_lines).values(run=self._run, number=self._number, line=text))
+                connection.execute(sa.insert(_lines), rows)
         except IntegrityError as error:  # another execution of the same program was quicker
             raise DBOSWorkflowConflictIDError(self._workflow) from error
-        self._number += 1
+
+    def _wrote(self, done: asyncio.Future[None], number: int) -> None:
+        self._writing = None
+        self._error = asyncio.CancelledError() if done.cancelled() else done.exception()
+        if self._error is None:
+            self._kept += number
+            if self._next:
+                self._begin()
 
     def finish(self, state: ProgramState, result: Mapping[str, Any]) -> None:
         """Note how the program stands at the end of this workflow."""
