@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.code_gates import CODE_GATES
 from tests.mutants.console_gates import CONSOLE_GATES
+from tests.mutants.durable_answer_gates import DURABLE_ANSWER_GATES
 from tests.mutants.durable_gates import DURABLE_GATES
 from tests.mutants.gate import Gate
 from tests.mutants.http_gates import HTTP_GATES
@@ -383,6 +384,7 @@ GATES: tuple[Gate, ...] = (
     ),
     *CODE_GATES,
     *CONSOLE_GATES,
+    *DURABLE_ANSWER_GATES,
     *DURABLE_GATES,
     *HTTP_GATES,
     *MCP_CLIENT_GATES,

@@ -141,6 +141,13 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
         "",
         _OF_QUESTIONS,
     ),
+    Gate(
+        "a question that may be anybody's",
+        _ANSWERS,
+        "return first if all(ctx.ask is first.ask for ctx in self.waiting if first is not None) else None",
+        "return first",
+        _OF_QUESTIONS,
+    ),
     # --- what is secret
     Gate(
         "what in a URL is secret",

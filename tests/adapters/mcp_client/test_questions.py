@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp.client import Client
 
+import tests.adapters.mcp_client.small_server as module
 from tests.adapters.mcp_client.servers import called, failed, outcome_of
 from tests.adapters.mcp_client.small_server import small_server
 from toolcrib.adapters.mcp_client import Elicitation, connect
@@ -96,7 +99,9 @@ async def test_two_runs_on_one_connection_are_each_asked_their_own() -> None:
     assert "for Bob" in bob
 
 
-async def test_where_it_cannot_be_known_whose_question_it_is_nobody_is_asked() -> None:
+async def test_where_it_cannot_be_known_whose_question_it_is_nobody_is_asked(tmp_path: Path) -> None:
+    # a server in this process would hand the context of the call on with its question
+    started = [sys.executable, str(module.__file__), str(tmp_path / "notes")]
     asked, begun, go_on = list[str](), asyncio.Event(), asyncio.Event()
 
     async def person(request: ApprovalRequest) -> Grant:
@@ -106,7 +111,7 @@ async def test_where_it_cannot_be_known_whose_question_it_is_nobody_is_asked() -
             await go_on.wait()
         return request.grant("ann", user_input={"name": "Ann"})
 
-    async with connect(small_server(), mode="legacy").open() as tools:
+    async with connect(started, mode="legacy").open() as tools:
         waiting = asyncio.create_task(outcome_of(tools, "book", scope=RunScope(approver=person), city="Oslo"))
         await begun.wait()
         other = await outcome_of(tools, "book", scope=RunScope(), city="Bergen")

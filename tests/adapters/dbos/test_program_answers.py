@@ -1,0 +1,109 @@
+"""Which durable programs go on when somebody answers: those that were asked about, and no other."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.adapters.dbos.durable import QUICK, engine_of
+from toolcrib.adapters.dbos import Client, DurableProgram, DurableToolkit, Placement, Queue
+from toolcrib.adapters.dbos._program import stretch_id
+from toolcrib.adapters.dbos._program_journal import program_run
+from toolcrib.code import Toolkit
+from toolcrib.testing import FakeSandbox
+from toolcrib.tools import Tool, tool
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    return str(tmp_path / "work.db")
+
+
+def durable(paying: Tool) -> DurableToolkit:
+    """Return a toolkit each of whose programs pays 3."""
+    name = f"kit_{uuid4().hex[:8]}"
+    sandbox = FakeSandbox(("pay", {"cents": 3}))
+    return DurableToolkit(Toolkit([paying], sandbox=sandbox), Queue(name, polling=QUICK), name=name)
+
+
+async def goes_on(client: Client, program: DurableProgram) -> bool:
+    """Whether what follows the program's last pause was enqueued."""
+    run = await asyncio.to_thread(program_run, client, program.id)
+    assert run is not None
+    return await client.status(stretch_id(program.id, run.generation + 1)) is not None
+
+
+async def test_the_program_that_was_answered_goes_on_for_whom_it_was_asked_and_no_other(database: str) -> None:
+    @tool(requires_approval=True)
+    async def pay(cents: int) -> str:
+        return f"paid {cents}"
+
+    toolkit = durable(pay)
+    async with engine_of(database, toolkit) as engine:
+        ann, bob = [await toolkit.start("pay(3)", principal=name) for name in ("ann", "bob")]
+        waiting = [await program.settled(polling=QUICK) for program in (ann, bob)]
+        await engine.client.approvals.answer(waiting[1].suspended[0].grant("cay"))
+        result = await bob.result(polling=QUICK)
+
+        assert [one.suspended[0].principal for one in waiting] == ["ann", "bob"]
+        assert result.return_value == "paid 3"
+        assert not await goes_on(engine.client, ann)
+
+
+async def test_a_standing_grant_makes_no_program_go_on_whose_call_may_have_been_made(database: str) -> None:
+    begun, made = asyncio.Event(), list[str]()
+
+    @tool(requires_approval=True)
+    async def pay(cents: int) -> str:
+        made.append("pay")
+        if not begun.is_set():
+            begun.set()
+            await asyncio.Event().wait()
+        return f"paid {cents}"
+
+    toolkit = durable(pay)
+    async with engine_of(database, toolkit, worker_id="worker", grace=0) as engine:
+        doubted = await toolkit.start("pay(3)", placement=Placement("doubted"))
+        asked = (await doubted.settled(polling=QUICK)).suspended[0]
+        await engine.client.approvals.answer(asked.grant("ann"))
+        await begun.wait()
+    async with engine_of(database, toolkit, worker_id="worker") as engine:
+        doubted = DurableProgram("doubted", engine.client)
+        waiting = await doubted.settled(polling=QUICK)
+        plain = await toolkit.start("pay(3)")
+        asked = (await plain.settled(polling=QUICK)).suspended[0]
+        await engine.client.approvals.answer(asked.always("ann"))
+        result = await plain.result(polling=QUICK)
+
+        assert [call.in_doubt for call in waiting.pending_calls] == [True]
+        assert (result.return_value, made) == ("paid 3", ["pay", "pay"])
+        assert not await goes_on(engine.client, doubted)
+        assert await doubted.state() == "paused"
+
+
+async def test_a_call_that_may_have_been_made_and_is_denied_raises_in_the_program(database: str) -> None:
+    begun, made = asyncio.Event(), list[str]()
+
+    @tool
+    async def pay(cents: int) -> str:
+        made.append("pay")
+        begun.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    toolkit = durable(pay)
+    async with engine_of(database, toolkit, worker_id="worker", grace=0):
+        await toolkit.start("pay(3)", placement=Placement("doubted"))
+        await begun.wait()
+    async with engine_of(database, toolkit, worker_id="worker") as engine:
+        doubted = DurableProgram("doubted", engine.client)
+        waiting = await doubted.settled(polling=QUICK)
+        await engine.client.approvals.answer(waiting.suspended[0].deny("it was made", "ann"))
+        result = await doubted.result(polling=QUICK)
+
+    assert result.error is not None
+    assert "PermissionError: it was made" in result.error
+    assert made == ["pay"]
