@@ -10,10 +10,11 @@ from collections.abc import Generator, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.effort import examples
 from tests.postgres import Postgres, absence, programs, running
 from toolcrib.registry import registry_scope
 
-_UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_UNHURRIED = settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("local", _UNHURRIED)
 settings.register_profile("ci", _UNHURRIED, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")

@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from tests.effort import examples
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
@@ -95,5 +96,5 @@ class TwoStores(RuleBasedStateMachine):
         assert in_memory == in_file
 
 
-TwoStores.TestCase.settings = settings(max_examples=20, stateful_step_count=15, deadline=None)
+TwoStores.TestCase.settings = settings(max_examples=examples(20), stateful_step_count=15, deadline=None)
 test_stores_agree = TwoStores.TestCase

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.code import PausedProgram, SandboxLimits, Toolkit
 from toolcrib.code.sandboxes import sandbox_named
@@ -75,7 +76,7 @@ def answer(request: ApprovalRequest, *, refuses: bool) -> Grant | Denial:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(program=st.lists(steps, min_size=1, max_size=6), seed=st.randoms(use_true_random=False), refuses=st.booleans())
 async def test_pauses_change_nothing(engine: str, program: list[Any], seed: Any, refuses: bool) -> None:
     code = written(program)

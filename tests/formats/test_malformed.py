@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.formats.replies import NAMES, Asked, pieces, whole
 from toolcrib.formats import PROVIDERS, ProviderName, WireReply, WireResult
 
@@ -56,7 +57,7 @@ def pieces_and_paths(provider: ProviderName) -> tuple[Any, list[tuple[Any, ...]]
 
 
 @each_provider
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_a_spoilt_reply_is_read(provider: ProviderName, data: st.DataObject) -> None:
     reply, places = whole_and_paths(provider)
@@ -68,7 +69,7 @@ def test_a_spoilt_reply_is_read(provider: ProviderName, data: st.DataObject) -> 
 
 
 @each_provider
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_a_spoilt_stream_is_read(provider: ProviderName, data: st.DataObject) -> None:
     chunks, places = pieces_and_paths(provider)

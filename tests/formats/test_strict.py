@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
+from tests.effort import examples
 from tests.formats.strictly import not_strict
 from toolcrib.errors import FormatError
 from toolcrib.formats import ProviderName, definition, without_filler
@@ -208,7 +209,7 @@ _schemas = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(schema=_schemas, provider=st.sampled_from(STRICT))
 def test_any_schema_becomes_strict_or_is_refused(schema: dict[str, Any], provider: ProviderName) -> None:
     parameters = {"type": "object", "properties": {"value": schema}}

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.formats.histories import answers, asks, calls_in, histories, says
 from tests.formats.replies import NAMES, sdk_accepts
 from toolcrib.formats import PROVIDERS, ProviderName
@@ -172,7 +173,7 @@ def test_a_problem_reads_as_its_sentence() -> None:
 
 
 @each_provider
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_what_was_repaired_is_fine(provider: ProviderName, data: st.DataObject) -> None:
     transcript = data.draw(histories(provider))
@@ -188,7 +189,7 @@ def test_what_was_repaired_is_fine(provider: ProviderName, data: st.DataObject) 
 
 
 @each_provider
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_what_follows_what_is_fine_can_be_read_alone(provider: ProviderName, data: st.DataObject) -> None:
     rules = PROVIDERS[provider]
@@ -210,7 +211,7 @@ def test_the_calls_at_the_end_wait(provider: ProviderName) -> None:
 
 
 @each_provider
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(data=st.data())
 def test_the_sdk_accepts_a_repaired_transcript(provider: ProviderName, data: st.DataObject) -> None:
     groups = data.draw(st.lists(st.sampled_from([A, B, C]), max_size=6))

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
+from tests.effort import examples
 from toolcrib.approvals import allow
 from toolcrib.calls import (
     Completed,
@@ -75,7 +76,7 @@ def as_json(value: Any) -> Any:
     return value.total_seconds() if isinstance(value, timedelta) else str(value)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.fixed_dictionaries(
         {

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
+from tests.effort import examples
 from tests.rounds.conversations import Conversation, damage, drive
 from tests.rounds.moves import Damage, a_round, any_move, moves_of
 from tests.rounds.provider_rules import is_about_pairing, refused
@@ -66,7 +67,7 @@ class Machine(RuleBasedStateMachine):
 def test_hypothesis_finds_no_way_to_a_transcript_that_is_refused(format: WireFormat) -> None:
     machine = type("Machine", (Machine,), {"format": format})
     quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much]
-    some = settings(max_examples=40, stateful_step_count=10, deadline=None, suppress_health_check=quiet)
+    some = settings(max_examples=examples(40), stateful_step_count=10, deadline=None, suppress_health_check=quiet)
 
     run_state_machine_as_test(machine, settings=some)
 

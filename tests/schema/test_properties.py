@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from tests.effort import examples
 from toolcrib.errors import InvalidArguments
 from toolcrib.schema import STUB_IMPORTS, StubTypes, ToolSpec, describe_shape
 
@@ -176,7 +177,7 @@ def allows(schema: Any, value: Any, root: Mapping[str, Any]) -> bool:
     return True
 
 
-@settings(max_examples=30)  # each example builds a pydantic model
+@settings(max_examples=examples(30))  # each example builds a pydantic model
 @given(fields(), st.booleans())
 def test_every_signature_has_a_valid_schema(parameters: list[Field], optional: bool) -> None:
     schema = spec_of(parameters, optional).parameters
@@ -186,7 +187,7 @@ def test_every_signature_has_a_valid_schema(parameters: list[Field], optional: b
     assert describe_shape(schema).startswith("{" if parameters else "dict")
 
 
-@settings(max_examples=30)  # each example builds a pydantic model
+@settings(max_examples=examples(30))  # each example builds a pydantic model
 @given(fields())
 def test_what_is_dumped_fits_the_schema_and_validates_again(parameters: list[Field]) -> None:
     spec = spec_of(parameters)
@@ -202,7 +203,7 @@ def test_what_is_dumped_fits_the_schema_and_validates_again(parameters: list[Fie
     assert spec.dump(values, redact=True) == dumped
 
 
-@settings(max_examples=30)  # each example builds a pydantic model
+@settings(max_examples=examples(30))  # each example builds a pydantic model
 @given(fields())
 def test_defaults_are_shown_as_they_would_be_sent(parameters: list[Field]) -> None:
     spec = spec_of(parameters, optional=True)
@@ -213,7 +214,7 @@ def test_defaults_are_shown_as_they_would_be_sent(parameters: list[Field]) -> No
         assert part.get("default", dumped[name]) == dumped[name]
 
 
-@settings(max_examples=30)  # each example builds a pydantic model
+@settings(max_examples=examples(30))  # each example builds a pydantic model
 @given(fields(), st.booleans())
 def test_every_stub_runs_and_takes_the_same_arguments(parameters: list[Field], optional: bool) -> None:
     spec, types = spec_of(parameters, optional), StubTypes()
@@ -226,7 +227,7 @@ def test_every_stub_runs_and_takes_the_same_arguments(parameters: list[Field], o
     assert spec.signature.startswith("tool(")
 
 
-@settings(max_examples=30)  # each example builds a pydantic model
+@settings(max_examples=examples(30))  # each example builds a pydantic model
 @given(fields(), st.data())
 def test_host_calls_bind_as_python_binds_them(parameters: list[Field], data: st.DataObject) -> None:
     fn = function_of(parameters, optional=False)
@@ -258,7 +259,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=30)  # each example builds a pydantic model
+@settings(max_examples=examples(30))  # each example builds a pydantic model
 @given(fields(), st.data())
 def test_any_json_is_taken_or_explained(parameters: list[Field], data: st.DataObject) -> None:
     spec = spec_of(parameters)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.code.sandboxes.worker.guests import Guest
+from tests.effort import examples
 from toolcrib.code.sandboxes.worker._frames import Channel, encoded
 
 json_values = st.recursive(
@@ -18,7 +19,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.dictionaries(st.text(), json_values, max_size=5))
 def test_a_frame_arrives_as_it_was_sent(frame: dict[str, object]) -> None:
     ours, theirs = socket.socketpair()
