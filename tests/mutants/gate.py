@@ -14,7 +14,7 @@ class Gate:
     Attributes:
         file: Relative to `src/toolcrib`.
         was: Must be in the file exactly once, or the patch is out of date.
-        tests: Where its test is looked for.
+        tests: Where its test is looked for, one place after the other.
     """
 
     name: str

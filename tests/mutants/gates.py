@@ -16,6 +16,8 @@ from tests.mutants.telemetry_gates import TELEMETRY_GATES
 
 __all__ = ["GATES", "Gate"]
 
+_OF_APPROVALS = ("tests/invoke/test_approve.py",)
+
 GATES: tuple[Gate, ...] = (
     # --- resolve and validate
     Gate(
@@ -110,6 +112,7 @@ GATES: tuple[Gate, ...] = (
         "invoke/_gates.py",
         "for step in prepared.plan.each:",
         "for step in ():",
+        ("tests/invoke/test_stream.py",),
     ),
     # --- approval
     Gate(
@@ -137,6 +140,7 @@ GATES: tuple[Gate, ...] = (
         "invoke/_plan.py",
         "if self.approved is not None and digest(self.plan.name, arguments) != self.approved:",
         "if False:",
+        _OF_APPROVALS,
     ),
     Gate(
         "availability on resuming",
@@ -159,7 +163,7 @@ GATES: tuple[Gate, ...] = (
     Gate("tool of a grant", "approvals/_ledger.py", "if grant.tool != request.tool:", "if False:"),
     Gate("call of a grant", "approvals/_ledger.py", "grant.call_id != request.call_id", "False"),
     Gate("digest of a grant", "approvals/_ledger.py", "grant.digest != request.digest", "False"),
-    Gate("expiry of a grant", "approvals/_ledger.py", "grant.expires_at <= (at or now())", "False"),
+    Gate("expiry of a grant", "approvals/_ledger.py", "grant.expires_at <= (at or now())", "False", _OF_APPROVALS),
     Gate(
         "digest of the final arguments",
         "invoke/_approve.py",
@@ -168,7 +172,13 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate("secrets in the digest", "approvals/_digest.py", "case SecretStr() | SecretBytes() | Secret():", "case None:"),
     Gate("single use of a grant", "invoke/_approve.py", "if before is not None:", "if False:"),
-    Gate("single use of a grant without a request", "invoke/_approve.py", "if mark in scope.used_grants:", "if False:"),
+    Gate(
+        "single use of a grant without a request",
+        "invoke/_approve.py",
+        "if mark in scope.used_grants:",
+        "if False:",
+        _OF_APPROVALS,
+    ),
     Gate(
         "single use of an answer in a store",
         "approvals/_ledger.py",
@@ -186,6 +196,7 @@ GATES: tuple[Gate, ...] = (
         "invoke/_pipeline.py",
         "        if not isinstance(error, ApprovalRequired):\n            return None",
         "        if True:\n            return None",
+        _OF_APPROVALS,
     ),
     # --- execution
     Gate("lock", "tools/_locks.py", "async with lock:", "if True:"),
@@ -203,9 +214,16 @@ GATES: tuple[Gate, ...] = (
         "tools/_deadline.py",
         "isinstance(error, asyncio.CancelledError)",
         "True",
+        ("tests/invoke/test_perform.py",),
     ),
     Gate("limit in total", "invoke/_scope.py", "total >= limits.total", "False"),
-    Gate("limit of a tool", "invoke/_scope.py", "self.calls.get(tool, 0) >= most", "False"),
+    Gate(
+        "limit of a tool",
+        "invoke/_scope.py",
+        "self.calls.get(tool, 0) >= most",
+        "False",
+        ("tests/invoke/test_scope.py",),
+    ),
     Gate("retries", "invoke/_scope.py", "return used <= most", "return True"),
     # --- the record
     Gate("record", "invoke/_trace.py", 'self._emit("ended", {"outcome": outcome}, record)', "pass"),
@@ -239,6 +257,7 @@ GATES: tuple[Gate, ...] = (
         "invoke/_approve.py",
         'said.pop("override_args", None)',
         "pass",
+        _OF_APPROVALS,
     ),
     # --- Pydantic AI
     Gate(
@@ -310,21 +329,21 @@ GATES: tuple[Gate, ...] = (
         "rounds/_plan.py",
         "    if problems:\n        raise CommitError(tuple(problems))\n",
         "",
-        ("tests/rounds",),
+        ("tests/rounds/test_commit.py", "tests/rounds"),
     ),
     Gate(
         "calls that wait when a round is committed",
         "rounds/_plan.py",
         """        if work.state == "awaiting":\n            problems.append(""",
         """        if work.state == "awaiting":\n            list[str]().append(""",
-        ("tests/rounds",),
+        ("tests/rounds/test_commit.py", "tests/rounds"),
     ),
     Gate(
         "the provider's rules for the transcript",
         "rounds/_plan.py",
         "        _require_valid(paper, target, shapes(rest), known.ids)\n",
         "",
-        ("tests/rounds",),
+        ("tests/rounds/test_commit.py", "tests/rounds"),
     ),
     Gate(
         "a transcript that its host edited",
@@ -338,49 +357,49 @@ GATES: tuple[Gate, ...] = (
         "rounds/_call.py",
         "        if not work.asked:\n            await work.ask(None)\n        if work.outcome is None:",
         "        work.asked = True\n        if work.outcome is None:",
-        ("tests/rounds",),
+        ("tests/rounds/test_call.py", "tests/rounds"),
     ),
     Gate(
         "approval of input that its host edited",
         "rounds/_work.py",
         "made = await pipeline.again(self.ready, scope, hooks=hooks, arguments=edited)",
         "made = self.ready",
-        ("tests/rounds",),
+        ("tests/rounds/test_call.py", "tests/rounds"),
     ),
     Gate(
         "one execution of a call",
         "rounds/_work.py",
         "        self.begun = True\n",
         "        self.begun = False\n",
-        ("tests/rounds",),
+        ("tests/rounds/test_call.py", "tests/rounds"),
     ),
     Gate(
         "one execution of a call that was saved",
         "rounds/_saved.py",
         'work.asked, work.begun = True, data["begun"]',
         "work.asked, work.begun = True, False",
-        ("tests/rounds",),
+        ("tests/rounds/test_saved.py", "tests/rounds"),
     ),
     Gate(
         "availability and approval of a round that was saved",
         "rounds/_saved.py",
         "        await work.readmit()\n",
         "        pass\n",
-        ("tests/rounds",),
+        ("tests/rounds/test_saved.py", "tests/rounds"),
     ),
     Gate(
         "another pass that changes an approved call",
         "invoke/_passes.py",
         "    if not edited and prepared.arguments is before and prepared.asks == asks:\n",
         "    if True:\n",
-        ("tests/invoke", "tests/rounds"),
+        ("tests/invoke/test_passes.py",),
     ),
     Gate(
         "type of an output",
         "rounds/_results.py",
         "    if adapter is None:\n",
         "    if True:\n",
-        ("tests/rounds",),
+        ("tests/rounds/test_call.py", "tests/rounds"),
     ),
     *CODE_GATES,
     *CONSOLE_GATES,
