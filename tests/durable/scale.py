@@ -157,7 +157,8 @@ async def scale(server: Postgres, turns: int, measured: int) -> list[Round]:
     rounds = [await measure(server, "turns", 4, turns, 0.0)]
     print(rounds[-1], flush=True)
     for kind, number, wait in (("bare", 1, 0.0), ("turns", 1, 0.0), *(("turns 50ms", n, 0.05) for n in (1, 2, 4))):
-        rounds.append(await measure(server, kind, number, measured // 3 if wait else measured, wait))
+        count = measured * number // 5 if wait else measured  # each round takes about as long
+        rounds.append(await measure(server, kind, number, count, wait))
         print(rounds[-1], flush=True)
     return rounds
 
@@ -165,7 +166,7 @@ async def scale(server: Postgres, turns: int, measured: int) -> list[Round]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--turns", type=int, default=10_000, help="in the round that counts each of them")
-    parser.add_argument("--measured", type=int, default=1_000, help="in each of the others")
+    parser.add_argument("--measured", type=int, default=1_000, help="in each of the others; a fifth per worker where tools wait")
     given = parser.parse_args()
     with running(shared_preload_libraries="pg_stat_statements") as server:
         _, bare, one, *waiting = asyncio.run(scale(server, given.turns, given.measured))

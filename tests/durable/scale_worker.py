@@ -15,7 +15,7 @@ from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent
 
 BARE = Queue("bare", worker_concurrency=50, polling=0.1)
-FEW = Queue("few", worker_concurrency=2, polling=0.02)  # they wait for tools, not for this machine's cores
+FEW = Queue("few", worker_concurrency=1, polling=0.1)  # its workers wait for tools, not for this machine's cores
 
 
 @tool(idempotent=True)

@@ -80,7 +80,7 @@ class Engine:
         self.worker_id = worker_id or default_worker_id()
         self.queues = tuple(queues)
         self._grace = grace
-        self._answers, self._approvals, self._record = answers, approvals, record
+        self.answers, self._approvals, self._record = answers, approvals, record
         self._routines = (self._continue, *standing_routines, *routines)
         self._client: Client | None = None
         self._lease: Lease | None = None
@@ -155,7 +155,7 @@ class Engine:
         self._tasks += [asyncio.create_task(_kept_up(routine, self)) for routine in self._routines]
 
     async def _continue(self, engine: Engine) -> None:
-        await keep_continuing(engine.client, engine.client.approvals, self._answers)
+        await keep_continuing(engine.client, engine.client.approvals, self.answers)
 
     async def _live(self, lease: Lease) -> None:
         """Say every few seconds that this worker lives, until it turns out that it was given up."""

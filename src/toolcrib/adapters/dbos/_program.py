@@ -202,13 +202,14 @@ async def continue_programs(engine: Engine) -> None:
     """
     store = engine.client.approvals
     while True:
-        answered = {entry.request.id for entry in await store.answered()}
-        allowed = {entry.request.id for entry in await allowed_meanwhile(store)}
-        for run in await asyncio.to_thread(paused_runs, engine.client) if answered or allowed else ():
+        paused = await asyncio.to_thread(paused_runs, engine.client)
+        answered = {entry.request.id for entry in await store.answered()} if paused else ()
+        allowed = {entry.request.id for entry in await allowed_meanwhile(store)} if paused else ()
+        for run in paused:
             pending = (run.result or {}).get("pending", ())
             if any(asked["id"] in answered or (asked["id"] in allowed and not doubt) for asked, doubt in pending):
                 await _continue(engine.client, run.run, run.generation + 1)
-        await asyncio.sleep(_POLL_SECONDS)
+        await asyncio.sleep(engine.answers)
 
 
 standing_routines.append(continue_programs)
