@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
+import pytest
+
 from tests.adapters.dbos.durable import QUICK, durable, engine_of
-from toolcrib.adapters.dbos import DurableToolkit, Queue, list_work
+from toolcrib.adapters.dbos import DurableToolkit, Queue, list_work, resume_work
 from toolcrib.calls import Suspended
 from toolcrib.code import Toolkit
+from toolcrib.errors import EngineError
 from toolcrib.tools import ez_tool
 from toolcrib.turns import Turn
 
@@ -15,6 +19,11 @@ from toolcrib.turns import Turn
 @ez_tool(requires_approval=True)
 async def pay(amount: int) -> str:
     return f"paid {amount}"
+
+
+@ez_tool
+async def count() -> int:
+    return 1
 
 
 async def test_a_turn_that_waited_is_continued_once_its_answer_lets_it_go_on(tmp_path: Path) -> None:
@@ -50,3 +59,14 @@ async def test_a_program_that_waited_is_continued_as_well(tmp_path: Path) -> Non
         after = [work.state for work in list_work(engine.client)]
 
     assert (before, after) == (["paused"], ["done", "continued"])
+
+
+async def test_work_that_has_ended_by_itself_is_not_resumed(tmp_path: Path) -> None:
+    agent = durable(count)
+
+    async with engine_of(str(tmp_path / "work.db"), agent) as engine:
+        handle = await agent.put(Turn(count))
+        await handle.outcome()
+
+        with pytest.raises(EngineError, match=r"has ended \(done\), and cannot be resumed"):
+            await asyncio.to_thread(resume_work, engine.client, handle.id)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 from collections.abc import AsyncGenerator
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from tests.adapters.dbos.durable import durable, engine_of
 from toolcrib.adapters.dbos import Client, Engine, current_engine, recover, workers
+from toolcrib.adapters.dbos._client import tables
 from toolcrib.adapters.dbos._recorded import NotingStore, Unit
 from toolcrib.adapters.dbos._workers import Lease
 from toolcrib.approvals import MemoryApprovalStore
@@ -54,6 +58,41 @@ async def test_a_worker_that_was_handed_over_is_told_when_it_says_that_it_lives(
     assert [worker.state for worker in workers(client) if worker.id == "frozen"] == ["recovered"]
     with pytest.raises(WorkerError, match="there is no such worker"):
         recover(client, "nobody")
+
+
+async def test_a_worker_that_lost_its_name_does_not_let_it_go(client: Client) -> None:
+    first = Lease(client, "till")
+    first.release()
+    Lease(client, "till")
+
+    first.release()
+
+    with pytest.raises(WorkerError, match="`till`: it runs already"):
+        Lease(client, "till")
+
+
+@pytest.mark.parametrize(
+    ("known", "state"),
+    [
+        ({"pid": 2**31 - 1}, "lost"),  # no process has that number
+        ({"pid": 2**31 - 1, "host": "elsewhere"}, "running"),
+        ({"seen_at": 0.0}, "lost"),
+        ({"seen_at": 0.0, "host": "elsewhere"}, "lost"),
+    ],
+)
+async def test_whether_a_worker_lives_is_told_by_its_process_and_by_when_it_was_seen(
+    tmp_path: Path, known: dict[str, Any], state: str
+) -> None:
+    async with Client(tmp_path / "crib.db") as client:
+        Lease(client, "till")
+        with client.engine.begin() as connection:
+            connection.execute(sa.update(tables.tables["toolcrib_workers"]).values(**known))
+
+        found = [worker.state for worker in workers(client)]
+
+        assert found == [state]
+        with pytest.raises(WorkerError) if state == "running" else nullcontext():
+            Lease(client, "till")
 
 
 async def test_what_a_given_up_worker_still_does_is_not_recorded(tmp_path: Path) -> None:
