@@ -21,6 +21,9 @@ class _Unbounded:
     def rest(self) -> None:
         """Say that a step is over."""
 
+    def close(self) -> None:
+        """Say that no step comes any more."""
+
     def __enter__(self) -> _Unbounded:
         return self
 

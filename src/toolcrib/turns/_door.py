@@ -15,7 +15,7 @@ from toolcrib.schema import RunContext
 from toolcrib.tools import Deadline, Tool
 from toolcrib.toolsets import Toolset
 
-__all__ = ["UNFOLLOWED", "Door", "Table", "lone_door", "names_in", "tell"]
+__all__ = ["UNFOLLOWED", "Door", "Table", "Watched", "lone_door", "names_in", "tell"]
 
 Table: TypeAlias = Mapping[HookType, tuple[Hook[Any], ...]]
 UNFOLLOWED = nullcontext(None)

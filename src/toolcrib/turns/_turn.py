@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any, Generic, cast, overload
+from typing import Any, Generic, overload
 from uuid import UUID
 
 from typing_extensions import TypeVar
@@ -18,9 +18,10 @@ from toolcrib.invoke import Pipeline, RunScope, Stepped
 from toolcrib.tools import Deadline, Tool, ToolRegistry
 from toolcrib.turns._arguments import NO_WORDS, checked_tool, evaluated, named_arguments, seconds_of, words
 from toolcrib.turns._clock import UNBOUNDED, Clock
-from toolcrib.turns._door import UNFOLLOWED, Door, Table, lone_door, tell
+from toolcrib.turns._door import UNFOLLOWED, Door, Table, lone_door
 from toolcrib.turns._ids import new_turn_id
 from toolcrib.turns._locked import Locked, locked
+from toolcrib.turns._moments import tell_begin, tell_end
 from toolcrib.turns._outcomes import StopReason, error_of, reason_of
 from toolcrib.turns._portable import pack, pack_arguments, unpack_arguments
 
@@ -270,14 +271,13 @@ class Turn(Observed, Generic[T]):
         if door.followed and not (told or self._is_running):
             with door.follow(self, self._tool, self._kwargs) as run, UNFOLLOWED if run is None else run.within():
                 return await self.perform(door, grant, told=True)
-        table, clock = self._begin(door)
-        waiting, self.outcome = self.outcome, None
+        table, clock, waits = self._begin(door, grant)
         error: Exception | None = None
         try:
-            if table and not door.taken_up:
-                await tell(table, TurnHook.BEFORE_RUN, self, ctx=door.ctx)
-            with clock or UNBOUNDED:  # what an argument waits for counts
-                call = self._call(door, waiting, grant) or await self._evaluated_call(door)
+            if table:
+                await tell_begin(self, door, table)
+            with clock:  # what an argument waits for counts
+                call = waits or self._call(door) or await self._asked_call(door)
                 outcome = await door.pipeline.run(call, door.scope, grant=grant)
             self.outcome = outcome
             if isinstance(outcome, Completed):
@@ -289,7 +289,7 @@ class Turn(Observed, Generic[T]):
         finally:
             self._stop(door, clock, error)
             if table:
-                await self._tell_end(door, table, error)
+                await tell_end(self, door, table, error)
 
     @asynccontextmanager
     async def streaming(
@@ -302,18 +302,17 @@ class Turn(Observed, Generic[T]):
         """
         follows = door.followed and not self._is_running
         with door.follow(self, self._tool, self._kwargs) if follows else UNFOLLOWED as run:
-            table, clock = self._begin(door)
-            waiting, self.outcome = self.outcome, None
-            error: Exception | None = None
+            table, clock, waits = self._begin(door, grant)
             self.output = []
+            error: Exception | None = None
             try:
-                if table and not door.taken_up:
-                    await tell(table, TurnHook.BEFORE_RUN, self, ctx=door.ctx)
-                with clock or UNBOUNDED:
-                    call = self._call(door, waiting, grant) or await self._evaluated_call(door)
+                if table:
+                    await tell_begin(self, door, table)
+                with clock:
+                    call = waits or self._call(door) or await self._asked_call(door)
                 stream = aclosing(door.pipeline.stream(call, door.scope, grant=grant, ended=self._conclude))
                 async with stream if run is None else Stepped(stream, run.within) as values:
-                    with clock or UNBOUNDED as running:
+                    with clock as running:
                         yield values, running
             except Exception as raised:
                 error = raised
@@ -321,44 +320,45 @@ class Turn(Observed, Generic[T]):
             finally:
                 self._stop(door, clock, error)
                 if table:
-                    await self._tell_end(door, table, error)
+                    await tell_end(self, door, table, error)
 
     # --- inside
 
-    def _begin(self, door: Door) -> tuple[Table, Deadline | None]:
+    def _begin(self, door: Door, grant: Grant | Denial | None) -> tuple[Table, Clock, Suspended | None]:
+        """Begin a run, and return its hooks, its clock and the call that waits for `grant`, if one does."""
         if self._is_running:
             raise SafeExecutionError(f"{self!r} is running already; make another turn to run the tool again")
         table = door.table(self)
-        seconds = self._timeout
-        clock = None if seconds is None else Deadline(seconds, TurnTimeoutError, self._tool.__name__, seconds)
-        if clock is not None and door.clocks is not None:
-            door.clocks[self.id] = clock
+        seconds, clock = self._timeout, UNBOUNDED
+        if seconds is not None:
+            clock = Deadline(seconds, TurnTimeoutError, self._tool.__name__, seconds)
+            if door.clocks is not None:
+                door.clocks[self.id] = clock
+        waiting = self.outcome
         self._is_running = True
         self.started = time.time()
-        self.ended = self.output = self.stop_reason = None
-        return table, clock
+        self.ended = self.output = self.stop_reason = self.outcome = None
+        return table, clock, waiting if grant is not None and isinstance(waiting, Suspended) else None
 
-    def _call(self, door: Door, waiting: Outcome | None, grant: Grant | Denial | None) -> ToolCall | Suspended | None:
-        """Return what to hand over: the call, the one that waits for `grant`, or None when an argument may be asked."""
-        if grant is not None and isinstance(waiting, Suspended):
-            return waiting
-        kwargs, tool = self._kwargs, self._tool
-        for value in kwargs.values():
+    def _call(self, door: Door) -> ToolCall | None:
+        """Return the call; None when an argument has to be asked for first."""
+        for value in self._kwargs.values():
             if callable(value):
                 return None
-        return host_call(door.names.get(tool) or tool.spec.name, kwargs, self._uuid or self.id)
+        return host_call(door.names.get(self._tool) or self._tool.spec.name, self._kwargs, self._uuid or self.id)
 
-    async def _evaluated_call(self, door: Door) -> ToolCall:
+    async def _asked_call(self, door: Door) -> ToolCall:
+        """Return the call with what its callables return."""
         kwargs = {key: await evaluated(value) for key, value in self._kwargs.items()}
-        return host_call(door.names.get(self._tool) or self._tool.name, kwargs, self.id)
+        return host_call(door.names.get(self._tool) or self._tool.spec.name, kwargs, self.id)
 
     def _conclude(self, outcome: Outcome) -> None:
         self.outcome = outcome
         if isinstance(outcome, Completed) and not self._tool.is_streaming:
             self.output = outcome.value  # what came before it were reports
 
-    def _stop(self, door: Door, clock: Deadline | None, error: Exception | None) -> None:
-        if clock is not None:
+    def _stop(self, door: Door, clock: Clock, error: Exception | None) -> None:
+        if clock is not UNBOUNDED:
             clock.close()
             if door.clocks is not None:
                 door.clocks.pop(self.id, None)
@@ -367,17 +367,6 @@ class Turn(Observed, Generic[T]):
         outcome = self.outcome
         done = error is None and type(outcome) is Completed
         self.stop_reason = StopReason.COMPLETED if done else reason_of(outcome, error)
-
-    async def _tell_end(self, door: Door, table: Table, error: Exception | None) -> None:
-        ctx, reason, outcome = door.ctx, self.stop_reason, self.outcome
-        if reason is StopReason.COMPLETED:
-            await tell(table, TurnHook.AFTER_RUN, self, ctx=ctx)
-        elif reason is StopReason.TIMEOUT:
-            await tell(table, TurnHook.ON_TIMEOUT, self, ctx=ctx)
-        elif reason is StopReason.ERROR and (error is not None or outcome is not None):
-            what = error if error is not None else error_of(cast("Outcome", outcome))
-            await tell(table, TurnHook.ON_ERROR, self, what, ctx=ctx)
-        await tell(table, TurnHook.ON_COMPLETE, self, reason, ctx=ctx)
 
     # --- writing it down
 
