@@ -166,7 +166,7 @@ async def scale(server: Postgres, turns: int, measured: int) -> list[Round]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--turns", type=int, default=10_000, help="in the round that counts each of them")
-    parser.add_argument("--measured", type=int, default=1_000, help="in the others; a fifth per worker where tools wait")
+    parser.add_argument("--measured", type=int, default=1_000, help="in the others; a fifth a worker if tools wait")
     given = parser.parse_args()
     with running(shared_preload_libraries="pg_stat_statements") as server:
         _, bare, one, *waiting = asyncio.run(scale(server, given.turns, given.measured))
