@@ -53,6 +53,20 @@ def test_what_waits_is_listed_a_line_each(toolcrib: Command, keep: Keep) -> None
     assert "c" * 60 not in "".join(everything.stdout.split())
 
 
+def test_a_list_is_not_cut_where_no_screen_says_how_wide_it_is(
+    toolcrib: Command, keep: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(principal="somebody.with.a.long.name@departments.example.org", arguments={"item": "x" * 50})
+
+    piped = toolcrib("approvals", "list").stdout.splitlines()
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = toolcrib("approvals", "list").stdout.splitlines()
+
+    assert len(piped) == 2
+    assert piped[1].rstrip().endswith("somebody.with.a.long.name@departments.example.org  item=\"" + "x" * 50 + '"')
+    assert max(map(len, narrow)) <= 60
+
+
 def test_a_list_for_programs_is_one_json_document(toolcrib: Command, keep: Keep) -> None:
     keep("ask_1a", requested={"item": "coffee"})
 

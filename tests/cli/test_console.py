@@ -57,6 +57,16 @@ def test_it_serves_what_the_database_holds_until_it_is_stopped(tmp_path: Path) -
     assert (tmp_path / "new.db").is_file()
 
 
+def test_a_token_may_be_in_a_file(toolcrib: Command, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("short\n")
+
+    of_a_file = toolcrib("console", "--port", "0", "--token", "ann=@token")
+    of_none = toolcrib("console", "--port", "0", "--token", "ann=@gone")
+
+    assert "the token of ann must have 16 characters at least" in of_a_file.stderr
+    assert "cannot read gone: No such file or directory" in re.sub(r"[\s│]+", " ", of_none.stderr)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -49,13 +49,18 @@ def test_what_was_enqueued_is_listed_shown_cancelled_and_resumed(toolcrib: Comma
 
 
 def test_work_of_one_id_is_enqueued_once(toolcrib: Command, tools: str) -> None:
-    ids: set[str] = set()
-    for _ in range(2):
-        AgentRegistry.clear()  # each command is a process of its own otherwise
-        ids.add(toolcrib("enqueue", tools, "add", '{"a": 1}', "--id", "order-7").stdout)
+    first = toolcrib("enqueue", tools, "add", '{"a": 1}', "--id", "order-7", "--key", "k")
+    AgentRegistry.clear()  # each command is a process of its own otherwise
+    again = toolcrib("enqueue", tools, "add", '{"a": 2}', "--id", "order-7", "--key", "k")
+    AgentRegistry.clear()
+    other = toolcrib("enqueue", tools, "add", '{"a": 3}', "--key", "k")
 
-    assert len(ids) == 1
+    assert first.stdout == again.stdout == other.stdout
+    assert first.stderr == ""
+    assert again.stderr == "nothing was enqueued: order-7 was before, and is once\n"
+    assert other.stderr == "nothing was enqueued: the work below has the key k, and has not ended\n"
     assert len(told(toolcrib("workflows", "list", "--json"))) == 1
+    assert told(toolcrib("workflows", "show", "order-7", "--json"))["id"] == first.stdout.strip()
 
 
 @pytest.mark.parametrize(
@@ -63,7 +68,9 @@ def test_work_of_one_id_is_enqueued_once(toolcrib: Command, tools: str) -> None:
     [
         (("add", '{"a": "x"}'), "`add` cannot take these arguments: a: must be an integer"),
         (("nope",), "there is no tool `nope`"),
-        (("add", "{"), "the arguments are no JSON"),
+        (("add", "{"), "`add` cannot take these arguments: not valid JSON"),
+        (("--program", "gone.py"), "cannot read gone.py: No such file or directory"),
+        (("add", "--program", "p.py"), "give a program with --program: not both"),
         (("add", '{"a": 1}', "--queue", "mail"), "it has no durable agent with the queue `mail`"),
         ((), "name a tool, or give a program"),
     ],
@@ -74,10 +81,24 @@ def test_what_no_worker_could_run_is_not_enqueued(
     result = toolcrib("enqueue", tools, *arguments)
 
     assert result.exit_code == 2
-    assert problem in " ".join(result.stderr.split())
+    assert problem in " ".join(result.stderr.replace("│", " ").split())
 
 
-def test_unknown_workflows_workers_and_states_are_said(toolcrib: Command) -> None:
+def test_a_database_that_is_not_there_is_not_made_by_looking(toolcrib: Command, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+
+    missing = toolcrib("workflows", "list", "--database", "tolcrib.db")
+    folder = toolcrib("workers", "list", "--database", "folder")
+
+    assert (missing.exit_code, folder.exit_code) == (2, 2)
+    assert "the database tolcrib.db cannot be used: there is no such file. Name the one that is meant" in missing.stderr
+    assert "the database folder cannot be used: it is a folder. Name a file in it" in folder.stderr
+    assert not (tmp_path / "tolcrib.db").exists()
+
+
+def test_unknown_workflows_workers_and_states_are_said(toolcrib: Command, tools: str) -> None:
+    toolcrib("enqueue", tools, "add", '{"a": 1}')
+
     assert "there is no workflow w9" in toolcrib("workflows", "show", "w9").stderr
     assert "there is no such worker" in toolcrib("workers", "recover", "w9").stderr
     assert "is none of cancelled, continued, delayed, done" in " ".join(

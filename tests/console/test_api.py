@@ -12,7 +12,7 @@ import pytest
 
 from tests.console.conftest import Console
 from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import ApprovalRequest, CallEvent, Denial, Grant, RunEvent, ToolCall
+from toolcrib.calls import ApprovalRequest, CallEvent, Denial, Grant, RunEvent, ToolCall, now
 from toolcrib.invoke import Pipeline, RunScope, SqliteSink
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
@@ -350,3 +350,35 @@ def test_ids_of_any_kind_find_their_call(console: Console, sink: SqliteSink) -> 
     sink.flush()
 
     assert console.get(f"/api/activity?source=call&id={quote(strange, safe='')}").json["activity"]["id"] == strange
+
+
+# --- what may be dead
+
+
+def test_a_run_that_says_nothing_for_a_while_is_not_taken_to_be_alive(console: Console, sink: SqliteSink) -> None:
+    long_ago = now() - timedelta(minutes=5)
+    sink.emit_run(RunEvent("opened", "agent", "silent", None, "support", long_ago, {}))
+    sink.emit_run(RunEvent("opened", "turn", "silent_1", "silent", "add", long_ago, {}))
+    sink.emit(CallEvent("received", "silent_1", "add", "run", "turn", long_ago, {}, None, "silent_1"))
+    sink.flush()
+
+    quiet = console.get("/api/activity?source=agent&id=silent").json
+    sink.emit(CallEvent("yielded", "silent_1", "add", "run", "turn", now(), {"value": 1}, None, "silent_1"))
+    sink.flush()
+    spoke = console.get("/api/activity?source=agent&id=silent").json
+
+    for one in (quiet["activity"], *quiet["children"]):
+        assert (one["status"], one["quiet_since"]) == ("running", long_ago.isoformat())
+    assert [one["quiet_since"] for one in (spoke["activity"], *spoke["children"])] == [None, None]
+
+
+def test_what_an_ended_run_left_unfinished_is_lost(console: Console, sink: SqliteSink) -> None:
+    long_ago = now() - timedelta(minutes=5)
+    sink.emit_run(RunEvent("opened", "program", "left", None, "program", long_ago, {"source": ""}))
+    sink.emit(CallEvent("received", "left_1", "add", "run", "code", long_ago, {}, None, "left"))
+    sink.emit_run(RunEvent("closed", "program", "left", None, "program", now(), {"outcome": "completed"}))
+    sink.flush()
+
+    (shown,) = console.get("/api/activities?parent=left").json["activities"]
+
+    assert (shown["status"], shown["quiet_since"]) == ("lost", long_ago.isoformat())

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
+import socket
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import uvicorn
 from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
 from starlette.routing import Mount
+from starlette.types import Receive, Scope, Send
 
 from tests.console.conftest import Console, serve_app
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest
 from toolcrib.console import ConsoleOptions, console_app
+from toolcrib.console._arrival import timely_protocol
+from toolcrib.console._sessions import Sessions, _signature  # pyright: ignore[reportPrivateUsage] -- what a forger lacks
 from toolcrib.invoke import sqlite_events
 
 TOKEN = "0123456789abcdef-token"
@@ -153,6 +161,50 @@ def test_a_wrong_token_is_no_login(held: Console, token: object) -> None:
 
     assert reply.status == 401
     assert "set-cookie" not in reply.headers
+
+
+def test_logging_out_ends_that_login_and_no_other(held: Console) -> None:
+    first, second = [
+        held.post("/api/login", {"token": TOKEN}, x_toolcrib_csrf=None).headers["set-cookie"].partition(";")[0]
+        for _ in range(2)
+    ]
+    csrf = held.get("/api/state", cookie=first).json["csrf"]
+
+    assert held.post("/api/logout", {}, x_toolcrib_csrf=csrf, cookie=first).status == 200
+
+    assert [held.get("/api/state", cookie=cookie).status for cookie in (first, second)] == [401, 200]
+
+
+def test_a_login_outlives_a_restart_but_not_its_week_or_its_token() -> None:
+    options = ConsoleOptions(tokens={"ann": TOKEN})
+    session = Sessions(options).begin("ann")
+    name, until, signature = session.split(".")
+
+    assert Sessions(options).holder(session) == "ann"
+    assert Sessions(ConsoleOptions(tokens={"ann": TOKEN[::-1]})).holder(session) is None
+    assert Sessions(options).holder(f"{name}.{int(until) + 1}.{signature}") is None
+    over = f"{name}.1"
+    assert Sessions(options).holder(f"{over}.{_signature(TOKEN, over)}") is None
+
+
+async def test_a_connection_that_asks_for_nothing_in_time_is_closed() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await PlainTextResponse("hello")(scope, receive, send)
+
+    server = uvicorn.Server(uvicorn.Config(app, http=timely_protocol(0.1), lifespan="off", log_level="error", port=0))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        running = asyncio.create_task(server.serve(sockets=[listener]))
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+        answered = await reader.readuntil(b"hello")
+        writer.write(b"GET / HTTP/1.1\r\n")  # and no end to it
+        with suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        writer.close()
+        server.should_exit = True
+        await running
+
+    assert answered.startswith(b"HTTP/1.1 200")
 
 
 _COOKIE = ConsoleOptions(tokens={"": TOKEN}).cookie

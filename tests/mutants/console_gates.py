@@ -34,9 +34,16 @@ CONSOLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "console: which login it is",
-        "console/_options.py",
-        'if hmac.compare_digest(session.encode("utf-8", "replace"), self.session(name).encode()):',
+        "console/_sessions.py",
+        'if hmac.compare_digest(signature.encode("utf-8", "replace"), _signature(token, said).encode()):',
         "if True:",
+        _GUARD,
+    ),
+    Gate(
+        "console: a login that is over",
+        "console/_sessions.py",
+        "if found is None or int(until) <= time.time() or name in self._ended:",
+        "if found is None:",
         _GUARD,
     ),
     Gate(

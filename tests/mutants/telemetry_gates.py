@@ -96,8 +96,8 @@ TELEMETRY_GATES: tuple[Gate, ...] = (
     Gate(
         "one program wherever it goes on",
         "code/_followed.py",
-        'run_id=before.get("program")',
-        "run_id=None",
+        'named = before.get("program") or scope.program_id',
+        "named = scope.program_id",
         _OF_PROGRAMS,
     ),
     # --- who is told

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -16,9 +15,9 @@ from toolcrib.cli._console import console as console_command
 from toolcrib.cli._exec import run_program, show_program
 from toolcrib.cli._paused import read_paused, signing_key, write_paused
 from toolcrib.cli._resume import Resumption, resume_program, target_of, took_up
-from toolcrib.cli._run import RunOptions, Status, known_tools, one_sentence, open_run
+from toolcrib.cli._run import RunOptions, known_tools, one_sentence, open_run, text_of
 from toolcrib.cli._serve import serve
-from toolcrib.cli._show import console, print_json, say, tools_json, tools_table
+from toolcrib.cli._show import console, print_json, tools_json, tools_table
 from toolcrib.cli._terminal import Terminal
 from toolcrib.cli._watch import Watcher
 from toolcrib.cli._worker import enqueue, worker
@@ -125,7 +124,7 @@ def call(
     """Call one tool of TARGET and print its result; the values of a streaming tool are printed as they come."""
     options = RunOptions(target, _answers(approve, deny, yes, suspend), timeout, as_json, record)
     with one_sentence():
-        raw = _read("-") if arguments == "-" else arguments
+        raw = text_of("-") if arguments == "-" else arguments
         with open_run(options) as run:
             status = show_outcome(run, run.wait(lambda opened: make_call(opened, tool, raw, timeout)))
     raise typer.Exit(status)
@@ -158,7 +157,7 @@ def execute(
     terminal = Terminal()
     watcher = Watcher(terminal.console, live=not as_json)
     with one_sentence():
-        code = _read(file)
+        code = text_of(file)
         secret = None if pause is None else signing_key(key)
         with open_run(options, terminal, watcher) as run:
             result = run.wait(lambda opened: run_program(opened, code, watcher, timeout))
@@ -218,15 +217,3 @@ def _answers(approve: list[str] | None, deny: list[str] | None, yes: bool, suspe
     if yes and suspend:
         raise typer.BadParameter("--yes approves, so that nothing is left to suspend", param_hint="--suspend")
     return Answers(frozenset(approve or ()), frozenset(deny or ()), yes, suspend)
-
-
-def _read(name: str) -> str:
-    """Return the text of a file, or of stdin for `-`."""
-    try:
-        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        return data.decode("utf-8")
-    except OSError as error:
-        say(f"cannot read {name}: {error.strerror}")
-    except UnicodeDecodeError:
-        say(f"cannot read {'stdin' if name == '-' else name}: it is not UTF-8 text")
-    raise typer.Exit(Status.MISUSED)

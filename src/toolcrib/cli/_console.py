@@ -10,6 +10,7 @@ import typer
 
 from toolcrib.cli._database import DatabaseOption, open_approvals, open_log, shown_name, telling_of
 from toolcrib.cli._run import Status, one_sentence
+from toolcrib.cli._serve_options import secret_of
 from toolcrib.cli._show import say
 
 __all__ = ["console"]
@@ -23,7 +24,8 @@ TokenOption = Annotated[
     typer.Option(
         "--token",
         metavar="[NAME=]TOKEN",
-        help=f"Who may log in, and the name for the record; {_TOKEN_VARIABLE}, with spaces between, when left out.",
+        help="Who may log in, and the name for the record; @FILE in place of the token reads it from a file. "
+        f"{_TOKEN_VARIABLE}, with spaces between, when left out.",
     ),
 ]
 HostsOption = Annotated[
@@ -71,5 +73,5 @@ def _tokens(given: list[str]) -> dict[str, str]:
             raise typer.BadParameter(
                 f"two tokens are of {holder or 'nobody'}; name them: NAME=TOKEN", param_hint="--token"
             )
-        tokens[holder] = secret
+        tokens[holder] = secret_of(secret)
     return tokens

@@ -18,6 +18,7 @@ from toolcrib.errors import DatabaseError, MissingExtraError, ToolcribError
 from toolcrib.invoke import BatchSink, EventLog, JsonLinesSink, Sink, SqliteSink, sqlite_events
 
 __all__ = [
+    "ELSEWHERE",
     "ApprovalDesk",
     "DatabaseOption",
     "database_name",
@@ -32,7 +33,8 @@ _VARIABLE = "TOOLCRIB_DATABASE"
 _DEFAULT = "toolcrib.db"
 _POSTGRES = ("postgresql", "postgres")
 _FORMS = "Give a path, sqlite:///path, or postgresql://user:password@host:5432/name"
-_ELSEWHERE = f"Name the one that the calls are kept in with --database, or in {_VARIABLE}"
+ELSEWHERE = f"Name the one that is meant with --database, or in {_VARIABLE}"
+"""What a person can do about a database that is not there."""
 
 DatabaseOption = Annotated[
     str | None,
@@ -97,7 +99,7 @@ def open_approvals(database: str | None = None, *, create: bool = True) -> Appro
         return cast("ApprovalDesk", _postgres("PostgresApprovalStore", name))
     path = Path(name.removeprefix("sqlite:///"))
     if not create and not path.is_file():
-        raise DatabaseError(name, "there is no such file", _ELSEWHERE)
+        raise DatabaseError(name, "there is no such file", ELSEWHERE)
     with telling_of(name):
         return SqliteApprovalStore(path)
 

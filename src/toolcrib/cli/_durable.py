@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
-from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
+from uuid import uuid4
 
 from toolcrib.adapters.dbos import (
     WORK_STATES,
@@ -31,12 +31,14 @@ from toolcrib.adapters.dbos import (
     show_work,
     workers,
 )
+from toolcrib.adapters.dbos._admin import turn_id_of
 from toolcrib.cli._collect import toolset_of
+from toolcrib.cli._database import ELSEWHERE
 from toolcrib.cli._run import opened
 from toolcrib.cli._show import say
 from toolcrib.cli._target import load
 from toolcrib.code import Toolkit
-from toolcrib.errors import TargetError, UnknownTool
+from toolcrib.errors import DatabaseError, TargetError, UnknownTool
 from toolcrib.turns import Agent, Turn
 
 __all__ = [
@@ -96,9 +98,19 @@ class Job:
     principal: str | None = None
 
 
-def open_client(database: str | None) -> Client:
-    """Return a client of the database that the option or the environment names."""
-    return Client(Database.named(database))
+def open_client(database: str | None, *, create: bool = True) -> Client:
+    """Return a client of the database that the option or the environment names.
+
+    Args:
+        create: Whether a file that is missing is made.
+
+    Raises:
+        DatabaseError: It cannot be used.
+    """
+    named = Database.named(database)
+    if not create and named.path is not None and not named.path.exists():
+        raise DatabaseError(str(named), "there is no such file", ELSEWHERE)
+    return Client(named)
 
 
 @asynccontextmanager
@@ -222,13 +234,15 @@ async def enqueue_job(target: str, job: Job, client: Client) -> str:
         TargetError: The target has nobody for it, or several.
         InvalidArguments: The tool does not take the arguments.
     """
-    placement = replace(job.placement, id=job.placement.id or f"program-{uuid4().hex}")
     async with durable_of(target) as durable:
         if job.program is not None:
             toolkit = _only(target, durable.toolkits, job.queue, "durable toolkit", lambda item: True)
+            placement = replace(job.placement, id=job.placement.id or f"program-{uuid4().hex}")
+            before = await client.status(placement.id)
             made = await enqueue_program(
                 client, toolkit.name, toolkit.queue.name, job.program, placement, principal=job.principal
             )
+            _say_if_known(made.id, placement.id, before, job.placement)
             return made.id
         return await _enqueue_turn(target, durable, job, client)
 
@@ -239,12 +253,13 @@ async def _enqueue_turn(target: str, durable: Durable, job: Job, client: Client)
         raise UnknownTool(tool, tuple(name for agent in durable.agents for name in agent.agent.toolset.names()))
     agent = _only(target, durable.agents, job.queue, "durable agent", lambda item: tool in item.agent.toolset.names())
     spec = agent.agent.toolset[tool].tool.spec
-    arguments = _arguments(job.arguments)
-    spec.validate_python(arguments)
+    spec.validate_json(job.arguments)
+    arguments: dict[str, Any] = json.loads(job.arguments)
     turn: Turn[Any] = Turn(agent.agent.toolset[tool].tool, kwargs=arguments)
     if placement.id:
-        turn = Turn.from_dict({**turn.to_dict(), "uuid": _turn_id(placement.id)}, agent.agent.tools)
+        turn = Turn.from_dict({**turn.to_dict(), "uuid": turn_id_of(placement.id)}, agent.agent.tools)
     agent.use(client)
+    before = await client.status(turn.id)
     handle = await agent.put(
         turn,
         priority=placement.priority,
@@ -252,15 +267,16 @@ async def _enqueue_turn(target: str, durable: Durable, job: Job, client: Client)
         delay=placement.delay,
         timeout=placement.timeout,
     )
+    _say_if_known(handle.id, turn.id, before, placement)
     return handle.id
 
 
-def _turn_id(given: str) -> str:
-    """Return the id of a turn that somebody names: a UUID as it is, of anything else always the same one."""
-    try:
-        return str(UUID(given))
-    except ValueError:
-        return str(uuid5(NAMESPACE_URL, f"toolcrib:{given}"))
+def _say_if_known(made: str, asked: str, before: object, given: Placement) -> None:
+    """Tell a person that nothing was enqueued, since there is such work already."""
+    if before is not None:
+        say(f"nothing was enqueued: {given.id} was before, and is once")
+    elif made != asked:
+        say(f"nothing was enqueued: the work below has the key {given.key}, and has not ended")
 
 
 def _only(target: str, items: Sequence[Any], queue: str | None, what: str, fits: Callable[[Any], bool]) -> Any:
@@ -272,13 +288,3 @@ def _only(target: str, items: Sequence[Any], queue: str | None, what: str, fits:
         raise TargetError(target, f"it has {len(found)} {what}s for this; choose one by its --queue: {queues}")
     where = f" with the queue `{queue}`" if queue else ""
     raise TargetError(target, f"it has no {what}{where} for this")
-
-
-def _arguments(text: str) -> dict[str, Any]:
-    try:
-        given = json.loads(text)
-    except ValueError as error:
-        raise TargetError(text, f"the arguments are no JSON: {error}") from error
-    if not isinstance(given, dict):
-        raise TargetError(text, "the arguments have to be a JSON object, by name")
-    return cast("dict[str, Any]", given)

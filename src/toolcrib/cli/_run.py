@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Generator
 from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, TypeVar
 
 import typer
@@ -30,6 +31,7 @@ __all__ = [
     "open_run",
     "opened",
     "recorder_of",
+    "text_of",
     "tools_of",
 ]
 
@@ -147,3 +149,15 @@ def recorder_of(name: str | None) -> Generator[Sink | None]:
             say(f"cannot write the record to {name}: {error.strerror}")
             raise typer.Exit(Status.MISUSED) from None
         yield sink
+
+
+def text_of(name: str) -> str:
+    """Return the text of a file, or of stdin for `-`."""
+    try:
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        return data.decode("utf-8")
+    except OSError as error:
+        say(f"cannot read {name}: {error.strerror}")
+    except UnicodeDecodeError:
+        say(f"cannot read {'stdin' if name == '-' else name}: it is not UTF-8 text")
+    raise typer.Exit(Status.MISUSED)

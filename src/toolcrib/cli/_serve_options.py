@@ -10,7 +10,7 @@ from typing import Literal
 
 import typer
 
-__all__ = ["ApproveBy", "Serving", "Transport", "tokens_of"]
+__all__ = ["ApproveBy", "Serving", "Transport", "secret_of", "tokens_of"]
 
 Transport = Literal["stdio", "http"]
 ApproveBy = Literal["store", "elicit"]
@@ -58,11 +58,19 @@ def tokens_of(given: Sequence[str]) -> dict[str, str]:
             raise typer.BadParameter("write NAME=SECRET, or NAME=@FILE", param_hint="--token")
         if name in tokens:
             raise typer.BadParameter(f"two tokens are given for {name}", param_hint="--token")
-        tokens[name] = _secret_in(secret[1:]) if secret.startswith("@") else secret
+        tokens[name] = secret_of(secret)
     return tokens
 
 
-def _secret_in(file: str) -> str:
+def secret_of(text: str) -> str:
+    """Return a secret as it is given, or what is in the file of `@FILE`.
+
+    Raises:
+        BadParameter: The file cannot be read.
+    """
+    if not text.startswith("@"):
+        return text
+    file = text[1:]
     try:
         return Path(file).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

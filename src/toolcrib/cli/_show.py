@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -29,6 +30,7 @@ __all__ = [
     "write",
 ]
 
+_PIPED = 2_000  # columns where no screen says how many there are: as many as whatever reads it could want
 _WIDE = 120  # characters of one cell
 _LONG = 100  # characters of a result on one line
 _ROWS = (50, 10)  # calls shown of a program that made many: the first and the last
@@ -159,5 +161,6 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def console() -> Console:
-    """Return a console on stdout that prints what it is given and nothing clever."""
-    return Console(highlight=False, markup=False, emoji=False)
+    """Return a console on stdout that prints what it is given and nothing clever; a pipe or a file has wide lines."""
+    narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(highlight=False, markup=False, emoji=False, width=None if narrow else _PIPED)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from toolcrib.cli._database import DatabaseOption
-from toolcrib.cli._run import Status, one_sentence
+from toolcrib.cli._run import Status, one_sentence, text_of
 from toolcrib.cli._show import print_json, write
 from toolcrib.invoke import run_sync
 
@@ -96,11 +94,12 @@ def enqueue(
 ) -> None:
     """Put the call of a tool, or a program, in a queue for a worker, and print its id."""
     if (tool is None) == (program is None):
-        raise typer.BadParameter("name a tool, or give a program with --program", param_hint="TOOL")
+        both = "not both" if tool is not None else "one of them"
+        raise typer.BadParameter(f"name a tool, or give a program with --program: {both}", param_hint="TOOL")
     with one_sentence():
         module = durable()
-        code = None if program is None else _read(program)
-        given = _read("-") if arguments == "-" else arguments
+        code = None if program is None else text_of(program)
+        given = text_of("-") if arguments == "-" else arguments
         placement = module.Placement(work_id, priority, key, delay)
         client = module.open_client(database)
         try:
@@ -112,10 +111,3 @@ def enqueue(
         print_json({"id": made})
     else:
         write(f"{made}\n")
-
-
-def _read(name: str) -> str:
-    try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"cannot read {name}: {error}") from None

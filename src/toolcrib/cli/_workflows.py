@@ -31,7 +31,7 @@ _WIDE = 60  # characters of one cell
 def _client(database: str | None) -> Generator[tuple[Any, Any]]:
     with one_sentence():
         module = durable()
-        client = module.open_client(database)
+        client = module.open_client(database, create=False)
         try:
             yield module, client
         finally:

@@ -86,8 +86,9 @@ def follow_program(
         resumed = {"resumed": dict(before.get("trace", ()))} if before else {}
         return {"source": cut(code, _MOST), **about, **resumed}
 
-    run = follow_run("program", "program", scope, sinks, run_id=before.get("program"), about=told)
-    return FollowedProgram(run, scope if run is None else replace(scope, parent_id=run.id))
+    named = before.get("program") or scope.program_id
+    run = follow_run("program", "program", scope, sinks, run_id=named, about=told)
+    return FollowedProgram(run, scope if run is None else replace(scope, parent_id=run.id, program_id=None))
 
 
 def tell_refused(

@@ -129,11 +129,12 @@ class ConsoleApp:
             return _Json({"error": "This is not a token of this console.", "code": "token"}, 401)
         response = _Json({"name": holder})
         secure = request.url.scheme == "https"
-        session = self._options.session(holder)
+        session = self._guard.sessions.begin(holder)
         response.set_cookie(self._options.cookie, session, httponly=True, samesite="strict", secure=secure)
         return response
 
     async def _logout(self, request: Request) -> Response:
+        self._guard.sessions.end(_visitor(request).session)
         response = _Json({})
         response.delete_cookie(self._options.cookie, httponly=True, samesite="strict")
         return response
@@ -155,7 +156,7 @@ class ConsoleApp:
         found = await asyncio.to_thread(self._log.activities, wanted, before=before, limit=limit)
         await self.feed.look()
         waiting = await asyncio.to_thread(asked_about, self._log, self.feed.waiting.values())
-        shown = [activity_view(one, waiting) for one in found]
+        shown = await asyncio.to_thread(lambda: [activity_view(self._log, one, waiting) for one in found])
         return _Json({"activities": shown, "more": len(found) == limit})
 
     async def _activity(self, request: Request) -> Response:

@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolcrib.console._options import ConsoleOptions, is_address, is_loopback
+from toolcrib.console._sessions import Sessions
 
 __all__ = ["Guard", "Visitor"]
 
@@ -40,10 +41,12 @@ class Visitor:
     Attributes:
         name: The name that the token is held by; empty where people say their name themselves.
         by_header: Whether the token came in a header, which no page of somebody else's can send.
+        session: What the browser keeps of the login; empty without one.
     """
 
     name: str
     by_header: bool = False
+    session: str = ""
 
 
 class Guard:
@@ -60,11 +63,13 @@ class Guard:
 
     Attributes:
         csrf: What a page has to send back to change something; only a page of this console can read it.
+        sessions: Who is logged in.
     """
 
     def __init__(self, app: ASGIApp, options: ConsoleOptions, page: Container[str]) -> None:
         self._app, self._options, self._page = app, options, page
         self.csrf = secrets.token_urlsafe(24)
+        self.sessions = Sessions(options)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -126,8 +131,8 @@ class Guard:
         except CookieError:
             return None
         kept = cookies.get(options.cookie)
-        holder = None if kept is None else options.session_holder(kept.value)
-        return None if holder is None else Visitor(holder)
+        holder = None if kept is None else self.sessions.holder(kept.value)
+        return None if kept is None or holder is None else Visitor(holder, session=kept.value)
 
 
 def _from_here(headers: Headers, host: str) -> bool:

@@ -65,18 +65,6 @@ class ConsoleOptions:
                 found = name
         return found
 
-    def session(self, holder: str) -> str:
-        """Return what the browser keeps of a login: it is good for as long as the token is, and does not tell it."""
-        return _digest(self.tokens[holder], "session")
-
-    def session_holder(self, session: str) -> str | None:
-        """Return whose login this is; None when it is nobody's."""
-        found = None
-        for name in self.tokens:
-            if hmac.compare_digest(session.encode("utf-8", "replace"), self.session(name).encode()):
-                found = name
-        return found
-
 
 def is_loopback(host: str) -> bool:
     """Return whether a name or an address means this machine alone."""

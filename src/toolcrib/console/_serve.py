@@ -9,9 +9,13 @@ from types import FrameType
 import uvicorn
 
 from toolcrib.console._app import ConsoleApp
+from toolcrib.console._arrival import timely_protocol
 from toolcrib.console._options import ConsoleOptions
 
 __all__ = ["serve"]
+
+_REQUEST_SECONDS = 15.0  # until the head of a request is there
+_CONNECTIONS = 500  # at a time; every open page holds one
 
 
 class _Server(uvicorn.Server):
@@ -46,6 +50,13 @@ def serve(app: ConsoleApp, options: ConsoleOptions, started: Callable[[str], Non
         name = f"[{options.host}]" if family == socket.AF_INET6 else options.host
         started(f"http://{name}:{port}/")
         config = uvicorn.Config(
-            app, lifespan="off", log_level="warning", timeout_graceful_shutdown=2, server_header=False, ws="none"
+            app,
+            http=timely_protocol(_REQUEST_SECONDS),
+            limit_concurrency=_CONNECTIONS,
+            lifespan="off",
+            log_level="warning",
+            timeout_graceful_shutdown=2,
+            server_header=False,
+            ws="none",
         )
         _Server(config, app.feed.close).run(sockets=[listener])

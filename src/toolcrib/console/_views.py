@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, cast
 
 from toolcrib.approvals import ApprovalEntry
-from toolcrib.calls import Denial, Grant
+from toolcrib.calls import Denial, Grant, now
 from toolcrib.console._shown import part, shown
 from toolcrib.console._source import call_lines
 from toolcrib.invoke import Activity, ActivityFilter, EventLog, KeptEvent
@@ -19,6 +20,7 @@ _BRIEF = 160  # characters of an event in the timeline
 _UNTOLD = ("source", "scope_id", "door", "resumed")  # of what a run is opened with: shown elsewhere
 _NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
 _LIVE = ("running", "waiting")
+_QUIET = timedelta(seconds=60)  # after which a running call or run is not taken to be alive
 _CHILDREN = 200
 _EVENTS = 200
 _FIRST = 20  # of a call's events, among which is that it was made
@@ -33,12 +35,22 @@ def asked_about(log: EventLog, waiting: Iterable[ApprovalEntry]) -> frozenset[st
     return frozenset(calls | {one.parent_id for one in found if one.parent_id is not None})
 
 
-def activity_view(activity: Activity, asked: Container[str] = ()) -> dict[str, Any]:
-    """Return an activity; one that a person is asked about waits, though nobody has told of it yet."""
-    view = asdict(activity)
-    if activity.status == "running" and activity.id in asked and activity.source in ("call", "turn", "program"):
-        view["status"] = "waiting"
-    return view
+def activity_view(log: EventLog, activity: Activity, asked: Container[str] = ()) -> dict[str, Any]:
+    """Return an activity; one that a person is asked about waits, though nobody has told of it yet.
+
+    One of which nothing was told for a while may be at work or dead, so `quiet_since` says since when; it is `lost`
+    when what it went on inside has ended.
+    """
+    view = asdict(activity) | {"quiet_since": None}
+    if activity.status != "running":
+        return view
+    if activity.id in asked and activity.source in ("call", "turn", "program"):
+        return view | {"status": "waiting"}
+    told = log.last_told(activity)
+    if now() - datetime.fromisoformat(told) < _QUIET:
+        return view
+    around = _around(log, activity)
+    return view | {"status": "lost" if around is not None and around.ended_at else "running", "quiet_since": told}
 
 
 def brief_event(event: KeptEvent) -> dict[str, Any]:
@@ -88,10 +100,11 @@ def detail_view(log: EventLog, activity: Activity, waiting: Mapping[str, Approva
     inside = log.activities(ActivityFilter(parent_id=activity.id), limit=_CHILDREN)
     children = [child for child in inside if (child.source, child.id) != (activity.source, activity.id)]
     events = log.events(activity, limit=_EVENTS)
+    around = _around(log, activity)
     view = {
-        "activity": activity_view(activity, asked),
-        "parent": _parent(log, activity),
-        "children": [activity_view(child, asked) for child in children],
+        "activity": activity_view(log, activity, asked),
+        "parent": None if around is None else activity_view(log, around),
+        "children": [activity_view(log, child, asked) for child in children],
         "events": [brief_event(event) for event in events],
         "more_events": len(events) == _EVENTS,
         "requests": [entry.request.id for entry in waiting.values() if _asks_of(entry, activity)],
@@ -106,14 +119,14 @@ def _asks_of(entry: ApprovalEntry, activity: Activity) -> bool:
     return False
 
 
-def _parent(log: EventLog, activity: Activity) -> dict[str, Any] | None:
+def _around(log: EventLog, activity: Activity) -> Activity | None:
     """Return the run or call inside which it goes on."""
     if activity.parent_id is None:
         return None
     found = log.activities(ActivityFilter(ids=(activity.parent_id,)), limit=5)
     found = [one for one in found if (one.source, one.id) != (activity.source, activity.id)]
     runs = [one for one in found if one.source != "call"] or found
-    return activity_view(runs[0]) if runs else None
+    return runs[0] if runs else None
 
 
 def _call_view(log: EventLog, activity: Activity) -> dict[str, Any]:

@@ -96,6 +96,8 @@ _ACTIVITY = (
     "SELECT source, run_id, id, parent_id, name, door, status, principal, first_position, last_position, started_at, "
     "ended_at, duration_ms FROM toolcrib_activities"
 )
+_INSIDE = "SELECT id, last_position FROM toolcrib_activities WHERE parent_id = ? ORDER BY first_position DESC LIMIT 20"
+_DEEPEST = 4  # runs and calls inside one another that are looked at
 
 
 class EventLog:
@@ -148,6 +150,20 @@ class EventLog:
         """Return how one call or run stands: of several calls with that id the latest, unless its scope is given."""
         found = self.activities(replace(ActivityFilter(sources=(source,), ids=(id,)), run_id=run_id or ""), limit=1)
         return found[0] if found else None
+
+    def last_told(self, activity: Activity) -> str:
+        """Return when something was last told of a call or run, or of what goes on inside it; ISO text.
+
+        Of what goes on inside, the latest twenty of each are looked at, and what goes on inside those.
+        """
+        latest, inside, seen = activity.last_position, {activity.id}, set[str]()
+        for _ in range(_DEEPEST):
+            seen |= inside
+            rows = [row for one in sorted(inside) for row in self._rows(_INSIDE, (one,))]
+            latest = max(latest, *(int(position) for _, position in rows), 0)
+            inside = {str(id) for id, _ in rows} - seen
+        ((at,),) = self._rows("SELECT at FROM toolcrib_events WHERE position = ?", (latest,))
+        return str(at)
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Return how many there are, by source and status."""

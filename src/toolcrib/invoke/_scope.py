@@ -100,6 +100,8 @@ class RunScope:
         requirements: What has to be called before the run is finished; `finish` says what still lacks.
         parent_id: The program or request that makes the calls, for the record; None for whatever the code that makes
             them goes on in.
+        program_id: What the next program of the run is called in records, where it has a name already; None for one
+            of its own.
     """
 
     id: str = field(default_factory=_new_id)
@@ -115,6 +117,7 @@ class RunScope:
     available: frozenset[str] | None = None
     requirements: tuple[Requirement, ...] = ()
     parent_id: str | None = None
+    program_id: str | None = None
     retries: dict[str, int] = field(default_factory=_nothing)
     calls: dict[str, int] = field(default_factory=_nothing)
     completed: set[str] = field(default_factory=_nobody)

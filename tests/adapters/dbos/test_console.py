@@ -66,6 +66,7 @@ async def test_what_a_worker_does_is_kept_for_the_console(database: str) -> None
         ("refund", "completed"),
     ]
     assert call.id == waiting.suspended[0].call_id
+    assert (ran.id, call.parent_id) == (program.id, program.id)  # what `toolcrib workflows show` takes
 
 
 async def test_an_agent_s_own_sinks_are_told_and_one_in_the_same_file_once(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from typing import Any, Literal, cast, get_args
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 from dbos import WorkflowStatus
 
@@ -15,7 +16,7 @@ from toolcrib.adapters.dbos._program import PROGRAM, stretch_id
 from toolcrib.adapters.dbos._program_journal import cancel_run, journal_lines, program_run, revive_run
 from toolcrib.errors import EngineError
 
-__all__ = ["WORK_STATES", "Work", "cancel_work", "list_work", "resume_work", "show_work"]
+__all__ = ["WORK_STATES", "Work", "cancel_work", "list_work", "resume_work", "show_work", "turn_id_of"]
 
 State = Literal["delayed", "waiting", "running", "paused", "continued", "done", "failed", "cancelled", "given up"]
 WORK_STATES: tuple[str, ...] = get_args(State)
@@ -96,6 +97,7 @@ def show_work(client: Client, work_id: str) -> tuple[Work, dict[str, Any]]:
         EngineError: There is none of this id.
     """
     status = _found(client, work_id)
+    work_id = status.workflow_id
     more: dict[str, Any] = {"input": _input(status), "output": status.output}
     if status.name == PROGRAM:
         run = str(_input(status).get("run", work_id))
@@ -115,6 +117,7 @@ def cancel_work(client: Client, work_id: str) -> Work:
         EngineError: There is none of this id.
     """
     status = _found(client, work_id)
+    work_id = status.workflow_id
     client.dbos.cancel_workflow(work_id)
     if status.name == PROGRAM:
         cancel_run(client, str(_input(status).get("run", work_id)))
@@ -128,6 +131,7 @@ def resume_work(client: Client, work_id: str) -> Work:
         EngineError: There is none of this id, or it has ended by itself.
     """
     status = _found(client, work_id)
+    work_id = status.workflow_id
     if status.status in ("SUCCESS", "ERROR"):
         raise EngineError(f"the workflow {work_id} has ended ({_STATES[status.status]}), and cannot be resumed")
     data = _input(status)
@@ -138,11 +142,20 @@ def resume_work(client: Client, work_id: str) -> Work:
     return _work(_found(client, work_id))
 
 
+def turn_id_of(given: str) -> str:
+    """Return the id of a turn that somebody names: a UUID as it is, of anything else always the same one."""
+    try:
+        return str(UUID(given))
+    except ValueError:
+        return str(uuid5(NAMESPACE_URL, f"toolcrib:{given}"))
+
+
 def _found(client: Client, work_id: str) -> WorkflowStatus:
-    found = client.dbos.list_workflows(workflow_ids=[work_id])
-    if not found:
-        raise EngineError(f"there is no workflow {work_id} in {client.database}")
-    return found[0]
+    """Return the workflow of an id, or of the turn that was named so when it was enqueued."""
+    for one in (work_id, turn_id_of(work_id)):
+        if found := client.dbos.list_workflows(workflow_ids=[one]):
+            return found[0]
+    raise EngineError(f"there is no workflow {work_id} in {client.database}; `toolcrib workflows list` shows them")
 
 
 def _works(client: Client, found: Sequence[WorkflowStatus]) -> list[Work]:

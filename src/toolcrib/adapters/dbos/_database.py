@@ -151,13 +151,18 @@ def _ready_postgres(connection: Any, record: Any) -> None:
     connection.commit()  # the pool takes back what is not committed
 
 
+_ASKS = " Is the server running on that host and accepting TCP/IP connections?"  # which our own remedy asks, too
+
+
 def _explained(database: Database, error: BaseException) -> DatabaseError:
     """Return the error that says what keeps a database from being used, and the way out."""
-    said = " ".join(str(error).split())
+    said = " ".join(str(error).split()).removesuffix(_ASKS)
     if database.kind == "sqlite":
         path = database.path or Path()
         if not path.parent.is_dir():
             return DatabaseError(str(database), f"there is no folder {path.parent}", "Make it first")
+        if path.is_dir():
+            return DatabaseError(str(database), "it is a folder", "Name a file in it")
         if "not a database" in said:
             return DatabaseError(str(database), "the file is something else than a SQLite database", "Name another")
         return DatabaseError(str(database), said, "Look at who may read and write the file and its folder")

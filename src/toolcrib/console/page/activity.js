@@ -6,6 +6,7 @@ import { get, getWhole, on, state } from "./server.js";
 const KINDS = [["", "overview"], ["all", "everything"], ["agent", "agents"], ["turn", "turns"], ["program", "programs"], ["session", "sessions"], ["request", "requests"], ["call", "calls"]];
 const STATUSES = [["", "any status"], ["running,waiting", "unfinished"], ["waiting", "waiting"], ["running", "running"], ["completed", "completed"], ["failed,error", "failed"], ["rejected,refused", "rejected"], ["cancelled", "cancelled"]];
 const SOON = 150;
+const AGAIN = 30_000;  // what stops saying anything is shown so, though nothing tells of that
 
 export function link(one) {
   return `#/activity/${one.source}/${encodeURIComponent(one.id)}${one.source === "call" ? `/${encodeURIComponent(one.run_id)}` : ""}`;
@@ -17,13 +18,21 @@ function keyOf(one) {
 
 /** Return what to call it: a program has no name of its own. */
 function named(one) {
-  return one.name === one.source ? `…${one.id.slice(-6)}` : one.name;
+  if (one.name !== one.source) return one.name;
+  return one.id.length > 24 ? `…${one.id.slice(-6)}` : one.id;
+}
+
+/** Return how it stands: one that has said nothing for a while may have died. */
+function standing(one) {
+  if (!one.quiet_since) return status(one.status);
+  if (one.status === "lost") return status("lost", "nobody told how it ended: its process died");
+  return status("quiet", "it may still be at work, or its process died", ["no news for ", ago(one.quiet_since)]);
 }
 
 /** Return a row that leads to a call or run. */
 export function row(one, current) {
   return h("a.row-link", { href: link(one), data: { key: keyOf(one) }, aria: keyOf(one) === current ? { current: "true" } : {} },
-    h("span.title", {}, h("span.kind", {}, one.source), h("span.mono.name", {}, named(one)), h("span.grow"), status(one.status)),
+    h("span.title", {}, h("span.kind", {}, one.source), h("span.mono.name", {}, named(one)), h("span.grow"), standing(one)),
     h("span.sub", {}, ago(one.started_at), one.duration_ms !== null && one.ended_at ? ` · ${duration(one.duration_ms)}` : "",
       one.principal ? ` · ${one.principal}` : "", one.door ? ` · ${one.door}` : ""));
 }
@@ -48,7 +57,7 @@ export class Activities {
     this.detail = new Detail();
     this.element = h("div.split", {}, this.side, this.detail.element);
     const soon = later(() => this.load());
-    this.offs = [on("events", soon), on("inbox", soon), on("reset", soon)];
+    this.offs = [on("events", soon), on("inbox", soon), on("reset", soon), every(soon)];
   }
 
   filters() {
@@ -125,6 +134,7 @@ class Detail {
       on("events", ({ events }) => { if (this.id && events.some((event) => this.concerns(event))) soon(); }),
       on("inbox", () => { if (this.id) soon(); }),
       on("reset", () => { if (this.id) soon(); }),
+      every(() => { if (this.id) soon(); }),
     ];
   }
 
@@ -196,7 +206,7 @@ class Detail {
       one.run_id ? ["Run", h("code", {}, one.run_id)] : null,
     ].filter(Boolean);
     return [
-      h("h2", {}, h("span.kind", {}, one.source), " ", h("span.mono", {}, named(one)), " ", status(one.status)),
+      h("h2", {}, h("span.kind", {}, one.source), " ", h("span.mono", {}, named(one)), " ", standing(one)),
       h("dl.facts", {}, facts.map(([name, fact]) => h("div", {}, h("dt", {}, name), h("dd", {}, fact)))),
       approval ? h(`p.answered.is-${approval.kind === "denial" ? "denied" : "approved"}`, {}, h("b", {}, approval.kind === "denial" ? "Denied" : "Approved"),
         ` by ${approval.approver}`, approval.at ? [" at ", time(approval.at)] : "", approval.message ? h("q", {}, approval.message) : null) : null,
@@ -281,6 +291,11 @@ export class Timeline {
   }
 
   leave() { for (const off of this.offs) off(); }
+}
+
+function every(work) {
+  const timer = setInterval(work, AGAIN);
+  return () => clearInterval(timer);
 }
 
 /** Return a function that does `work` soon, once for many calls. */

@@ -30,13 +30,13 @@ export function fill(slot, key, build) {
 
 const WORDS = {
   running: "running", waiting: "waiting", completed: "completed", failed: "failed", rejected: "rejected",
-  cancelled: "cancelled", refused: "refused", error: "failed",
+  cancelled: "cancelled", refused: "refused", error: "failed", quiet: "quiet", lost: "lost",
 };
 
-/** Return a status as a coloured dot with its word. */
-export function status(word) {
+/** Return a status as a coloured dot with its word, or with what it says instead; `why` is told on hovering. */
+export function status(word, why = "", says = [word]) {
   const kind = WORDS[word] || "other";
-  return h(`span.status.is-${kind}`, {}, word);
+  return h(`span.status.is-${kind}`, why ? { title: why } : {}, says);
 }
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });

@@ -83,6 +83,7 @@ async function start() {
     return;
   }
   started = true;
+  document.getElementById("logout").hidden = !state.token;
   drawName();
   count();
   listen();
@@ -138,6 +139,8 @@ document.addEventListener("keydown", (event) => {
   SHORTCUTS[event.key]();
 });
 document.getElementById("help-button").addEventListener("click", () => document.getElementById("help").showModal());
+document.getElementById("logout").addEventListener("click", () =>
+  post("api/logout", {}).then(() => location.reload(), (error) => toast(error.message, true)));
 document.getElementById("who").addEventListener("click", () => askName());
 addEventListener("hashchange", route);
 on("inbox", count);
