@@ -9,6 +9,7 @@ __all__ = ["MCP_CLIENT_GATES"]
 _MEMBERS = "adapters/mcp_client/_members.py"
 _LINK = "adapters/mcp_client/_link.py"
 _ANSWERS = "adapters/mcp_client/_answers.py"
+_ANSWER_SIZE = "adapters/mcp_client/_answer_size.py"
 _SOURCE = "adapters/mcp_client/_source.py"
 
 _HERE = "tests/adapters/mcp_client"
@@ -156,4 +157,27 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
         'return made or f"{',
         _OF_CONNECT,
     ),
+    # --- how much a server may say
+    Gate(
+        "line of a server without an end",
+        "adapters/mcp_client/_command.py",
+        "        if len(held) > most:\n",
+        "        if False:\n",
+        _OF_HOSTILE,
+    ),
+    Gate(
+        "answer over HTTP without an end",
+        _ANSWER_SIZE,
+        "            if left < 0:\n",
+        "            if False:\n",
+        _OF_HOSTILE,
+    ),
+    Gate(
+        "event over HTTP without an end",
+        "adapters/mcp_client/_live.py",
+        ", max_sse_event_size=most)",
+        ", max_sse_event_size=None)",
+        _OF_HOSTILE,
+    ),
+    Gate("answer over HTTP that is packed", _ANSWER_SIZE, "        if packed:\n", "        if False:\n", _OF_HOSTILE),
 )

@@ -8,7 +8,7 @@ import os
 import socket
 import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any
 
 import uvicorn
@@ -75,10 +75,9 @@ class _Http(uvicorn.Server):
 
 
 @asynccontextmanager
-async def served(server: MCPServer, port: int) -> AsyncIterator[None]:
-    """Serve a server of the SDK over streamable HTTP in this process."""
-    config = uvicorn.Config(server.streamable_http_app(), port=port, log_level="critical", timeout_graceful_shutdown=0)
-    http = _Http(config)
+async def serving(app: Any, port: int) -> AsyncIterator[None]:
+    """Serve an ASGI application in this process."""
+    http = _Http(uvicorn.Config(app, port=port, log_level="critical", timeout_graceful_shutdown=0))
     task = asyncio.create_task(http.serve())
     await http.ready.wait()
     try:
@@ -86,6 +85,11 @@ async def served(server: MCPServer, port: int) -> AsyncIterator[None]:
     finally:
         http.should_exit = True
         await task
+
+
+def served(server: MCPServer, port: int, **options: Any) -> AbstractAsyncContextManager[None]:
+    """Serve a server of the SDK over streamable HTTP in this process."""
+    return serving(server.streamable_http_app(**options), port)
 
 
 def free_port() -> int:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
+import sys
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import mcp_types as types
 import pytest
 from mcp.server import Server
+from mcp.server.mcpserver import MCPServer
+from starlette.datastructures import Headers
 
-from tests.adapters.mcp_client.servers import Told, called, failed, outcome_of
+from tests.adapters.mcp_client.servers import Told, called, failed, free_port, outcome_of, served, serving
 from toolcrib.adapters.mcp_client import Elicitation, connect
 from toolcrib.calls import Completed, Suspended, ToolCall
 from toolcrib.code import Toolkit
@@ -244,3 +249,113 @@ async def test_nothing_is_fetched_that_a_schema_refers_to() -> None:
             await called(tools, "odd", a=1)
 
         assert fetched == []
+
+
+# --- answers without an end
+
+ENDLESS = """
+import json, sys
+
+out, err = sys.stdout, sys.stderr
+tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("speak", "go_on", "complain")]
+
+def go_on(where):
+    while True:
+        where.write("x" * 65536)
+
+if len(sys.argv) > 1:
+    print("and so on", file=err, flush=True)
+    go_on(out)
+for line in sys.stdin:
+    asked = json.loads(line)
+    match asked["method"], asked.get("params", {}).get("name"):
+        case "initialize", _:
+            said = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
+            said["serverInfo"] = {"name": "endless", "version": "1"}
+        case "tools/list", _:
+            said = {"tools": tools}
+        case _, "speak":
+            said = {"content": [{"type": "text", "text": "x" * asked["params"]["arguments"]["size"]}]}
+        case _, "complain":
+            err.write("x" * 100_000)
+            said = {"content": []}
+        case _, "go_on":
+            go_on(out)
+        case _:
+            continue
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": said}), flush=True)
+"""
+
+
+async def test_a_line_without_an_end_ends_the_connection_and_the_server(tmp_path: Path) -> None:
+    script = tmp_path / "endless.py"
+    script.write_text(ENDLESS)
+
+    async with connect(
+        [sys.executable, str(script)], name="endless", max_message=100_000, mode="legacy"
+    ).open() as tools:
+        short = await called(tools, "speak", size=90_000)
+        await called(tools, "complain")
+        lost = await failed(tools, "go_on")
+        again = await called(tools, "speak", size=3)
+
+    assert (len(short), lost.code, again) == (90_000, "server_error", "xxx")
+    assert "the server `endless` was lost while `go_on` ran" in lost.message
+    assert "it sent a line of more than 100000 bytes (max_message)" in lost.message
+
+
+async def test_a_server_that_begins_with_a_line_without_an_end_does_not_start(tmp_path: Path) -> None:
+    script = tmp_path / "endless.py"
+    script.write_text(ENDLESS)
+
+    with pytest.raises(ServerError, match=r"(?s)`endless` did not start: .*more than 9999 bytes.*words:\n  and so on"):
+        async with connect(
+            [sys.executable, str(script), "now"], name="endless", max_message=9_999, mode="legacy"
+        ).open():
+            pass
+
+
+@pytest.mark.parametrize(
+    ("json", "mode", "code"),
+    [(True, "legacy", "remote_tool_error"), (False, "legacy", "server_error"), (True, "auto", "remote_tool_error")],
+    ids=["older", "events", "newer"],
+)
+async def test_an_answer_over_http_has_a_size(json: bool, mode: str, code: str) -> None:
+    server, port = MCPServer("endless", log_level="CRITICAL"), free_port()
+
+    @server.tool(structured_output=False)
+    def speak(size: int) -> str:
+        return "x" * size
+
+    where = f"http://127.0.0.1:{port}/mcp"
+    async with served(server, port, json_response=json), connect(where, max_message=100_000, mode=mode).open() as tools:
+        short = await called(tools, "speak", size=90_000)
+        outcome = await failed(tools, "speak", size=200_000)
+        again = await called(tools, "speak", size=3)
+
+    assert (len(short), outcome.code, again) == (90_000, code, "xxx")
+    assert f"the server `127.0.0.1:{port}/mcp`" in outcome.message
+    assert "100000 byte" in outcome.message
+
+
+async def test_an_answer_that_is_packed_is_not_unpacked() -> None:
+    asked: list[str] = []
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        asked.append(Headers(scope=scope)["accept-encoding"])
+        packed = [(b"content-type", b"application/json"), (b"content-encoding", b"gzip")]
+        await send({"type": "http.response.start", "status": 200, "headers": packed})
+        await send({"type": "http.response.body", "body": gzip.compress(b" " * 1_000_000)})
+
+    port = free_port()
+    async with serving(answer, port):
+        with pytest.raises(ServerError, match="packed an answer that was asked for plain"):
+            async with connect(f"http://127.0.0.1:{port}/mcp", mode="legacy").open():
+                pass
+
+    assert set(asked) == {"identity"}
+
+
+def test_a_size_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="max_message is at least 1 byte, and is 0"):
+        connect("http://127.0.0.1:1/mcp", max_message=0)

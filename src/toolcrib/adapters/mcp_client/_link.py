@@ -29,6 +29,7 @@ T = TypeVar("T")
 _log = logging.getLogger("toolcrib.mcp")
 _BREATH = 0.2  # seconds between two listings while a server says that it changes
 _ROUNDS = 10  # of input that a server may ask for in one call
+_BROKEN_OFF = "SSE stream failed: "  # how the SDK begins to say that it does not read on
 _FORGOTTEN = re.compile(r"session (not found|terminated)|no valid session", re.IGNORECASE)
 """What servers, and the SDK for a plain 404, say of a session that they do not know: they did nothing."""
 
@@ -172,6 +173,8 @@ class Link:
             return await ask(live)
         except MCPError as error:
             if error.code == types.CONNECTION_CLOSED:
+                if error.message.startswith(_BROKEN_OFF):
+                    live.fault = live.fault or error.message
                 raise _Lost from error
             if _FORGOTTEN.search(error.message):
                 raise _Lost(not_done=True) from error

@@ -12,16 +12,17 @@ from typing import Any, cast
 import httpx2
 import mcp_types as types
 from mcp.client import Client, ClientSession, IncomingMessage
-from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 
+from toolcrib.adapters.mcp_client._answer_size import PLAIN, bounded_answers
 from toolcrib.adapters.mcp_client._answers import Answers, calling
 from toolcrib.adapters.mcp_client._checking import check_results
+from toolcrib.adapters.mcp_client._command import command_streams
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._stderr import ErrorOutput
-from toolcrib.adapters.mcp_client._watched import watched
 from toolcrib.errors import ServerError
 
 __all__ = ["Live"]
@@ -42,6 +43,7 @@ class Live:
         session: What requests are made with.
         client: What it belongs to, which drives requests for more input; None for a session that was given.
         broken: Whether it cannot be used any more.
+        fault: What the server did that it is not, where that is known.
     """
 
     session: ClientSession
@@ -55,7 +57,7 @@ class Live:
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._errors: ErrorOutput | None = None
-        self.broken = False
+        self.broken, self.fault = False, ""
 
     # --- from outside
 
@@ -80,9 +82,10 @@ class Live:
             self._task.cancel()
             raise
 
-    def _ended(self) -> None:
+    def _ended(self, fault: str) -> None:
+        self.fault = self.fault or fault
         if not self.broken:
-            _log.warning("%s: the server has ended", self._server)
+            _log.warning("%s: %s", self._server, fault or "the server has ended")
         self.drop()
 
     def drop(self) -> None:
@@ -97,12 +100,14 @@ class Live:
             await asyncio.wait({self._task})
 
     async def last_lines(self) -> str:
-        """Return what a command that ended wrote last to its error output, as a part of a sentence."""
+        """Return what is known of why it ended, as a part of a sentence: what a command wrote last to its errors."""
         return await self._told("")
 
     async def _told(self, problem: str) -> str:
         await self._cancelled()
         lines = [] if self._errors is None else await self._errors.last()
+        if self.fault:
+            problem = f"{problem}: {self.fault}" + ("" if lines else ".")
         return problem + (". Its last words:\n  " + "\n  ".join(lines) if lines else "")
 
     async def _cancelled(self) -> None:
@@ -177,8 +182,8 @@ class Live:
     def _transport(self, server: Any) -> Any:
         if isinstance(server, StdioServerParameters):
             self._errors = ErrorOutput(self._server)
-            return watched(stdio_client(server, self._errors.file), self._ended)
-        return _http(server, self._options) if isinstance(server, str) else server
+            return command_streams(server, self._errors.file, self._options.max_message, self._ended)
+        return _http(server, self._server, self._options) if isinstance(server, str) else server
 
     # --- what changes
 
@@ -209,11 +214,13 @@ class Live:
 
 
 @asynccontextmanager
-async def _http(url: str, options: Options) -> AsyncGenerator[Any]:
+async def _http(url: str, server: str, options: Options) -> AsyncGenerator[Any]:
+    headers, most = {**PLAIN, **(options.headers or {})}, options.max_message
+    hooks = {"response": [bounded_answers(server, most)]}
     timeout = httpx2.Timeout(_CONNECT, read=_READ)
     async with (
-        httpx2.AsyncClient(headers=dict(options.headers or {}), auth=options.auth, timeout=timeout) as http,
-        streamable_http_client(url, http_client=http) as streams,
+        httpx2.AsyncClient(headers=headers, auth=options.auth, timeout=timeout, event_hooks=hooks) as http,
+        streamable_http_client(url, http_client=http, max_sse_event_size=most) as streams,
     ):
         yield streams
 

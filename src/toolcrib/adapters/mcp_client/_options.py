@@ -38,6 +38,7 @@ class ConnectOptions(TypedDict, total=False):
     sampling: SamplingFnT
     roots: Sequence[str | Path]
     connect_timeout: float
+    max_message: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class Options:
         sampling: Answers requests of the server to a model, as the SDK has them; without it they are refused.
         roots: Folders that the server is told it may work in.
         connect_timeout: Seconds for starting and for the handshake.
+        max_message: Bytes of one message of the server's. A command that sends more is stopped, and a call over HTTP
+            that is answered by more fails.
     """
 
     prefix: str = ""
@@ -77,6 +80,11 @@ class Options:
     sampling: SamplingFnT | None = None
     roots: Sequence[str | Path] | None = None
     connect_timeout: float = 60.0
+    max_message: int = 16 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        if self.max_message < 1:
+            raise ValueError(f"max_message is at least 1 byte, and is {self.max_message}")
 
     def asks(self, tool: RemoteTool, names: Collection[str]) -> bool:
         """Return whether a tool needs approval; `names` are all by which it is known."""

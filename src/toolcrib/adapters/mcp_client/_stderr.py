@@ -33,8 +33,8 @@ class ErrorOutput:
 
     def _read(self, reading: int) -> None:
         with os.fdopen(reading, encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                text = line.rstrip()[:_WIDE]
+            for line in iter(lambda: lines.readline(_WIDE), ""):  # one without an end comes in pieces
+                text = line.rstrip()
                 self._lines.append(text)
                 _log.debug("%s: %s", self._server, text)
 
