@@ -1,12 +1,14 @@
 """What is told of runs, who is told, and what is inside what."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from toolcrib.calls import Completed, RunEvent, Suspended, ToolCall, outcome_from_dict
-from toolcrib.invoke import ListSink, Pipeline, RunScope, current_run, follow_run
+from toolcrib.code import Toolkit
+from toolcrib.invoke import JsonLinesSink, ListSink, Pipeline, RunScope, current_run, follow_run
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
 
@@ -209,3 +211,19 @@ async def test_a_run_event_goes_to_json() -> None:
         "name": "program",
         "data": {"scope_id": "r1", "door": "pipeline"},
     }
+
+
+@pytest.mark.parametrize("events", [True, False])
+async def test_a_file_of_events_has_those_of_runs_and_a_file_of_records_none(tmp_path: Path, events: bool) -> None:
+    @ez_tool
+    def add(a: int) -> int:
+        return a
+
+    with JsonLinesSink(tmp_path / "calls.jsonl", events=events) as sink:
+        await Toolkit([add], sinks=[sink], sandbox="process").execute_async("add(1)")
+    lines = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
+
+    told = [(line.get("run"), line["kind"]) for line in lines if "kind" in line]
+    calls = [(None, kind) for kind in ("received", "started", "ended")]
+    assert told == ([("program", "opened"), *calls, ("program", "closed")] if events else [])
+    assert len(lines) == (5 if events else 1)

@@ -165,7 +165,7 @@ class JsonLinesSink:
 
     Args:
         path: The file; it is made when missing, and appended to.
-        events: Write every event, not only the records.
+        events: Write every event of calls and of runs, not only the records; one of a run has a `run_id`.
     """
 
     def __init__(self, path: str | Path, *, events: bool = False) -> None:
@@ -178,7 +178,14 @@ class JsonLinesSink:
         """Write the event's record, or the event itself."""
         if not self._events and event.record is None:
             return
-        data = event.to_dict() if self._events or event.record is None else event.record.to_dict()
+        self._add(event.to_dict() if self._events or event.record is None else event.record.to_dict())
+
+    def emit_run(self, event: RunEvent) -> None:
+        """Write the event, where events are wanted."""
+        if self._events:
+            self._add(event.to_dict())
+
+    def _add(self, data: Mapping[str, Any]) -> None:
         line = json.dumps(data, ensure_ascii=False)
         with self._lock:
             self._file.write(line + "\n")
