@@ -15,9 +15,12 @@ _ALIKE = "adapters/mcp_server/_alike.py"
 _TOOLS = "adapters/mcp_server/_tools.py"
 _LISTING = "adapters/mcp_server/_listing.py"
 
+_WAITING = "adapters/mcp_server/_waiting.py"
+
 _HERE = "tests/adapters/mcp_server"
-_OF_STORE = (f"{_HERE}/test_store.py",)
+_OF_GATES = (f"{_HERE}/test_gates.py",)
 _OF_PENDING = (f"{_HERE}/test_pending.py",)
+_OF_STORE = (f"{_HERE}/test_store.py",)
 _OF_ELICIT = (f"{_HERE}/test_elicit.py",)
 _OF_TOOLS = (f"{_HERE}/test_tools.py",)
 _OF_SEARCH = (f"{_HERE}/test_search.py",)
@@ -48,7 +51,7 @@ MCP_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "owner of a request named over MCP",
-        "adapters/mcp_server/_waiting.py",
+        _WAITING,
         "(call for call in self._calls.values() if call.principal == principal)",
         "(call for call in self._calls.values())",
         _OF_STORE,
@@ -60,6 +63,34 @@ MCP_GATES: tuple[Gate, ...] = (
         "self._known[name] = self._opened(name)\n",
         "self._opened(name)\n",
         _OF_SEARCH,
+    ),
+    Gate(
+        "tool of a request named over MCP",
+        _SERVED,
+        "if kept is None or kept.tool != visit.params.name:",
+        "if kept is None:",
+        _OF_GATES,
+    ),
+    Gate(
+        "owner of a request in a file named over MCP",
+        _WAITING,
+        'where = "principal = ? AND instr(requests, ?)"',
+        """where = "principal IN (principal, ?) AND instr(requests, ?)\"""",
+        _OF_GATES,
+    ),
+    Gate(
+        "call that waits again when another ends",
+        _WAITING,
+        "if kept is not None and set(kept.requests) == set(requests):\n                del",
+        "if kept is not None:\n                del",
+        _OF_STORE,
+    ),
+    Gate(
+        "call in a file that waits again when another ends",
+        _WAITING,
+        "if kept is not None and set(kept.requests) == set(requests):\n                connection",
+        "if kept is not None:\n                connection",
+        _OF_STORE,
     ),
     # --- what answers
     Gate(
@@ -106,6 +137,7 @@ MCP_GATES: tuple[Gate, ...] = (
         _OF_PENDING,
     ),
     Gate("whose questions are counted", _PENDING, "if one.principal == self._principal and", "if", _OF_PENDING),
+    Gate("age of questions that are counted", _PENDING, " and one.created_at > since}", "}", _OF_PENDING),
     Gate("forms among the questions", _PENDING, "            self._forms.add(request.id)\n", "", _OF_PENDING),
     Gate(
         "a store that cannot be counted", _PENDING, "if not isinstance(store, ListsRequests):", "if False:", _OF_PENDING
