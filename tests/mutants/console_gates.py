@@ -42,10 +42,11 @@ CONSOLE_GATES: tuple[Gate, ...] = (
     Gate(
         "console: a login that is over",
         "console/_sessions.py",
-        "if found is None or int(until) <= time.time() or name in self._ended:",
-        "if found is None:",
+        "if found is None or int(until) <= time.time() or",
+        "if found is None or",
         _GUARD,
     ),
+    Gate("console: a login that was ended", "console/_sessions.py", " or name in self._ended:", ":", _GUARD),
     Gate(
         "console: a cookie out of reach of scripts",
         "console/_app.py",
@@ -96,6 +97,20 @@ CONSOLE_GATES: tuple[Gate, ...] = (
         _GUARD,
     ),
     Gate(
+        "console: a cookie is no header",
+        "console/_guard.py",
+        "(visitor is not None and visitor.by_header)",
+        "visitor is not None",
+        _GUARD,
+    ),
+    Gate(
+        "console: length of a request",
+        "console/_guard.py",
+        'if not headers.get("content-length", "").isdecimal() or',
+        'if headers.get("content-length", "").isdecimal() and',
+        _GUARD,
+    ),
+    Gate(
         "console: what a plain form can send",
         "console/_guard.py",
         'if headers.get("content-type", "").partition(";")[0].strip() != "application/json":',
@@ -130,5 +145,13 @@ CONSOLE_GATES: tuple[Gate, ...] = (
         "if problems := hidden:",
         _API,
     ),
+    Gate(
+        "console: hidden values in edited arguments",
+        "console/_answers.py",
+        "if problems := hidden or misfits(",
+        "if problems := misfits(",
+        _API,
+    ),
+    Gate("console: who answers", "console/_answers.py", "if not name or not name.isprintable():", "if False:", _API),
     Gate("console: the name that is recorded", "console/_answers.py", "name = visitor.name or ", "name = ", _GUARD),
 )

@@ -149,6 +149,13 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
         "return first",
         _OF_QUESTIONS,
     ),
+    Gate(
+        "number of a server's questions",
+        _ANSWERS,
+        "        if self._too_many(ctx):\n",
+        "        if False:\n",
+        _OF_HOSTILE,
+    ),
     # --- what is secret
     Gate(
         "what in a URL is secret",
