@@ -8,6 +8,7 @@ __all__ = ["HTTP_GATES"]
 
 _CHECKS = "adapters/mcp_server/_http_checks.py"
 _APP = "adapters/mcp_server/_http.py"
+_SESSIONS = "adapters/mcp_server/_http_sessions.py"
 _OPTIONS = "adapters/mcp_server/_http_options.py"
 _TESTS = ("tests/adapters/mcp_server/test_http.py",)
 
@@ -73,4 +74,32 @@ HTTP_GATES: tuple[Gate, ...] = (
     Gate("number of sessions", _APP, "max_sessions=options.max_sessions,", "", _TESTS),
     Gate("time of a body", _CHECKS, "async with asyncio.timeout_at(deadline):", "if True:", _TESTS),
     Gate("end of open streams", _CHECKS, "            stream.cancel()\n", "            pass\n", _TESTS),
+    Gate(
+        "sessions of one principal",
+        _SESSIONS,
+        "if self._opening[principal] + self._count(principal) >= self._most:",
+        "if False:",
+        _TESTS,
+    ),
+    Gate(
+        "whose sessions are counted",
+        _SESSIONS,
+        "sum(session.principal == principal for session in self._open.values())",
+        "len(self._open)",
+        _TESTS,
+    ),
+    Gate(
+        "sessions that have ended by themselves",
+        _SESSIONS,
+        "            del self._open[key]\n",
+        "            pass\n",
+        _TESTS,
+    ),
+    Gate(
+        "clients that do not read on",
+        "adapters/mcp_server/_http_arrival.py",
+        "            super().pause_writing()\n            self._watch()\n",
+        "            super().pause_writing()\n",
+        _TESTS,
+    ),
 )

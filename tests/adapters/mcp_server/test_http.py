@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -55,7 +57,7 @@ async def forever() -> str:
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def url() -> AsyncIterator[str]:
     """A server that knows who comes, with limits that a test can reach."""
-    limits = {"max_sessions": 2, "max_body": 4096, "max_headers": 20, "body_seconds": 0.2}
+    limits = {"max_sessions": 3, "max_sessions_each": 2, "max_body": 4096, "max_headers": 20, "body_seconds": 0.2}
     tokens = {"ann": ANN, "ben": BEN}
     named = {"allowed_hosts": ["crib.example"], "allowed_origins": ["https://pages.example"]}
     async with served([buy], ServerOptions(approvals=STORE), tokens=tokens, **limits, **named) as where:
@@ -113,9 +115,9 @@ async def test_a_session_is_its_opener_s_alone(url: str) -> None:
     await end(url, session)
 
 
-async def end(url: str, session: str) -> None:
+async def end(url: str, session: str, token: str = ANN) -> None:
     async with httpx.AsyncClient() as client:
-        await client.delete(url, headers={"authorization": f"Bearer {ANN}", "mcp-session-id": session, **ACCEPT})
+        await client.delete(url, headers={"authorization": f"Bearer {token}", "mcp-session-id": session, **ACCEPT})
 
 
 # --- what is sent
@@ -207,13 +209,68 @@ async def test_how_long_a_request_is_is_said_in_one_way(url: str) -> None:
     writing.close()
 
 
-async def test_there_are_so_many_sessions_at_a_time(url: str) -> None:
-    replies = [await post(url) for _ in range(3)]
+async def test_there_are_so_many_sessions_at_a_time_and_so_many_of_one_principal(url: str) -> None:
+    tokens = [ANN, ANN, ANN, BEN, BEN]
+    replies = [await post(url, token=token) for token in tokens]
+    newer = await post(url, content=b"{}", **{"mcp-protocol-version": "2026-07-28"})
 
-    assert [reply.status_code for reply in replies] == [200, 200, 503]
-    for reply in replies[:2]:
-        await end(url, reply.headers["mcp-session-id"])
+    assert [reply.status_code for reply in replies] == [200, 200, 429, 200, 503]
+    assert replies[2].json() == {
+        "error": "ann has 2 sessions open, the most for one principal (max_sessions_each): end one"
+    }
+    assert newer.status_code == 400  # it is of the generation without sessions
+    for token, reply in zip(tokens, replies, strict=True):
+        if reply.status_code == 200:
+            await end(url, reply.headers["mcp-session-id"], token)
+    again = await post(url)
+    assert again.status_code == 200
+    await end(url, again.headers["mcp-session-id"])
     assert (await post(url, content=b"{}", **{"mcp-session-id": "gone"})).status_code == 404
+
+
+async def test_a_session_that_ended_by_itself_makes_room() -> None:
+    async with served([buy], tokens={"ann": ANN}, max_sessions_each=1, idle_seconds=0.05) as url:
+        first = await post(url)
+        await asyncio.sleep(0.2)
+        again = await post(url)
+
+    assert [first.status_code, again.status_code] == [200, 200]
+
+
+async def test_sessions_that_were_not_opened_make_room(url: str) -> None:
+    wrong = [(await post(url, content=b"{}")).status_code for _ in range(4)]
+    right = await post(url)
+
+    assert (wrong, right.status_code) == ([400] * 4, 200)
+    await end(url, right.headers["mcp-session-id"])
+
+
+async def test_a_client_that_does_not_read_on_is_hung_up_on() -> None:
+    ran = asyncio.Event()
+
+    @tool(replace=True)
+    async def long() -> str:
+        """Return more than the system keeps for a client."""
+        ran.set()
+        return "x" * 8_000_000
+
+    call = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "long"}}).encode()
+    async with served([long], read_seconds=0.1) as url:
+        place, session = urlsplit(url), (await post(url, token="")).headers["mcp-session-id"]
+        sent = {**ACCEPT, "content-type": "application/json", "mcp-session-id": session, "content-length": len(call)}
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect((place.hostname, place.port))
+            connection.sendall(HEAD + b"".join(f"{k}: {v}\r\n".encode() for k, v in sent.items()) + b"\r\n" + call)
+            await ran.wait()
+            _, waiting = await asyncio.wait(answering(), timeout=20)
+
+    assert waiting == set()
+
+
+def answering() -> list[asyncio.Task[Any]]:
+    """Return the requests of this process that are being answered."""
+    return [task for task in asyncio.all_tasks() if "run_asgi" in repr(task.get_coro())]
 
 
 async def test_a_page_that_may_use_it_is_told_so(url: str) -> None:
@@ -239,6 +296,7 @@ async def test_a_page_that_may_use_it_is_told_so(url: str) -> None:
         ({"tokens": {"": ANN}}, "a principal with a name"),
         ({"path": "mcp"}, "path begins with a slash"),
         ({"max_sessions": 0}, "max_sessions is more than 0"),
+        ({"max_sessions_each": 0}, "max_sessions_each is more than 0"),
         ({"grace_seconds": -1}, "grace_seconds is at least 0"),
     ],
 )

@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from toolcrib.adapters.mcp_server._http_arrival import punctual_protocol
 from toolcrib.adapters.mcp_server._http_checks import FrontDoor, Punctual
 from toolcrib.adapters.mcp_server._http_options import HttpOptions
+from toolcrib.adapters.mcp_server._http_sessions import SessionShares
 from toolcrib.adapters.mcp_server._http_tokens import TokenTable
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._server import CribServer, build_server
@@ -39,7 +40,7 @@ class HttpApp:
     """A toolset over HTTP, as an ASGI application. Made by `http_app`."""
 
     def __init__(self, server: CribServer, options: HttpOptions) -> None:
-        self.options = options
+        self.options, self._server = options, server
         self._manager = StreamableHTTPSessionManager(
             server,
             session_idle_timeout=options.idle_seconds,
@@ -61,7 +62,10 @@ class HttpApp:
 
     def _starlette(self) -> Starlette:
         options = self.options
-        endpoint: ASGIApp = Punctual(self._manager.asgi_app, options.body_seconds)
+        each = SessionShares(
+            self._manager.asgi_app, self._server.principals.name, options.sessions_each, options.idle_seconds
+        )
+        endpoint: ASGIApp = Punctual(each, options.body_seconds)
         verifier = TokenTable(options.tokens) if options.tokens else options.token_verifier
         middleware = [_cors(options)] if options.allowed_origins else []
         routes: list[Route] = []
@@ -131,7 +135,9 @@ class _Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=punctual_protocol(options.body_seconds),  # h11 bounds what it reads before anybody looks at it
+                http=punctual_protocol(
+                    options.body_seconds, options.read_seconds
+                ),  # h11 bounds what it reads before anybody looks at it
                 ws="none",
                 lifespan="off",  # `running` does it, and says what goes wrong
                 log_config=None,

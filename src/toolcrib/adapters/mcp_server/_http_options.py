@@ -35,9 +35,11 @@ class HttpOptions:
         max_body: Bytes of one request.
         max_headers: Headers of one request.
         max_sessions: Sessions of clients of the older generation at a time.
+        max_sessions_each: Those of one principal; a quarter of `max_sessions` when None, where callers are known.
         max_connections: Connections and requests at a time.
         idle_seconds: A session ends that nothing was heard of for so long.
         body_seconds: How long a request may take to arrive.
+        read_seconds: How long a client may take to read on, at a kilobyte a second at least; then it is hung up on.
         grace_seconds: How long calls that run may go on when the server is stopped.
 
     Raises:
@@ -55,9 +57,11 @@ class HttpOptions:
     max_body: int = 4 * 1024 * 1024
     max_headers: int = 100
     max_sessions: int = 1000
+    max_sessions_each: int | None = None
     max_connections: int = 1000
     idle_seconds: float = 1800.0
     body_seconds: float = 30.0
+    read_seconds: float = 30.0
     grace_seconds: float = 5.0
 
     def __post_init__(self) -> None:
@@ -77,11 +81,19 @@ class HttpOptions:
         """Whether everybody who comes has to say who they are."""
         return bool(self.tokens) or self.token_verifier is not None
 
+    @property
+    def sessions_each(self) -> int:
+        """How many sessions one principal may have."""
+        if self.max_sessions_each is not None:
+            return self.max_sessions_each
+        return max(1, self.max_sessions // 4) if self.known_callers else self.max_sessions
+
     def _check_limits(self) -> None:
-        limits = ("max_body", "max_headers", "max_sessions", "max_connections", "idle_seconds", "body_seconds")
-        for name in limits:
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} is more than 0, and is {getattr(self, name)}")
+        sizes = ("max_body", "max_headers", "max_sessions", "max_sessions_each", "max_connections")
+        for name in (*sizes, "idle_seconds", "body_seconds", "read_seconds"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} is more than 0, and is {value}")
         if self.grace_seconds < 0:
             raise ValueError(f"grace_seconds is at least 0, and is {self.grace_seconds}")
 
