@@ -1,0 +1,87 @@
+"""What keeps a round of calls to what was asked, answered and approved, also where its host executes them."""
+
+from __future__ import annotations
+
+from tests.mutants.gate import Gate
+
+__all__ = ["ROUNDS_GATES"]
+
+ROUNDS_GATES: tuple[Gate, ...] = (
+    Gate(
+        "missing, extra and mismatched results",
+        "rounds/_plan.py",
+        "    if problems:\n        raise CommitError(tuple(problems))\n",
+        "",
+        ("tests/rounds/test_commit.py", "tests/rounds"),
+    ),
+    Gate(
+        "calls that wait when a round is committed",
+        "rounds/_plan.py",
+        """        if work.state == "awaiting":\n            problems.append(""",
+        """        if work.state == "awaiting":\n            list[str]().append(""",
+        ("tests/rounds/test_commit.py", "tests/rounds"),
+    ),
+    Gate(
+        "the provider's rules for the transcript",
+        "rounds/_plan.py",
+        "        _require_valid(paper, target, shapes(rest), known.ids)\n",
+        "",
+        ("tests/rounds/test_commit.py", "tests/rounds"),
+    ),
+    Gate(
+        "a transcript that its host edited",
+        "rounds/_transcript.py",
+        "if self.format is not format or not _same(transcript[:size], self.items):",
+        "if self.format is not format:",
+        ("tests/rounds/test_transcript.py",),
+    ),
+    Gate(
+        "approval of a call that its host executes",
+        "rounds/_call.py",
+        "        if not work.asked:\n            await work.ask(None)\n        if work.outcome is None:",
+        "        work.asked = True\n        if work.outcome is None:",
+        ("tests/rounds/test_call.py", "tests/rounds"),
+    ),
+    Gate(
+        "approval of input that its host edited",
+        "rounds/_work.py",
+        "made = await pipeline.again(self.ready, scope, hooks=hooks, arguments=edited)",
+        "made = self.ready",
+        ("tests/rounds/test_call.py", "tests/rounds"),
+    ),
+    Gate(
+        "one execution of a call",
+        "rounds/_work.py",
+        "        self.begun = True\n",
+        "        self.begun = False\n",
+        ("tests/rounds/test_call.py", "tests/rounds"),
+    ),
+    Gate(
+        "one execution of a call that was saved",
+        "rounds/_saved.py",
+        'work.asked, work.begun = True, data["begun"]',
+        "work.asked, work.begun = True, False",
+        ("tests/rounds/test_saved.py", "tests/rounds"),
+    ),
+    Gate(
+        "availability and approval of a round that was saved",
+        "rounds/_saved.py",
+        "        await work.readmit()\n",
+        "        pass\n",
+        ("tests/rounds/test_saved.py", "tests/rounds"),
+    ),
+    Gate(
+        "another pass that changes an approved call",
+        "invoke/_passes.py",
+        "    if not edited and prepared.arguments is before and prepared.asks == asks:\n",
+        "    if True:\n",
+        ("tests/invoke/test_passes.py",),
+    ),
+    Gate(
+        "type of an output",
+        "rounds/_results.py",
+        "    if adapter is None:\n",
+        "    if True:\n",
+        ("tests/rounds/test_call.py", "tests/rounds"),
+    ),
+)
