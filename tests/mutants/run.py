@@ -1,16 +1,18 @@
 """Remove each gate in turn, in a copy of the checkout, and show the tests that notice.
 
 Run by `make mutants`. Exits with 1 when a gate can be removed without a test failing, when the test that noticed fails
-without that, too, or when a patch no longer applies.
+without that, too, or when a patch no longer applies. Which test noticed is kept in `killers.json`, and asked first when
+this is run again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -23,6 +25,7 @@ from tests.mutants.trial import scratch, tried, warmed  # noqa: E402
 
 _PACKAGES = "tests/npm/node_modules"  # many and large, and no mutant is in them
 _LONGEST = 300  # seconds for the tests of one gate
+_KILLERS = ROOT / "tests/mutants/killers.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [gate for gate in named(given.names) if not given.files or is_in(gate, given.files)]
     if not chosen:
         parser.error("no gate has any of these words in its name, or is in any of these files")
+    known: dict[str, str] = json.loads(_KILLERS.read_text("utf-8"))
     with scratch("toolcrib-mutants-") as folder:
         checkout = copied(folder)
         warmed(checkout)
-        verdicts = sound([shown(judge(gate, checkout)) for gate in chosen], checkout)
+        verdicts = sound([shown(judge(gate, checkout, known.get(gate.name))) for gate in chosen], checkout)
+    keep({**known, **{verdict.gate.name: verdict.killers[0] for verdict in verdicts if verdict.died}})
     survivors = [verdict for verdict in verdicts if not verdict.died]
     print(f"\n{len(verdicts) - len(survivors)} of {len(verdicts)} gates are held by a test")
     for verdict in survivors:
@@ -84,8 +89,14 @@ def copied(folder: Path) -> Path:
     return checkout
 
 
-def judge(gate: Gate, checkout: Path) -> Verdict:
-    """Remove one gate, run the tests that should notice, and put it back."""
+def keep(killers: Mapping[str, str]) -> None:
+    """Write down which test noticed which gate."""
+    kept = {gate.name: killers[gate.name] for gate in GATES if gate.name in killers}
+    _KILLERS.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n", "utf-8")
+
+
+def judge(gate: Gate, checkout: Path, killer: str | None) -> Verdict:
+    """Remove one gate, run the tests that should notice, first the one that did before, and put it back."""
     begun = time.perf_counter()
     source = checkout / "src/toolcrib" / gate.file
     text = source.read_text("utf-8") if source.is_file() else ""
@@ -93,9 +104,9 @@ def judge(gate: Gate, checkout: Path) -> Verdict:
         return Verdict(gate, (), 0.0, f"the patch does not apply: its text is in {gate.file} {found} times")
     write(source, text.replace(gate.was, gate.becomes))
     try:
-        for tests in gate.tests:
+        for tests in (*([killer] if killer else []), *gate.tests):
             told = tried(checkout, (tests,), _LONGEST)
-            if not told.passed:
+            if told.failed or told.broken:  # that from before may be gone, which is no failure
                 break
     finally:
         write(source, text)
