@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -11,12 +13,14 @@ import pytest
 
 from tests.adapters.dbos.durable import QUICK, durable, engine_of
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import DurableToolkit, postgres_events
+from toolcrib.adapters.dbos import DurableFailure, DurableToolkit, postgres_events
 from toolcrib.adapters.dbos._continue import IN_DOUBT, allowed_meanwhile
+from toolcrib.adapters.dbos._settle import settle
 from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import ApprovalRequest
+from toolcrib.calls import ApprovalRequest, RunEvent, now
 from toolcrib.code import Toolkit
 from toolcrib.console import console_app
+from toolcrib.errors import EngineError
 from toolcrib.invoke import ActivityFilter, EventLog, ListSink, SqliteSink, sqlite_events
 from toolcrib.tools import tool
 from toolcrib.turns import Turn
@@ -112,3 +116,88 @@ async def test_always_is_not_said_of_a_call_that_may_have_been_made() -> None:
     await store.answer(replace(asked.always("ann"), request_id=None))
 
     assert [entry.request.id for entry in await allowed_meanwhile(store)] == ["ask_1"]
+
+
+async def test_what_a_killed_worker_could_not_tell_is_told_by_another(tmp_path: Path) -> None:
+    @tool
+    async def greet() -> str:
+        return "hello"
+
+    path = str(tmp_path / "work.db")
+    agent = durable(greet, refund)
+    toolkit = DurableToolkit(Toolkit([greet, refund]), agent.queue, name=agent.name)
+    async with engine_of(path, agent, record=True) as engine:
+        assert engine.sink is not None
+        ended, asked = [await agent.put(turn) for turn in (Turn(greet), Turn(refund, kwargs={"cents": 3}))]
+        program, failing = [await toolkit.start(code) for code in ("print(greet())", "1/0")]
+        for turn in (ended, asked):
+            await turn.outcome()
+        for one in (program, failing):
+            await one.result(polling=QUICK)
+        log = engine.sink.kept.log()
+        for source, id in (("turn", ended.id), ("turn", asked.id), ("program", program.id), ("program", failing.id)):
+            engine.sink.emit_run(RunEvent("opened", source, id, None, source, now()))  # as when the end was not told
+        engine.sink.kept.flush()
+        assert {one.status for one in log.activities(ActivityFilter(sources=("turn", "program")))} == {"running"}
+
+        await settle(engine.client, log, engine.sink)
+        engine.sink.kept.flush()
+        early = {one.status for one in log.activities(ActivityFilter(sources=("turn", "program")))}
+        await settle(engine.client, log, engine.sink, timedelta())
+        engine.sink.kept.flush()
+        settled = {one.id: one.status for one in log.activities(ActivityFilter(sources=("turn", "program")))}
+
+    assert early == {"running"}  # it may be about to be told
+    assert settled == {ended.id: "completed", asked.id: "waiting", program.id: "completed", failing.id: "failed"}
+
+
+async def test_what_a_stopped_worker_leaves_is_interrupted_until_it_goes_on(tmp_path: Path) -> None:
+    began, go = asyncio.Event(), asyncio.Event()
+
+    @tool(idempotent=True)
+    async def slow() -> str:
+        began.set()
+        await go.wait()
+        return "done"
+
+    path, log = str(tmp_path / "work.db"), sqlite_events(tmp_path / "work.db")
+    agent = durable(slow)
+    async with engine_of(path, agent, worker_id="w", record=True, grace=0.0):
+        turn = await agent.put(Turn(slow))
+        await began.wait()
+    (stopped,) = log.activities(ActivityFilter(sources=("turn",)))
+    go.set()
+    async with engine_of(path, agent, worker_id="w", record=True):
+        outcome = await agent.handle(turn.id).outcome()
+    (finished,) = log.activities(ActivityFilter(sources=("turn",)))
+
+    assert outcome.value == "done"
+    assert (stopped.status, finished.status) == ("interrupted", "completed")
+    assert [one.status for one in log.activities(ActivityFilter(sources=("call",)))] == ["completed"]
+
+
+async def test_a_turn_that_is_cancelled_fills_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    began = asyncio.Event()
+
+    @tool
+    async def endless() -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    agent = durable(endless)
+    dbos = logging.getLogger("dbos")
+    dbos.addHandler(caplog.handler)
+    try:
+        async with engine_of(str(tmp_path / "work.db"), agent) as engine:
+            engine.client.declare(agent.queue)  # on an event loop, where DBOS has a word to say, too
+            turn = await agent.put(Turn(endless))
+            await began.wait()
+            await turn.cancel()
+            with pytest.raises(DurableFailure, match="was cancelled"):
+                await turn.outcome()
+            with pytest.raises(EngineError, match="there is no workflow nobodys in"):
+                await agent.handle("nobodys").outcome()
+    finally:
+        dbos.removeHandler(caplog.handler)
+
+    assert caplog.records == []

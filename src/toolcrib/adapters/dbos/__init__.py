@@ -15,10 +15,11 @@ from toolcrib.adapters.dbos._admin import WORK_STATES, Work, cancel_work, list_w
 from toolcrib.adapters.dbos._agent import DurableAgent
 from toolcrib.adapters.dbos._client import Client, DurableFailure, Placement, Queue
 from toolcrib.adapters.dbos._database import DEFAULT_DATABASE, Database
-from toolcrib.adapters.dbos._engine import Engine, Routine, current_engine
+from toolcrib.adapters.dbos._engine import Engine, Routine, current_engine, standing_routines
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._postgres_store import PostgresApprovalStore
 from toolcrib.adapters.dbos._program import DurableProgram, DurableToolkit, enqueue_program
+from toolcrib.adapters.dbos._settle import keep_settling
 from toolcrib.adapters.dbos._sink import PostgresSink, postgres_events
 from toolcrib.adapters.dbos._stores import open_store
 from toolcrib.adapters.dbos._workers import Worker, recover, workers
@@ -52,5 +53,7 @@ __all__ = [
     "show_work",
     "workers",
 ]
+
+standing_routines.append(keep_settling)
 
 del _dbos

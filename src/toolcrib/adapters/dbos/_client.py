@@ -7,13 +7,15 @@ import json
 import os
 import weakref
 from collections.abc import AsyncGenerator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 import sqlalchemy as sa
 from dbos import DBOSClient, WorkflowStatus
-from dbos._error import DBOSAwaitedWorkflowCancelledError
+from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSNonExistentWorkflowError
 from dbos._serialization import Serializer
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -21,6 +23,7 @@ from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._stores import open_store
 from toolcrib.approvals import ApprovalEntry, ApprovalStore
 from toolcrib.calls import Grant
+from toolcrib.errors import EngineError
 
 __all__ = ["APPLICATION", "VERSION", "AnswerStore", "Client", "JsonSerializer", "Placement", "Queue", "tables"]
 
@@ -200,8 +203,13 @@ class Client:
     # --- queues
 
     def declare(self, queue: Queue) -> None:
-        """Write a queue's limits into the database, in place of those it has; a stopped queue stays stopped."""
-        self.dbos.register_queue(
+        """Write a queue's limits into the database, in place of those it has; a stopped queue stays stopped.
+
+        It waits for the database, as all does here that is no coroutine: on an event loop that has more to do, call
+        `asyncio.to_thread(client.declare, queue)`.
+        """
+        write = partial(
+            self.dbos.register_queue,
             queue.name,
             global_concurrency=queue.concurrency,
             worker_concurrency=queue.per_worker,
@@ -209,6 +217,8 @@ class Client:
             polling_interval_sec=queue.polling,
             application_name=APPLICATION,
         )
+        with ThreadPoolExecutor(1, "toolcrib-queue") as thread:  # on an event loop DBOS warns in words of its own
+            thread.submit(write).result()
         if self.is_stopped(queue.name):
             self.dbos._sys_db.update_queue(queue.name, _STANDING)  # pyright: ignore[reportPrivateUsage] -- as below
 
@@ -269,8 +279,12 @@ class Client:
 
         Raises:
             DurableFailure: It ended with an exception, or was cancelled.
+            EngineError: There is none of this id.
         """
-        handle: Any = await self.dbos.retrieve_workflow_async(workflow_id)
+        try:
+            handle: Any = await self.dbos.retrieve_workflow_async(workflow_id)
+        except DBOSNonExistentWorkflowError:
+            raise EngineError(f"there is no workflow {workflow_id} in {self.database}") from None
         try:
             return await handle.get_result(polling_interval_sec=polling)
         except DBOSAwaitedWorkflowCancelledError as error:

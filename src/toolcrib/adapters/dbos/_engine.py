@@ -14,14 +14,16 @@ from typing import Any, ParamSpec, TypeVar
 
 import dbos._dbos as dbos_module
 from dbos import DBOS
+from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSWorkflowCancelledError
 
 from toolcrib.adapters.dbos._client import APPLICATION, VERSION, AnswerStore, Client, JsonSerializer, Queue
 from toolcrib.adapters.dbos._continue import keep_continuing
 from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._stores import keeps_events_in, open_sink
+from toolcrib.adapters.dbos._worker_sink import WorkerSink
 from toolcrib.adapters.dbos._workers import LEASE_SECONDS, Lease, default_worker_id
 from toolcrib.errors import EngineError, WorkerError
-from toolcrib.invoke import BatchSink, RunScope, Sink
+from toolcrib.invoke import RunScope, Sink
 
 __all__ = ["Engine", "Routine", "current_engine", "standing_routines", "step", "workflow"]
 
@@ -84,7 +86,8 @@ class Engine:
         self._routines = (self._continue, *standing_routines, *routines)
         self._client: Client | None = None
         self._lease: Lease | None = None
-        self._sink: BatchSink | None = None
+        self.sink: WorkerSink | None = None
+        """What it keeps events with, where it is to."""
         self._tasks: list[asyncio.Task[None]] = []
         self.lost = asyncio.Event()
         """Set when this worker's work was handed over to others: it takes no more, and has to be left."""
@@ -102,7 +105,7 @@ class Engine:
         Args:
             more: The sinks that are told besides those of the run.
         """
-        sink = self._sink
+        sink = self.sink
         if sink is None or any(keeps_events_in(one, self.database) for one in (*scope.sinks, *more)):
             return scope
         return replace(scope, sinks=(*scope.sinks, sink))
@@ -134,7 +137,7 @@ class Engine:
         self._client = client = await asyncio.to_thread(Client, self.database, approvals=self._approvals, pool=_POOL)
         self._lease = await asyncio.to_thread(Lease, client, self.worker_id)
         if self._record:
-            self._sink = await asyncio.to_thread(open_sink, self.database)
+            self.sink = await asyncio.to_thread(open_sink, self.database)
         for queue in self.queues:
             await asyncio.to_thread(client.declare, queue)
         DBOS(
@@ -149,6 +152,7 @@ class Engine:
                 "notification_listener_polling_interval_sec": 0.25,  # how long it takes at most to leave the engine
             }
         )
+        logging.getLogger("dbos").addFilter(_is_trouble)
         DBOS.listen_queues([queue.name for queue in self.queues])
         DBOS.launch()  # here, and not in a thread: DBOS runs async work in the loop that it is launched from
         self._tasks = [asyncio.create_task(self._live(self._lease), name="toolcrib: worker's lease")]
@@ -172,6 +176,8 @@ class Engine:
                 )
                 _log.error("%s", error)
                 self._deafen()
+                if self.sink is not None:
+                    self.sink.lost = True
                 self.lost.set()
                 return
 
@@ -190,6 +196,8 @@ class Engine:
         instance = dbos_module._dbos_global_instance  # pyright: ignore[reportPrivateUsage] -- as above
         if instance is not None:
             self._deafen()
+            if self.sink is not None:
+                self.sink.leaving = True
             await _ended(instance, self._grace)
             running = list(instance._workflow_tasks)  # pyright: ignore[reportPrivateUsage] -- DBOS leaves them running
             for task in running:
@@ -202,12 +210,19 @@ class Engine:
         if self._lease is not None and not self.lost.is_set():
             with suppress(Exception):  # the database is away: the lease runs out by itself
                 await asyncio.to_thread(self._lease.release)
-        if self._sink is not None:
-            await asyncio.to_thread(self._sink.close)
+        if self.sink is not None:
+            await asyncio.to_thread(self.sink.kept.close)
         if self._client is not None:
             await asyncio.to_thread(self._client.close)
-        self._client = self._lease = self._sink = None
+        logging.getLogger("dbos").removeFilter(_is_trouble)
+        self._client = self._lease = self.sink = None
         _current = None
+
+
+def _is_trouble(record: logging.LogRecord) -> bool:
+    """Return whether something that DBOS logs is worth a line: it logs each cancelled workflow with a traceback."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, DBOSWorkflowCancelledError | DBOSAwaitedWorkflowCancelledError)
 
 
 def current_engine() -> Engine:
