@@ -30,12 +30,17 @@ _KILLERS = ROOT / "tests/mutants/killers.json"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of one mutant: the tests that failed, or why there is no telling."""
+    """What became of one mutant: the tests that failed, or why there is no telling.
+
+    Attributes:
+        late: Whether the tests failed only because they came to no end.
+    """
 
     gate: Gate
     killers: tuple[str, ...]
     seconds: float
     problem: str = ""
+    late: bool = False
 
     @property
     def died(self) -> bool:
@@ -58,7 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         verdicts = sound([shown(judge(gate, checkout, known.get(gate.name))) for gate in chosen], checkout)
     keep({**known, **{verdict.gate.name: verdict.killers[0] for verdict in verdicts if verdict.died}})
     survivors = [verdict for verdict in verdicts if not verdict.died]
+    late = [verdict.gate.name for verdict in verdicts if verdict.died and verdict.late]
     print(f"\n{len(verdicts) - len(survivors)} of {len(verdicts)} gates are held by a test")
+    print(f"of which by one that came to no end: {', '.join(late)}" if late else "")
     for verdict in survivors:
         shown(verdict)
     return 1 if survivors else 0
@@ -113,7 +120,8 @@ def judge(gate: Gate, checkout: Path, killer: str | None) -> Verdict:
     problem = "" if told.failed or told.passed else told.output.strip().splitlines()[-1]
     if told.broken:
         problem = f"{told.broken[0]} cannot even be imported without it"
-    return Verdict(gate, told.failed, time.perf_counter() - begun, problem)
+    late = bool(told.failed) and set(told.failed) == set(told.late)
+    return Verdict(gate, told.failed, time.perf_counter() - begun, problem, late)
 
 
 def write(source: Path, text: str) -> None:
@@ -134,7 +142,8 @@ def sound(verdicts: Sequence[Verdict], checkout: Path) -> list[Verdict]:
 
 def shown(verdict: Verdict) -> Verdict:
     """Print one line of the table."""
-    what = "; ".join(filter(None, (verdict.problem, ", ".join(verdict.killers)))) or "SURVIVED"
+    late = "no end" if verdict.late else ""
+    what = "; ".join(filter(None, (verdict.problem, ", ".join(verdict.killers), late))) or "SURVIVED"
     print(
         f"{'dead ' if verdict.died else 'ALIVE'}  {verdict.seconds:5.1f} s  {verdict.gate.name:44}  {what}", flush=True
     )

@@ -28,7 +28,7 @@ import pytest
 __all__ = ["Told", "scratch", "tried", "warmed"]
 
 _OURS = ("tests", "toolcrib", "__main__")
-_EACH = 20  # seconds for one test
+_EACH = 60  # seconds for one test: long, as a slow machine must not be taken for a mutant that was noticed
 _OPTIONS = (
     *("-q", "--tb=no", f"--timeout={_EACH}", "-p", "no:cacheprovider", "-p", "tests.mutants.order"),
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # plugins were imported before pytest began
@@ -41,11 +41,13 @@ class Told:
 
     Attributes:
         failed: The ids of the tests that failed, or that the run never came back from.
+        late: Those among them that failed for want of an end.
         broken: What could not even be imported.
     """
 
     passed: bool
     failed: tuple[str, ...]
+    late: tuple[str, ...]
     broken: tuple[str, ...]
     output: str
 
@@ -115,13 +117,15 @@ def _ended(child: int, latest: float) -> int | None:
 
 
 def _told(code: int | None, events: str, output: str) -> Told:
-    found: dict[str, dict[str, None]] = {"begun": {}, "ended": {}, "failed": {}, "broken": {}}
+    found: dict[str, dict[str, None]] = {"begun": {}, "ended": {}, "failed": {}, "late": {}, "broken": {}}
     for line in events.splitlines():
         kind, name = json.loads(line)
         found[kind][name] = None
     if not found["broken"]:  # then the last that was begun may be the one that took the process with it
-        found["failed"].update(dict.fromkeys(name for name in found["begun"] if name not in found["ended"]))
-    return Told(code == 0, tuple(found["failed"]), tuple(found["broken"]), output)
+        lost = dict.fromkeys(name for name in found["begun"] if name not in found["ended"])
+        found["failed"] |= lost
+        found["late"] |= lost
+    return Told(code == 0, tuple(found["failed"]), tuple(found["late"]), tuple(found["broken"]), output)
 
 
 def _run(checkout: Path, arguments: Sequence[str], said: Path, events: Path) -> NoReturn:
@@ -161,6 +165,8 @@ class _Teller:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self._tell("failed", report.nodeid)
+            if "Timeout (>" in str(report.longrepr):
+                self._tell("late", report.nodeid)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self._tell("ended", nodeid)
