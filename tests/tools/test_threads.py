@@ -161,14 +161,21 @@ async def test_cancelling_the_wait_leaves_the_thread_to_itself() -> None:
 
 
 def test_a_loop_that_is_closed_meanwhile_harms_nobody() -> None:
-    gate, ended = threading.Event(), threading.Event()
+    begun, gate, ended = threading.Event(), threading.Event(), threading.Event()
 
-    @ez_tool(timeout=0.02)
+    @ez_tool
     def hang() -> None:
+        begun.set()
         gate.wait(10)
         ended.set()
 
-    asyncio.run(outcome_of(hang))
+    async def leave_it() -> None:
+        task = asyncio.create_task(outcome_of(hang))
+        await asyncio.to_thread(begun.wait, 10)
+        task.cancel()
+        await asyncio.wait([task])
+
+    asyncio.run(leave_it())
     gate.set()
 
     assert ended.wait(10)
