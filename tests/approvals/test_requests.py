@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -119,6 +121,17 @@ def test_a_standing_grant_fits_another_call_until_it_expires() -> None:
 
     assert misfit(grant, other) == ""
     assert "it expired at" in misfit(grant, other, at=datetime.now(UTC) + timedelta(days=2))
+
+
+def test_a_grant_fits_what_the_tool_was_said_to_be() -> None:
+    said = replace(asked({}), definition="d7")
+    kept = Grant.from_dict(json.loads(json.dumps(said.always().to_dict())))
+    by_name = Grant("ship", scope="tool", principal=said.principal)
+
+    assert misfit(kept, ApprovalRequest.from_dict(said.to_dict())) == ""
+    assert [misfit(grant, said) for grant in (asked({}).always(), by_name)] == ["", ""]
+    for other in (replace(said, definition="d8"), replace(said, definition=None)):
+        assert "the tool has changed after it was given" in misfit(kept, other)
 
 
 @pytest.mark.parametrize(

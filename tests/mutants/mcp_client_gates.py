@@ -164,6 +164,21 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
         'return made or f"{',
         _OF_CONNECT,
     ),
+    # --- what was approved
+    Gate(
+        "what a tool was said to be when it was approved",
+        "approvals/_ledger.py",
+        "if grant.definition is not None and grant.definition != request.definition:",
+        "if False:",
+        _OF_HOSTILE,
+    ),
+    Gate(
+        "hints in what a tool was said to be",
+        "adapters/mcp_client/_values.py",
+        '"parameters": self.parameters, "hints": hints}',
+        '"parameters": self.parameters}',
+        _OF_HOSTILE,
+    ),
     # --- how much a server may say
     Gate(
         "line of a server without an end",

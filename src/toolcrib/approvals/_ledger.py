@@ -80,6 +80,10 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         return f"it expired at {grant.expires_at.isoformat(timespec='seconds')}; ask again"
     if not _serves(grant, request.principal):
         return f"it was given on behalf of {grant.principal or 'nobody'}, and this is {request.principal or 'nobody'}"
+    if grant.definition is not None and grant.definition != request.definition:
+        return (
+            "the tool has changed after it was given: what it takes, or says that it does, is something else. Ask again"
+        )
     if grant.scope == "once" and grant.call_id != request.call_id:
         return f"it was given for the call {grant.call_id}, and this is the call {request.call_id}"
     if grant.scope != "tool" and grant.override_args is None and grant.digest != request.digest:

@@ -25,6 +25,8 @@ class ApprovalRequest:
         reason: Why approval is needed.
         metadata: What the tool or a hook adds for the person to see.
         parameters: The JSON schema of the arguments, for whoever lets a person edit them; None when there is none.
+        definition: A digest of what somebody else, such as an MCP server, says that the tool is; None for a tool that
+            the host's own code defines. A grant holds for that, too.
     """
 
     id: str
@@ -39,6 +41,7 @@ class ApprovalRequest:
     scope_id: str = ""
     principal: str | None = None
     parameters: Mapping[str, Any] | None = None
+    definition: str | None = None
 
     def grant(self, approver: str = "host", **options: Any) -> Grant:
         """Return a `Grant` for this request; options are the other fields of `Grant`."""
@@ -47,6 +50,7 @@ class ApprovalRequest:
             "digest": self.digest,
             "request_id": self.id,
             "principal": self.principal,
+            "definition": self.definition,
             **options,
         }
         return Grant(tool=self.tool, approver=approver, **bound)
@@ -111,6 +115,7 @@ class ApprovalRequest:
             "scope_id": self.scope_id,
             "principal": self.principal,
             "parameters": None if self.parameters is None else dict(self.parameters),
+            **({} if self.definition is None else {"definition": self.definition}),
         }
 
     @classmethod
@@ -136,6 +141,7 @@ class Grant:
             further than once is a standing grant.
         expires_at: From then on it does not count; with a time zone.
         principal: On whose behalf it may be used. A standing grant serves nobody else; `"*"` is everybody.
+        definition: What somebody else said that the tool is, as in its request; None for whatever they say.
 
     Raises:
         ValueError: `expires_at` has no time zone, or a standing grant carries `override_args` or `user_input`.
@@ -153,6 +159,7 @@ class Grant:
     at: datetime = field(default_factory=now)
     expires_at: datetime | None = None
     principal: str | None = None
+    definition: str | None = None
 
     def __post_init__(self) -> None:
         if self.expires_at is not None and self.expires_at.tzinfo is None:
@@ -181,6 +188,7 @@ class Grant:
             "at": self.at.isoformat(),
             "expires_at": self.expires_at.isoformat() if self.expires_at else None,
             "principal": self.principal,
+            **({} if self.definition is None else {"definition": self.definition}),
         }
 
     @classmethod

@@ -156,6 +156,7 @@ def _request(prepared: Prepared, scope: RunScope, reasons: list[str]) -> Approva
     plan, call = prepared.plan, prepared.call
     source = plan.tool.source
     extra = source.get_approval_metadata() if source is not None else None
+    definition = source.get_definition() if source is not None else None
     request = ApprovalRequest(
         id=f"ask_{uuid4().hex}",
         call_id=call.id,
@@ -168,11 +169,16 @@ def _request(prepared: Prepared, scope: RunScope, reasons: list[str]) -> Approva
         scope_id=scope.id,
         principal=scope.principal,
         parameters=_schema_of(prepared),
+        definition=None if definition is None else digest(plan.name, definition),
     )
     before = prepared.request
-    if before is None or (before.digest, before.principal) != (request.digest, request.principal):
+    if before is None or _bound_to(before) != _bound_to(request):
         return request
     return replace(request, id=before.id, created_at=before.created_at)  # a resumed call asks what it asked before
+
+
+def _bound_to(request: ApprovalRequest) -> tuple[str, str | None, str | None]:
+    return request.digest, request.principal, request.definition
 
 
 def shown_values(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:

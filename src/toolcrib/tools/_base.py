@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -53,6 +53,13 @@ class BaseTool:
 
     def get_approval_metadata(self) -> dict[str, Any] | None:
         """Return what a person who is asked for approval should see besides the arguments."""
+        return None
+
+    def get_definition(self) -> Mapping[str, Any] | None:
+        """Return what somebody else says that the tool is, in JSON shapes; None where the host's own code says it.
+
+        An approval holds for that: when it changes, a person is asked again.
+        """
         return None
 
     def process_user_input(self, ctx: RunContext[Any], user_input: Any) -> Any:

@@ -89,6 +89,10 @@ class Member(BaseTool):
         """Return whether the server still has it."""
         return self.listed
 
+    def get_definition(self) -> Mapping[str, Any]:
+        """Return what the server says of its arguments and its hints; its words for models may change as they like."""
+        return self.about.definition()
+
     def get_instruction(self, ctx: RunContext[Any]) -> Instruction | None:
         """Return what the server says about its own use, if the host lets it."""
         text = self._link.instructions if self._options.include_instructions else None

@@ -74,7 +74,7 @@ class _Shown:
         known = {member.about.name: member.about for member in before}
         for member in members:
             if known.get(member.about.name, member.about) != member.about:
-                # a standing grant holds on: it is for the name, and what the server does by it is its word anyway
+                # a grant holds on only where its definition is the same: `Member.get_definition`
                 _log.warning("%s: what it says of %s is not what it said before", self._link.server, member.where())
         self._members = members
         for gone in before:

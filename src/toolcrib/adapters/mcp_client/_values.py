@@ -84,6 +84,11 @@ class RemoteTool:
     idempotent: bool | None = None
     open_world: bool | None = None
 
+    def definition(self) -> dict[str, Any]:
+        """Return what it takes and what it says that it does, without the words for models and people."""
+        hints = (self.read_only, self.destructive, self.idempotent, self.open_world)
+        return {"server": self.server, "kind": self.kind, "parameters": self.parameters, "hints": hints}
+
     def tags(self) -> frozenset[str]:
         """Return the words by which global hooks choose, and which are shown on to others."""
         said = {
