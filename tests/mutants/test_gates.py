@@ -6,6 +6,7 @@ import pytest
 
 import toolcrib.errors
 from tests.mutants.gates import GATES, Gate
+from tests.mutants.run import is_in, named
 
 PACKAGE = Path(toolcrib.errors.__file__).parents[1]
 
@@ -22,3 +23,13 @@ def test_gates_have_names_of_their_own() -> None:
     names = [gate.name for gate in GATES]
 
     assert len(names) == len(set(names))
+
+
+def test_gates_are_chosen_by_name_by_a_word_of_it_and_by_place() -> None:
+    words = [gate.name for gate in named(["in Monty"])]
+
+    assert [gate.name for gate in named(["lock"])] == ["lock"]  # and not all that have the word in them
+    assert len(words) > 1
+    assert all("in Monty" in word for word in words)
+    places = ("invoke", "src/toolcrib/invoke/_failures.py", "code")
+    assert [is_in(GATES[0], [place]) for place in places] == [True, True, False]
