@@ -156,8 +156,9 @@ async def test_a_request_is_answered_once(store: Store) -> None:
 async def test_a_grant_that_expires_unused_leaves_the_request_to_be_asked_again(store: Store) -> None:
     request = asked()
     await store.put(request)
-    await store.answer(request.grant(expires_at=datetime.now(UTC) + timedelta(milliseconds=50)))
-    await asyncio.sleep(0.06)
+    until = datetime.now(UTC) + timedelta(milliseconds=300)
+    await store.answer(request.grant(expires_at=until))
+    await asyncio.sleep((until - datetime.now(UTC)).total_seconds() + 0.01)
 
     taken = await store.take(request)
     await store.put(request)

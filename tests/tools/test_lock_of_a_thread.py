@@ -17,7 +17,7 @@ async def test_a_timed_out_thread_keeps_its_lock_until_it_ends() -> None:
     inside: list[str] = []
     go_on = threading.Event()
 
-    @ez_tool(lock=True, timeout=0.05)
+    @ez_tool(lock=True, timeout=0.25)
     def write(name: str) -> list[str]:
         inside.append(name)
         if name == "first":

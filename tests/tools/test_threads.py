@@ -86,7 +86,7 @@ async def test_context_variables_reach_the_thread() -> None:
 async def test_a_thread_that_is_timed_out_is_said_to_go_on() -> None:
     gate, ended = threading.Event(), threading.Event()
 
-    @ez_tool(timeout=0.02)
+    @ez_tool(timeout=0.25)
     def hang() -> None:
         gate.wait(10)
         ended.set()
@@ -103,7 +103,7 @@ async def test_a_thread_that_is_timed_out_is_said_to_go_on() -> None:
 async def test_a_generator_in_a_thread_that_is_timed_out_is_said_to_go_on() -> None:
     gate = threading.Event()
 
-    @ez_tool(timeout=0.02)
+    @ez_tool(timeout=0.25)
     def hang() -> Any:
         yield 1
         gate.wait(10)

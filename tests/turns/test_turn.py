@@ -347,7 +347,7 @@ async def test_the_timeout_covers_a_whole_stream() -> None:
             yield number
             await asyncio.sleep(0.005)
 
-    turn = Turn(drip, timeout=0.03)
+    turn = Turn(drip, timeout=0.2)
 
     with pytest.raises(TurnTimeoutError):
         async for _ in turn.yielding():
@@ -358,11 +358,11 @@ async def test_the_timeout_covers_a_whole_stream() -> None:
 
 
 async def test_a_slow_reader_is_not_cancelled_but_told_at_the_next_value() -> None:
-    turn = Turn(make_count(), timeout=0.01, kwargs={"upto": 2})
+    turn = Turn(make_count(), timeout=0.2, kwargs={"upto": 2})
     stream = turn.yielding()
     await anext(stream)
 
-    await asyncio.sleep(0.03)
+    await asyncio.sleep(0.25)
 
     with pytest.raises(TurnTimeoutError):
         await anext(stream)
@@ -381,10 +381,10 @@ async def test_the_clock_stops_while_an_approver_is_asked() -> None:
         return "paid"
 
     async def think(request: ApprovalRequest) -> Grant:
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.3)
         return request.grant("Ada")
 
-    assert await Turn(pay, timeout=0.05).returning(scope=RunScope(approver=think)) == "paid"
+    assert await Turn(pay, timeout=0.25).returning(scope=RunScope(approver=think)) == "paid"
 
 
 async def test_waiting_for_a_lock_counts() -> None:

@@ -64,7 +64,7 @@ async def taken_up(state: dict[str, Any], scope: RunScope, work: str = "work") -
 async def test_a_call_in_doubt_is_one_question_however_often_it_is_taken_up() -> None:
     store = MemoryApprovalStore()
     scope = RunScope(approvals=store, principal="ann")
-    state = await written("pay", scope, amount=5, code="1234")
+    state = await written("pay", scope, amount=5, code="sesame")
 
     asked = [await taken_up(state, scope, work) for work in ("work", "work", "other")]
 
@@ -72,7 +72,7 @@ async def test_a_call_in_doubt_is_one_question_however_often_it_is_taken_up() ->
     assert first.id == again.id != other.id
     assert len(await store.list(pending=True)) == 2
     assert first.principal == "ann"
-    assert "1234" not in json.dumps(first.to_dict())
+    assert "sesame" not in json.dumps(first.to_dict())
 
 
 async def test_an_approval_is_not_asked_again_and_holds_for_the_same_arguments_only() -> None:
