@@ -128,6 +128,13 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate("expiry of a state", _SERVER, "ttl=self.options.state_seconds", "ttl=600", _OF_ELICIT),
     Gate("service of a state", _SERVER, "default_audience=options.name", "default_audience=None", _OF_ELICIT),
     Gate("time that a call is kept", _SERVED, "kept.since + self._options.kept_for <= now()", "False", _OF_STORE),
+    Gate(
+        "tools that asked at another server",
+        _TOOLS,
+        "            self._asking |= await self._waiting.tools()\n",
+        "",
+        _OF_STORE,
+    ),
     # --- how much is asked
     Gate(
         "questions of one principal",

@@ -250,6 +250,26 @@ async def test_a_tool_that_asks_when_it_runs_goes_on_as_well(way: Way) -> None:
     assert (text_of(done), spent) == ("paid 50", [5, 50])
 
 
+async def test_a_tool_that_asks_when_it_runs_goes_on_at_another_server(tmp_path: Path) -> None:
+    store, spent = SqliteApprovalStore(tmp_path / "crib.db"), list[int]()
+
+    @ez_tool
+    async def pay(amount: int, ctx: RunContext) -> str:
+        if not ctx.approved:
+            raise ApprovalRequired({"amount": amount})
+        spent.append(amount)
+        return f"paid {amount}"
+
+    way, servers = IN_MEMORY[1], [build_server([pay], ServerOptions(approvals=store)) for _ in range(2)]
+    async with way(servers[0]) as one, way(servers[1]) as other:
+        request = request_of(await one.call_tool("pay", {"amount": 50}))
+        await store.answer((await store.show(request)).request.grant())
+        await asyncio.sleep(1.05)  # as long as another server may not know of it
+        done = await other.call_tool("pay", {"amount": 50})
+
+    assert (text_of(done), spent, len(await store.list())) == ("paid 50", [50], 1)
+
+
 @every_generation
 async def test_a_call_can_wait_for_its_answer(way: Way) -> None:
     booked: list[str] = []

@@ -106,6 +106,10 @@ class Served(ABC):
     def may_wait(self, visit: Visit) -> bool:
         """Return whether a call like this may be waiting, so that it is worth looking."""
 
+    async def look_again(self) -> None:
+        """Learn of calls that other servers keep, before it is told whether one like them may be waiting."""
+        return
+
     def named_request(self, visit: Visit) -> Any:
         """Return the question that the client says its call is about, as it says so; None when it does not."""
         return visit.params.meta.get(REQUEST_META) if visit.params.meta else None
@@ -131,6 +135,7 @@ class Served(ABC):
     async def _answer(self, visit: Visit) -> types.CallToolResult | types.InputRequiredResult:
         if visit.params.request_state is not None:
             return await self._come_back(visit, visit.params.request_state)
+        await self.look_again()
         if not self.may_wait(visit):
             return await self._settled(visit, await self._made(visit), asks=True)
         async with self._alike.one(visit.key) as visit.leave:

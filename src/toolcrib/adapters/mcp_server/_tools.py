@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -30,6 +31,7 @@ __all__ = ["ServedTools"]
 
 _log = logging.getLogger("toolcrib.adapters")
 _REPORT = ("progress", "total", "message")  # what a tool of an MCP server reports
+_LOOK = 1.0  # seconds between two looks at what other servers keep, which cost a call a millisecond
 _WIDE = 1_000  # characters of a value in a progress notification
 
 
@@ -47,6 +49,7 @@ class ServedTools(Served):
         self.pipeline = pipeline
         self._listed = {entry.name: Listed(entry) for entry in pipeline.toolset}
         self._asking = {entry.name for entry in pipeline.toolset if entry.approvals or entry.hook_sets} | asked
+        self._looked = time.monotonic()
 
     # --- tools/list
 
@@ -82,6 +85,12 @@ class ServedTools(Served):
             return None
 
     # --- tools/call
+
+    async def look_again(self) -> None:
+        """Learn which tools have asked when they ran on another server; people take longer than it takes to notice."""
+        if time.monotonic() - self._looked >= _LOOK:
+            self._looked = time.monotonic()
+            self._asking |= await self._waiting.tools()
 
     def may_wait(self, visit: Visit) -> bool:
         """Return whether something about the tool may ask for approval, or has done so."""

@@ -149,7 +149,7 @@ class SqliteWaitingCalls:
                 (call.principal, call.principal, _MOST),
             )
 
-        await self._run(write)
+        await self._run(write, "BEGIN IMMEDIATE")
 
     async def find(self, key: str) -> WaitingCall | None:
         """Return the call with this key."""
@@ -169,7 +169,7 @@ class SqliteWaitingCalls:
             if kept is not None and set(kept.requests) == set(requests):
                 connection.execute("DELETE FROM mcp_waiting WHERE key = ?", (key,))
 
-        await self._run(write)
+        await self._run(write, "BEGIN IMMEDIATE")
 
     async def tools(self) -> frozenset[str]:
         """Return the tools of which calls wait."""
@@ -181,12 +181,12 @@ class SqliteWaitingCalls:
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
 
-    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _run(self, work: Callable[[sqlite3.Connection], T], begin: str = "BEGIN") -> T:
         """Do some work on the file in a thread, so that the event loop never waits for a disk."""
 
         def run() -> T:
             with closing(self._connect()) as connection:
-                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(begin)
                 result = work(connection)
                 connection.execute("COMMIT")
                 return result
