@@ -195,9 +195,9 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "approval that the tool asks for",
-        "invoke/_pipeline.py",
-        "        if not isinstance(error, ApprovalRequired):\n            return None",
-        "        if True:\n            return None",
+        "invoke/_steps.py",
+        "    if not isinstance(error, ApprovalRequired):\n        return None",
+        "    if True:\n        return None",
         _OF_APPROVALS,
     ),
     # --- execution

@@ -7,13 +7,11 @@ and `stream` are made of them, and nothing else does the work of one.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
-from functools import partial
-from typing import Any, cast, overload
+from typing import Any, overload
 
 from toolcrib.calls import (
-    Completed,
     Denial,
     Failed,
     Grant,
@@ -27,25 +25,23 @@ from toolcrib.calls import (
 from toolcrib.errors import (
     ApprovalError,
     ApprovalRequired,
-    HookError,
     InvalidArguments,
-    NotCallable,
     SchemaError,
 )
 from toolcrib.hooks import HookRaised, HookSet
-from toolcrib.invoke._answers import answered, approve
-from toolcrib.invoke._approve import shown_arguments, shown_request
-from toolcrib.invoke._failures import described, failure, misread, not_offered, offered, tool_failure, unknown
-from toolcrib.invoke._gates import apply_post, apply_post_value, available, decide_and_edit
+from toolcrib.invoke._answers import approve
+from toolcrib.invoke._at_once import at_once
+from toolcrib.invoke._failures import failure, misread, not_offered, offered, tool_failure, unknown
+from toolcrib.invoke._gates import apply_post, available, decide_and_edit
 from toolcrib.invoke._passes import once_more, received
-from toolcrib.invoke._plan import Executor, Performed, Plan, Prepared, RunnableTool
+from toolcrib.invoke._plan import Executor, Performed, Plan, Prepared
 from toolcrib.invoke._reports import Reports
 from toolcrib.invoke._resume import approve_again, pass_again, restored
 from toolcrib.invoke._runs import Stepped
 from toolcrib.invoke._scope import RunScope
 from toolcrib.invoke._sinks import LogSink, Sink, calls_log, merged_sinks
+from toolcrib.invoke._steps import asked_late, begin, close, each, execute, observer_failed, read_arguments
 from toolcrib.invoke._trace import Trace
-from toolcrib.schema import RunContext
 from toolcrib.toolsets import Toolset, ToolsetLike
 
 __all__ = ["Pipeline"]
@@ -153,7 +149,7 @@ class Pipeline:
             scope = RunScope()
         prepared = await self.prepare(call, scope, grant)
         if not isinstance(prepared, Prepared) or (body := prepared.plan.live) is None:
-            work = self._at_once(prepared, scope, plain=ended is not None)
+            work = at_once(self, self._plans, prepared, scope, plain=ended is not None)
             if isinstance(prepared, Prepared) and prepared.ctx is not None and not prepared.plan.streaming:
                 reports = Reports(prepared.ctx, work)
                 async with aclosing(reports.values()) as told:
@@ -172,7 +168,7 @@ class Pipeline:
         with prepared:
             try:
                 while True:
-                    self._begin(prepared)
+                    begin(prepared)
                     performed = Performed(prepared, kept := [])
                     try:
                         prepared.require_approved(prepared.arguments)
@@ -182,7 +178,7 @@ class Pipeline:
                             stream = Stepped(stream, prepared.trace.within)
                         async with scope.slot(), stream as values:
                             async for value in values:
-                                shown = await self._each(prepared, value) if watched else value
+                                shown = await each(prepared, value) if watched else value
                                 kept.append(shown)
                                 left = True  # unless the next value is asked for
                                 yield Yielded(shown) if ended is None else shown
@@ -191,42 +187,16 @@ class Pipeline:
                         raise
                     except Exception as error:  # the tool's own code: what it raised becomes the outcome
                         performed.error = error
-                    outcome = await self._asked_late(performed, scope)
+                    outcome = await asked_late(performed, scope)
                     if outcome is not None or not isinstance(performed.error, ApprovalRequired):
                         break  # else it asked before it did anything, and was granted
                 outcome = await self.finish(performed, scope) if outcome is None else outcome
             except HookRaised as raised:
-                outcome = self._observer_failed(prepared, scope, raised)
+                outcome = observer_failed(prepared, scope, raised)
             if ended is not None:
                 ended(outcome)
             elif not left:  # else nobody takes it
                 yield outcome
-
-    async def _at_once(
-        self, prepared: Prepared | Outcome, scope: RunScope, *, plain: bool
-    ) -> tuple[Outcome, list[Any]]:
-        """Return the outcome and the values of a call whose values cannot be given before the end, or that ended."""
-        if isinstance(prepared, Prepared):
-            made = await self.perform(prepared, scope)
-            outcome = await self.finish(made, scope) if isinstance(made, Performed) else made
-        else:
-            outcome = prepared
-        if not isinstance(outcome, Completed) or (outcome is prepared and not plain):
-            return outcome, []
-        if self._plans[outcome.tool].streaming:
-            return outcome, _several(outcome.value)
-        return outcome, [outcome.value] if plain else []
-
-    def _begin(self, prepared: Prepared) -> None:
-        if prepared.trace is not None:
-            prepared.trace.started(prepared.shown or shown_arguments(prepared))
-
-    async def _each(self, prepared: Prepared, value: Any) -> Any:
-        """Return one value of a stream after the hooks that see each, and tell those who follow the call."""
-        shown = await apply_post_value(prepared, value) if prepared.plan.each else value
-        if prepared.trace is not None:
-            prepared.trace.yielded(shown)
-        return shown
 
     # --- prepare: steps 1 to 5
 
@@ -265,7 +235,7 @@ class Pipeline:
         plan = self._plans.get(call.name) or self._plan(call.name)
         trace = self._trace(call, scope, plan)
         if plan is None:
-            return self._close(trace, unknown(self.toolset, call, scope))
+            return close(trace, unknown(self.toolset, call, scope))
         if prepared is None:
             prepared = Prepared(call, plan, trace)
         else:
@@ -279,30 +249,16 @@ class Pipeline:
                 prepared.enter(scope)
                 refused = await available(prepared) if plan.availability else None
             if refused is None and (trace is not None or not read):
-                refused = self._read(prepared, scope, read)
+                refused = read_arguments(prepared, scope, read)
             if refused is None and (plan.guarded or hooks is not None):
                 first = () if hooks is None else hooks.decisions_for(plan.name)
                 refused = await decide_and_edit(prepared, scope, first)
             if refused is None and (plan.approvals or prepared.asks or scope.deps is not None):
                 refused = await approve(prepared, scope, grant)
-            return prepared if refused is None else self._close(trace, refused)
+            return prepared if refused is None else close(trace, refused)
         except BaseException:  # quicker than `with prepared:`, on the way of every call
             prepared.cut_off()
             raise
-
-    def _read(self, prepared: Prepared, scope: RunScope, read: bool) -> Failed | None:
-        refused: Failed | None = None
-        try:
-            if not read:
-                prepared.arguments = prepared.plan.read(prepared.call)
-        except (InvalidArguments, SchemaError) as error:
-            refused = failure(prepared.plan, prepared.call.id, scope, error)
-        if prepared.trace is not None:
-            fresh = refused is None and not read  # the arguments are the request, and nobody had them yet
-            shown = shown_arguments(prepared) if fresh else shown_request(prepared)
-            prepared.shown = shown if fresh and not (prepared.plan.guarded or prepared.plan.approvals) else None
-            prepared.trace.received(shown)
-        return refused
 
     async def _resume(self, suspended: Suspended, scope: RunScope, given: Grant | Denial | None) -> Prepared | Outcome:
         """Take up a suspended call: availability and step 5 again, nothing else."""
@@ -310,17 +266,17 @@ class Pipeline:
         plan, call = self._plan(suspended.tool), ToolCall(suspended.tool, {}, suspended.call_id)
         trace = self._trace(call, scope, plan)
         if plan is None or state is None:
-            return self._close(trace, unknown(self.toolset, call, scope))
+            return close(trace, unknown(self.toolset, call, scope))
         try:
             prepared = restored(plan, state, scope)
         except (InvalidArguments, SchemaError) as error:  # the tool has changed since
             changed = ApprovalError(plan.name, f"the tool has changed since it was asked ({error})")
-            return self._close(trace, failure(plan, call.id, scope, changed))
+            return close(trace, failure(plan, call.id, scope, changed))
         prepared.plan, prepared.trace, prepared.request = plan, trace, suspended.request
         prepared.enter(scope, dict(prepared.metadata))
         with prepared:
             refused = await approve_again(prepared, suspended, scope, given)
-            return prepared if refused is None else self._close(trace, refused)
+            return prepared if refused is None else close(trace, refused)
 
     async def again(
         self,
@@ -342,7 +298,7 @@ class Pipeline:
             prepared.revise(arguments)
         with prepared:
             refused = await once_more(prepared, scope, hooks, arguments is not None)
-            return prepared if refused is None else self._close(prepared.trace, refused)
+            return prepared if refused is None else close(prepared.trace, refused)
 
     def restore(self, state: Mapping[str, Any], scope: RunScope) -> Prepared | Failed:
         """Return the call that `Prepared.to_dict` described, no gate asked; Failed when the tool does not take it now.
@@ -363,13 +319,13 @@ class Pipeline:
         prepared.trace = self._trace(prepared.call, scope, prepared.plan)
         with prepared:
             refused = await pass_again(prepared, scope)
-            return prepared if refused is None else self._close(prepared.trace, refused)
+            return prepared if refused is None else close(prepared.trace, refused)
 
     # --- perform: step 6
 
     def performed(self, prepared: Prepared, value: Any = None, error: Exception | None = None) -> Performed:
         """Return what `finish` takes for a prepared call that the host's own code executed."""
-        self._begin(prepared)
+        begin(prepared)
         return Performed(prepared, value, error)
 
     async def perform(self, prepared: Prepared, scope: RunScope) -> Performed | Outcome:
@@ -380,7 +336,7 @@ class Pipeline:
         """
         plan = prepared.plan
         if prepared.trace is not None:
-            self._begin(prepared)
+            begin(prepared)
         performed = Performed(prepared)
         try:
             if prepared.approved is not None:
@@ -395,10 +351,10 @@ class Pipeline:
             else:
                 async with scope.slot():
                     with prepared.within():
-                        performed.value = await self._execute(prepared)
+                        performed.value = await execute(prepared)
             return performed
         except HookRaised as raised:
-            return self._observer_failed(prepared, scope, raised)
+            return observer_failed(prepared, scope, raised)
         except Exception as error:  # the tool's own code: what it raised becomes the outcome
             performed.error = error
         except BaseException:
@@ -406,47 +362,9 @@ class Pipeline:
             raise
         with prepared:
             if isinstance(performed.error, ApprovalRequired):
-                late = await self._asked_late(performed, scope)
+                late = await asked_late(performed, scope)
                 return await self.perform(prepared, scope) if late is None else late  # it did nothing before it asked
         return performed
-
-    async def _execute(self, prepared: Prepared) -> Any:
-        plan = prepared.plan
-        run: Callable[..., Awaitable[Any]] = partial(self._body_of, prepared)
-        for runner in reversed(plan.runners):
-            run = partial(self._through, runner, plan, run)
-        ctx = prepared.ctx
-        if plan.executor is not None:
-            return await plan.executor.execute(prepared, partial(run, prepared.arguments, ctx))
-        return await run(prepared.arguments, ctx)
-
-    async def _through(self, runner: Any, plan: Plan, inner: Any, arguments: dict[str, Any], ctx: Any) -> Any:
-        return await runner(arguments, ctx, RunnableTool(plan.name, plan.entry, inner))
-
-    async def _body_of(self, prepared: Prepared, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
-        plan = prepared.plan
-        if plan.body is None:
-            raise NotCallable(plan.name)
-        prepared.require_approved(arguments)  # a `_call_tool_func` may have edited them
-        if not plan.streaming:
-            return await plan.body.call(arguments, ctx, plan.timeout)
-        async with plan.body.stream(arguments, ctx, plan.timeout) as values:
-            return [await self._each(prepared, value) async for value in values]
-
-    async def _asked_late(self, performed: Performed, scope: RunScope) -> Outcome | None:
-        """Answer a tool that asked for approval itself; None when it did not ask, or was granted it."""
-        error, prepared = performed.error, performed.prepared
-        if not isinstance(error, ApprovalRequired):
-            return None
-        if prepared.approved is not None:
-            again = ApprovalError(
-                prepared.plan.name, "it asked for approval again after it was approved; check `ctx.approved` first"
-            )
-            return self._close(prepared.trace, failure(prepared.plan, prepared.call.id, scope, again))
-        prepared.asks = (*prepared.asks, "the tool asks for it")
-        prepared.ask_metadata = {**prepared.ask_metadata, **error.metadata}
-        refused = await answered(prepared, scope, list(prepared.asks), None)
-        return None if refused is None else self._close(prepared.trace, refused)
 
     # --- finish: steps 7 and 8
 
@@ -457,7 +375,7 @@ class Pipeline:
         if prepared.plan.held:
             with prepared, prepared.within():
                 outcome = await apply_post(performed, scope)
-        return self._concluded(performed, scope) if outcome is None else self._close(prepared.trace, outcome)
+        return self._concluded(performed, scope) if outcome is None else close(prepared.trace, outcome)
 
     def finished(self, performed: Performed, scope: RunScope) -> Outcome | None:
         """Return what `finish` does, at once; None where a post hook has to be awaited, and nothing was done."""
@@ -473,7 +391,7 @@ class Pipeline:
                 scope.completed.add(plan.name)
         else:
             outcome = tool_failure(plan, call_id, scope, performed.error)
-        return outcome if prepared.trace is None else self._close(prepared.trace, outcome)
+        return outcome if prepared.trace is None else close(prepared.trace, outcome)
 
     # --- inside
 
@@ -492,11 +410,6 @@ class Pipeline:
         about = "" if plan is None else plan.entry.description
         return Trace(call, scope, (*sinks, _LOG_SINK) if logs else sinks, about)
 
-    def _close(self, trace: Trace | None, outcome: Outcome) -> Outcome:
-        if trace is not None:
-            trace.ended(outcome)
-        return outcome
-
     def _refusal(self, plan: Plan, call: ToolCall, scope: RunScope) -> Outcome | None:
         if not offered(plan.entry, scope):
             return not_offered(plan.name, call.id)
@@ -504,17 +417,3 @@ class Pipeline:
             return None
         spent = scope.admit(plan.name)
         return None if spent is None else Rejected(plan.name, call.id, str(spent), "limit")
-
-    def _observer_failed(self, prepared: Prepared, scope: RunScope, raised: HookRaised) -> Failed:
-        name, call_id = prepared.plan.name, prepared.call.id
-        error = HookError(name, "observer", raised.hook, described(raised.error))
-        outcome = Failed(name, call_id, error.code, str(error), "HookError", exception=raised.error)
-        self._close(prepared.trace, outcome)
-        if scope.hook_errors == "raise":
-            raise raised.error from raised.error.__cause__
-        return outcome
-
-
-def _several(value: Any) -> list[Any]:
-    """Return a stream's values after post hooks, which may have made one value of them."""
-    return cast("list[Any]", value) if isinstance(value, list) else [value]
