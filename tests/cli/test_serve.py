@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import signal
@@ -59,20 +60,19 @@ async def connected(transport: str, folder: Path, target: str, mode: Any) -> Asy
         yield await stack.enter_async_context(Client(place, mode=mode))
 
 
-def second_terminal(folder: Path, *arguments: str) -> str:
-    """Run `toolcrib approvals` in a process of its own."""
-    command = [*COMMAND, "approvals", *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.mark.parametrize(("transport", "mode"), [("stdio", "auto"), ("http", "legacy")])
-async def test_a_call_is_approved_from_a_second_terminal(tmp_path: Path, shop: str, transport: str, mode: str) -> None:
+async def test_a_call_is_approved_from_a_second_terminal(
+    tmp_path: Path, shop: str, toolcrib: Command, transport: str, mode: str
+) -> None:
+    async def second_terminal(*arguments: str) -> str:  # this process is another than that of the server
+        done = await asyncio.to_thread(toolcrib, "approvals", *arguments)
+        assert done.exit_code == 0, done.stderr
+        return done.stdout
+
     async with connected(transport, tmp_path, shop, mode) as client:
         waiting = await client.call_tool("buy", {"item": "tea"})
-        (asked,) = json.loads(second_terminal(tmp_path, "list", "--json"))
-        second_terminal(tmp_path, "approve", asked["id"], "--as", "ben")
+        (asked,) = json.loads(await second_terminal("list", "--json"))
+        await second_terminal("approve", asked["id"], "--as", "ben")
         done = await client.call_tool("buy", {"item": "tea"})
         again = await client.call_tool("buy", {"item": "tea"})
 
