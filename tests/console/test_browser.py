@@ -11,6 +11,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from tests.console.conftest import Console, serving
 from tests.console.shop import HOSTILE, PROGRAM, Running, shop, some_history
-from toolcrib.calls import ToolCall
+from toolcrib.calls import RunEvent, ToolCall, now
 from toolcrib.console import ConsoleOptions
 from toolcrib.invoke import Pipeline, RunScope, SqliteSink, run_sync
 from toolcrib.tools import tool
@@ -453,7 +454,22 @@ def test_a_token_lets_in_and_says_who_it_is(path: Path, run: Run, visit: Callabl
         assert page.evaluate("document.cookie") == ""
         page.reload()
         expect(page.get_by_text("Nothing waits.")).to_be_visible()
+
+        page.get_by_role("button", name="Log out").click()
+        expect(page.get_by_label("Token")).to_be_visible()
     assert program.end().success
+
+
+def test_what_says_nothing_any_more_does_not_look_alive(path: Path, visit: Callable[..., Page]) -> None:
+    began = now() - timedelta(minutes=7)
+    with SqliteSink(path) as sink, serving(path) as console:
+        sink.emit_run(RunEvent("opened", "agent", "killed", None, "support", began, {}))
+        sink.emit_run(RunEvent("opened", "agent", "alive", None, "helper", now(), {}))
+        sink.flush()
+        page = visit(f"{console.url}#/activity/agent/killed")
+
+        expect(page.get_by_role("heading", name="support")).to_contain_text("no news for 7 min")
+        expect(page.get_by_role("link", name="helper")).to_contain_text("running")
 
 
 # --- the documentation
