@@ -135,6 +135,20 @@ MCP_GATES: tuple[Gate, ...] = (
         "",
         _OF_STORE,
     ),
+    Gate(
+        "owner of a request on a database server",
+        "adapters/dbos/_waiting_calls.py",
+        '"principal = %s AND position(',
+        "\"%s <> '' AND position(",
+        _OF_STORE,
+    ),
+    Gate(
+        "calls beside the questions on a database server",
+        "adapters/mcp_server/_waiting.py",
+        "return approvals.waiting_calls() if isinstance(approvals, KeepsWaitingCalls) else",
+        "return",
+        _OF_STORE,
+    ),
     # --- how much is asked
     Gate(
         "questions of one principal",

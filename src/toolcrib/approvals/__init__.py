@@ -10,6 +10,7 @@ from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, misfit
 from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, allow, deny
 from toolcrib.approvals._sqlite import SqliteApprovalStore
 from toolcrib.approvals._store import ApprovalStore, MemoryApprovalStore
+from toolcrib.approvals._waiting import KeepsWaitingCalls, WaitingCall, WaitingCalls
 
 __all__ = [
     "EVERYBODY",
@@ -18,8 +19,11 @@ __all__ = [
     "ApprovalPolicy",
     "ApprovalStore",
     "Approver",
+    "KeepsWaitingCalls",
     "MemoryApprovalStore",
     "SqliteApprovalStore",
+    "WaitingCall",
+    "WaitingCalls",
     "WaitingStore",
     "allow",
     "answered_in",

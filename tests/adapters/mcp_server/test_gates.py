@@ -10,8 +10,8 @@ from starlette.responses import PlainTextResponse
 from tests.adapters.mcp_server.clients import Way, booking, every_generation, request_of
 from toolcrib.adapters.mcp_server import HttpOptions, ServerOptions, build_server
 from toolcrib.adapters.mcp_server._http_checks import FrontDoor
-from toolcrib.adapters.mcp_server._waiting import MemoryWaitingCalls, SqliteWaitingCalls, WaitingCall
-from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.adapters.mcp_server._waiting import MemoryWaitingCalls, SqliteWaitingCalls
+from toolcrib.approvals import MemoryApprovalStore, WaitingCall
 from toolcrib.tools import ez_tool
 
 TOKENS = {"ann": "a-secret-of-ann-and-no-other"}

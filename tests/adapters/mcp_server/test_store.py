@@ -1,6 +1,7 @@
 """A call that waits for an answer in the approval store, and goes on when it is made again."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
 
 from tests.adapters.mcp_server.clients import IN_MEMORY, Way, booking, every_generation, every_way, request_of, text_of
+from tests.postgres import Postgres
+from toolcrib.adapters.dbos import PostgresApprovalStore
 from toolcrib.adapters.mcp_server import ServerOptions, acting_as, build_server
-from toolcrib.adapters.mcp_server._waiting import MemoryWaitingCalls, SqliteWaitingCalls, WaitingCall
-from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
+from toolcrib.adapters.mcp_server._waiting import MemoryWaitingCalls, SqliteWaitingCalls
+from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore, WaitingCall, WaitingCalls
 from toolcrib.calls import ApprovalRequest, RunNormally, now
 from toolcrib.errors import ApprovalRequired
 from toolcrib.hooks import HookSet
@@ -135,19 +138,53 @@ async def test_two_servers_that_take_up_one_call_at_once_make_it_once(tmp_path: 
     assert [result.is_error for result in results].count(False) == 1
 
 
-@pytest.mark.parametrize("in_file", [True, False])
-async def test_a_call_that_ends_leaves_the_same_call_waiting_that_was_made_meanwhile(
-    tmp_path: Path, in_file: bool
-) -> None:
-    waiting = SqliteWaitingCalls(tmp_path / "calls.db") if in_file else MemoryWaitingCalls()
+@pytest.fixture(params=["memory", "file", "server"])
+def kept_calls(request: pytest.FixtureRequest, tmp_path: Path) -> WaitingCalls:
+    """Calls that wait, in each place where they may."""
+    match request.param:
+        case "memory":
+            return MemoryWaitingCalls()
+        case "file":
+            return SqliteWaitingCalls(tmp_path / "calls.db")
+        case _:
+            postgres: Postgres = request.getfixturevalue("postgres")
+            return PostgresApprovalStore(postgres.url("waiting_calls")).waiting_calls()
+
+
+async def test_a_call_that_ends_leaves_the_same_call_waiting_that_was_made_meanwhile(kept_calls: WaitingCalls) -> None:
     later = WaitingCall("key", "ann", "book", ("ask_2",), {})
 
-    await waiting.keep(later)
-    await waiting.drop("key", ["ask_1"])
-    found = await waiting.find("key")
-    await waiting.drop("key", ["ask_2"])
+    await kept_calls.keep(replace(later, requests=("ask_1",)))
+    await kept_calls.keep(later)
+    await kept_calls.drop("key", ["ask_1"])
+    found = await kept_calls.find("key")
+    await kept_calls.drop("key", ["ask_2"])
 
-    assert (found, await waiting.find("key")) == (later, None)
+    assert (found, await kept_calls.find("key")) == (later, None)
+
+
+async def test_calls_that_wait_are_found_by_their_request_for_their_principal(kept_calls: WaitingCalls) -> None:
+    call = WaitingCall("other", "ann", "book", ("ask_1", "ask_2"), {"with": "a \0"})
+
+    await kept_calls.keep(call)
+
+    assert [await kept_calls.find_request("ann", ask) for ask in ("ask_2", "ask_")] == [call, None]
+    assert await kept_calls.find_request("eve", "ask_2") is None
+    assert await kept_calls.tools() == {"book"}
+    await kept_calls.drop("other", ["ask_1", "ask_2"])
+
+
+async def test_a_call_that_waits_on_a_database_server_goes_on_at_another_server(postgres: Postgres) -> None:
+    booked, url, way = list[str](), postgres.url("two_servers"), IN_MEMORY[1]
+    stores = [PostgresApprovalStore(url) for _ in range(2)]
+    servers = [build_server([booking(booked)], ServerOptions(approvals=store)) for store in stores]
+
+    async with way(servers[0]) as one, way(servers[1]) as other:
+        request = request_of(await one.call_tool("book", {"place": "Oslo"}))
+        await stores[0].answer((await stores[0].show(request)).request.grant())
+        done = await other.call_tool("book", {"place": "Oslo"})
+
+    assert (text_of(done), booked) == ("booked Oslo", ["Oslo"])
 
 
 @every_generation

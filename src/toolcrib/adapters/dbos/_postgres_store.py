@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._pool import Connection, Pool
-from toolcrib.approvals import ApprovalEntry
+from toolcrib.adapters.dbos._waiting_calls import PostgresWaitingCalls
+from toolcrib.approvals import ApprovalEntry, WaitingCalls
 from toolcrib.approvals._kept import KeptLedger, LedgerStore, entry_of, grant_of, row_of, text_of
 from toolcrib.calls import Grant
 
@@ -50,6 +51,10 @@ class PostgresApprovalStore(LedgerStore):
     def database(self) -> Database:
         """Where it keeps them."""
         return self._pool.database
+
+    def waiting_calls(self) -> WaitingCalls:
+        """Return where the calls wait whose questions are here, for a server that takes them up again."""
+        return PostgresWaitingCalls(self.database)
 
     def close(self) -> None:
         """Close its connections; it opens others when it is used again."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, TypeAlias
 
-from toolcrib.adapters.mcp_server._waiting import WaitingCalls
-from toolcrib.approvals import ApprovalStore
+from toolcrib.approvals import ApprovalStore, WaitingCalls
 from toolcrib.code.sandboxes import Sandbox, SandboxName
 from toolcrib.invoke import CallLimits, Executor, RunScope, Sink
 
@@ -33,8 +32,8 @@ class ServerOptions:
             in `approvals`, from wherever they are; `elicit` asks the client, which nobody verifies, and falls back to
             the store where the client cannot be asked.
         approvals: Where questions and answers are kept; in memory when None.
-        waiting: Where the calls are kept that wait for an answer; when None, in the file of `approvals` where that is
-            one, else in memory.
+        waiting: Where the calls are kept that wait for an answer; when None, in the database of `approvals` where that
+            is one, else in memory.
         approve_with: How a person answers, told to the client; `{id}` stands for the request.
         wait: Seconds that a call waits for its answer in the store before the client is told to come back.
         kept_for: How long a call that waits can be taken up; after that the same call asks anew.

@@ -15,7 +15,7 @@ from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._principals import Principal
 from toolcrib.adapters.mcp_server._replies import error_result, text_result
 from toolcrib.adapters.mcp_server._served import Served, Visit
-from toolcrib.adapters.mcp_server._waiting import WaitingCalls
+from toolcrib.approvals import WaitingCalls
 from toolcrib.calls import Denial, Grant
 from toolcrib.code import ExecutionResult, PausedProgram, Toolkit
 from toolcrib.errors import ApprovalError, PausedProgramError, ReplayDiverged, SandboxError

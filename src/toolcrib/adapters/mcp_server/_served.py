@@ -29,8 +29,7 @@ from toolcrib.adapters.mcp_server._asking import (
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._principals import Principal
 from toolcrib.adapters.mcp_server._replies import clean
-from toolcrib.adapters.mcp_server._waiting import WaitingCall, WaitingCalls
-from toolcrib.approvals import digest
+from toolcrib.approvals import WaitingCall, WaitingCalls, digest
 from toolcrib.calls import ApprovalRequest, Denial, Grant, now
 from toolcrib.invoke import RunScope, RunTrace, follow_run
 

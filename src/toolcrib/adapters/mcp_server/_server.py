@@ -24,8 +24,8 @@ from toolcrib.adapters.mcp_server._principals import Principals
 from toolcrib.adapters.mcp_server._programs import ServedPrograms
 from toolcrib.adapters.mcp_server._served import Served
 from toolcrib.adapters.mcp_server._tools import ServedTools
-from toolcrib.adapters.mcp_server._waiting import WaitingCalls, waiting_calls_beside
-from toolcrib.approvals import ApprovalStore, MemoryApprovalStore
+from toolcrib.adapters.mcp_server._waiting import waiting_calls_beside
+from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, WaitingCalls
 from toolcrib.errors import SchemaError
 from toolcrib.invoke import Pipeline
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike

@@ -19,8 +19,7 @@ from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._principals import Principal
 from toolcrib.adapters.mcp_server._replies import clean, reply_to
 from toolcrib.adapters.mcp_server._served import Served, Visit
-from toolcrib.adapters.mcp_server._waiting import WaitingCalls
-from toolcrib.approvals import AgentContext
+from toolcrib.approvals import AgentContext, WaitingCalls
 from toolcrib.calls import Completed, Denial, Grant, Outcome, Suspended, ToolCall, Yielded, lenient, outcome_from_dict
 from toolcrib.errors import SchemaError
 from toolcrib.invoke import Pipeline, RunScope

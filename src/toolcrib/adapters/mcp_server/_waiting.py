@@ -5,22 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import closing
-from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
 from toolcrib._sqlite import sqlite3
-from toolcrib.approvals import ApprovalStore, SqliteApprovalStore
-from toolcrib.calls import now
+from toolcrib.approvals import ApprovalStore, KeepsWaitingCalls, SqliteApprovalStore, WaitingCall, WaitingCalls
+from toolcrib.approvals._waiting import MOST_WAITING
 
-__all__ = ["MemoryWaitingCalls", "SqliteWaitingCalls", "WaitingCall", "WaitingCalls", "waiting_calls_beside"]
+__all__ = ["MemoryWaitingCalls", "SqliteWaitingCalls", "waiting_calls_beside"]
 
 T = TypeVar("T")
 
-_MOST = 1_000  # calls of one principal that are kept; of more, the oldest are forgotten
 _BUSY_SECONDS = 30.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS mcp_waiting (
@@ -35,51 +32,11 @@ CREATE INDEX IF NOT EXISTS mcp_waiting_by_principal ON mcp_waiting (principal, s
 """
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingCall:
-    """A call that waits.
-
-    Attributes:
-        key: The same for the same call on behalf of the same principal, and for no other.
-        requests: The ids of the questions it waits for.
-        state: What it is taken up from, as JSON shapes; it holds the real arguments.
-    """
-
-    key: str
-    principal: str
-    tool: str
-    requests: tuple[str, ...]
-    state: Mapping[str, Any] = field(repr=False)
-    since: datetime = field(default_factory=now)
-
-
-class WaitingCalls(Protocol):
-    """Keeps calls that wait, for a server that has to find them again after a restart."""
-
-    async def keep(self, call: WaitingCall) -> None:
-        """Keep a call, in place of the one with its key."""
-        ...
-
-    async def find(self, key: str) -> WaitingCall | None:
-        """Return the call with this key."""
-        ...
-
-    async def find_request(self, principal: str, request_id: str) -> WaitingCall | None:
-        """Return the call of a principal that waits for this question."""
-        ...
-
-    async def drop(self, key: str, requests: Collection[str]) -> None:
-        """Forget the call with this key, if it still waits for these questions and not for later ones."""
-        ...
-
-    async def tools(self) -> frozenset[str]:
-        """Return the tools of which calls wait."""
-        ...
-
-
 def waiting_calls_beside(approvals: ApprovalStore) -> WaitingCalls:
-    """Return where calls wait whose questions are in this store: in the same file where it is one, else in memory."""
-    return SqliteWaitingCalls(approvals.path) if isinstance(approvals, SqliteApprovalStore) else MemoryWaitingCalls()
+    """Return where calls wait whose questions are in this store: in the same database, or in memory."""
+    if isinstance(approvals, SqliteApprovalStore):
+        return SqliteWaitingCalls(approvals.path)
+    return approvals.waiting_calls() if isinstance(approvals, KeepsWaitingCalls) else MemoryWaitingCalls()
 
 
 class MemoryWaitingCalls:
@@ -95,7 +52,7 @@ class MemoryWaitingCalls:
             self._calls.pop(call.key, None)
             self._calls[call.key] = call
             mine = [key for key, kept in self._calls.items() if kept.principal == call.principal]
-            for key in mine[:-_MOST]:
+            for key in mine[:-MOST_WAITING]:
                 del self._calls[key]
 
     async def find(self, key: str) -> WaitingCall | None:
@@ -134,19 +91,18 @@ class SqliteWaitingCalls:
 
     async def keep(self, call: WaitingCall) -> None:
         """Keep a call, in place of the one with its key."""
-        row = (call.key, call.principal, call.tool, json.dumps(call.requests), json.dumps(call.state))
 
         def write(connection: sqlite3.Connection) -> None:
             connection.execute(
                 "INSERT INTO mcp_waiting (key, principal, tool, requests, state, since) VALUES (?, ?, ?, ?, ?, ?) "
                 "ON CONFLICT (key) DO UPDATE SET requests = excluded.requests, state = excluded.state, "
                 "since = excluded.since",
-                (*row, call.since.isoformat()),
+                call.to_row(),
             )
             connection.execute(
                 "DELETE FROM mcp_waiting WHERE principal = ? AND key NOT IN "
                 "(SELECT key FROM mcp_waiting WHERE principal = ? ORDER BY since DESC LIMIT ?)",
-                (call.principal, call.principal, _MOST),
+                (call.principal, call.principal, MOST_WAITING),
             )
 
         await self._run(write, "BEGIN IMMEDIATE")
@@ -197,8 +153,4 @@ class SqliteWaitingCalls:
 def _first(connection: sqlite3.Connection, where: str, *values: str) -> WaitingCall | None:
     query = f"SELECT key, principal, tool, requests, state, since FROM mcp_waiting WHERE {where} ORDER BY since"
     row = connection.execute(query, values).fetchone()
-    if row is None:
-        return None
-    key, principal, tool, requests, state, since = row
-    ids = tuple(json.loads(requests))
-    return WaitingCall(key, principal, tool, ids, json.loads(state), datetime.fromisoformat(since))
+    return None if row is None else WaitingCall.from_row(row)
