@@ -44,9 +44,11 @@ class TableHost:
         self.calls: list[tuple[str, list[Any], dict[str, Any]]] = []
         self.printed: list[tuple[str, str]] = []
         self.cancelled: list[str] = []
+        self.called = asyncio.Event()
 
     async def call(self, name: str, args: list[Any], kwargs: dict[str, Any], emit: Emit | None = None) -> Reply:
         self.calls.append((name, args, kwargs))
+        self.called.set()
         try:
             made = self.table[name](*args, **kwargs)
             made = await made if isinstance(made, Awaitable) else made

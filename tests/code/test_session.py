@@ -119,16 +119,20 @@ async def test_a_guarded_tool_is_guarded_in_a_session(kit: Toolkit) -> None:
 
 
 async def test_one_program_runs_at_a_time(process: ProcessSandbox) -> None:
+    begun, rested = asyncio.Event(), asyncio.Event()
+
     @tool()
     async def rest_a_while() -> None:
         """Rest."""
-        await asyncio.sleep(0.2)
+        begun.set()
+        await rested.wait()
 
     async with Toolkit([rest_a_while], sandbox=process).session() as session:
         first = asyncio.create_task(session.execute_async("rest_a_while()"))
-        await asyncio.sleep(0.05)
+        await begun.wait()
         with pytest.raises(SandboxError, match="runs a program already"):
             await session.execute_async("1")
+        rested.set()
         assert (await first).success
 
 

@@ -306,18 +306,19 @@ async def test_calls_see_the_context_of_who_runs_the_program(sandbox: MontySandb
 
 
 async def test_cancelling_stops_the_tool_and_marks_its_call(sandbox: MontySandbox) -> None:
-    stopped = asyncio.Event()
+    begun, stopped = asyncio.Event(), asyncio.Event()
 
     @tool()
     async def forever() -> None:
         """Never return."""
+        begun.set()
         try:
             await asyncio.sleep(60)
         finally:
             stopped.set()
 
     task = asyncio.create_task(Toolkit([forever], sandbox=sandbox).execute_async("forever()"))
-    await asyncio.sleep(0.2)
+    await begun.wait()
     task.cancel()
     (ended,) = await asyncio.gather(task, return_exceptions=True)
 

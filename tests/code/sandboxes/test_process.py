@@ -40,18 +40,18 @@ async def test_it_says_what_it_is(process_sandbox: ProcessSandbox) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["while True: pass", "slow(60)", "import time\ntime.sleep(20)", "parallel((slow, 60))"]
+    "code", ["add()\nwhile True: pass", "slow(60)", "import time\nadd()\ntime.sleep(20)", "parallel((slow, 60))"]
 )
 async def test_cancelling_stops_the_program_and_its_calls(process_sandbox: ProcessSandbox, code: str) -> None:
     host = TableHost()
     task = asyncio.create_task(process_sandbox.run(program(code), host))
-    await asyncio.sleep(0.1)
+    await host.called.wait()
 
     task.cancel()
     (ended,) = await asyncio.gather(task, return_exceptions=True)
 
     assert isinstance(ended, asyncio.CancelledError)
-    assert host.cancelled == host.names
+    assert host.cancelled == (["slow"] if "slow" in code else [])
     assert (await process_sandbox.run(program("add(1, 2)"), TableHost())).value == 3
 
 
@@ -151,10 +151,11 @@ async def test_any_text_can_be_a_reply(process_sandbox: ProcessSandbox, text: st
 
 async def test_closing_ends_what_runs() -> None:
     sandbox = ProcessSandbox()
-    codes = ["while True: pass", "slow(60)", "import time\ntime.sleep(20)"]
+    codes = ["add()\nwhile True: pass", "slow(60)", "import time\nadd()\ntime.sleep(20)"]
+    hosts = {code: TableHost() for code in codes}
     await sandbox.run(program("1"), TableHost())
-    tasks = [asyncio.create_task(sandbox.run(program(code), TableHost())) for code in codes]
-    await asyncio.sleep(0.1)
+    tasks = [asyncio.create_task(sandbox.run(program(code), host)) for code, host in hosts.items()]
+    await asyncio.gather(*(host.called.wait() for host in hosts.values()))
 
     await asyncio.to_thread(sandbox.close)
     results: list[SandboxResult] = await asyncio.gather(*tasks)
