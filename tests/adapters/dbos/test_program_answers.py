@@ -102,8 +102,12 @@ async def test_a_call_that_may_have_been_made_and_is_denied_raises_in_the_progra
     async with engine_of(database, toolkit, worker_id="worker") as engine:
         doubted = DurableProgram("doubted", engine.client)
         waiting = await doubted.settled(polling=QUICK)
+        following = await next_stretch(engine.client, doubted)
         await engine.client.approvals.answer(waiting.suspended[0].deny("it was made", "ann"))
-        result = await doubted.result(polling=QUICK)
+        while await engine.client.status(following) is None:  # noqa: ASYNC110 -- it waits for the database
+            await asyncio.sleep(QUICK)
+        await engine.client.result(following)
+        result = await doubted.settled(polling=QUICK)
 
     assert result.error is not None
     assert "PermissionError: it was made" in result.error
