@@ -3,42 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import sqlite3
 import stat
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from datetime import date
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
 
+from tests.approvals.race import ONE_TAKES, grant, raced, two_processes_at_once
 from toolcrib.approvals import SqliteApprovalStore
-from toolcrib.calls import ApprovalRequest, Grant
+from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import ApprovalError
 
 REQUEST = ApprovalRequest("ask_1", "call_1", "refund", {"cents": 5}, "d5", principal="bob")
 
-_barrier: Barrier
 
-
-def _start(barrier: Barrier) -> None:
-    global _barrier
-    _barrier = barrier
-
-
-def _take_at_once(path: Path, number: int) -> str:
-    """Open the store and take the same grant as the other process, at the same moment."""
-    request = ApprovalRequest(f"ask_{number}", f"call_{number}", "refund", {"cents": 5}, "d5")
-    _barrier.wait(20)
-    store = SqliteApprovalStore(path)
-    try:
-        taken = asyncio.run(store.take(request))
-    except ApprovalError as error:
-        return error.problem
-    return "taken" if isinstance(taken, Grant) else "nothing"
+def _opened(path: str) -> AbstractContextManager[SqliteApprovalStore]:
+    return nullcontext(SqliteApprovalStore(path))
 
 
 def _answer(path: Path) -> None:
@@ -47,8 +32,7 @@ def _answer(path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def two_processes() -> Iterator[ProcessPoolExecutor]:
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(2, mp_context=context, initializer=_start, initargs=(context.Barrier(2),)) as pool:
+    with two_processes_at_once() as pool:
         yield pool
 
 
@@ -66,24 +50,19 @@ async def test_another_object_reads_what_one_wrote(tmp_path: Path) -> None:
 
 
 def test_of_two_processes_one_gets_the_grant(tmp_path: Path, two_processes: ProcessPoolExecutor) -> None:
-    path = tmp_path / "approvals.db"
+    path = str(tmp_path / "approvals.db")
 
     for number in range(10):
-        request = ApprovalRequest(f"ask_{number}", f"call_{number}", "refund", {"cents": 5}, "d5")
-        store = SqliteApprovalStore(path)
-        asyncio.run(store.put(request))
-        asyncio.run(store.answer(request.grant()))
-        found = [two_processes.submit(_take_at_once, path, number) for _ in range(2)]
+        asyncio.run(grant(SqliteApprovalStore(path), number))
 
-        assert sorted(one.result(20) for one in found) == ["it was used before; ask again", "taken"]
+        assert raced(two_processes, _opened, path, number) == ONE_TAKES
 
 
 def test_two_processes_may_make_the_file_at_once(tmp_path: Path, two_processes: ProcessPoolExecutor) -> None:
     for number in range(5):
-        path = tmp_path / f"{number}.db"
-        found = [two_processes.submit(_take_at_once, path, number) for _ in range(2)]
+        path = str(tmp_path / f"{number}.db")
 
-        assert [one.result(20) for one in found] == ["nothing", "nothing"]
+        assert raced(two_processes, _opened, path, number) == ["nothing", "nothing"]
 
 
 async def test_an_answer_from_another_process_ends_the_wait(tmp_path: Path, two_processes: ProcessPoolExecutor) -> None:

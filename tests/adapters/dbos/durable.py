@@ -1,4 +1,4 @@
-"""What the tests of durable agents share: a database of either kind, and an engine on it that is quick to answer."""
+"""What the tests of durable work share: a database of either kind, and an engine on it that is quick to answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
-from toolcrib.adapters.dbos import DurableAgent, Engine, Queue
+from toolcrib.adapters.dbos import DurableAgent, DurableToolkit, Engine, Queue
 from toolcrib.turns import Agent
 
 QUICK = 0.02
@@ -20,9 +20,9 @@ def durable(*tools: Any, queue: Queue | None = None, **options: Any) -> DurableA
 
 
 @asynccontextmanager
-async def engine_of(database: str, *agents: DurableAgent, **options: Any) -> AsyncGenerator[Engine]:
-    """Run an engine that takes these agents' turns."""
-    queues = {agent.queue.name: agent.queue for agent in agents}.values()
+async def engine_of(database: str, *work: DurableAgent | DurableToolkit, **options: Any) -> AsyncGenerator[Engine]:
+    """Run an engine that takes these agents' turns and these toolkits' programs; under one name, give `worker_id`."""
+    queues = {one.queue.name: one.queue for one in work}.values()
     given: dict[str, Any] = {"worker_id": f"worker_{uuid4().hex[:8]}", "answers": QUICK, "grace": 2.0, **options}
     async with Engine(database, queues=queues, **given) as engine:
         yield engine

@@ -6,42 +6,25 @@ import asyncio
 import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing.synchronize import Barrier
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
 
+from tests.approvals.race import ONE_TAKES, grant, raced, two_processes_at_once
 from tests.postgres import Postgres
 from toolcrib.adapters.dbos import PostgresApprovalStore
-from toolcrib.calls import ApprovalRequest, Grant
-from toolcrib.errors import ApprovalError, DatabaseError
-
-_barrier: Barrier
+from toolcrib.calls import ApprovalRequest
+from toolcrib.errors import DatabaseError
 
 
-def _start(barrier: Barrier) -> None:
-    global _barrier
-    _barrier = barrier
-
-
-def _take_at_once(url: str, number: int) -> str:
-    """Open the store and take the same grant as the other process, at the same moment."""
-    request = ApprovalRequest(f"ask_{number}", f"call_{number}", "refund", {"cents": 5}, "d5")
-    _barrier.wait(20)
-    store = PostgresApprovalStore(url)
-    try:
-        taken = asyncio.run(store.take(request))
-    except ApprovalError as error:
-        return error.problem
-    finally:
-        store.close()
-    return "taken" if isinstance(taken, Grant) else "nothing"
+def _opened(url: str) -> AbstractContextManager[PostgresApprovalStore]:
+    return closing(PostgresApprovalStore(url))
 
 
 @pytest.fixture(scope="module")
 def two_processes() -> Iterator[ProcessPoolExecutor]:
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(2, mp_context=context, initializer=_start, initargs=(context.Barrier(2),)) as pool:
+    with two_processes_at_once() as pool:
         yield pool
 
 
@@ -50,21 +33,17 @@ def test_of_two_processes_one_gets_the_grant(postgres: Postgres, two_processes: 
     store = PostgresApprovalStore(url)
 
     for number in range(5):
-        request = ApprovalRequest(f"ask_{number}", f"call_{number}", "refund", {"cents": 5}, "d5")
-        asyncio.run(store.put(request))
-        asyncio.run(store.answer(request.grant()))
-        found = [two_processes.submit(_take_at_once, url, number) for _ in range(2)]
+        asyncio.run(grant(store, number))
 
-        assert sorted(one.result(20) for one in found) == ["it was used before; ask again", "taken"]
+        assert raced(two_processes, _opened, url, number) == ONE_TAKES
     store.close()
 
 
 def test_two_processes_may_make_the_tables_at_once(postgres: Postgres, two_processes: ProcessPoolExecutor) -> None:
     for number in range(2):
         url = postgres.url(f"made_at_once_{number}")
-        found = [two_processes.submit(_take_at_once, url, number) for _ in range(2)]
 
-        assert [one.result(20) for one in found] == ["nothing", "nothing"]
+        assert raced(two_processes, _opened, url, number) == ["nothing", "nothing"]
 
 
 def test_a_store_goes_on_in_a_fork(postgres: Postgres) -> None:

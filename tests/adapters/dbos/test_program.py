@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,14 +11,13 @@ from uuid import uuid4
 import pytest
 from dbos._error import DBOSWorkflowConflictIDError
 
+from tests.adapters.dbos.durable import QUICK, engine_of
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import Client, DurableToolkit, Engine, Placement, Queue, cancel_work, resume_work, show_work
+from toolcrib.adapters.dbos import Client, DurableToolkit, Placement, Queue, cancel_work, resume_work, show_work
 from toolcrib.adapters.dbos._program_journal import ProgramJournal, cancel_run, journal_lines, program_run
 from toolcrib.code import Toolkit
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import ez_tool
-
-QUICK = 0.02
 
 
 @pytest.fixture
@@ -39,10 +37,6 @@ def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def durable(*tools: Any, sandbox: Any = "process") -> DurableToolkit:
     name = f"kit_{uuid4().hex[:8]}"
     return DurableToolkit(Toolkit(list(tools), sandbox=sandbox), Queue(name, polling=QUICK), name=name)
-
-
-def engine_of(database: str, toolkit: DurableToolkit, grace: float = 2.0) -> AbstractAsyncContextManager[Engine]:
-    return Engine(database, worker_id="worker", queues=[toolkit.queue], grace=grace, answers=QUICK)
 
 
 @pytest.mark.parametrize("sandbox", ["process", "monty"])
@@ -108,10 +102,10 @@ async def test_a_call_that_was_cut_off_is_repeated_or_asked_about(database: str,
         return "paid"
 
     toolkit = durable(find, pay, sandbox=FakeSandbox(("find", {}), ("pay", {"cents": 3})))
-    async with engine_of(database, toolkit, grace=0):
+    async with engine_of(database, toolkit, worker_id="worker", grace=0):
         program = await toolkit.start("pay(find())", placement=Placement("p1"))
         await begun.wait()
-    async with engine_of(database, toolkit) as engine:
+    async with engine_of(database, toolkit, worker_id="worker") as engine:
         program = type(program)("p1", engine.client)
         result = await program.settled(polling=QUICK)
         if not idempotent:
@@ -144,10 +138,10 @@ async def test_calls_at_once_get_their_own_answers_again(database: str) -> None:
 
     toolkit = durable(find, hold, sandbox="monty")
     code = "import asyncio\nfound = await asyncio.gather(*[find(n) for n in range(4)])\nhold()\nfound"
-    async with engine_of(database, toolkit, grace=0):
+    async with engine_of(database, toolkit, worker_id="worker", grace=0):
         program = await toolkit.start(code)
         await begun.wait()
-    async with engine_of(database, toolkit) as engine:
+    async with engine_of(database, toolkit, worker_id="worker") as engine:
         result = await type(program)(program.id, engine.client).result(polling=QUICK)
 
     assert result.return_value == [0, 10, 20, 30]
