@@ -25,6 +25,7 @@ from toolcrib.calls import (
 from toolcrib.errors import ApprovalError
 from toolcrib.hooks import HookSet
 from toolcrib.invoke import Pipeline, Prepared, RunScope
+from toolcrib.invoke._steps import close
 from toolcrib.tools import Tool
 from toolcrib.turns import Turn
 
@@ -155,7 +156,7 @@ class RecordedPipeline(Pipeline):
         if not isinstance(given, Mapping) or "result" not in given:
             return prepared
         value = cast("Mapping[str, Any]", given)["result"]
-        return self._close(prepared.trace, Completed(prepared.plan.name, prepared.call.id, value))
+        return close(prepared.trace, Completed(prepared.plan.name, prepared.call.id, value))
 
     async def _taken_up(self, unit: Unit, state: Mapping[str, Any], scope: RunScope) -> Prepared | Outcome:
         """Return a call that an earlier execution prepared: to be made again if it may be, else as a question."""
@@ -180,7 +181,7 @@ class RecordedPipeline(Pipeline):
         if trace is not None:
             trace.suspended(request)
         prepared.approved = None
-        return self._close(trace, Suspended(request.tool, request.call_id, request, prepared))
+        return close(trace, Suspended(request.tool, request.call_id, request, prepared))
 
 
 def _written(prepared: Prepared | Outcome, unit: Unit) -> dict[str, Any]:
