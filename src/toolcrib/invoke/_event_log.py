@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from toolcrib.invoke._event_tables import Rows
@@ -92,10 +92,7 @@ class ActivityFilter:
 
 
 _EVENT = "SELECT position, source, run_id, id, kind, name, at, data FROM toolcrib_events"
-_ACTIVITY = (
-    "SELECT source, run_id, id, parent_id, name, door, status, principal, first_position, last_position, started_at, "
-    "ended_at, duration_ms FROM toolcrib_activities"
-)
+_ACTIVITY = f"SELECT {', '.join(field.name for field in fields(Activity))} FROM toolcrib_activities"
 _INSIDE = "SELECT id, last_position FROM toolcrib_activities WHERE parent_id = ? ORDER BY first_position DESC LIMIT 20"
 _DEEPEST = 4  # runs and calls inside one another that are looked at
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any, TypeAlias, cast
 
 from toolcrib.calls import CallEvent
@@ -43,25 +44,13 @@ _NEXT = "SELECT COALESCE(MAX(position), 0) + 1 FROM toolcrib_events"
 _ADD = (
     "INSERT INTO toolcrib_events (position, source, run_id, id, kind, name, at, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_CHANGE = """INSERT INTO toolcrib_activities (source, run_id, id, parent_id, name, door, status, principal,
-        first_position, last_position, started_at, ended_at, duration_ms, words)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (id, source, run_id) DO UPDATE SET
-        parent_id = COALESCE(excluded.parent_id, toolcrib_activities.parent_id),
-        status = excluded.status,
-        principal = COALESCE(excluded.principal, toolcrib_activities.principal),
-        last_position = excluded.last_position,
-        ended_at = excluded.ended_at,
-        duration_ms = excluded.duration_ms,
-        words = CASE WHEN LENGTH(toolcrib_activities.words) > 8000 THEN toolcrib_activities.words
-            ELSE toolcrib_activities.words || excluded.words END"""
 _WAITING = {"suspended": "waiting", "paused": "waiting"}  # over for the process that told it, and not otherwise
 _WORDS = 2_000  # characters of one event that can be searched for
 
 
 @dataclass(slots=True)
 class _Change:
-    """What a batch does to one call or run."""
+    """What a batch does to one call or run: a row of the second table, the fields named as its columns are."""
 
     source: str
     run_id: str
@@ -71,27 +60,35 @@ class _Change:
     door: str
     status: str
     principal: str | None
-    first: int
-    last: int
+    first_position: int
+    last_position: int
     started_at: str
     ended_at: str | None
     duration_ms: float | None
     words: str
 
-    def row(self) -> tuple[Any, ...]:
-        """Return it in the order of the table's columns."""
-        return (
-            *(self.source, self.run_id, self.id, self.parent_id, self.name, self.door, self.status, self.principal),
-            *(self.first, self.last, self.started_at, self.ended_at, self.duration_ms, self.words),
-        )
-
     def then(self, later: _Change) -> None:
         """Take in what a later event of the same batch says."""
         self.parent_id = later.parent_id or self.parent_id
         self.principal = later.principal or self.principal
-        self.status, self.last = later.status, later.last
+        self.status, self.last_position = later.status, later.last_position
         self.ended_at, self.duration_ms = later.ended_at, later.duration_ms
         self.words += later.words
+
+
+_COLUMNS = tuple(field.name for field in fields(_Change))
+_CHANGE = f"""INSERT INTO toolcrib_activities ({", ".join(_COLUMNS)})
+    VALUES ({", ".join("?" * len(_COLUMNS))})
+    ON CONFLICT (id, source, run_id) DO UPDATE SET
+        parent_id = COALESCE(excluded.parent_id, toolcrib_activities.parent_id),
+        status = excluded.status,
+        principal = COALESCE(excluded.principal, toolcrib_activities.principal),
+        last_position = excluded.last_position,
+        ended_at = excluded.ended_at,
+        duration_ms = excluded.duration_ms,
+        words = CASE WHEN LENGTH(toolcrib_activities.words) > 8000 THEN toolcrib_activities.words
+            ELSE toolcrib_activities.words || excluded.words END"""
+_row = attrgetter(*_COLUMNS)
 
 
 def write_events(events: Iterable[Told], rows: Rows, each: Callable[[str, Sequence[Sequence[Any]]], object]) -> None:
@@ -123,7 +120,7 @@ def batch_rows(events: Iterable[Told], first: int) -> tuple[list[tuple[Any, ...]
             changes[key].then(change)
         else:
             changes[key] = change
-    return added, [changes[key].row() for key in sorted(changes)]
+    return added, [_row(changes[key]) for key in sorted(changes)]
 
 
 def _call_change(data: Mapping[str, Any], position: int) -> _Change:
@@ -141,8 +138,8 @@ def _call_change(data: Mapping[str, Any], position: int) -> _Change:
         door=_plain(data["door"]),
         status=_WAITING.get(status, status),
         principal=_maybe(record.get("principal") or request.get("principal")),
-        first=position,
-        last=position,
+        first_position=position,
+        last_position=position,
         started_at=str(data["at"]),
         ended_at=str(data["at"]) if ended and status not in _WAITING else None,
         duration_ms=record.get("duration_ms") if ended else None,
@@ -163,8 +160,8 @@ def _run_change(data: Mapping[str, Any], position: int) -> _Change:
         door="",
         status=_WAITING.get(status, status),
         principal=_maybe(said.get("principal")),
-        first=position,
-        last=position,
+        first_position=position,
+        last_position=position,
         started_at=str(data["at"]),
         ended_at=str(data["at"]) if closed and status not in _WAITING else None,
         duration_ms=said.get("duration_ms") if closed else None,
