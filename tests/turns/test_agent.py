@@ -393,11 +393,11 @@ async def test_an_approver_is_asked_with_the_clock_standing() -> None:
     pay = make_pay([])
 
     async def think(request: ApprovalRequest) -> Grant | Denial:
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.3)
         return request.grant("Ada") if request.arguments["amount"] < 10 else request.deny("too much")
 
     agent = Agent("till", "", [pay], approver=think)
-    turns = [Turn(pay, 0.03, args=[amount]) for amount in (5, 50, 6)]
+    turns = [Turn(pay, 0.25, args=[amount]) for amount in (5, 50, 6)]
     await put_all(agent, *turns)
 
     assert await values_of(agent, max_concurrency=2) == ["paid 5", "paid 6"]

@@ -71,11 +71,14 @@ async def test_two_sessions_share_nothing(process_sandbox: ProcessSandbox, sessi
 
 
 async def test_one_program_runs_at_a_time(session: SandboxSession) -> None:
-    first = asyncio.create_task(session.run(program("slow(0.1, 'first')"), TableHost()))
-    await asyncio.sleep(0.01)
+    gate = asyncio.Event()
+    host = TableHost(slow=gate.wait)
+    first = asyncio.create_task(session.run(program("slow()\n'first'"), host))
+    await host.called.wait()
 
     with pytest.raises(SandboxError, match="one at a time"):
         await session.run(program("1"), TableHost())
+    gate.set()
 
     assert (await first).value == "first"
 
@@ -105,8 +108,9 @@ async def test_time_is_counted_for_each_program_alone(session: SandboxSession) -
 
 
 async def test_a_cancelled_program_ends_the_session(session: SandboxSession) -> None:
-    task = asyncio.create_task(session.run(program("slow(60)"), TableHost()))
-    await asyncio.sleep(0.05)
+    host = TableHost()
+    task = asyncio.create_task(session.run(program("slow(60)"), host))
+    await host.called.wait()
 
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
