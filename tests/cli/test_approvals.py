@@ -63,7 +63,7 @@ def test_a_list_is_not_cut_where_no_screen_says_how_wide_it_is(
     narrow = toolcrib("approvals", "list").stdout.splitlines()
 
     assert len(piped) == 2
-    assert piped[1].rstrip().endswith("somebody.with.a.long.name@departments.example.org  item=\"" + "x" * 50 + '"')
+    assert piped[1].rstrip().endswith('somebody.with.a.long.name@departments.example.org  item="' + "x" * 50 + '"')
     assert max(map(len, narrow)) <= 60
 
 
