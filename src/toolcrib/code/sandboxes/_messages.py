@@ -1,4 +1,4 @@
-"""What is said of a program that met a limit: the same words whichever engine ran it."""
+"""What is said of a program that met a limit, or could not go on: the same words whichever engine ran it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ __all__ = [
     "CLOSED",
     "LIMITS",
     "asked_too_much",
+    "breached",
     "computed_too_long",
     "died",
+    "diverged",
     "late",
     "needs_memory",
     "printed_too_much",
@@ -94,3 +96,17 @@ def returned_too_much(name: str, size: int, limits: SandboxLimits) -> Raised:
 def died(why: str) -> ProgramError:
     """Return what is said of a program whose process is gone."""
     return ProgramError("sandbox", "SandboxError", f"the worker process died, and the program with it: {why}")
+
+
+def breached(breach: Exception) -> ProgramError:
+    """Return what is said of a program whose worker does not keep to the protocol."""
+    return ProgramError("sandbox", "SandboxError", f"the worker broke the protocol, and was ended: {breach}")
+
+
+def diverged(difference: Exception) -> ProgramError:
+    """Return what is said of a program that does something else when it is run again."""
+    message = (
+        f"the program was run again to resume it, and did something else than before: {difference}. It was ended "
+        "before anything new was begun."
+    )
+    return ProgramError("sandbox", "ReplayDiverged", message)

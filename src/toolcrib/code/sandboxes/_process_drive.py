@@ -14,8 +14,10 @@ from typing import Any, TypeAlias
 from toolcrib.code.sandboxes._calls import Ended
 from toolcrib.code.sandboxes._messages import (
     CANCELLED,
+    breached,
     computed_too_long,
     died,
+    diverged,
     late,
     needs_memory,
     slept_too_long,
@@ -105,9 +107,9 @@ class Conversation:
         except Ended as ended:
             error = ended.error
         except Breach as breach:
-            error = _breached(breach)
-        except Diverged as diverged:
-            error = _diverged(diverged)
+            error = breached(breach)
+        except Diverged as other:
+            error = diverged(other)
         except TimeoutError:
             if not self._deadline.expired():
                 raise
@@ -186,7 +188,7 @@ class Conversation:
         if self._ended is not None:
             return self._ended
         if self._wire.breach is not None:
-            return _breached(self._wire.breach)
+            return breached(self._wire.breach)
         if not self._wire.is_over:
             return None
         limits = self._limits
@@ -389,15 +391,3 @@ class Conversation:
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm, self._is_woken = None, False
-
-
-def _breached(breach: Breach) -> ProgramError:
-    return ProgramError("sandbox", "SandboxError", f"the worker broke the protocol, and was ended: {breach}")
-
-
-def _diverged(diverged: Diverged) -> ProgramError:
-    message = (
-        f"the program was run again to resume it, and did something else than before: {diverged}. It was ended before "
-        "anything new was begun."
-    )
-    return ProgramError("sandbox", "ReplayDiverged", message)
