@@ -220,6 +220,27 @@ DURABLE_GATES: tuple[Gate, ...] = (
         ("tests/adapters/dbos/test_console.py",),
     ),
     Gate(
+        "a program under its workflow's id",
+        _PROGRAM,
+        "approvals=store, program_id=run)",
+        "approvals=store)",
+        ("tests/adapters/dbos/test_console.py",),
+    ),
+    Gate(
+        "what a stopped worker leaves",
+        "adapters/dbos/_worker_sink.py",
+        'if self.leaving and event.kind == "closed"',
+        'if False and event.kind == "closed"',
+        ("tests/adapters/dbos/test_console.py",),
+    ),
+    Gate(
+        "the end that a killed worker did not tell",
+        "adapters/dbos/_settle.py",
+        "if now() - datetime.fromisoformat(told) < quiet:",
+        "if False:",
+        ("tests/adapters/dbos/test_console.py",),
+    ),
+    Gate(
         "principal of a durable program",
         _PROGRAM,
         "principal=principal or given.principal",

@@ -217,9 +217,9 @@ def _farewell(database: str | None, worker_id: str) -> str:
         client.close()
     if not left:
         return f"worker {worker_id} has stopped; nothing of its work is left"
-    several = f"{left} workflow{'' if left == 1 else 's'}"
+    several, go = ("1 workflow", "it goes") if left == 1 else (f"{left} workflows", "they go")
     return (
-        f"worker {worker_id} has stopped in the middle of {several}: they go on when it starts again, or elsewhere "
+        f"worker {worker_id} has stopped in the middle of {several}: {go} on when it starts again, or elsewhere "
         f"after `toolcrib workers recover {worker_id}`"
     )
 
