@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
@@ -119,17 +118,16 @@ class _Budget:
         self._steps, self._end = _STEPS, time.monotonic() + _SECONDS
         self._deep = 0
 
-    @contextmanager
-    def step(self) -> Generator[None]:
+    def enter(self) -> None:
         """Go one keyword deeper; the stack must not run out, since not all that is called here survives that."""
         self._steps -= 1
         if self._steps < 0 or self._deep >= _DEEP or time.monotonic() > self._end:
             raise _TooLongError
         self._deep += 1
-        try:
-            yield
-        finally:
-            self._deep -= 1
+
+    def leave(self) -> None:
+        """Come back from a keyword."""
+        self._deep -= 1
 
 
 _budget: ContextVar[_Budget] = ContextVar("toolcrib_schema_check")
@@ -146,8 +144,12 @@ def _bounded(kind: Any) -> Any:
 
 def _counted(check: _Keyword) -> _Keyword:
     def counted(validator: Any, rule: Any, value: Any, schema: Any) -> Generator[ValidationError]:
-        with _budget.get().step():
+        budget = _budget.get()
+        budget.enter()
+        try:
             yield from check(validator, rule, value, schema) or ()
+        finally:
+            budget.leave()
 
     return counted
 
