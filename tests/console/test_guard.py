@@ -17,10 +17,10 @@ from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
 from tests.console.conftest import Console, serve_app
+from toolcrib.adapters._http_arrival import punctual_protocol
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest
 from toolcrib.console import ConsoleOptions, console_app
-from toolcrib.console._arrival import timely_protocol
 from toolcrib.console._sessions import Sessions, _signature  # pyright: ignore[reportPrivateUsage] -- what a forger lacks
 from toolcrib.invoke import sqlite_events
 
@@ -191,7 +191,9 @@ async def test_a_connection_that_asks_for_nothing_in_time_is_closed() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await PlainTextResponse("hello")(scope, receive, send)
 
-    server = uvicorn.Server(uvicorn.Config(app, http=timely_protocol(0.1), lifespan="off", log_level="error", port=0))
+    server = uvicorn.Server(
+        uvicorn.Config(app, http=punctual_protocol(0.1, 30.0), lifespan="off", log_level="error", port=0)
+    )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         running = asyncio.create_task(server.serve(sockets=[listener]))
         reader, writer = await asyncio.open_connection(*listener.getsockname())

@@ -97,7 +97,7 @@ HTTP_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "clients that do not read on",
-        "adapters/mcp_server/_http_arrival.py",
+        "adapters/_http_arrival.py",
         "            super().pause_writing()\n            self._watch()\n",
         "            super().pause_writing()\n",
         _TESTS,

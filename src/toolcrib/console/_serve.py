@@ -8,13 +8,14 @@ from types import FrameType
 
 import uvicorn
 
+from toolcrib.adapters._http_arrival import punctual_protocol
 from toolcrib.console._app import ConsoleApp
-from toolcrib.console._arrival import timely_protocol
 from toolcrib.console._options import ConsoleOptions
 
 __all__ = ["serve"]
 
 _REQUEST_SECONDS = 15.0  # until the head of a request is there
+_READ_SECONDS = 30.0  # how often it is looked whether a page reads on what it is sent
 _CONNECTIONS = 500  # at a time; every open page holds one
 
 
@@ -51,7 +52,7 @@ def serve(app: ConsoleApp, options: ConsoleOptions, started: Callable[[str], Non
         started(f"http://{name}:{port}/")
         config = uvicorn.Config(
             app,
-            http=timely_protocol(_REQUEST_SECONDS),
+            http=punctual_protocol(_REQUEST_SECONDS, _READ_SECONDS),
             limit_concurrency=_CONNECTIONS,
             lifespan="off",
             log_level="warning",

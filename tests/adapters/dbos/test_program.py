@@ -13,9 +13,19 @@ from dbos._error import DBOSWorkflowConflictIDError
 
 from tests.adapters.dbos.durable import QUICK, engine_of
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import Client, DurableToolkit, Placement, Queue, cancel_work, resume_work, show_work
+from toolcrib.adapters.dbos import (
+    Client,
+    DurableProgram,
+    DurableToolkit,
+    Placement,
+    Queue,
+    cancel_work,
+    resume_work,
+    show_work,
+)
 from toolcrib.adapters.dbos._program_journal import ProgramJournal, cancel_run, journal_lines, program_run
 from toolcrib.code import Toolkit
+from toolcrib.errors import EngineError
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import ez_tool
 
@@ -189,6 +199,15 @@ async def test_a_program_for_a_toolkit_that_no_worker_has_says_so(database: str)
     assert "elsewhere" in (result.error or "")
     assert (work.kind, work.what, work.state) == ("program", "elsewhere", "done")
     assert more["calls"] == []
+
+
+async def test_a_program_that_nobody_enqueued_is_an_error(database: str) -> None:
+    async with Client(database) as client:
+        program = DurableProgram("p1", client)
+
+        for ask in (program.state, program.settled, program.result, program.cancel):
+            with pytest.raises(EngineError, match="there is no program p1"):
+                await ask()
 
 
 async def test_whoever_lost_the_workflow_writes_nothing_more(database: str) -> None:

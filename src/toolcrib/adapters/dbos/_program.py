@@ -29,6 +29,7 @@ from toolcrib.code._journal_lines import program_in
 from toolcrib.code.sandboxes._again import running_again
 from toolcrib.errors import (
     ApprovalError,
+    EngineError,
     PausedProgramError,
     ReplayDiverged,
     SandboxError,
@@ -133,12 +134,18 @@ class DurableProgram:
     client: Client
 
     async def state(self) -> Literal["waiting", "running", "paused", "done", "cancelled", "failed"]:
-        """Return how it stands: `waiting` in its queue, `paused` for a person, `failed` when its worker raised."""
+        """Return how it stands: `waiting` in its queue, `paused` for a person, `failed` when its worker raised.
+
+        Raises:
+            EngineError: There is none of this id.
+        """
         run = await asyncio.to_thread(program_run, self.client, self.id)
-        found = await self.client.status(self.id if run is None else stretch_id(self.id, run.generation))
-        status = "" if found is None else str(found.status)
         if run is not None and run.state in ("paused", "done", "cancelled"):
             return run.state
+        found = await self.client.status(self.id if run is None else stretch_id(self.id, run.generation))
+        if run is None and found is None:
+            raise EngineError(f"there is no program {self.id} in {self.client.database}")
+        status = "" if found is None else str(found.status)
         if "CANCELLED" in status:
             return "cancelled"
         if "ERROR" in status or "EXCEEDED" in status:
@@ -150,6 +157,7 @@ class DurableProgram:
 
         Raises:
             DurableFailure: Its workflow raised, or was cancelled.
+            EngineError: There is none of this id.
         """
         while True:
             run = await asyncio.to_thread(program_run, self.client, self.id)
@@ -165,6 +173,7 @@ class DurableProgram:
 
         Raises:
             DurableFailure: Its workflow raised, or was cancelled.
+            EngineError: There is none of this id.
         """
         while True:
             result = await self.settled(polling=polling)
@@ -173,7 +182,12 @@ class DurableProgram:
             await asyncio.sleep(polling)
 
     async def cancel(self) -> bool:
-        """Let it make no further call and never go on; return whether it had yet to end."""
+        """Let it make no further call and never go on; return whether it had yet to end.
+
+        Raises:
+            EngineError: There is none of this id.
+        """
+        await self.state()
         run = await asyncio.to_thread(program_run, self.client, self.id)
         generation = 1 if run is None else run.generation
         await asyncio.to_thread(self.client.dbos.cancel_workflow, stretch_id(self.id, generation))

@@ -20,7 +20,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from toolcrib.adapters.mcp_server._http_arrival import punctual_protocol
+from toolcrib.adapters._http_arrival import punctual_protocol
 from toolcrib.adapters.mcp_server._http_checks import FrontDoor, Punctual
 from toolcrib.adapters.mcp_server._http_options import HttpOptions
 from toolcrib.adapters.mcp_server._http_sessions import SessionShares

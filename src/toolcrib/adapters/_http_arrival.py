@@ -1,4 +1,7 @@
-"""Connections that take their time: those on which no request arrives, or no answer is read, are closed."""
+"""Connections that take their time: those on which no request arrives, or no answer is read, are closed.
+
+All that serves HTTP here has it from this module, which needs uvicorn.
+"""
 
 from __future__ import annotations
 
