@@ -36,6 +36,8 @@ from toolcrib.errors import ApprovalError
 from toolcrib.registry import registry_scope
 from toolcrib.turns import Turn
 
+_PATIENCE = 40  # looks at runs of which nothing is left to do, and which have not come to their end
+
 _server = multiprocessing.get_context("forkserver")  # workers are forked off a process that has imported everything
 _server.set_forkserver_preload(["__main__", "tests.durable.crash_worker"])
 
@@ -46,6 +48,7 @@ class Trial:
 
     Attributes:
         doubts: Requests about a call in doubt, by run and step, each with how often its effect was there by then.
+        idle: How often in a row there was nothing to do and nobody to answer.
         problems: What must not be, a sentence each.
     """
 
@@ -55,6 +58,7 @@ class Trial:
     calls: int = 0
     repeated: int = 0
     seconds: float = 0.0
+    idle: int = 0
     doubts: dict[tuple[str, int], list[int]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
@@ -154,7 +158,8 @@ async def _lived(client: Client, ledger: Path, trial: Trial, seconds: float, run
 
 
 async def _settled(client: Client, ledger: Path, trial: Trial, agents: list[str], programs: list[str]) -> bool:
-    """Approve what is in doubt, and return whether every run has come to its end."""
+    """Approve what is in doubt, and return whether every run has come to its end, or nothing goes on any more."""
+    trial.idle += 1
     store: Any = client.approvals
     asked: tuple[ApprovalEntry, ...] = await store.list(pending=True)
     for entry in asked:
@@ -165,14 +170,16 @@ async def _settled(client: Client, ledger: Path, trial: Trial, agents: list[str]
             await store.answer(request.grant("a person"))
             trial.doubts.setdefault((run, n), []).append(done)
     if asked:
+        trial.idle = 0
         return False
     active = await asyncio.to_thread(
         client.dbos.list_workflows, status=["ENQUEUED", "PENDING", "DELAYED"], limit=1, load_input=False
     )
-    if active:
+    if active or await store.answered():
+        trial.idle = 0
         return False
     ended = {run for _, run, n, _ in effects(ledger) if n == STEPS}
-    return ended == {*agents, *programs} and not await store.answered()
+    return ended == {*agents, *programs} or trial.idle > _PATIENCE
 
 
 def _judge(client: Client, trial: Trial, ledger: Path, runs: list[str]) -> None:
