@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ from toolcrib.calls import Denial, Grant, now
 from toolcrib.console._shown import part, shown
 from toolcrib.console._source import call_lines
 from toolcrib.invoke import Activity, ActivityFilter, EventLog, KeptEvent
+from toolcrib.invoke._event_log import QUIET
 
 __all__ = ["activity_view", "asked_about", "brief_event", "detail_view", "ended_calls", "entry_view", "grant_view"]
 
@@ -20,7 +21,6 @@ _BRIEF = 160  # characters of an event in the timeline
 _UNTOLD = ("source", "scope_id", "door", "resumed")  # of what a run is opened with: shown elsewhere
 _NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
 _LIVE = ("running", "waiting")
-_QUIET = timedelta(seconds=60)  # after which a running call or run is not taken to be alive
 _CHILDREN = 200
 _EVENTS = 200
 _FIRST = 20  # of a call's events, among which is that it was made
@@ -47,7 +47,7 @@ def activity_view(log: EventLog, activity: Activity, asked: Container[str] = ())
     if activity.id in asked and activity.source in ("call", "turn", "program"):
         return view | {"status": "waiting"}
     told = log.last_told(activity)
-    if now() - datetime.fromisoformat(told) < _QUIET:
+    if now() - datetime.fromisoformat(told) < QUIET:
         return view
     around = _around(log, activity)
     return view | {"status": "lost" if around is not None and around.ended_at else "running", "quiet_since": told}

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 from typing import Any
 
 from toolcrib.invoke._event_tables import Rows
 
-__all__ = ["Activity", "ActivityFilter", "EventLog", "KeptEvent"]
+__all__ = ["QUIET", "Activity", "ActivityFilter", "EventLog", "KeptEvent"]
+
+QUIET = timedelta(seconds=60)
+"""When nothing was told for so long of a call or run that has not ended, it is not taken to be alive."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,9 @@ from toolcrib.adapters.dbos._program_journal import program_run
 from toolcrib.adapters.dbos._worker_sink import INTERRUPTED
 from toolcrib.calls import RunEvent, RunKind, now
 from toolcrib.invoke import Activity, ActivityFilter, EventLog, RunSink
+from toolcrib.invoke._event_log import QUIET
 
 __all__ = ["keep_settling", "settle"]
-
-QUIET = timedelta(seconds=60)
-"""For so long nothing was told of a turn or program whose end is looked up."""
 
 _OUTCOMES = {"ERROR": "error", "CANCELLED": "cancelled", "MAX_RECOVERY_ATTEMPTS_EXCEEDED": "error"}
 _MOST = 200
