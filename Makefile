@@ -8,7 +8,7 @@ LOCK_VENV ?= .lock-venv
 
 # What `make demo` runs.
 DEMO ?= $(BIN)/toolcrib exec examples/shop/tools.py examples/shop/program.py --approve refund
-# More arguments for pytest: `make test PYTEST="-x tests/invoke"`.
+# More arguments for pytest: `make test PYTEST="-x tests/pipeline"`.
 PYTEST ?=
 # More arguments for `make crash`: `make crash CRASH="--runs 100 --database postgres"`.
 CRASH ?=

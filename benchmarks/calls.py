@@ -54,14 +54,14 @@ def bare_pydantic_timeout() -> Sample:
 
 def _toolcrib(**options: Any) -> Sample:
     from toolcrib.calls import ToolCall
-    from toolcrib.invoke import Pipeline, RunScope
+    from toolcrib.pipeline import Pipeline, Run
     from toolcrib.tools import tool
     from toolcrib.toolsets import Toolset
 
     pipeline = Pipeline(Toolset([tool(**options)(get_weather)]))
 
     async def batch() -> Any:
-        scope = RunScope()
+        scope = Run()
         for _ in range(COUNT):
             outcome = await pipeline.run(ToolCall("get_weather", RAW), scope)
         return outcome.value
@@ -79,7 +79,8 @@ def toolcrib_deadline() -> Sample:
 
 def toolcrib_recorded() -> Sample:
     from toolcrib.calls import ToolCall
-    from toolcrib.invoke import ListSink, Pipeline, RunScope
+    from toolcrib.pipeline import Pipeline, Run
+    from toolcrib.record import ListSink
     from toolcrib.tools import tool
     from toolcrib.toolsets import Toolset
 
@@ -87,7 +88,7 @@ def toolcrib_recorded() -> Sample:
 
     async def batch() -> Any:
         kept = ListSink()
-        pipeline, scope = Pipeline(crib, sinks=(kept,)), RunScope()
+        pipeline, scope = Pipeline(crib, sinks=(kept,)), Run()
         for _ in range(COUNT):
             outcome = await pipeline.run(ToolCall("get_weather", RAW), scope)
         if len(kept.records) != COUNT:
@@ -99,7 +100,7 @@ def toolcrib_recorded() -> Sample:
 
 def toolcrib_hooks() -> Sample:
     from toolcrib.calls import ToolCall
-    from toolcrib.invoke import Pipeline, RunScope
+    from toolcrib.pipeline import Pipeline, Run
     from toolcrib.tools import tool
     from toolcrib.toolsets import Toolset
 
@@ -115,7 +116,7 @@ def toolcrib_hooks() -> Sample:
     pipeline = Pipeline(crib)
 
     async def batch() -> Any:
-        scope = RunScope()
+        scope = Run()
         for _ in range(COUNT):
             outcome = await pipeline.run(ToolCall("get_weather", RAW), scope)
         return outcome.value

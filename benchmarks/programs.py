@@ -173,7 +173,7 @@ def _paused(sandbox: str) -> Callable[[], Sample]:
             result = toolkit.execute(LONG)
             check(result.is_paused and result.paused is not None, True)
             state = result.paused.to_bytes(key)
-            grants = [call.request.grant("ann") for call in result.pending_calls]
+            grants = [call.request.grant("ann") for call in result.suspended_calls]
             began = time.perf_counter()
             ended = toolkit.resume(PausedProgram.from_bytes(state, key), grants=grants)
             took = time.perf_counter() - began

@@ -24,7 +24,7 @@ def bare() -> Sample:
 
 def _toolcrib(**options: Any) -> Sample:
     from toolcrib.calls import ToolCall, Yielded
-    from toolcrib.invoke import Pipeline, RunScope
+    from toolcrib.pipeline import Pipeline, Run
     from toolcrib.tools import tool
     from toolcrib.toolsets import Toolset
 
@@ -32,7 +32,7 @@ def _toolcrib(**options: Any) -> Sample:
     raw = f'{{"upto": {COUNT}}}'
 
     async def batch() -> Any:
-        async for item in pipeline.stream(ToolCall("count_up", raw), RunScope()):
+        async for item in pipeline.stream(ToolCall("count_up", raw), Run()):
             if isinstance(item, Yielded):
                 last = item.value
         return last

@@ -15,14 +15,14 @@ from benchmarks.calls import ANSWER, COUNT, RAW
 
 def _calls(*sinks: Any, between: Callable[[], object] = lambda: None) -> Sample:
     from toolcrib.calls import ToolCall
-    from toolcrib.invoke import Pipeline, RunScope
+    from toolcrib.pipeline import Pipeline, Run
     from toolcrib.tools import tool
     from toolcrib.toolsets import Toolset
 
     pipeline = Pipeline(Toolset([tool()(get_weather)]), sinks=sinks)
 
     async def batch() -> Any:
-        scope = RunScope()
+        scope = Run()
         for _ in range(COUNT):
             outcome = await pipeline.run(ToolCall("get_weather", RAW), scope)
         between()
@@ -42,7 +42,7 @@ def nobody_listens() -> Sample:
 
 
 def every_event() -> Sample:
-    from toolcrib.invoke import ListSink
+    from toolcrib.record import ListSink
 
     kept = ListSink()
     return _calls(kept, between=kept.events.clear)

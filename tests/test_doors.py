@@ -25,7 +25,7 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import GlobalHooks, HookSet
-from toolcrib.invoke import CallLimits
+from toolcrib.pipeline import CallLimits
 from toolcrib.schema import Redacted, RunContext
 from toolcrib.testing import Door, doors, every_door
 from toolcrib.tools import BaseTool, Tool, ez_tool, tool

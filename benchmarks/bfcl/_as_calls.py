@@ -8,9 +8,9 @@ from typing import Any
 
 from benchmarks.bfcl._calls import Call
 from benchmarks.bfcl._data import Conversation, build_apis
-from benchmarks.bfcl._runs import Answer, Raised, Returned, Run, function_named, states_of
+from benchmarks.bfcl._runs import Answer, Raised, Replay, Returned, function_named, states_of
 from benchmarks.bfcl._snapshots import snapshot
-from toolcrib import Completed, Failed, Outcome, Pipeline, RunScope, ToolCall, Toolset
+from toolcrib import Completed, Failed, Outcome, Pipeline, Run, ToolCall, Toolset
 from toolcrib.errors import ResultNotSerializable
 
 __all__ = ["answer_of", "as_json", "run_as_calls", "toolset_of"]
@@ -21,15 +21,15 @@ def toolset_of(apis: Mapping[str, Any]) -> Toolset:
     return Toolset([Toolset.from_object(api) for api in apis.values()])
 
 
-async def run_as_calls(conversation: Conversation, *, as_published: bool = False) -> Run:
+async def run_as_calls(conversation: Conversation, *, as_published: bool = False) -> Replay:
     """Return what the calls do as a model's: a name and JSON text each, through the pipeline."""
     apis = build_apis(conversation, as_published=as_published)
-    pipeline, scope = Pipeline(toolset_of(apis)), RunScope(id=conversation.id)
+    pipeline, scope = Pipeline(toolset_of(apis)), Run(id=conversation.id)
     answers = [
         tuple([answer_of(await pipeline.run(as_json(call, apis), scope)) for call in turn])
         for turn in conversation.turns
     ]
-    return Run(tuple(answers), states_of(apis))
+    return Replay(tuple(answers), states_of(apis))
 
 
 def as_json(call: Call, apis: Mapping[str, Any]) -> ToolCall:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from benchmarks.bfcl._as_calls import toolset_of
 from benchmarks.bfcl._calls import Call
 from benchmarks.bfcl._data import Conversation, build_apis
-from benchmarks.bfcl._runs import Answer, Raised, Returned, Run, states_of
+from benchmarks.bfcl._runs import Answer, Raised, Replay, Returned, states_of
 from benchmarks.bfcl._snapshots import snapshot
 from toolcrib import Toolkit
-from toolcrib.code.sandboxes import SandboxName
+from toolcrib.sandbox import SandboxName
 
 __all__ = ["program", "run_as_programs"]
 
 
-async def run_as_programs(conversation: Conversation, *, sandbox: SandboxName, as_published: bool = False) -> Run:
+async def run_as_programs(conversation: Conversation, *, sandbox: SandboxName, as_published: bool = False) -> Replay:
     """Return what the calls do as model-written Python: one program for each turn, in the sandbox of that name."""
     apis = build_apis(conversation, as_published=as_published)
     toolkit = Toolkit(toolset_of(apis), sandbox=sandbox)
     answers = [await _answers(toolkit, turn) for turn in conversation.turns]
-    return Run(tuple(answers), states_of(apis))
+    return Replay(tuple(answers), states_of(apis))
 
 
 async def _answers(toolkit: Toolkit, turn: tuple[Call, ...]) -> tuple[Answer, ...]:

@@ -8,8 +8,8 @@ from typing import Any
 from benchmarks.bfcl._as_calls import answer_of, as_json, toolset_of
 from benchmarks.bfcl._calls import Call
 from benchmarks.bfcl._data import Conversation, build_apis
-from benchmarks.bfcl._runs import Answer, Raised, Run, states_of
-from toolcrib import Completed, Failed, Outcome, Pipeline, RunScope, ToolCall
+from benchmarks.bfcl._runs import Answer, Raised, Replay, states_of
+from toolcrib import Completed, Failed, Outcome, Pipeline, Run, ToolCall
 from toolcrib.formats import PROVIDERS, Item
 from toolcrib.rounds import ToolResult, ToolRoundPlan, Transcript, WireFormat, decode
 from toolcrib.testing import wire_reply
@@ -17,10 +17,10 @@ from toolcrib.testing import wire_reply
 __all__ = ["run_as_rounds"]
 
 
-async def run_as_rounds(conversation: Conversation, format: WireFormat, *, as_published: bool = False) -> Run:
+async def run_as_rounds(conversation: Conversation, format: WireFormat, *, as_published: bool = False) -> Replay:
     """Return what the calls do when each turn's are one reply of a model, decoded, run one by one and committed."""
     apis = build_apis(conversation, as_published=as_published)
-    pipeline, scope = Pipeline(toolset_of(apis)), RunScope(id=conversation.id)
+    pipeline, scope = Pipeline(toolset_of(apis)), Run(id=conversation.id)
     transcript = Transcript(format=format)
     answers: list[tuple[Answer, ...]] = []
     for number, turn in enumerate(conversation.turns):
@@ -29,7 +29,7 @@ async def run_as_rounds(conversation: Conversation, format: WireFormat, *, as_pu
         reply = wire_reply(format, calls, "" if calls else "I cannot do that.")
         plan = await decode(pipeline, reply, format=format, scope=scope, transcript=transcript).apply_hooks()
         answers.append(await _answers(plan, calls, transcript))
-    return Run(tuple(answers), states_of(apis))
+    return Replay(tuple(answers), states_of(apis))
 
 
 def _call(call: Call, apis: dict[str, Any], id: str) -> ToolCall:

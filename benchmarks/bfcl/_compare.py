@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.bfcl._data import Conversation
-from benchmarks.bfcl._runs import Answer, Raised, Returned, Run
+from benchmarks.bfcl._runs import Answer, Raised, Replay, Returned
 from benchmarks.bfcl._snapshots import Mismatch, mismatch
 
 __all__ = ["Difference", "differences"]
@@ -26,7 +26,7 @@ class Difference:
         return f"{self.conversation}, {self.place}\n    directly  {self.directly}\n    this run  {self.run}"
 
 
-def differences(conversation: Conversation, directly: Run, run: Run) -> list[Difference]:
+def differences(conversation: Conversation, directly: Replay, run: Replay) -> list[Difference]:
     """Return every call whose answer differs, and the first difference in the end state of each object."""
     turns = zip(conversation.turns, directly.answers, run.answers, strict=True)
     places = [

@@ -12,7 +12,7 @@ from benchmarks.bfcl._calls import Call
 from benchmarks.bfcl._data import Conversation, build_apis
 from benchmarks.bfcl._snapshots import snapshot
 
-__all__ = ["Answer", "Raised", "Returned", "Run", "function_named", "run_directly", "states_of"]
+__all__ = ["Answer", "Raised", "Replay", "Returned", "function_named", "run_directly", "states_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +40,20 @@ Answer = Returned | Raised
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Replay:
     """The answers of one run, turn by turn and call by call, and the end state of each object by class name."""
 
     answers: tuple[tuple[Answer, ...], ...]
     states: Mapping[str, Any]
 
 
-def run_directly(conversation: Conversation, *, as_published: bool = False) -> Run:
+def run_directly(conversation: Conversation, *, as_published: bool = False) -> Replay:
     """Return what the conversation's calls do when they are made in plain Python."""
     apis = build_apis(conversation, as_published=as_published)
     answers = tuple(
         tuple(_answer(call, function_named(call.name, apis)) for call in turn) for turn in conversation.turns
     )
-    return Run(answers, states_of(apis))
+    return Replay(answers, states_of(apis))
 
 
 def function_named(name: str, apis: Mapping[str, Any]) -> Callable[..., Any]:

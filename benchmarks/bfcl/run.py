@@ -21,13 +21,13 @@ from benchmarks.bfcl._as_rounds import run_as_rounds
 from benchmarks.bfcl._compare import Difference, differences
 from benchmarks.bfcl._corrections import CORRECTIONS
 from benchmarks.bfcl._data import FILES, Conversation, DataMissing, load_conversations
-from benchmarks.bfcl._runs import Run, run_directly
+from benchmarks.bfcl._runs import Replay, run_directly
 from toolcrib.formats import PROVIDERS
 
 TITLE = "Replay the benchmark's multi-turn conversations over the counter, and compare with plain Python."
 ROUNDS = {f"rounds-{format}": partial(run_as_rounds, format=format) for format in PROVIDERS}
 PROGRAMS = {f"code-{name}": partial(run_as_programs, sandbox=name) for name in ("process", "monty")}
-MODES: dict[str, Callable[..., Awaitable[Run]]] = {"json": run_as_calls, **PROGRAMS, **ROUNDS}
+MODES: dict[str, Callable[..., Awaitable[Replay]]] = {"json": run_as_calls, **PROGRAMS, **ROUNDS}
 GROUPS = {"all": [*MODES], "code": [*PROGRAMS], "rounds": [*ROUNDS], **{mode: [mode] for mode in MODES}}
 SHOWN = 20  # how many differences are printed
 

@@ -16,8 +16,8 @@ from toolcrib import (
     JsonLinesSink,
     Outcome,
     Pipeline,
+    Run,
     RunContext,
-    RunScope,
     SqliteApprovalStore,
     Suspended,
     ToolCall,
@@ -57,7 +57,7 @@ async def work(state: Path, store: SqliteApprovalStore) -> None:
     todo: list[Any] = [outcome_from_dict(one) for one in json.loads(kept.read_text())] if kept.exists() else CALLS
     waiting: list[Suspended] = []
     with JsonLinesSink(state / "calls.jsonl") as sink:
-        scope = RunScope(approvals=store, sinks=(sink,))
+        scope = Run(approvals=store, sinks=(sink,))
         for call in todo:
             outcome: Outcome = await COUNTER.run(call, scope)
             print(outcome.text())

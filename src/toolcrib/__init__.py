@@ -44,7 +44,8 @@ if TYPE_CHECKING:
         hook,
         per_value,
     )
-    from toolcrib.invoke import CallLimits, JsonLinesSink, ListSink, LogSink, Pipeline, RunScope, SqliteSink, must_call
+    from toolcrib.pipeline import CallLimits, Pipeline, Run, must_call
+    from toolcrib.record import JsonLinesSink, ListSink, LogSink, SqliteSink
     from toolcrib.registry import registry_scope
     from toolcrib.rounds import Session, decode
     from toolcrib.schema import IdempotencyKey, Injectable, Injected, Redacted, RunContext
@@ -96,9 +97,9 @@ __all__ = [
     "Redacted",
     "Reject",
     "Rejected",
+    "Run",
     "RunContext",
     "RunNormally",
-    "RunScope",
     "Session",
     "SqliteApprovalStore",
     "SqliteSink",
@@ -175,13 +176,13 @@ _HOMES = {
         "hook",
         "per_value",
     ),
-    "toolcrib.invoke": (
+    "toolcrib.pipeline": (
         "CallLimits",
         "JsonLinesSink",
         "ListSink",
         "LogSink",
         "Pipeline",
-        "RunScope",
+        "Run",
         "SqliteSink",
         "must_call",
     ),

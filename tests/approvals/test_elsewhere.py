@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from toolcrib.approvals import SqliteApprovalStore, answered_in
+from toolcrib.approvals import SqliteApprovalStore, stored_approver
 from toolcrib.calls import Completed, Outcome, Rejected, Suspended, ToolCall
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
 
@@ -19,7 +19,7 @@ async def refund(cents: int) -> int:
 
 def run(path: Path, timeout: float | None = None) -> asyncio.Task[Outcome]:
     store = SqliteApprovalStore(path)
-    scope = RunScope(approvals=store, approver=answered_in(store, timeout))
+    scope = Run(approvals=store, approver=stored_approver(store, timeout))
     return asyncio.create_task(Pipeline(Toolset([refund])).run(ToolCall("refund", {"cents": 5}), scope))
 
 

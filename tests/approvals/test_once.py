@@ -22,7 +22,8 @@ from toolcrib.calls import (
     ToolCall,
     outcome_from_dict,
 )
-from toolcrib.invoke import ListSink, Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.record import ListSink
 from toolcrib.tools import ez_tool
 
 CALL = ToolCall("refund", {"cents": 5}, id="call_1")
@@ -45,7 +46,7 @@ class Counter:
         return Pipeline([refund])
 
     async def suspended(self, **options: Any) -> Suspended:
-        outcome = await self.pipeline.run(CALL, RunScope(**options))
+        outcome = await self.pipeline.run(CALL, Run(**options))
         assert isinstance(outcome, Suspended)
         return outcome
 
@@ -67,7 +68,7 @@ async def test_resumed_twice_at_once_it_runs_once(copied: Callable[[Suspended], 
     grant = waiting.request.grant("ann")
 
     outcomes = await asyncio.gather(
-        *(counter.another().run(copied(waiting), RunScope(), grant=grant) for _ in range(3)),
+        *(counter.another().run(copied(waiting), Run(), grant=grant) for _ in range(3)),
     )
 
     assert counter.ran == [5]
@@ -105,7 +106,7 @@ async def test_each_resumption_has_its_own_record() -> None:
 
     await asyncio.gather(
         *(
-            counter.pipeline.run(waiting, RunScope(sinks=(sink,)), grant=waiting.request.grant(f"person {n}"))
+            counter.pipeline.run(waiting, Run(sinks=(sink,)), grant=waiting.request.grant(f"person {n}"))
             for n, sink in enumerate(sinks)
         )
     )
@@ -125,7 +126,7 @@ async def test_a_store_gives_its_answer_to_one_of_several(store: MemoryApprovalS
     waiting = await counter.suspended(approvals=store)
     await store.answer(waiting.request.grant("ann"))
 
-    outcomes = await asyncio.gather(*(counter.pipeline.run(waiting, RunScope(approvals=store)) for _ in range(3)))
+    outcomes = await asyncio.gather(*(counter.pipeline.run(waiting, Run(approvals=store)) for _ in range(3)))
 
     assert counter.ran == [5]
     assert sum(isinstance(outcome, Failed) for outcome in outcomes) == 2
@@ -138,10 +139,10 @@ async def test_a_call_that_is_looked_at_again_asks_the_same_question(
     counter = Counter()
     waiting = await counter.suspended(approvals=store)
 
-    still = await counter.pipeline.run(waiting, RunScope(approvals=store))
+    still = await counter.pipeline.run(waiting, Run(approvals=store))
 
     assert isinstance(still, Suspended)
-    assert still.request == ApprovalRequest.from_dict({**waiting.request.to_dict(), "scope_id": still.request.scope_id})
+    assert still.request == ApprovalRequest.from_dict({**waiting.request.to_dict(), "run_id": still.request.run_id})
     assert len(await store.list(pending=True)) == 1
 
 
@@ -152,7 +153,7 @@ async def test_an_answer_that_comes_with_the_call_is_in_the_history(
     waiting = await counter.suspended(approvals=store)
     grant = waiting.request.grant("ann")
 
-    await counter.pipeline.run(waiting, RunScope(approvals=store), grant=grant)
+    await counter.pipeline.run(waiting, Run(approvals=store), grant=grant)
 
     assert (await store.show(waiting.request.id)).answer == grant
 
@@ -163,8 +164,8 @@ async def test_always_holds_in_the_store(store: MemoryApprovalStore | SqliteAppr
     async def ann(request: ApprovalRequest) -> Grant:
         return request.always("ann")
 
-    await counter.pipeline.run(CALL, RunScope(approvals=store, approver=ann))
-    outcome = await counter.pipeline.run(ToolCall("refund", {"cents": 7}), RunScope(approvals=store))
+    await counter.pipeline.run(CALL, Run(approvals=store, approver=ann))
+    outcome = await counter.pipeline.run(ToolCall("refund", {"cents": 7}), Run(approvals=store))
 
     assert isinstance(outcome, Completed)
     assert counter.ran == [5, 7]
@@ -178,10 +179,10 @@ async def test_always_without_a_store_holds_for_the_run() -> None:
         asked.append(request.id)
         return request.always("ann")
 
-    run = RunScope(approver=ann)
+    run = Run(approver=ann)
     for _ in range(3):
         await counter.pipeline.run(ToolCall("refund", {"cents": 5}), run)
-    elsewhere = await counter.pipeline.run(ToolCall("refund", {"cents": 5}), RunScope())
+    elsewhere = await counter.pipeline.run(ToolCall("refund", {"cents": 5}), Run())
 
     assert counter.ran == [5, 5, 5]
     assert len(asked) == 1
@@ -195,8 +196,8 @@ async def test_a_standing_grant_of_one_principal_does_not_serve_another(
     waiting = await counter.suspended(approvals=store, principal="bob")
     await store.answer(waiting.request.always("ann"))
 
-    bobs = await counter.pipeline.run(ToolCall("refund", {"cents": 1}), RunScope(approvals=store, principal="bob"))
-    eves = await counter.pipeline.run(ToolCall("refund", {"cents": 2}), RunScope(approvals=store, principal="eve"))
+    bobs = await counter.pipeline.run(ToolCall("refund", {"cents": 1}), Run(approvals=store, principal="bob"))
+    eves = await counter.pipeline.run(ToolCall("refund", {"cents": 2}), Run(approvals=store, principal="eve"))
 
     assert isinstance(bobs, Completed)
     assert isinstance(eves, Suspended)
@@ -207,7 +208,7 @@ async def test_a_call_suspended_for_one_principal_is_not_resumed_for_another() -
     counter = Counter()
     waiting = await counter.suspended(principal="bob")
 
-    outcome = await counter.pipeline.run(waiting, RunScope(principal="eve"), grant=waiting.request.grant())
+    outcome = await counter.pipeline.run(waiting, Run(principal="eve"), grant=waiting.request.grant())
 
     assert "on behalf of bob, and this is eve" in problem(outcome)
     assert counter.ran == []
@@ -221,7 +222,7 @@ async def test_an_approver_can_wait_for_another_process() -> None:
         asked.set()
         return await store.wait(request.id, timeout=20)
 
-    running = asyncio.create_task(counter.pipeline.run(CALL, RunScope(approvals=store, approver=wait)))
+    running = asyncio.create_task(counter.pipeline.run(CALL, Run(approvals=store, approver=wait)))
     await asked.wait()
     (entry,) = await store.list(pending=True)
     await store.answer(entry.request.grant("ann"))
@@ -239,7 +240,7 @@ async def test_a_store_that_fails_shuts_the_gate() -> None:
 
     broken: ApprovalStore = Broken()
     waiting = await counter.suspended()
-    outcome = await counter.pipeline.run(waiting, RunScope(approvals=broken), grant=waiting.request.grant())
+    outcome = await counter.pipeline.run(waiting, Run(approvals=broken), grant=waiting.request.grant())
 
     assert isinstance(outcome, Failed)
     assert "disk full" in outcome.message

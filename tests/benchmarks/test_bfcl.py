@@ -11,7 +11,7 @@ from benchmarks.bfcl._as_programs import program
 from benchmarks.bfcl._calls import parse_call
 from benchmarks.bfcl._compare import Difference, differences
 from benchmarks.bfcl._data import FILES, Conversation, DataMissing, build_apis, load_conversations
-from benchmarks.bfcl._runs import Raised, Returned, Run, function_named, run_directly
+from benchmarks.bfcl._runs import Raised, Returned, Replay, function_named, run_directly
 from benchmarks.bfcl._snapshots import Mismatch, mismatch, snapshot
 from benchmarks.bfcl.run import MODES, ROUNDS, main, replay
 
@@ -170,10 +170,10 @@ def test_missing_data_says_how_to_install_it() -> None:
 def test_differences_name_turn_call_and_both_values() -> None:
     turns = tuple(tuple(map(parse_call, turn)) for turn in (["buy(1)"], ["pay()", "go()", "stop()"]))
     shop = Conversation("c_1", ("Shop",), {}, turns)
-    directly = Run(
+    directly = Replay(
         ((Returned(1),), (Returned(2.0), Returned({"at": [7]}), Raised("KeyError", "'x'"))), {"Shop": {"sold": [1]}}
     )
-    other = Run(((Returned(1),), (Returned(2), Returned({"at": [8]}), Returned(None))), {"Shop": {"sold": []}})
+    other = Replay(((Returned(1),), (Returned(2), Returned({"at": [8]}), Returned(None))), {"Shop": {"sold": []}})
 
     assert differences(shop, directly, other) == [
         Difference("c_1", "turn 2, go() -> ['at'][0]", "7", "8"),

@@ -41,7 +41,7 @@ requests = st.builds(
     requested=st.none() | mappings,
     reason=words,
     metadata=mappings,
-    scope_id=names,
+    run_id=names,
     principal=st.none() | words,
 )
 problems = st.builds(FieldProblem, names, words)
@@ -121,7 +121,7 @@ def test_a_result_is_shown_as_text(value: Any, text: str) -> None:
 
 @pytest.mark.parametrize("value", ["x" * 1000, ["x" * 10] * 100])
 def test_a_long_result_is_cut_for_the_model_and_whole_for_the_host(value: Any) -> None:
-    outcome = Completed("find", "c1", value, max_result=90)
+    outcome = Completed("find", "c1", value, max_result_chars=90)
 
     shown = outcome.text()
 
@@ -131,7 +131,7 @@ def test_a_long_result_is_cut_for_the_model_and_whole_for_the_host(value: Any) -
 
 
 def test_a_short_result_keeps_its_shape() -> None:
-    assert Completed("find", "c1", {"a": 1}, max_result=90).shown() == {"a": 1}
+    assert Completed("find", "c1", {"a": 1}, max_result_chars=90).shown() == {"a": 1}
 
 
 def test_a_result_without_json_form_cannot_be_shown_but_recorded() -> None:

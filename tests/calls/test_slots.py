@@ -9,7 +9,7 @@ import pytest
 from toolcrib.calls import Completed, ToolCall, completed, host_call
 
 PAIRS: tuple[tuple[Any, Any], ...] = (
-    (completed("double", "c1", [2], 10), Completed("double", "c1", [2], max_result=10)),
+    (completed("double", "c1", [2], 10), Completed("double", "c1", [2], max_result_chars=10)),
     (host_call("double", {"number": 1}, "c1"), ToolCall("double", {"number": 1}, "c1", "host")),
 )
 

@@ -13,10 +13,10 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.postgres import Postgres
+from toolcrib._run_sync import run_sync
 from toolcrib.adapters.dbos import PostgresApprovalStore
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant, now
-from toolcrib.invoke import run_sync
 
 Keep = Callable[..., ApprovalRequest]
 

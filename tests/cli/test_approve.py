@@ -8,9 +8,10 @@ from contextlib import AbstractContextManager, nullcontext
 import pytest
 
 from toolcrib.calls import Completed, Failed, Outcome, Rejected, ToolCall
-from toolcrib.cli._approve import Answers, approver_of
+from toolcrib.cli._approver import Answers, approver_of
 from toolcrib.hooks import GlobalHooks
-from toolcrib.invoke import ListSink, Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.record import ListSink
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
 
@@ -43,8 +44,8 @@ def crib() -> Toolset:
     return Toolset([pay])
 
 
-def scope_of(crib: Toolset, script: Script | None, answers: Answers | None = None, *sinks: ListSink) -> RunScope:
-    return RunScope(approver=approver_of(answers or Answers(), crib, script), sinks=sinks)
+def scope_of(crib: Toolset, script: Script | None, answers: Answers | None = None, *sinks: ListSink) -> Run:
+    return Run(approver=approver_of(answers or Answers(), crib, script), sinks=sinks)
 
 
 async def pay(crib: Toolset, script: Script | None, answers: Answers | None = None) -> Outcome:

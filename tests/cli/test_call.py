@@ -117,5 +117,5 @@ def test_the_record_is_appended_to_a_file(toolcrib: Command, tools: str) -> None
     toolcrib("call", tools, "add", '{"a": []}', "--record", "calls.jsonl")
 
     first, second = (json.loads(line) for line in Path("calls.jsonl").read_text("utf-8").splitlines())
-    assert (first["tool"], first["door"], first["approval"]["approver"]) == ("buy", "cli", "--yes")
+    assert (first["tool"], first["entry"], first["approval"]["approver"]) == ("buy", "cli", "--yes")
     assert second["outcome"]["code"] == "invalid_arguments"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.code.hosts import Run, TableHost
-from toolcrib.code.sandboxes import MontySandbox, Program, Sandbox, SandboxLimits, SandboxResult, sandbox_named
+from toolcrib.sandbox import MontySandbox, Program, Sandbox, SandboxLimits, SandboxResult, sandbox_named
 
 
 @pytest.fixture(scope="session")

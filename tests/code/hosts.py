@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from toolcrib.code.sandboxes import Emit, Pending, Raised, Reply, SandboxResult, Value
+from toolcrib.sandbox import Emit, Pending, Raised, Reply, SandboxResult, Value
 
 Answer = Callable[..., Any]
 

@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from toolcrib.code.sandboxes import Host, Pending, Program, ProgramError, Raised, SandboxResult
+from toolcrib.sandbox import Host, Pending, Program, ProgramError, Raised, SandboxResult
 
 Script = Callable[["Asks"], Awaitable[Any]]
 _ROUNDS = 30  # of the event loop, after which a program that did nothing waits

@@ -6,8 +6,8 @@ import pytest
 
 from toolcrib.calls import Completed, ToolCall
 from toolcrib.code import ExecutionResult, Toolkit
-from toolcrib.code.sandboxes import Sandbox
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.sandbox import Sandbox
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 
@@ -76,7 +76,7 @@ async def test_a_paused_program_says_what_waits(kit: Toolkit) -> None:
 async def test_it_is_a_tool_of_a_toolset(kit: Toolkit) -> None:
     made = ez_tool(kit.as_tool())
 
-    outcome = await Pipeline(Toolset([made])).run(ToolCall("run_python", {"code": "1 + 1"}), RunScope())
+    outcome = await Pipeline(Toolset([made])).run(ToolCall("run_python", {"code": "1 + 1"}), Run())
 
     assert isinstance(outcome, Completed)
     assert outcome.value == "2"

@@ -16,7 +16,7 @@ import pytest
 
 from toolcrib.code import Finding, Toolkit
 from toolcrib.code._check import Names, check_program, defined_by
-from toolcrib.code.sandboxes import Dialect, Host, MontySandbox, Program, SandboxResult
+from toolcrib.sandbox import Dialect, Host, MontySandbox, Program, SandboxResult
 from toolcrib.tools import ez_tool, tool
 
 

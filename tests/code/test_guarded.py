@@ -14,8 +14,8 @@ import pytest
 
 from toolcrib.approvals import allow
 from toolcrib.code import ExecutionResult, FileJournal, PausedProgram, Toolkit
-from toolcrib.code.sandboxes import sandbox_named
 from toolcrib.errors import ApprovalError, PausedProgramError
+from toolcrib.sandbox import sandbox_named
 from toolcrib.tools import Tool, ez_tool
 
 KEY = b"a key of more than sixteen bytes"
@@ -92,14 +92,14 @@ async def test_no_trick_runs_a_guarded_tool(kit: Toolkit, till: Till, code: str)
 
     assert (result.is_paused, result.success) == (True, False), result
     assert [call for call in till.done if not call.startswith("look")] == []
-    assert len(result.pending_calls) == 1
+    assert len(result.suspended_calls) == 1
 
 
 @pytest.mark.parametrize("code", TRICKS.values(), ids=TRICKS)
 async def test_after_a_yes_it_runs_once(kit: Toolkit, till: Till, code: str) -> None:
     first = await kit.execute_async(code)
 
-    result = await kit.resume_async(sent(first), grants=[first.pending_calls[0].grant()])
+    result = await kit.resume_async(sent(first), grants=[first.suspended_calls[0].grant()])
 
     assert result.success, result
     assert len([call for call in till.done if not call.startswith("look")]) == 1
@@ -112,7 +112,7 @@ async def test_what_only_the_worker_has_runs_no_guarded_tool_either(till: Till, 
     first = await kit.execute_async(code)
     assert (first.is_paused, "pay 1" in till.done) == (True, False)
 
-    result = await kit.resume_async(sent(first), grants=[first.pending_calls[0].grant()])
+    result = await kit.resume_async(sent(first), grants=[first.suspended_calls[0].grant()])
 
     assert (result.success, till.done.count("pay 1")) == (True, 1)
 
@@ -125,10 +125,10 @@ async def test_where_a_call_cannot_be_told_from_a_function_nothing_runs(till: Ti
 
 async def test_a_stale_paused_program_runs_nothing(kit: Toolkit, till: Till) -> None:
     first = await kit.execute_async("pay(1)\nlook(2)")
-    grant = first.pending_calls[0].grant()
+    grant = first.suspended_calls[0].grant()
     await kit.resume_async(sent(first), grants=[grant])
 
-    for answer in (grant, first.pending_calls[0].grant("another")):
+    for answer in (grant, first.suspended_calls[0].grant("another")):
         with pytest.raises(ApprovalError, match="used before"):
             await kit.resume_async(sent(first), grants=[answer])
 
@@ -137,7 +137,7 @@ async def test_a_stale_paused_program_runs_nothing(kit: Toolkit, till: Till) -> 
 
 async def test_of_two_that_resume_at_once_one_goes_on(kit: Toolkit, till: Till) -> None:
     first = await kit.execute_async("pay(1)")
-    grant = first.pending_calls[0].grant()
+    grant = first.suspended_calls[0].grant()
 
     results = await asyncio.gather(
         *(kit.resume_async(sent(first), grants=[grant]) for _ in range(3)), return_exceptions=True
@@ -151,9 +151,9 @@ async def test_of_two_that_resume_at_once_one_goes_on(kit: Toolkit, till: Till) 
 async def test_a_grant_for_one_call_is_for_no_other(kit: Toolkit, till: Till) -> None:
     first = await kit.execute_async("pay(1)\npay(1)\npay(2)")
 
-    second = await kit.resume_async(sent(first), grants=[first.pending_calls[0].grant()])
+    second = await kit.resume_async(sent(first), grants=[first.suspended_calls[0].grant()])
     with pytest.raises(ApprovalError):
-        await kit.resume_async(sent(second), grants=[first.pending_calls[0].grant()])
+        await kit.resume_async(sent(second), grants=[first.suspended_calls[0].grant()])
 
     assert second.is_paused
     assert till.done == ["pay 1"]
@@ -169,13 +169,13 @@ async def trip(n):
 await asyncio.gather(*[trip(n) for n in range(3)])
 """
     first = await kit.execute_async(code)
-    calls = first.pending_calls
+    calls = first.suspended_calls
 
     second = await kit.resume_async(sent(first), grants=[calls[2].grant(), calls[0].grant()])
-    third = await kit.resume_async(sent(second), denials=[second.pending_calls[0].deny("no")])
+    third = await kit.resume_async(sent(second), denials=[second.suspended_calls[0].deny("no")])
 
     assert [call.arguments["sum"] for call in calls] == [0, 1, 2]
-    assert [call.arguments["sum"] for call in second.pending_calls] == [1]
+    assert [call.arguments["sum"] for call in second.suspended_calls] == [1]
     assert "no" in (third.error or "")
     assert sorted(till.done) == ["look 0", "look 0", "look 1", "look 2", "look 20", "pay 0", "pay 2"]
 
@@ -192,9 +192,9 @@ async def test_many_calls_may_wait_at_once(kit: Toolkit, till: Till) -> None:
     code = "import asyncio\nsum(await asyncio.gather(*[pay(n) for n in range(130)], *[look(n) for n in range(5)]))"
     first = await kit.execute_async(code)
 
-    result = await kit.resume_async(sent(first), grants=[call.grant() for call in first.pending_calls])
+    result = await kit.resume_async(sent(first), grants=[call.grant() for call in first.suspended_calls])
 
-    assert (len(first.pending_calls), result.return_value) == (130, sum(range(130)) + 10)
+    assert (len(first.suspended_calls), result.return_value) == (130, sum(range(130)) + 10)
     assert len(till.done) == len(set(till.done)) == 135
 
 
@@ -253,7 +253,7 @@ async def test_a_program_whose_process_was_killed_is_run_again_with_what_it_had(
 
     kit = Toolkit([look, note], sandbox="process")
     first = await kit.resume_async(journal.paused(), journal=journal)
-    [call] = first.pending_calls
+    [call] = first.suspended_calls
     result = await kit.resume_async(journal.paused(), grants=[call.grant()], journal=journal)
 
     assert (call.tool, call.in_doubt) == ("note", True)

@@ -21,9 +21,9 @@ from toolcrib.approvals import allow
 from toolcrib.code import FileJournal, PausedProgram, Toolkit
 from toolcrib.code._journal import Journal, JournalEntry, call_digest
 from toolcrib.code._journal_lines import program_in
-from toolcrib.code.sandboxes import Host, Program, Raised, SandboxResult, Value
 from toolcrib.errors import ApprovalError, PausedProgramError, ReplayDiverged
-from toolcrib.invoke import RunScope
+from toolcrib.pipeline import Run
+from toolcrib.sandbox import Host, Program, Raised, SandboxResult, Value
 from toolcrib.schema import RunContext
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import Tool, ez_tool
@@ -137,7 +137,7 @@ def test_a_call_that_was_begun_when_the_process_died_is_in_doubt(left: PausedPro
 
     result = here(done).resume(left)
 
-    [call] = result.pending_calls
+    [call] = result.suspended_calls
     assert (call.tool, call.arguments, call.in_doubt) == ("pay", {"sum": 3}, True)
     assert "may have done its work" in call.request.text()
     assert done == []
@@ -149,25 +149,25 @@ def test_what_is_in_doubt_is_repeated_by_a_grant_alone(left: PausedProgram) -> N
     assert first.paused is not None
 
     again = here(done).resume(first.paused)
-    result = here(done).resume(first.paused, grants=[first.pending_calls[0].grant("ada")])
+    result = here(done).resume(first.paused, grants=[first.suspended_calls[0].grant("ada")])
 
-    assert [call.in_doubt for call in again.pending_calls] == [True]
+    assert [call.in_doubt for call in again.suspended_calls] == [True]
     assert (result.return_value, done) == ("paid", ["pay"])
     with pytest.raises(ApprovalError, match="used before"):
-        here(done).resume(first.paused, grants=[first.pending_calls[0].grant("ada")])
+        here(done).resume(first.paused, grants=[first.suspended_calls[0].grant("ada")])
 
 
 async def test_what_is_in_doubt_is_not_repeated_by_a_yes_to_every_call_of_the_tool(left: PausedProgram) -> None:
     done: list[str] = []
     first = await here(done).resume_async(left)
     assert first.paused is not None
-    standing = replace(first.pending_calls[0].request.always("ada"), call_id=None, request_id=None)
+    standing = replace(first.suspended_calls[0].request.always("ada"), call_id=None, request_id=None)
 
     with pytest.raises(ApprovalError, match="no call that waits in this program is meant"):
         await here(done).resume_async(first.paused, grants=[standing])
-    again = await here(done).resume_async(first.paused, RunScope(approver=allow))
+    again = await here(done).resume_async(first.paused, Run(approver=allow))
 
-    assert [call.in_doubt for call in again.pending_calls] == [True]
+    assert [call.in_doubt for call in again.suspended_calls] == [True]
     assert done == []
 
 
@@ -176,7 +176,7 @@ def test_what_is_in_doubt_may_be_left_as_it_is(left: PausedProgram) -> None:
     first = here(done).resume(left)
     assert first.paused is not None
 
-    result = here(done).resume(first.paused, denials=[first.pending_calls[0].deny("it was paid")])
+    result = here(done).resume(first.paused, denials=[first.suspended_calls[0].deny("it was paid")])
 
     assert (result.error, done) == ("PermissionError: it was paid", [])
 
@@ -222,7 +222,7 @@ def test_a_program_that_paused_is_read_from_its_journal(tmp_path: Path) -> None:
     journal = FileJournal(tmp_path / "journal")
     first = kit.execute("", journal=journal)
 
-    result = kit.resume(journal.paused(), grants=[first.pending_calls[0].grant()], journal=journal)
+    result = kit.resume(journal.paused(), grants=[first.suspended_calls[0].grant()], journal=journal)
 
     assert (result.return_value, done) == ("paid 3", ["find Oslo", "pay 3"])
     with pytest.raises(PausedProgramError, match="no program that has yet to end"):
@@ -253,8 +253,8 @@ def test_a_line_that_was_cut_loses_no_other(tmp_path: Path) -> None:
         result = kit.resume(journal.paused(), journal=journal)
         last = journal.paused()
 
-    assert [(call.tool, call.in_doubt) for call in result.pending_calls] == [("find", True)]
-    assert last.pending == result.pending_calls
+    assert [(call.tool, call.in_doubt) for call in result.suspended_calls] == [("find", True)]
+    assert last.pending == result.suspended_calls
 
 
 async def test_a_guarded_call_in_doubt_is_asked_about_even_where_somebody_always_says_yes(tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ async def test_a_guarded_call_in_doubt_is_asked_about_even_where_somebody_always
 
     result = await kit.resume_async(journal.paused())
 
-    assert [(call.tool, call.in_doubt) for call in result.pending_calls] == [("pay", True)]
+    assert [(call.tool, call.in_doubt) for call in result.suspended_calls] == [("pay", True)]
     assert done == ["find Oslo", "pay 3"]
 
 
@@ -276,13 +276,13 @@ async def test_a_granted_call_that_was_cut_off_is_in_doubt(tmp_path: Path) -> No
     kit = Toolkit(paying(done), sandbox=FakeSandbox(*CALLS))
     journal = FileJournal(tmp_path / "journal")
     first = await kit.execute_async("", journal=journal)
-    await kit.resume_async(journal.paused(), grants=[first.pending_calls[0].grant()], journal=journal)
+    await kit.resume_async(journal.paused(), grants=[first.suspended_calls[0].grant()], journal=journal)
     lines = (tmp_path / "journal").read_bytes().splitlines(keepends=True)
     (tmp_path / "journal").write_bytes(b"".join(lines[:-2]))
 
     result = await kit.resume_async(journal.paused())
 
-    assert [(call.tool, call.in_doubt) for call in result.pending_calls] == [("pay", True)]
+    assert [(call.tool, call.in_doubt) for call in result.suspended_calls] == [("pay", True)]
     assert done == ["find Oslo", "pay 3"]
 
 
@@ -303,7 +303,7 @@ async def test_a_run_that_is_cancelled_leaves_its_calls_in_doubt(tmp_path: Path)
 
     result = await kit.resume_async(journal.paused())
 
-    assert [call.in_doubt for call in result.pending_calls] == [True]
+    assert [call.in_doubt for call in result.suspended_calls] == [True]
 
 
 class SlowLog:
@@ -418,7 +418,7 @@ async def test_the_values_of_a_stream_are_given_again(tmp_path: Path) -> None:
     assert first.paused is not None
 
     paused = PausedProgram.from_bytes(first.paused.to_bytes(KEY), KEY)
-    result = await kit.resume_async(paused, grants=[first.pending_calls[0].grant()])
+    result = await kit.resume_async(paused, grants=[first.suspended_calls[0].grant()])
 
     assert (result.return_value, counting.given, counting.closed) == ([0, 1, 2, 9], [0, 1, 2], 1)
 
@@ -429,7 +429,7 @@ async def test_a_stream_that_was_left_early_is_left_early_again() -> None:
     first = await kit.execute_async("# early")
     assert first.paused is not None
 
-    result = await kit.resume_async(first.paused, grants=[first.pending_calls[0].grant()])
+    result = await kit.resume_async(first.paused, grants=[first.suspended_calls[0].grant()])
 
     assert (result.return_value, counting.given, counting.closed) == ([0, 9], [0], 1)
 
@@ -440,12 +440,12 @@ async def test_a_stream_that_was_cut_by_the_pause_is_in_doubt() -> None:
     first = await kit.execute_async("# between")
     assert first.paused is not None
 
-    second = await kit.resume_async(first.paused, grants=[first.pending_calls[0].grant()])
+    second = await kit.resume_async(first.paused, grants=[first.suspended_calls[0].grant()])
     assert second.paused is not None
-    third = await kit.resume_async(second.paused, RunScope(approver=allow))
+    third = await kit.resume_async(second.paused, Run(approver=allow))
 
     for result in (second, third):
-        assert [(call.tool, call.in_doubt) for call in result.pending_calls] == [("count", True)]
+        assert [(call.tool, call.in_doubt) for call in result.suspended_calls] == [("count", True)]
     assert counting.given == [0]
 
 
@@ -455,9 +455,9 @@ async def test_an_idempotent_stream_goes_on_after_the_values_that_were_taken() -
     first = await kit.execute_async("# between")
     assert first.paused is not None
 
-    second = await kit.resume_async(first.paused, grants=[first.pending_calls[0].grant()])
+    second = await kit.resume_async(first.paused, grants=[first.suspended_calls[0].grant()])
     assert second.paused is not None
-    third = await kit.resume_async(second.paused, RunScope(), grants=[second.pending_calls[0].grant()])
+    third = await kit.resume_async(second.paused, Run(), grants=[second.suspended_calls[0].grant()])
     assert third.paused is None
 
     assert third.return_value == [0, 1]

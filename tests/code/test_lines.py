@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from toolcrib.code import Toolkit
-from toolcrib.code.sandboxes import UnsafeInlineSandbox
-from toolcrib.invoke import ListSink, RunScope
+from toolcrib.pipeline import Run
+from toolcrib.record import ListSink
+from toolcrib.sandbox import UnsafeInlineSandbox
 from toolcrib.tools import tool
 
 PROGRAM = """\
@@ -37,7 +38,7 @@ async def outer(n: int) -> int:
 async def test_the_line_of_each_call_is_told(sandbox: Any) -> None:
     sink = ListSink()
 
-    result = await Toolkit([inner, outer], sandbox=sandbox).execute_async(PROGRAM, RunScope(sinks=(sink,)))
+    result = await Toolkit([inner, outer], sandbox=sandbox).execute_async(PROGRAM, Run(sinks=(sink,)))
 
     told = [(event.tool, event.data.get("line")) for event in sink.events if event.kind == "received"]
     assert result.success, result.error
@@ -48,7 +49,7 @@ async def test_calls_at_once_have_lines_of_their_own() -> None:
     sink = ListSink()
     program = "import asyncio\nawait asyncio.gather(\n    inner(1),\n    inner(2),\n)"
 
-    await Toolkit([inner]).execute_async(program, RunScope(sinks=(sink,)))
+    await Toolkit([inner]).execute_async(program, Run(sinks=(sink,)))
 
     told = {event.data["arguments"]["n"]: event.data["line"] for event in sink.events if event.kind == "received"}
     assert told == {1: 3, 2: 4}

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from toolcrib.code import Toolkit
-from toolcrib.code._lookup import matching
-from toolcrib.code.sandboxes import Sandbox
-from toolcrib.invoke import RunScope
+from toolcrib.code._search_tools import matching
+from toolcrib.pipeline import Run
+from toolcrib.sandbox import Sandbox
 from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool, ez_tool, tool
 from toolcrib.toolsets import Toolset
@@ -78,14 +78,14 @@ names
 """
 
     result = await kit.execute_async(code)
-    allowed = await kit.execute_async("[one['name'] for one in search_tools('weather')]", RunScope(deps="ada"))
+    allowed = await kit.execute_async("[one['name'] for one in search_tools('weather')]", Run(deps="ada"))
 
     assert result.return_value == ["get_weather", "there is no function `drop_t", "there is no function `gated`"]
     assert sorted(allowed.return_value) == ["gated", "get_weather"]
 
 
 async def test_only_what_the_run_may_call_is_found(kit: Toolkit) -> None:
-    scope = RunScope(available=frozenset({"send_email"}))
+    scope = Run(available=frozenset({"send_email"}))
 
     found = await kit.execute_async("[one['name'] for one in search_tools('weather message')]", scope)
     told = await kit.execute_async("describe('get_weather')", scope)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.code import PausedProgram, SandboxLimits, Toolkit
-from toolcrib.code.sandboxes import sandbox_named
+from toolcrib.sandbox import sandbox_named
 from toolcrib.tools import Tool, ez_tool
 
 LIMITS = SandboxLimits(program_time=1, sleep_time=0)

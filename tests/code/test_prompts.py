@@ -12,12 +12,12 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from toolcrib.code import Toolkit
+from toolcrib.code._as_tool import CODE_PARAMETERS
 from toolcrib.code._listing import Listing
 from toolcrib.code._prompts import Words, estimated_tokens, render_prompt
-from toolcrib.code._surfaces import CODE_PARAMETERS
-from toolcrib.code.sandboxes import Dialect, Host, MontySandbox, Program, SandboxResult
 from toolcrib.errors import SandboxError
 from toolcrib.formats import definition
+from toolcrib.sandbox import Dialect, Host, MontySandbox, Program, SandboxResult
 from toolcrib.schema import Injected, RunContext
 from toolcrib.tools import ez_tool, tool
 from toolcrib.toolsets import Toolset

@@ -6,8 +6,8 @@ import pytest
 
 from toolcrib.calls import ApprovalRequest, Completed, Failed, Outcome, Rejected, Suspended
 from toolcrib.code._replies import reply_to
-from toolcrib.code.sandboxes import Pending, Raised, Reply, Value
 from toolcrib.errors import FieldProblem, NotAvailable, ToolTimeoutError
+from toolcrib.sandbox import Pending, Raised, Reply, Value
 from toolcrib.tools import ez_tool
 
 
@@ -37,7 +37,7 @@ def test_a_result_is_a_value_of_json_shapes() -> None:
 
 
 def test_a_result_is_cut_to_its_limit() -> None:
-    cut = reply(Completed("find", "1", "x" * 100, max_result=30))
+    cut = reply(Completed("find", "1", "x" * 100, max_result_chars=30))
 
     assert isinstance(cut, Value)
     assert cut.value.startswith("x" * 20 + "\n[...")

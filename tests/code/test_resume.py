@@ -12,7 +12,7 @@ from tests.code.scripts import Asks, ScriptSandbox
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.code import ExecutionResult, PausedProgram, SandboxLimits, Toolkit
 from toolcrib.errors import ApprovalError, PausedProgramError, ReplayDiverged
-from toolcrib.invoke import CallLimits, RunScope
+from toolcrib.pipeline import CallLimits, Run
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import Tool, ez_tool
 from toolcrib.toolsets import Toolset
@@ -79,7 +79,7 @@ def paused(result: ExecutionResult) -> PausedProgram:
 async def test_a_call_that_needs_approval_pauses_the_program(kit: Toolkit, desk: Desk) -> None:
     result = await kit.execute_async("# trip")
 
-    [call] = result.pending_calls
+    [call] = result.suspended_calls
     assert (result.is_paused, result.success, result.output) == (True, False, "found 4\n")
     assert (call.tool, call.arguments, call.in_doubt) == ("book", {"city": "Oslo", "seats": 4}, False)
     assert (call.request_id, call.digest, call.call_id) == (call.request.id, call.request.digest, call.request.call_id)
@@ -91,7 +91,7 @@ async def test_a_grant_takes_it_on_and_nothing_is_made_twice(kit: Toolkit, desk:
     told: list[str] = []
 
     result = await kit.resume_async(
-        paused(first), grants=[first.pending_calls[0].grant("ada")], on_output=lambda text, stream: told.append(text)
+        paused(first), grants=[first.suspended_calls[0].grant("ada")], on_output=lambda text, stream: told.append(text)
     )
 
     assert (result.success, result.return_value, result.is_paused, result.paused) == (True, 6, False, None)
@@ -104,19 +104,19 @@ async def test_a_grant_takes_it_on_and_nothing_is_made_twice(kit: Toolkit, desk:
 async def test_a_denial_is_an_error_that_the_program_can_catch(kit: Toolkit, desk: Desk) -> None:
     first = await kit.execute_async("# caught")
 
-    result = await kit.resume_async(paused(first), denials=[first.pending_calls[0].deny("too dear", "ada")])
+    result = await kit.resume_async(paused(first), denials=[first.suspended_calls[0].deny("too dear", "ada")])
 
     assert (result.return_value, desk.done) == ("no: too dear", [])
 
 
 async def test_several_calls_wait_at_once_and_are_answered_one_by_one(kit: Toolkit, desk: Desk) -> None:
     first = await kit.execute_async("# several")
-    a, c = first.pending_calls
+    a, c = first.suspended_calls
 
     second = await kit.resume_async(paused(first), grants=[c.grant()])
     third = await kit.resume_async(paused(second), grants=[a.grant()])
 
-    assert [call.arguments["city"] for call in second.pending_calls] == ["A"]
+    assert [call.arguments["city"] for call in second.suspended_calls] == ["A"]
     assert third.return_value == ["A: 1", 2, "CCC: 1"]
     assert sorted(desk.done) == ["book A 1", "book CCC 1", "find BB"]
 
@@ -126,23 +126,23 @@ async def test_without_an_answer_it_waits_on(kit: Toolkit, desk: Desk) -> None:
 
     second = await kit.resume_async(paused(first))
 
-    assert [call.request_id for call in second.pending_calls] == [call.request_id for call in first.pending_calls]
+    assert [call.request_id for call in second.suspended_calls] == [call.request_id for call in first.suspended_calls]
     assert desk.done == ["find Oslo"]
 
 
 async def test_a_store_that_has_the_answer_meanwhile_is_asked(kit: Toolkit, desk: Desk) -> None:
     store = MemoryApprovalStore()
-    first = await kit.execute_async("# trip", RunScope(approvals=store))
-    await store.answer(first.pending_calls[0].grant("ada"))
+    first = await kit.execute_async("# trip", Run(approvals=store))
+    await store.answer(first.suspended_calls[0].grant("ada"))
 
-    result = await kit.resume_async(paused(first), RunScope(approvals=store))
+    result = await kit.resume_async(paused(first), Run(approvals=store))
 
     assert (result.return_value, len(desk.done)) == (6, 3)
 
 
 async def test_a_person_may_put_other_arguments_in_place(kit: Toolkit, desk: Desk) -> None:
     first = await kit.execute_async("# trip")
-    grant = first.pending_calls[0].grant("ada", override_args={"city": "Rome", "seats": 2})
+    grant = first.suspended_calls[0].grant("ada", override_args={"city": "Rome", "seats": 2})
 
     result = await kit.resume_async(paused(first), grants=[grant])
 
@@ -153,7 +153,7 @@ async def test_a_person_may_put_other_arguments_in_place(kit: Toolkit, desk: Des
 async def test_a_standing_grant_answers_what_it_fits_and_what_comes_later(kit: Toolkit, desk: Desk) -> None:
     first = await kit.execute_async("# several")
 
-    result = await kit.resume_async(paused(first), grants=[first.pending_calls[0].request.always("ada")])
+    result = await kit.resume_async(paused(first), grants=[first.suspended_calls[0].request.always("ada")])
 
     assert result.return_value == ["A: 1", 2, "CCC: 1"]
 
@@ -164,21 +164,21 @@ async def test_a_stale_paused_program_does_not_run_the_tool_again(
     kit: Toolkit, desk: Desk, with_store: bool, standing: bool
 ) -> None:
     store = MemoryApprovalStore() if with_store else None
-    first = await kit.execute_async("# trip", RunScope(approvals=store))
-    stale, request = paused(first), first.pending_calls[0].request
+    first = await kit.execute_async("# trip", Run(approvals=store))
+    stale, request = paused(first), first.suspended_calls[0].request
     grant = request.always() if standing else request.grant()
-    await kit.resume_async(paused(first), RunScope(approvals=store), grants=[grant])
+    await kit.resume_async(paused(first), Run(approvals=store), grants=[grant])
 
     with pytest.raises(ApprovalError, match="used before"):
-        await kit.resume_async(stale, RunScope(approvals=store), grants=[grant])
+        await kit.resume_async(stale, Run(approvals=store), grants=[grant])
 
     assert desk.done.count("book Oslo 4") == 1
 
 
 async def test_an_answer_to_nothing_is_told_before_anything_runs(kit: Toolkit, desk: Desk) -> None:
     first = await kit.execute_async("# several")
-    a, c = first.pending_calls
-    other = (await kit.execute_async("# trip")).pending_calls[0].grant()
+    a, c = first.suspended_calls
+    other = (await kit.execute_async("# trip")).suspended_calls[0].grant()
     desk.done.clear()
 
     for grants in ([a.grant(), other], [a.grant(), a.grant("bob")], [a.grant(digest="0" * 64)]):
@@ -191,7 +191,7 @@ async def test_an_answer_to_nothing_is_told_before_anything_runs(kit: Toolkit, d
 
 async def test_an_answer_that_does_not_fit_uses_up_none_beside_it(kit: Toolkit, desk: Desk) -> None:
     first = await kit.execute_async("# several")
-    a, c = first.pending_calls
+    a, c = first.suspended_calls
     good = a.grant()
 
     with pytest.raises(ApprovalError):
@@ -227,7 +227,7 @@ async def test_a_program_that_does_something_else_is_stopped_before_any_call(des
     first = await kit.execute_async("# fickle")
 
     with pytest.raises(ReplayDiverged, match=r"call of `find` with \{\"city\": \"Oslo\"\} was expected"):
-        await kit.resume_async(paused(first), grants=[first.pending_calls[0].grant()])
+        await kit.resume_async(paused(first), grants=[first.suspended_calls[0].grant()])
 
     assert desk.done == ["find Oslo"]
 
@@ -244,7 +244,7 @@ async def test_after_a_divergence_no_call_is_made_even_if_the_program_goes_on(de
     first = await kit.execute_async("# fickle")
 
     with pytest.raises(ReplayDiverged, match="call of `find`"):
-        await kit.resume_async(paused(first), grants=[first.pending_calls[0].grant()])
+        await kit.resume_async(paused(first), grants=[first.suspended_calls[0].grant()])
 
     assert desk.done == ["find Oslo"]
 
@@ -260,7 +260,7 @@ async def test_a_program_that_leaves_a_call_out_is_stopped_before_the_one_that_w
     first = await kit.execute_async("# fickle")
 
     with pytest.raises(ReplayDiverged, match="no further call came"):
-        await kit.resume_async(paused(first), grants=[first.pending_calls[0].grant()])
+        await kit.resume_async(paused(first), grants=[first.suspended_calls[0].grant()])
 
     assert desk.done == ["find Oslo"]
 
@@ -283,7 +283,7 @@ def test_a_program_is_resumed_from_plain_code(desk: Desk) -> None:
     kit = Toolkit(desk.tools(), sandbox=FakeSandbox(("find", {"city": "Oslo"}), ("book", {"city": "Oslo"})))
     first = kit.execute("")
 
-    result = kit.resume(paused(first), grants=[first.pending_calls[0].grant()])
+    result = kit.resume(paused(first), grants=[first.suspended_calls[0].grant()])
 
     assert (result.return_value, desk.done) == ("Oslo: 1", ["find Oslo", "book Oslo 1"])
 
@@ -294,7 +294,7 @@ async def test_a_tool_that_is_gone_meanwhile_is_an_error_in_the_program(desk: De
     first = await kit.execute_async("# caught")
 
     result = await kit.resume_async(
-        paused(first), RunScope(available=frozenset({"find"})), grants=[first.pending_calls[0].grant()]
+        paused(first), Run(available=frozenset({"find"})), grants=[first.suspended_calls[0].grant()]
     )
 
     assert result.return_value.startswith("no: ")
@@ -304,9 +304,9 @@ async def test_a_tool_that_is_gone_meanwhile_is_an_error_in_the_program(desk: De
 async def test_the_counts_of_the_run_go_on(desk: Desk) -> None:
     kit = Toolkit(Toolset(desk.tools()), sandbox=ScriptSandbox(trip=trip))
     limits = CallLimits(total=2)
-    first = await kit.execute_async("# trip", RunScope(limits=limits))
+    first = await kit.execute_async("# trip", Run(limits=limits))
 
-    result = await kit.resume_async(paused(first), RunScope(limits=limits), grants=[first.pending_calls[0].grant()])
+    result = await kit.resume_async(paused(first), Run(limits=limits), grants=[first.suspended_calls[0].grant()])
 
     assert "RuntimeError" in (result.error or "")
     assert desk.done == ["find Oslo", "book Oslo 4"]
@@ -326,4 +326,4 @@ async def test_a_program_whose_calls_gave_too_much_waits_and_cannot_be_taken_up(
 
     result = await kit.execute_async("# heavy")
 
-    assert (result.is_paused, result.paused, len(result.pending_calls)) == (True, None, 1)
+    assert (result.is_paused, result.paused, len(result.suspended_calls)) == (True, None, 1)

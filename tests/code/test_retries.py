@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from toolcrib.code import ExecutionResult, Toolkit
-from toolcrib.code.sandboxes import Sandbox
-from toolcrib.invoke import CallLimits, ListSink, RunScope
+from toolcrib.pipeline import CallLimits, Run
+from toolcrib.record import ListSink
+from toolcrib.sandbox import Sandbox
 from toolcrib.tools import Tool, ez_tool
 
 
@@ -65,7 +66,7 @@ async def test_an_async_handler_and_a_reply_in_markdown_will_do(kit: Toolkit) ->
 
 
 async def test_the_calls_of_all_programs_are_reported(kit: Toolkit) -> None:
-    scope = RunScope(sinks=(ListSink(),))
+    scope = Run(sinks=(ListSink(),))
 
     result = await kit.execute_async("add(1)\n1/0", scope, retry_handler=Model("add(2)\n[][0]", "add(3)"))
 
@@ -99,7 +100,7 @@ async def test_no_answer_leaves_it(kit: Toolkit, answer: str | None) -> None:
 
 
 async def test_all_programs_are_of_one_run(kit: Toolkit) -> None:
-    scope = RunScope(limits=CallLimits(total=2))
+    scope = Run(limits=CallLimits(total=2))
 
     result = await kit.execute_async("add(1)\n1/0", scope, retry_handler=Model("add(2)\nadd(3)", None))
 

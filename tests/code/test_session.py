@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from toolcrib.code import ProgramDone, Toolkit
-from toolcrib.code.sandboxes import MontySandbox, ProcessSandbox
 from toolcrib.errors import SandboxError
-from toolcrib.invoke import CallLimits, RunScope
+from toolcrib.pipeline import CallLimits, Run
+from toolcrib.sandbox import MontySandbox, ProcessSandbox
 from toolcrib.tools import ez_tool, tool
 from toolcrib.toolsets.search import searchable
 
@@ -83,7 +83,7 @@ async def test_programs_are_mended_and_streamed_as_elsewhere(kit: Toolkit) -> No
 
 
 async def test_all_programs_of_a_session_are_one_run(kit: Toolkit) -> None:
-    async with kit.session(RunScope(limits=CallLimits(total=1))) as session:
+    async with kit.session(Run(limits=CallLimits(total=1))) as session:
         await session.execute_async("add(1)")
         second = await session.execute_async("add(2)")
 

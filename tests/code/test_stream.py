@@ -19,8 +19,8 @@ from toolcrib.code import (
     ProgramPaused,
     Toolkit,
 )
-from toolcrib.code.sandboxes import Sandbox
-from toolcrib.invoke import CallLimits, RunScope
+from toolcrib.pipeline import CallLimits, Run
+from toolcrib.sandbox import Sandbox
 from toolcrib.schema import Redacted
 from toolcrib.tools import ez_tool, tool
 
@@ -55,7 +55,7 @@ def kit(engine: Sandbox) -> Toolkit:
     return Toolkit([add, book, count, login], sandbox=engine)
 
 
-async def events(kit: Toolkit, code: str, scope: RunScope | None = None) -> list[ProgramEvent]:
+async def events(kit: Toolkit, code: str, scope: Run | None = None) -> list[ProgramEvent]:
     async with aclosing(kit.stream(code, scope)) as stream:
         return [event async for event in stream]
 
@@ -112,7 +112,7 @@ async def test_secrets_are_in_no_event(kit: Toolkit) -> None:
 
 
 async def test_the_run_of_the_host_is_used(kit: Toolkit) -> None:
-    found = await events(kit, "add(1)\nadd(2)", RunScope(limits=CallLimits(total=1)))
+    found = await events(kit, "add(1)\nadd(2)", Run(limits=CallLimits(total=1)))
 
     assert [event.outcome["kind"] for event in found if isinstance(event, CallEnded)] == ["completed", "rejected"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from toolcrib.calls import RunEvent, ToolCall
+from toolcrib.calls import ActivityEvent, ToolCall
 from toolcrib.code import ExecutionResult, PausedProgram, Toolkit
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.testing import FakeSandbox, RecordingSink
 from toolcrib.tools import ez_tool
 
@@ -34,7 +34,7 @@ def kit(*calls: tuple[str, Any]) -> tuple[Toolkit, RecordingSink]:
     return Toolkit([double, refund, forever], sinks=[sink], sandbox=FakeSandbox(*calls, output="hi\n")), sink
 
 
-def told(sink: RecordingSink, kind: str) -> list[RunEvent]:
+def told(sink: RecordingSink, kind: str) -> list[ActivityEvent]:
     return [event for event in sink.runs if event.kind == kind]
 
 
@@ -50,8 +50,8 @@ async def test_a_program_is_told_with_its_calls_inside_of_it() -> None:
     )
     assert start.data["sandbox"] == "FakeSandbox"
     assert "double" in start.data["tools"]
-    assert {record.parent_id for record in sink.records} == {start.run_id} == {end.run_id}
-    assert {record.scope_id for record in sink.records} == {start.data["scope_id"]}
+    assert {record.parent_id for record in sink.records} == {start.activity_id} == {end.activity_id}
+    assert {record.run_id for record in sink.records} == {start.data["run_id"]}
     assert (end.data["outcome"], end.data["output"], end.data["calls"]) == ("completed", 3, 2)
 
 
@@ -77,8 +77,8 @@ async def test_a_program_that_fails_says_why_and_what_it_is_mended_to_is_another
 
     assert [event.data["outcome"] for event in told(sink, "closed")] == ["failed", "completed"]
     assert "double" in str(told(sink, "closed")[0].data["error"])
-    assert len({event.run_id for event in sink.runs}) == 2
-    assert len({event.data["scope_id"] for event in told(sink, "opened")}) == 1
+    assert len({event.activity_id for event in sink.runs}) == 2
+    assert len({event.data["run_id"] for event in told(sink, "opened")}) == 1
 
 
 async def test_a_cancelled_program_is_closed() -> None:
@@ -101,16 +101,16 @@ async def test_a_program_that_pauses_says_so_and_goes_on_as_the_same_in_another_
     key = "sixteen bytes, or more"
     other, later = kit(("double", {"n": 2}), ("refund", {"order": 7}))
     paused = PausedProgram.from_bytes(result.paused.to_bytes(key), key)
-    await other.resume_async(paused, grants=[result.pending_calls[0].grant("ada")])
+    await other.resume_async(paused, grants=[result.suspended_calls[0].grant("ada")])
 
     request = result.suspended[0]
     waits, end = sink.runs[1:]
     assert (waits.kind, waits.data["state"], waits.data["request_id"]) == ("changed", "waiting", request.id)
     assert (end.data["outcome"], end.data["waiting"]) == ("paused", [{"tool": "refund", "request_id": request.id}])
-    assert {event.run_id for event in later.runs} == {end.run_id}
+    assert {event.activity_id for event in later.runs} == {end.activity_id}
     assert [event.kind for event in later.runs] == ["opened", "closed"]
     assert "resumed" in later.runs[0].data
-    assert {record.parent_id for record in later.records} == {end.run_id}
+    assert {record.parent_id for record in later.records} == {end.activity_id}
 
 
 async def test_a_program_that_a_tool_runs_is_inside_of_the_call() -> None:
@@ -130,7 +130,7 @@ async def test_programs_of_a_session_are_inside_of_it() -> None:
     sink = RecordingSink()
     toolkit = Toolkit([double], sinks=[sink], sandbox="process")
 
-    async with toolkit.session(RunScope(parent_id="request_1")) as session:
+    async with toolkit.session(Run(parent_id="request_1")) as session:
         await session.execute_async("a = double(2)")
         await session.execute_async("double(a)")
 
@@ -140,8 +140,8 @@ async def test_programs_of_a_session_are_inside_of_it() -> None:
         ("session", "closed"),
     ]
     assert sink.runs[0].parent_id == "request_1"
-    assert {event.parent_id for event in sink.runs if event.run == "program"} == {sink.runs[0].run_id}
-    programs = [event.run_id for event in told(sink, "opened") if event.run == "program"]
+    assert {event.parent_id for event in sink.runs if event.run == "program"} == {sink.runs[0].activity_id}
+    programs = [event.activity_id for event in told(sink, "opened") if event.run == "program"]
     assert [record.parent_id for record in sink.records] == programs
 
 

@@ -11,10 +11,11 @@ from pydantic import SecretStr
 from toolcrib.approvals import allow, deny
 from toolcrib.calls import ApprovalRequest, Denial, Reject, RunNormally
 from toolcrib.code import SandboxLimits, Toolkit
-from toolcrib.code.sandboxes import MontySandbox
 from toolcrib.errors import UnknownTool
 from toolcrib.hooks import HookSet
-from toolcrib.invoke import CallLimits, ListSink, RunScope
+from toolcrib.pipeline import CallLimits, Run
+from toolcrib.record import ListSink
+from toolcrib.sandbox import MontySandbox
 from toolcrib.schema import RunContext
 from toolcrib.tools import ez_tool, tool
 from toolcrib.toolsets import Toolset
@@ -235,17 +236,17 @@ async def test_dependencies_and_sinks_reach_the_call(sandbox: MontySandbox) -> N
     result = await kit.execute_async("who()")
 
     assert result.return_value == "ada"
-    assert [(record.tool, record.door) for record in result.records] == [("who", "code")]
+    assert [(record.tool, record.entry) for record in result.records] == [("who", "code")]
     assert sink.records == list(result.records)
 
 
 async def test_a_run_of_the_hosts_is_used_and_counted(kit: Toolkit) -> None:
-    scope = RunScope(limits=CallLimits(total=3), door="mine", sinks=(ListSink(),))
+    scope = Run(limits=CallLimits(total=3), entry="mine", sinks=(ListSink(),))
 
     first = await kit.execute_async("add(1)\nadd(2)", scope)
     second = await kit.execute_async("add(3)\nadd(4)", scope)
 
-    assert [record.door for record in first.records] == ["mine", "mine"]
+    assert [record.entry for record in first.records] == ["mine", "mine"]
     assert first.success
     assert second.error is not None
     assert second.error.startswith("RuntimeError (line 2): `add` was not run: this run may make 3 calls")
@@ -257,16 +258,16 @@ async def test_what_a_run_of_the_hosts_leaves_open_is_the_toolkits(sandbox: Mont
         return f"{ctx.deps}, {ctx.approver}"
 
     kit = Toolkit([who], sandbox=sandbox, deps="ada", approver=allow, sinks=[ListSink()])
-    first = await kit.execute_async("who()", RunScope())
-    second = await kit.execute_async("who()", RunScope(deps="bo", approver=deny))
+    first = await kit.execute_async("who()", Run())
+    second = await kit.execute_async("who()", Run(deps="bo", approver=deny))
 
-    assert (first.return_value, first.records[0].door) == ("ada, allow", "code")
+    assert (first.return_value, first.records[0].entry) == ("ada, allow", "code")
     assert second.error is not None
     assert second.error.startswith("PermissionError")
 
 
 async def test_only_available_tools_are_offered(kit: Toolkit) -> None:
-    result = await kit.execute_async("fail('x')", RunScope(available=frozenset({"add"})))
+    result = await kit.execute_async("fail('x')", Run(available=frozenset({"add"})))
 
     assert result.tool_calls == []
     assert "name 'fail' is not defined" in str(result.error)

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from toolcrib.code import Toolkit
 from toolcrib.code._typing import Stubs
-from toolcrib.code.sandboxes import MontySandbox
+from toolcrib.sandbox import MontySandbox
 from toolcrib.tools import ez_tool, tool
 
 ran: list[str] = []

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.console import ConsoleApp, ConsoleOptions, console_app
-from toolcrib.invoke import SqliteSink, sqlite_events
+from toolcrib.record import SqliteSink, sqlite_events
 
 
 @dataclass

@@ -6,10 +6,12 @@ import threading
 from pathlib import Path
 from typing import Any, Literal
 
-from toolcrib.approvals import SqliteApprovalStore, answered_in, deny
+from toolcrib._run_sync import run_sync
+from toolcrib.approvals import SqliteApprovalStore, deny, stored_approver
 from toolcrib.calls import ToolCall
 from toolcrib.code import ExecutionResult, Toolkit
-from toolcrib.invoke import Pipeline, RunScope, SqliteSink, run_sync
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.record import SqliteSink
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
@@ -58,12 +60,12 @@ class Running:
     def __init__(self, toolset: Toolset, path: Path, sink: SqliteSink, code: str) -> None:
         self.result: ExecutionResult | None = None
         store = SqliteApprovalStore(path)
-        scope = RunScope(approvals=store, approver=answered_in(store), principal="ada@example.org")
+        scope = Run(approvals=store, approver=stored_approver(store), principal="ada@example.org")
         toolkit = Toolkit(toolset, sinks=[sink], sandbox="process")
         self._thread = threading.Thread(target=lambda: self._run(toolkit, code, scope), daemon=True)
         self._thread.start()
 
-    def _run(self, toolkit: Toolkit, code: str, scope: RunScope) -> None:
+    def _run(self, toolkit: Toolkit, code: str, scope: Run) -> None:
         self.result = run_sync(toolkit.execute_async(code, scope))
 
     def end(self) -> ExecutionResult:
@@ -87,7 +89,7 @@ def some_history(path: Path, tools: Toolset) -> None:
                 ("find_order", {"nummer": 7}, "bob"),
                 ("refund", {"order": "A-1002", "amount": 70.0}, "carol"),
             ):
-                scope = RunScope(sinks=(sink,), principal=whose, door="round", approver=deny)
+                scope = Run(sinks=(sink,), principal=whose, entry="round", approver=deny)
                 await Pipeline(tools).run(ToolCall(tool_name, arguments), scope)
 
     thread = threading.Thread(target=lambda: run_sync(history()))

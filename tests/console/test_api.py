@@ -12,8 +12,9 @@ import pytest
 
 from tests.console.conftest import Console
 from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import ApprovalRequest, CallEvent, Denial, Grant, RunEvent, ToolCall, now
-from toolcrib.invoke import Pipeline, RunScope, SqliteSink
+from toolcrib.calls import ActivityEvent, ApprovalRequest, CallEvent, Denial, Grant, ToolCall, now
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.record import SqliteSink
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
 
@@ -53,7 +54,7 @@ async def test_a_call_is_told_with_its_arguments_outcome_and_decisions(console: 
     async def add(a: int, b: int) -> int:
         return a + b
 
-    scope = RunScope("run_of_add", sinks=(sink,), principal="bob")
+    scope = Run("run_of_add", sinks=(sink,), principal="bob")
     await Pipeline(Toolset([add])).run(ToolCall("add", {"a": 1, "b": 2}, "told"), scope)
     sink.flush()
 
@@ -76,7 +77,7 @@ async def test_who_said_yes_is_told(console: Console, sink: SqliteSink) -> None:
     async def approver(request: ApprovalRequest) -> Grant:
         return request.grant("ann", message="fine")
 
-    scope = RunScope("run_of_pay", sinks=(sink,), approver=approver, approvals=MemoryApprovalStore())
+    scope = Run("run_of_pay", sinks=(sink,), approver=approver, approvals=MemoryApprovalStore())
     await Pipeline(Toolset([pay])).run(ToolCall("pay", {}, "paid"), scope)
     sink.flush()
 
@@ -88,7 +89,7 @@ async def test_who_said_yes_is_told(console: Console, sink: SqliteSink) -> None:
 def test_a_program_shows_the_line_it_waits_on(console: Console, sink: SqliteSink) -> None:
     source = "add(a=1)\nfor n in range(2):\n    add(a=2)\nother(a=2)\n"
     told = {"source": source, "sandbox": "ProcessSandbox", "tools": ["add", "other"]}
-    sink.emit_run(RunEvent("opened", "program", "prog_1", None, "program", AT, told))
+    sink.emit_activity(ActivityEvent("opened", "program", "prog_1", None, "program", AT, told))
     waits = CallEvent("received", "in_1", "add", "run", "code", AT, {"arguments": {"a": 2}}, None, "prog_1")
     sink.emit(waits)
     sink.emit(replace(waits, call_id="in_2", data={"arguments": {"a": 2}, "line": 1}))
@@ -103,10 +104,10 @@ def test_a_program_shows_the_line_it_waits_on(console: Console, sink: SqliteSink
 
 
 async def test_a_program_waits_when_one_of_its_calls_does(console: Console, sink: SqliteSink) -> None:
-    sink.emit_run(RunEvent("opened", "program", "prog_2", None, "program", AT, {"source": "refund(cents=5)"}))
+    sink.emit_activity(ActivityEvent("opened", "program", "prog_2", None, "program", AT, {"source": "refund(cents=5)"}))
     sink.emit(CallEvent("received", "in_2", "refund", "run", "code", AT, {"arguments": {"cents": 5}}, None, "prog_2"))
     sink.flush()
-    await asked(console, "in_2", scope_id="run")
+    await asked(console, "in_2", run_id="run")
 
     listed = console.get("/api/activities?source=program").json["activities"]
     call = console.get("/api/activity?source=call&id=in_2").json
@@ -210,7 +211,7 @@ async def test_a_request_tells_what_changed_since_the_model_asked(console: Conso
 
 
 async def test_a_request_whose_call_is_over_says_so(console: Console, sink: SqliteSink) -> None:
-    request = await asked(console, "over", scope_id="run of over")
+    request = await asked(console, "over", run_id="run of over")
     sink.emit(event("over", "ended", outcome={"kind": "cancelled"}))
     sink.flush()
 
@@ -357,8 +358,8 @@ def test_ids_of_any_kind_find_their_call(console: Console, sink: SqliteSink) -> 
 
 def test_a_run_that_says_nothing_for_a_while_is_not_taken_to_be_alive(console: Console, sink: SqliteSink) -> None:
     long_ago = now() - timedelta(minutes=5)
-    sink.emit_run(RunEvent("opened", "agent", "silent", None, "support", long_ago, {}))
-    sink.emit_run(RunEvent("opened", "turn", "silent_1", "silent", "add", long_ago, {}))
+    sink.emit_activity(ActivityEvent("opened", "agent", "silent", None, "support", long_ago, {}))
+    sink.emit_activity(ActivityEvent("opened", "turn", "silent_1", "silent", "add", long_ago, {}))
     sink.emit(CallEvent("received", "silent_1", "add", "run", "turn", long_ago, {}, None, "silent_1"))
     sink.flush()
 
@@ -374,9 +375,9 @@ def test_a_run_that_says_nothing_for_a_while_is_not_taken_to_be_alive(console: C
 
 def test_what_an_ended_run_left_unfinished_is_lost(console: Console, sink: SqliteSink) -> None:
     long_ago = now() - timedelta(minutes=5)
-    sink.emit_run(RunEvent("opened", "program", "left", None, "program", long_ago, {"source": ""}))
+    sink.emit_activity(ActivityEvent("opened", "program", "left", None, "program", long_ago, {"source": ""}))
     sink.emit(CallEvent("received", "left_1", "add", "run", "code", long_ago, {}, None, "left"))
-    sink.emit_run(RunEvent("closed", "program", "left", None, "program", now(), {"outcome": "completed"}))
+    sink.emit_activity(ActivityEvent("closed", "program", "left", None, "program", now(), {"outcome": "completed"}))
     sink.flush()
 
     (shown,) = console.get("/api/activities?parent=left").json["activities"]

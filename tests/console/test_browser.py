@@ -20,9 +20,11 @@ from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from tests.console.conftest import Console, serving
 from tests.console.shop import HOSTILE, PROGRAM, Running, shop, some_history
-from toolcrib.calls import RunEvent, ToolCall, now
+from toolcrib._run_sync import run_sync
+from toolcrib.calls import ActivityEvent, ToolCall, now
 from toolcrib.console import ConsoleOptions
-from toolcrib.invoke import Pipeline, RunScope, SqliteSink, run_sync
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.record import SqliteSink
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
 
@@ -33,7 +35,7 @@ TOKEN = "a-token-of-the-tests-0123"
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium; `.ci/packages chromium` installs it")
 
 
-Run = Callable[[str], Running]
+RunConsole = Callable[[str], Running]
 
 
 @pytest.fixture(scope="module")
@@ -389,7 +391,7 @@ def test_a_long_value_is_shown_whole_when_asked(path: Path, served: Console, vis
         return "".join(f"{number}\n" for number in range(to))
 
     with SqliteSink(path) as sink:
-        scope = RunScope(sinks=(sink,))
+        scope = Run(sinks=(sink,))
         call = threading.Thread(
             target=lambda: run_sync(Pipeline(Toolset([count])).run(ToolCall("count", {"to": 5000}), scope))
         )
@@ -463,8 +465,8 @@ def test_a_token_lets_in_and_says_who_it_is(path: Path, run: Run, visit: Callabl
 def test_what_says_nothing_any_more_does_not_look_alive(path: Path, visit: Callable[..., Page]) -> None:
     began = now() - timedelta(minutes=7)
     with SqliteSink(path) as sink, serving(path) as console:
-        sink.emit_run(RunEvent("opened", "agent", "killed", None, "support", began, {}))
-        sink.emit_run(RunEvent("opened", "agent", "alive", None, "helper", now(), {}))
+        sink.emit_activity(ActivityEvent("opened", "agent", "killed", None, "support", began, {}))
+        sink.emit_activity(ActivityEvent("opened", "agent", "alive", None, "helper", now(), {}))
         sink.flush()
         page = visit(f"{console.url}#/activity/agent/killed")
 

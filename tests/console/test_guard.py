@@ -17,12 +17,12 @@ from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
 from tests.console.conftest import Console, serve_app
-from toolcrib.adapters._http_arrival import punctual_protocol
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest
 from toolcrib.console import ConsoleOptions, console_app
 from toolcrib.console._sessions import Sessions, _signature  # pyright: ignore[reportPrivateUsage] -- what a forger lacks
-from toolcrib.invoke import sqlite_events
+from toolcrib.record import sqlite_events
+from toolcrib.serving._http_timeouts import punctual_protocol
 
 TOKEN = "0123456789abcdef-token"
 REQUEST = ApprovalRequest("ask_1", "call_1", "refund", {"cents": 5}, "d5")

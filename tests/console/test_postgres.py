@@ -7,7 +7,7 @@ from tests.postgres import Postgres
 from toolcrib.adapters.dbos import PostgresApprovalStore, PostgresSink, postgres_events
 from toolcrib.calls import Grant, Suspended, ToolCall
 from toolcrib.console import ConsoleOptions, console_app
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
 
@@ -22,7 +22,7 @@ async def test_a_call_that_waits_on_a_server_is_answered_there(postgres: Postgre
     pipeline = Pipeline(Toolset([refund]))
     with PostgresSink(url) as sink, serve_app(console_app(postgres_events(url), store, ConsoleOptions())) as port:
         console = Console(port)
-        scope = RunScope(sinks=(sink,), approvals=store, principal="bob")
+        scope = Run(sinks=(sink,), approvals=store, principal="bob")
         outcome = await pipeline.run(ToolCall("refund", {"cents": 5}, "c1"), scope)
         assert isinstance(outcome, Suspended)
         sink.flush()

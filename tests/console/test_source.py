@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.console._source import call_lines
+from toolcrib.console._program_lines import call_lines
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.console.conftest import Console
 from tests.console.test_api import answer, asked, event
-from toolcrib.invoke import SqliteSink
+from toolcrib.record import SqliteSink
 
 
 @contextmanager

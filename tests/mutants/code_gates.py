@@ -9,10 +9,10 @@ __all__ = ["CODE_GATES"]
 _HOST = "code/_host.py"
 _JOURNAL = "code/_journal.py"
 _REPLAY = "code/_journal_host.py"
-_RUNS = "code/_runs.py"
+_RUNS = "code/_runner.py"
 _PAUSED = "code/_paused.py"
-_ANSWERS = "code/_answers.py"
-_LOOKUP = "code/_lookup.py"
+_ANSWERS = "code/_match_answers.py"
+_LOOKUP = "code/_search_tools.py"
 
 _OF_GUARDED = ("tests/code/test_guarded.py",)
 _OF_RESUME = ("tests/code/test_resume.py",)
@@ -26,24 +26,24 @@ CODE_GATES: tuple[Gate, ...] = (
     # --- before a program runs
     Gate(
         "check before the program",
-        "code/_programs.py",
+        "code/_attempts.py",
         "        if findings:\n            self.runs.refused(",
         "        if False:\n            self.runs.refused(",
         ("tests/code/test_check.py",),
     ),
     Gate(
         "types before the program",
-        "code/_programs.py",
+        "code/_attempts.py",
         'if self._typecheck == "error":',
         "if False:",
         ("tests/code/test_typecheck.py",),
     ),
     Gate(
         "length of a program",
-        "code/sandboxes/_source.py",
+        "sandbox/_source.py",
         "if len(code) > most:",
         "if False:",
-        ("tests/code/sandboxes/test_source.py", "tests/code/sandboxes/test_limits.py"),
+        ("tests/sandbox/test_source.py", "tests/sandbox/test_limits.py"),
     ),
     Gate(
         "tools that a program is offered",

@@ -147,18 +147,20 @@ CONSOLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "console: edited arguments fit",
-        "console/_answers.py",
+        "console/_answer_form.py",
         "if problems := hidden or misfits(arguments, request.parameters or {}):",
         "if problems := hidden:",
         _API,
     ),
     Gate(
         "console: hidden values in edited arguments",
-        "console/_answers.py",
+        "console/_answer_form.py",
         "if problems := hidden or misfits(",
         "if problems := misfits(",
         _API,
     ),
-    Gate("console: who answers", "console/_answers.py", "if not name or not name.isprintable():", "if False:", _API),
-    Gate("console: the name that is recorded", "console/_answers.py", "name = visitor.name or ", "name = ", _GUARD),
+    Gate(
+        "console: who answers", "console/_answer_form.py", "if not name or not name.isprintable():", "if False:", _API
+    ),
+    Gate("console: the name that is recorded", "console/_answer_form.py", "name = visitor.name or ", "name = ", _GUARD),
 )

@@ -7,9 +7,9 @@ from tests.mutants.gate import Gate
 __all__ = ["DURABLE_GATES"]
 
 _RECORDED = "adapters/dbos/_recorded.py"
-_WORK = "adapters/dbos/_turn_work.py"
+_WORK = "adapters/dbos/_turn_workflow.py"
 _WORKERS = "adapters/dbos/_workers.py"
-_CONTINUE = "adapters/dbos/_continue.py"
+_CONTINUE = "adapters/dbos/_continuation.py"
 _ENGINE = "adapters/dbos/_engine.py"
 _AGENT = "adapters/dbos/_agent.py"
 _CONTEXT = "adapters/dbos/_context.py"
@@ -235,7 +235,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "the end that a killed worker did not tell",
-        "adapters/dbos/_settle.py",
+        "adapters/dbos/_lost_work.py",
         "if now() - datetime.fromisoformat(told) < quiet:",
         "if False:",
         ("tests/adapters/dbos/test_console.py",),

@@ -58,7 +58,7 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
     # --- what goes on
     Gate(
         "what a standing grant was given for",
-        "adapters/dbos/_continue.py",
+        "adapters/dbos/_continuation.py",
         "if any(not misfit(grant, entry.request) for grant in standing)]",
         "if standing]",
         ("tests/adapters/dbos/test_continue.py",),

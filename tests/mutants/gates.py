@@ -18,25 +18,25 @@ from tests.mutants.telemetry_gates import TELEMETRY_GATES
 
 __all__ = ["GATES", "Gate"]
 
-_OF_APPROVALS = ("tests/invoke/test_approve.py",)
+_OF_APPROVALS = ("tests/pipeline/test_approve.py",)
 
 GATES: tuple[Gate, ...] = (
     # --- resolve and validate
     Gate(
         "available set of the run",
-        "invoke/_failures.py",
+        "pipeline/_failures.py",
         "return not entry.off if scope.available is None else entry.name in scope.available",
         "return True",
     ),
     Gate(
         "availability check",
-        "invoke/_gates.py",
+        "pipeline/_gates.py",
         "        if not answer:\n            refused = NotAvailable",
         "        if False:\n            refused = NotAvailable",
     ),
     Gate(
         "availability check that fails",
-        "invoke/_gates.py",
+        "pipeline/_gates.py",
         'return _hook_failed(prepared, "availability check", condition, error)',
         "continue",
     ),
@@ -68,20 +68,20 @@ GATES: tuple[Gate, ...] = (
     # --- hooks
     Gate(
         "decision hooks",
-        "invoke/_gates.py",
+        "pipeline/_gates.py",
         "(*first, *prepared.plan.decisions())",
         "tuple(first)",
     ),
     Gate(
         "rejection by a hook",
-        "invoke/_gates.py",
+        "pipeline/_gates.py",
         'return Rejected(plan.name, call.id, reason, "hook")',
         "continue",
     ),
-    Gate("question by a hook", "invoke/_gates.py", "prepared.asks = (*prepared.asks, reason)", "pass"),
+    Gate("question by a hook", "pipeline/_gates.py", "prepared.asks = (*prepared.asks, reason)", "pass"),
     Gate(
         "decision hook that fails",
-        "invoke/_gates.py",
+        "pipeline/_gates.py",
         """        except Exception as error:  # a decision hook is the user's code; a gate that fails is shut
             return _hook_failed(prepared, "decision hook", name, error)""",
         """        except Exception:
@@ -89,14 +89,14 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "validation after a decision",
-        "invoke/_gates.py",
+        "pipeline/_gates.py",
         "prepared.revise(edited)",
         "prepared.arguments = edited",
     ),
-    Gate("pre hooks", "invoke/_gates.py", "for step in prepared.plan.pre:", "for step in ():"),
+    Gate("pre hooks", "pipeline/_gates.py", "for step in prepared.plan.pre:", "for step in ():"),
     Gate(
         "pre hook that fails",
-        "invoke/_gates.py",
+        "pipeline/_gates.py",
         """        except Exception as error:  # middleware is the user's code; a gate that fails is shut
             return _hook_failed(prepared, "pre hook", step.name, error)""",
         """        except Exception:
@@ -104,61 +104,61 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "validation after pre hooks",
-        "invoke/_gates.py",
+        "pipeline/_gates.py",
         "prepared.revise(arguments)",
         "prepared.arguments = arguments",
     ),
-    Gate("post hooks", "invoke/_gates.py", "for step in prepared.plan.held:", "for step in ():"),
+    Gate("post hooks", "pipeline/_gates.py", "for step in prepared.plan.held:", "for step in ():"),
     Gate(
         "post hook for each value",
-        "invoke/_gates.py",
+        "pipeline/_gates.py",
         "for step in prepared.plan.each:",
         "for step in ():",
-        ("tests/invoke/test_stream.py",),
+        ("tests/pipeline/test_stream.py",),
     ),
     # --- approval
     Gate(
         "approval",
-        "invoke/_pipeline.py",
+        "pipeline/_pipeline.py",
         "if refused is None and (plan.approvals or prepared.asks or scope.deps is not None):",
         "if False:",
     ),
-    Gate("approval policy", "invoke/_approve.py", "for policy in plan.approvals:", "for policy in ():"),
+    Gate("approval policy", "pipeline/_approve.py", "for policy in plan.approvals:", "for policy in ():"),
     Gate(
         "approval policy that fails",
-        "invoke/_approve.py",
+        "pipeline/_approve.py",
         'return hook_failure(plan, prepared.call.id, "approval policy", policy, error)',
         "continue",
     ),
-    Gate("the context's list", "invoke/_approve.py", "if scope.asks_for(plan.name):", "if False:"),
+    Gate("the context's list", "pipeline/_approve.py", "if scope.asks_for(plan.name):", "if False:"),
     Gate(
         "approval on resuming",
-        "invoke/_resume.py",
+        "pipeline/_resume.py",
         "reasons = reasons if isinstance(reasons, Failed) or reasons else [suspended.request.reason]",
         "return None",
     ),
     Gate(
         "approved arguments at the execution",
-        "invoke/_plan.py",
+        "pipeline/_plan.py",
         "if self.approved is not None and digest(self.plan.name, arguments) != self.approved:",
         "if False:",
         _OF_APPROVALS,
     ),
     Gate(
         "availability on resuming",
-        "invoke/_resume.py",
+        "pipeline/_resume.py",
         "    if not offered(plan.entry, scope):\n        return not_offered(plan.name, prepared.call.id)\n",
         "",
     ),
     Gate(
         "denial",
-        "invoke/_approve.py",
+        "pipeline/_approve.py",
         "    if isinstance(answer, Grant):\n        return answer\n",
         "    return request.grant()\n",
     ),
     Gate(
         "fit of a grant",
-        "invoke/_approve.py",
+        "pipeline/_approve.py",
         "if isinstance(answer, Grant) and (why := misfit(answer, request)):",
         'if (why := ""):',
     ),
@@ -168,15 +168,15 @@ GATES: tuple[Gate, ...] = (
     Gate("expiry of a grant", "approvals/_ledger.py", "grant.expires_at <= (at or now())", "False", _OF_APPROVALS),
     Gate(
         "digest of the final arguments",
-        "invoke/_approve.py",
+        "pipeline/_approve.py",
         "digest=digest(plan.name, prepared.arguments)",
         "digest=digest(plan.name, {})",
     ),
     Gate("secrets in the digest", "approvals/_digest.py", "case SecretStr() | SecretBytes() | Secret():", "case None:"),
-    Gate("single use of a grant", "invoke/_approve.py", "if before is not None:", "if False:"),
+    Gate("single use of a grant", "pipeline/_approve.py", "if before is not None:", "if False:"),
     Gate(
         "single use of a grant without a request",
-        "invoke/_approve.py",
+        "pipeline/_approve.py",
         "if mark in scope.used_grants:",
         "if False:",
         _OF_APPROVALS,
@@ -189,13 +189,13 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "approver that fails",
-        "invoke/_approve.py",
+        "pipeline/_approve.py",
         'return hook_failure(prepared.plan, prepared.call.id, "approval", asked, error)',
         "return request.grant()",
     ),
     Gate(
         "approval that the tool asks for",
-        "invoke/_steps.py",
+        "pipeline/_steps.py",
         "    if not isinstance(error, ApprovalRequired):\n        return None",
         "    if True:\n        return None",
         _OF_APPROVALS,
@@ -203,7 +203,7 @@ GATES: tuple[Gate, ...] = (
     # --- execution
     Gate("lock", "tools/_locks.py", "async with lock:", "if True:"),
     Gate("cap", "tools/_locks.py", "await stack.enter_async_context(semaphore)", "pass"),
-    Gate("cap of the run", "invoke/_scope.py", "async with self._slots[0]:", "if True:"),
+    Gate("cap of the run", "pipeline/_run.py", "async with self._slots[0]:", "if True:"),
     Gate("deadline of a call", "tools/_deadline.py", "self._task.cancel()", "pass"),
     Gate(
         "deadline of a stream",
@@ -216,47 +216,47 @@ GATES: tuple[Gate, ...] = (
         "tools/_deadline.py",
         "isinstance(error, asyncio.CancelledError)",
         "True",
-        ("tests/invoke/test_perform.py",),
+        ("tests/pipeline/test_perform.py",),
     ),
-    Gate("limit in total", "invoke/_scope.py", "total >= limits.total", "False"),
+    Gate("limit in total", "pipeline/_run.py", "total >= limits.total", "False"),
     Gate(
         "limit of a tool",
-        "invoke/_scope.py",
+        "pipeline/_run.py",
         "self.calls.get(tool, 0) >= most",
         "False",
-        ("tests/invoke/test_scope.py",),
+        ("tests/pipeline/test_scope.py",),
     ),
-    Gate("retries", "invoke/_scope.py", "return used <= most", "return True"),
+    Gate("retries", "pipeline/_run.py", "return used <= most", "return True"),
     # --- the record
-    Gate("record", "invoke/_trace.py", 'self._emit("ended", {"outcome": outcome}, record)', "pass"),
+    Gate("record", "record/_call_trace.py", 'self._emit("ended", {"outcome": outcome}, record)', "pass"),
     Gate(
         "record of a cancelled call",
-        "invoke/_plan.py",
+        "pipeline/_plan.py",
         "self.trace.cancelled()",
         "pass",
     ),
-    Gate("who said yes", "invoke/_trace.py", "self.approval = answer", "pass"),
+    Gate("who said yes", "record/_call_trace.py", "self.approval = answer", "pass"),
     Gate(
         "redaction of records",
-        "invoke/_approve.py",
+        "pipeline/_approve.py",
         "return spec.dump(arguments, redact=True)",
         "return spec.dump(arguments, redact=False)",
     ),
     Gate(
         "redaction of what came",
-        "invoke/_approve.py",
+        "pipeline/_approve.py",
         "return plan.spec.dump(plan.read(call), redact=True)",
         "return plan.spec.dump(plan.read(call), redact=False)",
     ),
     Gate(
         "redaction of what did not fit",
-        "invoke/_approve.py",
+        "pipeline/_approve.py",
         "None if prepared.plan.spec.has_secrets else lenient(prepared.call.arguments)",
         "lenient(prepared.call.arguments)",
     ),
     Gate(
         "redaction of override arguments",
-        "invoke/_approve.py",
+        "pipeline/_approve.py",
         'said.pop("override_args", None)',
         "pass",
         _OF_APPROVALS,
@@ -264,36 +264,36 @@ GATES: tuple[Gate, ...] = (
     # --- Pydantic AI
     Gate(
         "metadata of another call",
-        "adapters/pydantic_ai/_waiting.py",
+        "adapters/pydantic_ai/_deferred_calls.py",
         "if waiting is None or (waiting.suspended.tool, waiting.suspended.call_id) != (name, ctx.tool_call_id):",
         "if waiting is None:",
         ("tests/adapters/pydantic_ai",),
     ),
     Gate(
         "metadata of other arguments",
-        "adapters/pydantic_ai/_waiting.py",
+        "adapters/pydantic_ai/_deferred_calls.py",
         "if (now if asked is None else asked) != waiting.arguments:",
         "if False:",
         ("tests/adapters/pydantic_ai",),
     ),
     Gate(
         "arguments in place of those that were granted",
-        "adapters/pydantic_ai/_waiting.py",
+        "adapters/pydantic_ai/_deferred_calls.py",
         "return (waiting.suspended, grant) if now == expected else None",
         "return waiting.suspended, grant",
         ("tests/adapters/pydantic_ai",),
     ),
     Gate(
         "metadata without an approval",
-        "adapters/pydantic_ai/_waiting.py",
+        "adapters/pydantic_ai/_deferred_calls.py",
         "waiting = Waiting.of(ctx.tool_call_metadata) if ctx.tool_call_approved else None",
         "waiting = Waiting.of(ctx.tool_call_metadata)",
         ("tests/adapters/pydantic_ai",),
     ),
     Gate(
         "denial at the counter",
-        "adapters/pydantic_ai/_answers.py",
-        '        await _record(waiting[call_id], denial, _counter(toolset), scope or RunScope(door="pydantic_ai"))\n',
+        "adapters/pydantic_ai/_deferred_results.py",
+        '        await _record(waiting[call_id], denial, _counter(toolset), scope or Run(entry="pydantic_ai"))\n',
         "",
         ("tests/adapters/pydantic_ai",),
     ),

@@ -6,17 +6,17 @@ from tests.mutants.gate import Gate
 
 __all__ = ["HTTP_GATES"]
 
-_CHECKS = "adapters/mcp_server/_http_checks.py"
+_CHECKS = "serving/_http_checks.py"
 _APP = "adapters/mcp_server/_http.py"
-_SESSIONS = "adapters/mcp_server/_http_sessions.py"
-_OPTIONS = "adapters/mcp_server/_http_options.py"
+_SESSIONS = "serving/_session_limit.py"
+_OPTIONS = "serving/_http_options.py"
 _TESTS = ("tests/adapters/mcp_server/test_http.py",)
 
 HTTP_GATES: tuple[Gate, ...] = (
     Gate("token over HTTP", _APP, "endpoint = _guarded(endpoint, options)", "pass", _TESTS),
     Gate(
         "whose token it is",
-        "adapters/mcp_server/_http_tokens.py",
+        "serving/_tokens.py",
         "if hmac.compare_digest(given, secret):",
         "if True:",
         _TESTS,
@@ -97,7 +97,7 @@ HTTP_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "clients that do not read on",
-        "adapters/_http_arrival.py",
+        "serving/_http_timeouts.py",
         "            super().pause_writing()\n            self._watch()\n",
         "            super().pause_writing()\n",
         _TESTS,

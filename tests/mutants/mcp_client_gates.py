@@ -8,8 +8,8 @@ __all__ = ["MCP_CLIENT_GATES"]
 
 _MEMBERS = "adapters/mcp_client/_members.py"
 _LINK = "adapters/mcp_client/_link.py"
-_ANSWERS = "adapters/mcp_client/_answers.py"
-_ANSWER_SIZE = "adapters/mcp_client/_answer_size.py"
+_ANSWERS = "adapters/mcp_client/_server_requests.py"
+_ANSWER_SIZE = "adapters/mcp_client/_response_limit.py"
 _SOURCE = "adapters/mcp_client/_source.py"
 
 _HERE = "tests/adapters/mcp_client"
@@ -57,7 +57,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "schemas that are fetched",
-        "adapters/_checking.py",
+        "schema/_checker.py",
         ", registry=_NOTHING)",
         ")",
         _OF_HOSTILE,
@@ -196,7 +196,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "event over HTTP without an end",
-        "adapters/mcp_client/_live.py",
+        "adapters/mcp_client/_connection.py",
         ", max_sse_event_size=most)",
         ", max_sse_event_size=None)",
         _OF_HOSTILE,

@@ -6,16 +6,16 @@ from tests.mutants.gate import Gate
 
 __all__ = ["MCP_GATES"]
 
-_SERVED = "adapters/mcp_server/_served.py"
+_SERVED = "adapters/mcp_server/_tool_server.py"
 _SERVER = "adapters/mcp_server/_server.py"
-_ASKING = "adapters/mcp_server/_asking.py"
-_PRINCIPALS = "adapters/mcp_server/_principals.py"
-_PENDING = "adapters/mcp_server/_pending.py"
-_ALIKE = "adapters/mcp_server/_alike.py"
+_ASKING = "adapters/mcp_server/_elicitation.py"
+_PRINCIPALS = "serving/_principals.py"
+_PENDING = "serving/_pending_limit.py"
+_ALIKE = "serving/_single_flight.py"
 _TOOLS = "adapters/mcp_server/_tools.py"
 _LISTING = "adapters/mcp_server/_listing.py"
 
-_WAITING = "adapters/mcp_server/_waiting.py"
+_WAITING = "serving/_suspended_calls.py"
 
 _HERE = "tests/adapters/mcp_server"
 _OF_GATES = (f"{_HERE}/test_gates.py",)
@@ -137,15 +137,15 @@ MCP_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "owner of a request on a database server",
-        "adapters/dbos/_waiting_calls.py",
+        "adapters/dbos/_suspended_calls.py",
         '"principal = %s AND position(',
         "\"%s <> '' AND position(",
         _OF_STORE,
     ),
     Gate(
         "calls beside the questions on a database server",
-        "adapters/mcp_server/_waiting.py",
-        "return approvals.waiting_calls() if isinstance(approvals, KeepsWaitingCalls) else",
+        "serving/_suspended_calls.py",
+        "return approvals.suspended_calls() if isinstance(approvals, KeepsSuspendedCalls) else",
         "return",
         _OF_STORE,
     ),
@@ -190,7 +190,7 @@ MCP_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "time that a schema takes to be checked",
-        "adapters/_checking.py",
+        "schema/_checker.py",
         '    "pattern": _check_pattern,\n',
         "",
         (f"{_HERE}/test_tools.py",),

@@ -6,19 +6,19 @@ from tests.mutants.gate import Gate
 
 __all__ = ["PROCESS_GATES"]
 
-_DRIVE = "code/sandboxes/_process_drive.py"
-_CALLS = "code/sandboxes/_process_calls.py"
-_FRAMES = "code/sandboxes/_process_frames.py"
-_REPLAY = "code/sandboxes/_process_replay.py"
-_TIME = "code/sandboxes/_process_time.py"
-_MONTY = "code/sandboxes/_monty_drive.py"
+_DRIVE = "sandbox/_conversation.py"
+_CALLS = "sandbox/_open_calls.py"
+_FRAMES = "sandbox/_frames.py"
+_REPLAY = "sandbox/_replay.py"
+_TIME = "sandbox/_program_time.py"
+_MONTY = "sandbox/_monty_drive.py"
 
-_BREACH = ("tests/code/sandboxes/test_process_breach.py",)
-_LIMITS = ("tests/code/sandboxes/test_limits.py",)
-_PAUSE = ("tests/code/sandboxes/test_process_pause.py",)
-_SESSIONS = ("tests/code/sandboxes/test_process_sessions.py",)
-_STREAMS = ("tests/code/sandboxes/test_process_streams.py",)
-_LAUNCH = ("tests/code/sandboxes/test_launch.py",)
+_BREACH = ("tests/sandbox/test_process_breach.py",)
+_LIMITS = ("tests/sandbox/test_limits.py",)
+_PAUSE = ("tests/sandbox/test_process_pause.py",)
+_SESSIONS = ("tests/sandbox/test_process_sessions.py",)
+_STREAMS = ("tests/sandbox/test_process_streams.py",)
+_LAUNCH = ("tests/sandbox/test_launch.py",)
 
 PROCESS_GATES: tuple[Gate, ...] = (
     # --- what a frame may say
@@ -52,14 +52,14 @@ PROCESS_GATES: tuple[Gate, ...] = (
         _CALLS,
         "asyncio.Semaphore(program.limits.calls_in_flight)",
         "asyncio.Semaphore(1_000_000)",
-        ("tests/code/sandboxes/test_programs.py", *_LIMITS),
+        ("tests/sandbox/test_programs.py", *_LIMITS),
     ),
     Gate(
         "calls in flight in Monty",
-        "code/sandboxes/_calls.py",
+        "sandbox/_host_calls.py",
         "asyncio.Semaphore(program.limits.calls_in_flight)",
         "asyncio.Semaphore(1_000_000)",
-        ("tests/code/sandboxes/test_calls.py",),
+        ("tests/sandbox/test_calls.py",),
     ),
     Gate(
         "time that a program computes",
@@ -73,7 +73,7 @@ PROCESS_GATES: tuple[Gate, ...] = (
         _TIME,
         "if self._left > 0:",
         "if True:",
-        ("tests/code/sandboxes/test_process_time.py",),
+        ("tests/sandbox/test_process_time.py",),
     ),
     Gate("time between calls", _TIME, "self._left -= time.monotonic() - self._since", "pass", _LIMITS),
     Gate("time on the wall", _DRIVE, "asyncio.timeout(program.limits.wall_time)", "asyncio.timeout(None)", _LIMITS),
@@ -87,10 +87,10 @@ PROCESS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "output that is kept",
-        "code/sandboxes/_output.py",
+        "sandbox/_output.py",
         "self._tail_size - len(self._tail[0]) >= ",
         "0 > ",
-        ("tests/code/sandboxes/test_output.py",),
+        ("tests/sandbox/test_output.py",),
     ),
     Gate("size of a reply", _CALLS, "return frame if size <= self._limits.reply_size else", "return frame or", _LIMITS),
     Gate("size of a value of a stream", _CALLS, "if size > self._limits.reply_size:", "if False:", _STREAMS),
@@ -115,7 +115,7 @@ PROCESS_GATES: tuple[Gate, ...] = (
         _MONTY,
         "if name not in self._offered or snapshot.object_id is not None:",
         "if snapshot.object_id is not None:",
-        ("tests/code/sandboxes/test_programs.py",),
+        ("tests/sandbox/test_programs.py",),
     ),
     # --- a call that waits for a person
     Gate(
@@ -130,16 +130,16 @@ PROCESS_GATES: tuple[Gate, ...] = (
         _MONTY,
         "self._waits[call] = (request, reply.reason)",
         "self._settled[call] = Value(None)",
-        ("tests/code/sandboxes/test_monty_resume.py",),
+        ("tests/sandbox/test_monty_resume.py",),
     ),
     # --- a program that is run again
     Gate("engine of a state", _REPLAY, 'if state.get("engine") != engine:', "if False:", _PAUSE),
     Gate(
         "version of a state of Monty",
-        "code/sandboxes/_monty_state.py",
+        "sandbox/_monty_state.py",
         'if data.get("engine") != ENGINE:',
         "if False:",
-        ("tests/code/sandboxes/test_monty_resume.py",),
+        ("tests/sandbox/test_monty_resume.py",),
     ),
     Gate("calls that wait are held back in the sandbox", _REPLAY, "return call in self._held", "return False", _PAUSE),
     Gate("a call too many when run again", _REPLAY, "if call > self._calls:", "if False:", _PAUSE),
@@ -167,14 +167,12 @@ PROCESS_GATES: tuple[Gate, ...] = (
     # --- sessions and workers
     Gate(
         "the end of a session after a kill",
-        "code/sandboxes/_process.py",
+        "sandbox/_process.py",
         "            if not is_whole:\n",
         "            if False:\n",
         _SESSIONS,
     ),
-    Gate(
-        "one program of a session at a time", "code/sandboxes/_process.py", "if self._is_busy:", "if False:", _SESSIONS
-    ),
+    Gate("one program of a session at a time", "sandbox/_process.py", "if self._is_busy:", "if False:", _SESSIONS),
     Gate(
         "what the host heard of a worker's death",
         _DRIVE,
@@ -184,14 +182,14 @@ PROCESS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "layers that are required",
-        "code/sandboxes/_launch.py",
+        "sandbox/_worker_pool.py",
         'if not any(ready.layers.get(layer) == "on" for layer in either):',
         "if False:",
         _LAUNCH,
     ),
     Gate(
         "layers that do not hold",
-        "code/sandboxes/_launch.py",
+        "sandbox/_worker_pool.py",
         "for layer, why in ready.broken.items():",
         "for layer, why in dict[str, str]().items():",
         _LAUNCH,

@@ -9,17 +9,17 @@ from tests.mutants.gate import Gate
 
 __all__ = ["SEAL_GATES"]
 
-_SEAL = "code/sandboxes/worker/_seal.py"
-_FILTER = "code/sandboxes/worker/_seccomp.py"
-_LANDLOCK = "code/sandboxes/worker/_landlock.py"
-_LIMITS = "code/sandboxes/worker/_limits.py"
-_SPACES = "code/sandboxes/worker/_namespaces.py"
-_SELF_TEST = "code/sandboxes/worker/_selftest.py"
+_SEAL = "sandbox/worker/_seal.py"
+_FILTER = "sandbox/worker/_seccomp.py"
+_LANDLOCK = "sandbox/worker/_landlock.py"
+_LIMITS = "sandbox/worker/_limits.py"
+_SPACES = "sandbox/worker/_namespaces.py"
+_SELF_TEST = "sandbox/worker/_selftest.py"
 
-_OF_SEAL = ("tests/code/sandboxes/test_seal.py",)
-_OF_LAUNCH = ("tests/code/sandboxes/test_launch.py",)
-_OF_FILTER = ("tests/code/sandboxes/worker/test_seccomp.py", *_OF_SEAL)
-_OF_LIMITS = ("tests/code/sandboxes/worker/test_limits.py", *_OF_SEAL)
+_OF_SEAL = ("tests/sandbox/test_seal.py",)
+_OF_LAUNCH = ("tests/sandbox/test_launch.py",)
+_OF_FILTER = ("tests/sandbox/worker/test_seccomp.py", *_OF_SEAL)
+_OF_LIMITS = ("tests/sandbox/worker/test_limits.py", *_OF_SEAL)
 
 SEAL_GATES: tuple[Gate, ...] = (
     # --- around the zygote

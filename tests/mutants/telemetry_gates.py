@@ -9,11 +9,11 @@ __all__ = ["TELEMETRY_GATES"]
 _SINK = "telemetry/_sink.py"
 _OPEN = "telemetry/_open.py"
 _NAMES = "telemetry/_attributes.py"
-_RUNS = "invoke/_runs.py"
+_RUNS = "record/_activity_trace.py"
 
 _OF_CALLS = ("tests/telemetry/test_calls.py",)
 _OF_RUNS = ("tests/telemetry/test_runs.py",)
-_OF_EVENTS = ("tests/invoke/test_runs.py",)
+_OF_EVENTS = ("tests/pipeline/test_runs.py",)
 _OF_TURNS = ("tests/turns/test_told.py",)
 _OF_PROGRAMS = ("tests/code/test_told.py",)
 
@@ -64,7 +64,7 @@ TELEMETRY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "secrets of a turn that is told",
-        "turns/_door.py",
+        "turns/_binding.py",
         "shown_values(tool.spec, arguments)",
         "dict(arguments)",
         _OF_TURNS,
@@ -72,7 +72,7 @@ TELEMETRY_GATES: tuple[Gate, ...] = (
     # --- what is inside of what
     Gate(
         "span around the tool",
-        "invoke/_pipeline.py",
+        "pipeline/_pipeline.py",
         "with prepared.within():\n                        performed.value = await plan.body.call(",
         "if True:\n                        performed.value = await plan.body.call(",
         _OF_CALLS,
@@ -95,7 +95,7 @@ TELEMETRY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "one program wherever it goes on",
-        "code/_followed.py",
+        "code/_program_trace.py",
         'named = before.get("program") or scope.program_id',
         "named = scope.program_id",
         _OF_PROGRAMS,
@@ -104,17 +104,17 @@ TELEMETRY_GATES: tuple[Gate, ...] = (
     Gate(
         "run events for those who asked",
         _RUNS,
-        "    if not several or not run_sinks(several):\n        return None\n",
+        "    if not several or not activity_sinks(several):\n        return None\n",
         "",
         _OF_EVENTS,
     ),
     Gate(
         "a sink that fails at a run",
         _RUNS,
-        "            sink.emit_run(event)\n        except Exception:",
-        "            sink.emit_run(event)\n        except TypeError:",
+        "            sink.emit_activity(event)\n        except Exception:",
+        "            sink.emit_activity(event)\n        except TypeError:",
         _OF_EVENTS,
     ),
     Gate("a run is closed once", _RUNS, "        if not self._closed:\n", "        if True:\n", _OF_EVENTS),
-    Gate("each sink once", "invoke/_sinks.py", "if not any(sink is known for known in first)", "if True", _OF_EVENTS),
+    Gate("each sink once", "record/_sinks.py", "if not any(sink is known for known in first)", "if True", _OF_EVENTS),
 )

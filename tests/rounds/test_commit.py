@@ -236,7 +236,7 @@ async def test_a_result_that_has_no_json_form_is_told_to_the_model() -> None:
 
 
 async def test_secrets_and_long_results_are_shown_as_everywhere() -> None:
-    @ez_tool(max_result=20)
+    @ez_tool(max_result_chars=20)
     async def dump(key: Annotated[str, Redacted]) -> str:
         return "x" * 100
 

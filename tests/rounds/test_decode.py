@@ -8,7 +8,7 @@ import pytest
 
 from tests.rounds.replies import FORMATS, ReadFile, WebSearch, adding, asks, round_of
 from toolcrib.errors import RoundError, ToolConstraintError
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.rounds import WireFormat, decode, decode_stream, detected
 from toolcrib.testing import RecordingSink
 from toolcrib.toolsets import ToolAvailability, Toolset, off, use
@@ -88,7 +88,7 @@ def test_an_id_that_is_there_twice_is_given_once(format: WireFormat) -> None:
 
 
 def test_decoding_asks_counts_and_records_nothing() -> None:
-    sink, scope = RecordingSink(), RunScope()
+    sink, scope = RecordingSink(), Run()
 
     decode(Pipeline([WebSearch], sinks=[sink]), asks(("web_search", "{"), ("web_search", {"query": "x"})), scope=scope)
 

@@ -11,7 +11,7 @@ from toolcrib.approvals import MemoryApprovalStore, allow
 from toolcrib.calls import Ask, CallMetadata, Complete, Grant, Reject, RunNormally
 from toolcrib.errors import ApprovalError, ApprovalRequired, CommitError, ModelRetry, RoundError
 from toolcrib.hooks import GlobalHooks, HookSet, ToolHook, hook
-from toolcrib.invoke import CallLimits, Pipeline, RunScope
+from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.rounds import DecodedCall, ToolRound, decode
 from toolcrib.schema import RunContext
 from toolcrib.testing import RecordingSink
@@ -192,7 +192,7 @@ async def test_an_answer_for_another_call_is_an_error_and_resolves_nothing() -> 
 async def test_answers_may_come_from_a_store() -> None:
     store = MemoryApprovalStore()
     tools = [adding([], requires_approval=True)]
-    plan = await round_of(tools, ("add", {"a": 1}), scope=RunScope(approvals=store)).apply_hooks()
+    plan = await round_of(tools, ("add", {"a": 1}), run=Run(approvals=store)).apply_hooks()
     await store.answer(plan.awaiting[0].request.grant("ada"))
 
     await plan.resolve()
@@ -202,7 +202,7 @@ async def test_answers_may_come_from_a_store() -> None:
 
 async def test_an_approver_answers_at_once() -> None:
     plan = await round_of(
-        [adding([], requires_approval=True)], ("add", {"a": 1}), scope=RunScope(approver=allow)
+        [adding([], requires_approval=True)], ("add", {"a": 1}), run=Run(approver=allow)
     ).apply_hooks()
 
     assert len(plan.pending) == 1
@@ -226,7 +226,7 @@ async def test_a_tool_that_asks_itself_moves_to_awaiting_and_runs_after_the_answ
 
 
 async def test_the_limits_of_the_run_hold_over_rounds() -> None:
-    scope, tools = RunScope(limits=CallLimits(total=3)), Toolset([adding([])])
+    scope, tools = Run(limits=CallLimits(total=3)), Toolset([adding([])])
     await round_of(tools, ("add", {"a": 1}), ("add", {"a": 2}), scope=scope).apply_hooks()
 
     plan = await round_of(tools, ("add", {"a": 3}), ("add", {"a": 4}), scope=scope).apply_hooks()
@@ -235,7 +235,7 @@ async def test_the_limits_of_the_run_hold_over_rounds() -> None:
 
 
 async def test_a_model_that_goes_on_making_mistakes_is_told_that_it_was_the_last() -> None:
-    scope, tools = RunScope(), Toolset([adding([])], max_retries=1)
+    scope, tools = Run(), Toolset([adding([])], max_retries=1)
 
     codes = [
         (await round_of(tools, ("add", {"a": "x"}), scope=scope).apply_hooks()).issues[0].outcome.code for _ in "123"
@@ -350,7 +350,7 @@ async def test_a_round_is_recorded_from_its_hooks_to_its_commit() -> None:
     await plan.commit(messages, [plan.pending[0].complete({"snippets": ["a"]})])
 
     assert sink.kinds() == ["received", "started", "ended"]
-    assert (sink.record.door, sink.record.arguments) == ("round", {"query": "x", "max_results": None})
+    assert (sink.record.entry, sink.record.arguments) == ("round", {"query": "x", "max_results": None})
     assert results_in(messages) == [("call_0", "web_search: snippets=['a']")]
     assert sink.record.outcome["value"] == "web_search: snippets=['a']"
 

@@ -12,7 +12,7 @@ from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Ask, Complete, Grant, Reject, RunNormally, ToolCall
 from toolcrib.errors import ModelRetry, ResultNotSerializable, RoundError
 from toolcrib.hooks import GlobalHooks, HookSet
-from toolcrib.invoke import CallLimits, Pipeline, RunScope
+from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.rounds import DecodedCall, Finished, Session, ToolRound, ToolRoundPlan, Transcript, WireFormat, decode
 from toolcrib.testing import RecordingSink, ScriptedModel
 from toolcrib.tools import BaseTool, ez_tool
@@ -174,7 +174,7 @@ async def test_what_is_pending_is_asked_for_approval_again() -> None:
 
     lost = await elsewhere(plan, tools)
     standing = MemoryApprovalStore([Grant("add", "ada", scope="tool")])
-    kept = await elsewhere(plan, tools, scope=RunScope(approvals=standing))
+    kept = await elsewhere(plan, tools, run=Run(approvals=standing))
 
     assert (len(lost.awaiting), lost.pending, len(kept.pending)) == (1, [], 1)
 
@@ -225,9 +225,9 @@ async def test_an_available_tool_that_is_off_stays_available() -> None:
 
 
 async def test_what_was_counted_is_not_forgotten() -> None:
-    scope = RunScope(id="trip", limits=CallLimits(total=2))
+    scope = Run(id="trip", limits=CallLimits(total=2))
     plan = await decode([adding([])], asks(("add", {"a": 1}), ("add", {"a": 2})), scope=scope).apply_hooks()
-    fresh = RunScope(id="trip", limits=CallLimits(total=2))
+    fresh = Run(id="trip", limits=CallLimits(total=2))
 
     await elsewhere(plan, [adding([])], scope=fresh)
     late = await decode([adding([])], asks(("add", {"a": 3})), scope=fresh).apply_hooks()

@@ -10,7 +10,7 @@ from tests.rounds.replies import FORMATS, ReadFile, SearchResult, WebSearch, add
 from toolcrib.calls import ToolCall
 from toolcrib.errors import InvalidOutput, NotCallable, RoundError, ToolConstraintError
 from toolcrib.hooks import HookSet
-from toolcrib.invoke import CallLimits, RunScope
+from toolcrib.pipeline import CallLimits, Run
 from toolcrib.rounds import DecodedCall, Finished, NeedsTools, Session, ToolRoundPlan, WireFormat
 from toolcrib.testing import ScriptedModel, wire_reply
 from toolcrib.toolsets import ToolAvailability, ToolRequirement, Toolset, off, use
@@ -269,7 +269,7 @@ async def test_the_limits_of_a_session_hold_over_its_rounds() -> None:
     ran: list[Any] = []
     session = Session(
         ScriptedModel(*[ToolCall("add", {"a": n}) for n in range(3)], "done"),
-        scope=RunScope(limits=CallLimits(total=2)),
+        run=Run(limits=CallLimits(total=2)),
         tools=[adding(ran)],
     )
 

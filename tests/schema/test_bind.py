@@ -26,7 +26,7 @@ def mixed(first: int, /, second: int = 2, *rest: int, third: int, **others: int)
 def with_context(ctx: RunContext, city: str, unit: str = "c") -> None: ...
 
 
-CONTEXT = RunContext(deps=None, call_id="call_1", tool_name="tool", scope_id="s")
+CONTEXT = RunContext(deps=None, call_id="call_1", tool_name="tool", run_id="s")
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,8 @@ def test_markers_work_as_instances_too() -> None:
 
 
 def test_a_context_takes_its_idempotency_key_from_the_call() -> None:
-    plain = RunContext(deps=None, call_id="call_1", tool_name="t", scope_id="s")
-    durable = RunContext(deps=None, call_id="call_1", tool_name="t", scope_id="s", idempotency_key="step-7")
+    plain = RunContext(deps=None, call_id="call_1", tool_name="t", run_id="s")
+    durable = RunContext(deps=None, call_id="call_1", tool_name="t", run_id="s", idempotency_key="step-7")
 
     assert plain.idempotency_key == "call_1"
     assert durable.idempotency_key == "step-7"

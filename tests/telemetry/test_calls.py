@@ -17,7 +17,7 @@ from toolcrib.approvals import allow, deny
 from toolcrib.calls import Reject, RunNormally, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import Redacted
 from toolcrib.tools import Tool, ez_tool
 
@@ -49,7 +49,7 @@ async def fail(say: str) -> None:
 async def call(watch: Watch, tool: Tool[..., Any], given: Any, hooks: HookSet | None = None, **options: Any) -> Any:
     shown = {name: options.pop(name) for name in ("arguments", "results") if name in options}
     pipeline = Pipeline([tool], hooks=hooks, sinks=[watch.sink(**shown)])
-    return await pipeline.run(ToolCall(tool.name, given, "c1"), RunScope(id="run_1", door="test", **options))
+    return await pipeline.run(ToolCall(tool.name, given, "c1"), Run(id="run_1", entry="test", **options))
 
 
 def attributes(watch: Watch, name: str = "") -> dict[str, Any]:
@@ -74,7 +74,7 @@ async def test_a_call_is_a_span_by_the_conventions(watch: Watch) -> None:
         "gen_ai.tool.type": "function",
         "gen_ai.tool.description": "Add two numbers.",
         "toolcrib.run.id": "run_1",
-        "toolcrib.door": "test",
+        "toolcrib.entry": "test",
         "toolcrib.outcome": "completed",
     }
     assert [event.name for event in span.events] == ["toolcrib.started"]
@@ -250,7 +250,7 @@ async def test_measurements_have_few_attributes(watch: Watch) -> None:
     assert (calls["add"].value, calls["fail"].value) == (2, 1)
     assert dict(calls["fail"].attributes) == {
         "gen_ai.tool.name": "fail",
-        "toolcrib.door": "test",
+        "toolcrib.entry": "test",
         "toolcrib.outcome": "failed",
         "error.type": "LookupError",
     }
@@ -317,7 +317,7 @@ async def test_calls_at_the_same_time_do_not_mix(watch: Watch) -> None:
             await asyncio.sleep(0)
 
     pipeline = Pipeline([work], sinks=[watch.sink()])
-    await asyncio.gather(*(pipeline.run(ToolCall("work", {"n": n}, "same"), RunScope(id=f"r{n}")) for n in range(5)))
+    await asyncio.gather(*(pipeline.run(ToolCall("work", {"n": n}, "same"), Run(id=f"r{n}")) for n in range(5)))
 
     by_id = {watch.place(span).span_id: span for span in watch.spans}
     for n in range(5):
@@ -398,7 +398,7 @@ async def test_nothing_is_kept_of_calls_that_ended(watch: Watch) -> None:
     pipeline = Pipeline([add], sinks=[sink])
 
     for n in range(3):
-        await pipeline.run(ToolCall("add", {"a": n}, f"c{n}"), RunScope(id="r"))
+        await pipeline.run(ToolCall("add", {"a": n}, f"c{n}"), Run(id="r"))
 
     assert [sink.carry("call", f"c{n}", "r") for n in range(3)] == [{}, {}, {}]
 

@@ -11,7 +11,7 @@ from tests.telemetry.conftest import Watch
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_server import ServerOptions, build_server
 from toolcrib.calls import Completed, ToolCall
-from toolcrib.invoke import Pipeline
+from toolcrib.pipeline import Pipeline
 from toolcrib.tools import ez_tool
 
 

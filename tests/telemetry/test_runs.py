@@ -12,7 +12,8 @@ from tests.telemetry.conftest import Watch
 from toolcrib.adapters.pydantic_ai import as_toolset
 from toolcrib.calls import ToolCall
 from toolcrib.code import PausedProgram, Toolkit
-from toolcrib.invoke import Pipeline, RunScope, follow_run
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.record import trace_activity
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import ez_tool
 from toolcrib.turns import Agent, Turn
@@ -99,7 +100,7 @@ async def test_the_calls_of_programs_in_a_sandbox_and_a_session_are_inside_of_th
 
     toolkit = Toolkit([look_up], sinks=[watch.sink(arguments=True)], sandbox="process")
     await toolkit.execute_async("look_up(1)")
-    async with toolkit.session(RunScope()) as session:
+    async with toolkit.session(Run()) as session:
         await session.execute_async("look_up(2)")
 
     program: dict[str, Any] = {"program": {"execute_tool look_up": {"query": {}}}}
@@ -115,7 +116,7 @@ async def test_a_program_that_goes_on_elsewhere_is_linked_to_where_it_paused(wat
     result = await toolkit().execute_async("refund(order=1)")
     assert result.paused is not None
     paused = PausedProgram.from_dict(json.loads(json.dumps(result.paused.to_dict())))
-    await toolkit().resume_async(paused, grants=[result.pending_calls[0].grant("ada")])
+    await toolkit().resume_async(paused, grants=[result.suspended_calls[0].grant("ada")])
 
     first, second = [span for span in watch.spans if span.name == "program"]
     assert watch.linked(second) == [watch.place(first).span_id]
@@ -136,9 +137,9 @@ async def test_calls_of_a_pydantic_ai_agent_are_told(watch: Watch) -> None:
 
 
 async def test_a_request_adds_what_it_knows_to_the_span_around_it(watch: Watch) -> None:
-    scope = RunScope(sinks=(watch.sink(),))
+    scope = Run(sinks=(watch.sink(),))
     with watch.tracers.get_tracer("mcp").start_as_current_span("tools/call add"):
-        run = follow_run("request", "tools/call", scope, about=lambda: {"session_id": "s1", "method": "tools/call"})
+        run = trace_activity("request", "tools/call", scope, about=lambda: {"session_id": "s1", "method": "tools/call"})
         assert run is not None
         run.closed("completed", method="tools/call")
 

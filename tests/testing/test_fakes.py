@@ -7,8 +7,8 @@ import pytest
 
 from toolcrib.calls import Completed, Outcome, ToolCall
 from toolcrib.code import Toolkit
-from toolcrib.code.sandboxes import Pending, ProcessSandbox, Raised, Value, default_sandbox
-from toolcrib.invoke import Pipeline
+from toolcrib.pipeline import Pipeline
+from toolcrib.sandbox import Pending, ProcessSandbox, Raised, Value, default_sandbox
 from toolcrib.testing import DOORS, Door, FakeSandbox, RecordingSink, Visit, doors, every_door
 from toolcrib.tools import ez_tool
 

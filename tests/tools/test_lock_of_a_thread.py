@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from toolcrib.calls import Completed, Failed, ToolCall
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.tools import ez_tool
 from toolcrib.tools._threads import in_thread
 
@@ -25,7 +25,7 @@ async def test_a_timed_out_thread_keeps_its_lock_until_it_ends() -> None:
         inside.append(f"{name} ends")
         return list(inside)
 
-    pipeline, scope = Pipeline([write]), RunScope()
+    pipeline, scope = Pipeline([write]), Run()
     first = await pipeline.run(ToolCall("write", {"name": "first"}), scope)
     second = asyncio.create_task(pipeline.run(ToolCall("write", {"name": "second"}), scope))
     await asyncio.sleep(0.05)
@@ -50,7 +50,7 @@ async def test_a_cancelled_thread_keeps_its_lock_until_it_ends() -> None:
         return "done"
 
     pipeline = Pipeline([write])
-    task = asyncio.create_task(pipeline.run(ToolCall("write"), RunScope()))
+    task = asyncio.create_task(pipeline.run(ToolCall("write"), Run()))
     await asyncio.to_thread(begun.wait, 5)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -59,7 +59,7 @@ async def test_a_cancelled_thread_keeps_its_lock_until_it_ends() -> None:
     assert lock is not None
     held = lock.locked()
     go_on.set()
-    again = await pipeline.run(ToolCall("write"), RunScope())
+    again = await pipeline.run(ToolCall("write"), Run())
 
     assert held
     assert isinstance(again, Completed)

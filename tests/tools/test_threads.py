@@ -10,11 +10,11 @@ from weakref import ref
 import pytest
 
 from toolcrib.calls import Completed, Failed, Outcome, ToolCall
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.tools import Tool, ez_tool
 
 
-async def outcome_of(made: Tool[..., Any], arguments: Any = "{}", scope: RunScope | None = None) -> Outcome:
+async def outcome_of(made: Tool[..., Any], arguments: Any = "{}", scope: Run | None = None) -> Outcome:
     return await Pipeline([made]).run(ToolCall(made.name, arguments), scope)
 
 

@@ -93,7 +93,7 @@ def test_an_unknown_tool_is_a_key_error() -> None:
         ({"timeout": float("nan")}, ValueError, "timeout"),
         ({"max_concurrency": 0}, ValueError, "max_concurrency"),
         ({"max_retries": -1}, ValueError, "max_retries"),
-        ({"max_result": 0}, ValueError, "max_result"),
+        ({"max_result_chars": 0}, ValueError, "max_result_chars"),
         ({"tags": "io"}, TypeError, "tags"),
         ({"colour": "red"}, TypeError, "colour"),
     ],
@@ -107,11 +107,13 @@ def test_an_option_that_does_not_fit_is_refused(make: Any, options: Any, error: 
 
 
 def test_options_are_kept() -> None:
-    @tool(tags=["io"], timeout=3, max_retries=1, max_result=10, idempotent=True, default=False, description="Finds.")
+    @tool(
+        tags=["io"], timeout=3, max_retries=1, max_result_chars=10, idempotent=True, default=False, description="Finds."
+    )
     async def find(query: str) -> str: ...
 
     options = find.options
-    assert (options.timeout, options.max_retries, options.max_result, options.idempotent) == (3, 1, 10, True)
+    assert (options.timeout, options.max_retries, options.max_result_chars, options.idempotent) == (3, 1, 10, True)
     assert (find.tags, options.default, find.description) == (frozenset({"io"}), False, "Finds.")
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from toolcrib.calls import Completed, Failed, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import DuplicateNameError, UnknownTool
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.tools import ez_tool, tool_input
 from toolcrib.toolsets import Toolset
@@ -65,7 +65,7 @@ def crib() -> Toolset:
     return searchable([now, send_email, getWeatherForecast, delete_file, format_disk, BookFlight], keep=["now"])
 
 
-async def search(pipeline: Pipeline, scope: RunScope, query: str, **arguments: Any) -> list[str]:
+async def search(pipeline: Pipeline, scope: Run, query: str, **arguments: Any) -> list[str]:
     outcome = await pipeline.run(ToolCall("search_tools", {"query": query, **arguments}), scope)
     assert isinstance(outcome, Completed)
     return [found["name"] for found in outcome.value]
@@ -89,14 +89,14 @@ def test_only_kept_tools_and_the_search_are_offered() -> None:
     ],
 )
 async def test_a_tool_is_found_by_its_name_its_description_and_its_parameters(query: str, first: str) -> None:
-    found = await search(Pipeline(crib()), RunScope(), query)
+    found = await search(Pipeline(crib()), Run(), query)
 
     assert found[0] == first
 
 
 @pytest.mark.parametrize("query", ["quantum chromodynamics", "to the", "", "?!", "erase", "noon"])
 async def test_nothing_is_found_by_other_words(query: str) -> None:
-    scope = RunScope()
+    scope = Run()
 
     found = await search(Pipeline(crib()), scope, query)
 
@@ -112,7 +112,7 @@ async def test_results_say_what_a_tool_is_for() -> None:
 
 
 async def test_a_hidden_tool_cannot_be_called_before_it_was_found() -> None:
-    pipeline, scope = Pipeline(crib()), RunScope()
+    pipeline, scope = Pipeline(crib()), Run()
     call = ToolCall("send_email", {"recipient": "ann", "body": "x"})
 
     before = await pipeline.run(call, scope)
@@ -125,16 +125,16 @@ async def test_a_hidden_tool_cannot_be_called_before_it_was_found() -> None:
 
 
 async def test_what_one_run_found_stays_hidden_from_another() -> None:
-    pipeline, one = Pipeline(crib()), RunScope()
+    pipeline, one = Pipeline(crib()), Run()
     await search(pipeline, one, "email")
 
-    elsewhere = await pipeline.run(ToolCall("send_email", {"recipient": "ann", "body": "x"}), RunScope())
+    elsewhere = await pipeline.run(ToolCall("send_email", {"recipient": "ann", "body": "x"}), Run())
 
     assert isinstance(elsewhere, Failed)
 
 
 async def test_found_tools_are_appended_to_the_offer() -> None:
-    pipeline, scope = Pipeline(crib()), RunScope()
+    pipeline, scope = Pipeline(crib()), Run()
     offers = [pipeline.toolset.definitions()]
 
     for query in ("file", "weather", "email", "weather"):
@@ -147,7 +147,7 @@ async def test_found_tools_are_appended_to_the_offer() -> None:
 
 
 async def test_a_run_that_names_what_is_available_may_call_what_it_found() -> None:
-    pipeline, scope = Pipeline(crib()), RunScope(available=frozenset({"now", "search_tools"}))
+    pipeline, scope = Pipeline(crib()), Run(available=frozenset({"now", "search_tools"}))
 
     await search(pipeline, scope, "weather")
     outcome = await pipeline.run(ToolCall("getWeatherForecast", {"city": "Oslo"}), scope)
@@ -156,7 +156,7 @@ async def test_a_run_that_names_what_is_available_may_call_what_it_found() -> No
 
 
 async def test_a_found_tool_keeps_its_gates() -> None:
-    pipeline, scope = Pipeline(crib()), RunScope()
+    pipeline, scope = Pipeline(crib()), Run()
     await search(pipeline, scope, "delete")
 
     outcome = await pipeline.run(ToolCall("delete_file", {"path": "/x"}), scope)
@@ -168,12 +168,12 @@ async def test_a_found_tool_keeps_its_gates() -> None:
 async def test_a_found_tool_that_waited_for_approval_runs_in_another_scope(
     copied: Callable[[Suspended], Suspended],
 ) -> None:
-    pipeline, scope = Pipeline(crib()), RunScope()
+    pipeline, scope = Pipeline(crib()), Run()
     await search(pipeline, scope, "delete")
     waiting = await pipeline.run(ToolCall("delete_file", {"path": "/x"}), scope)
     assert isinstance(waiting, Suspended)
 
-    outcome = await pipeline.run(copied(waiting), RunScope(), grant=waiting.request.grant())
+    outcome = await pipeline.run(copied(waiting), Run(), grant=waiting.request.grant())
 
     assert isinstance(outcome, Completed)
 
@@ -184,12 +184,12 @@ async def test_a_tool_that_is_not_available_is_not_found() -> None:
 
     pipeline = Pipeline(searchable(Toolset([send_email, now]).filtered(by_deps)))
 
-    assert await search(pipeline, RunScope(), "email") == []
-    assert await search(pipeline, RunScope(deps="postman"), "email") == ["send_email"]
+    assert await search(pipeline, Run(), "email") == []
+    assert await search(pipeline, Run(deps="postman"), "email") == ["send_email"]
 
 
 async def test_a_prefix_around_it_is_in_the_results() -> None:
-    pipeline, scope = Pipeline(crib().prefixed("my_")), RunScope()
+    pipeline, scope = Pipeline(crib().prefixed("my_")), Run()
     outcome = await pipeline.run(ToolCall("my_search_tools", {"query": "weather"}), scope)
 
     assert isinstance(outcome, Completed)
@@ -202,14 +202,14 @@ async def test_the_limit_is_kept() -> None:
     many = [ez_tool(name=f"convert_{n}")(lambda text: text) for n in range(30)]
     pipeline = Pipeline(searchable(many))
 
-    assert await search(pipeline, RunScope(), "convert") == [f"convert_{n}" for n in range(5)]
-    assert len(await search(pipeline, RunScope(), "convert", limit=20)) == 20
+    assert await search(pipeline, Run(), "convert") == [f"convert_{n}" for n in range(5)]
+    assert len(await search(pipeline, Run(), "convert", limit=20)) == 20
     too_many = await pipeline.run(ToolCall("search_tools", {"query": "convert", "limit": 21}))
     assert isinstance(too_many, Failed)
 
 
 async def test_a_set_with_nothing_hidden_finds_nothing() -> None:
-    assert await search(Pipeline(searchable([now], keep=["now"])), RunScope(), "time") == []
+    assert await search(Pipeline(searchable([now], keep=["now"])), Run(), "time") == []
 
 
 def test_mistakes_are_named() -> None:

@@ -11,7 +11,7 @@ import pytest
 from toolcrib.calls import Reject, Rejected, Suspended, ToolCall
 from toolcrib.errors import ToolConstraintError
 from toolcrib.hooks import HookSet
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
@@ -68,7 +68,7 @@ async def test_gate_for_a_tool_of_a_source_is_met(gate: str) -> None:
 
 async def test_gate_for_a_known_member_beside_a_source_is_met() -> None:
     async with Toolset([local, Server()]).with_approval(names=["local"]).open() as bound:
-        outcome = await Pipeline(bound).run(ToolCall("local"), RunScope())
+        outcome = await Pipeline(bound).run(ToolCall("local"), Run())
 
     assert isinstance(outcome, Suspended)
 
@@ -77,6 +77,6 @@ async def test_gate_of_a_source_holds_under_another_name() -> None:
     tools = Toolset([local, Server()]).with_hooks(refusing("remote")).prefixed("far_")
 
     async with tools.open() as bound:
-        outcome = await Pipeline(bound).run(ToolCall("far_remote"), RunScope())
+        outcome = await Pipeline(bound).run(ToolCall("far_remote"), Run())
 
     assert isinstance(outcome, Rejected)

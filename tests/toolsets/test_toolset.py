@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from toolcrib.calls import Completed, Failed, ToolCall
 from toolcrib.errors import DuplicateNameError, UnknownTool
 from toolcrib.hooks import GlobalHooks
-from toolcrib.invoke import Pipeline
+from toolcrib.pipeline import Pipeline
 from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool, Tool, ez_tool, tool, tool_input
 from toolcrib.toolsets import Toolset

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from toolcrib.calls import Completed, Failed, Reject, Rejected, RunNormally, Suspended, ToolCall
 from toolcrib.errors import UnknownTool
 from toolcrib.hooks import GlobalHooks, HookSet
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool, Tool, ez_tool
 from toolcrib.toolsets import ToolAvailability, ToolEntry, Toolset, nested, use
@@ -101,7 +101,7 @@ async def test_no_composition_of_views_loses_a_gate(views: list[str]) -> None:
     asks, decided, absent, free = tools.names()
     pipeline = Pipeline(tools)
 
-    outcomes = [await pipeline.run(ToolCall(name), RunScope()) for name in (asks, decided, absent, free)]
+    outcomes = [await pipeline.run(ToolCall(name), Run()) for name in (asks, decided, absent, free)]
 
     assert [type(outcome) for outcome in outcomes] == [Suspended, Rejected, Failed, Completed]
     assert ran == ["free"]
@@ -132,8 +132,8 @@ async def test_filtered_is_asked_when_the_call_arrives() -> None:
     tools = Toolset([ez_tool(name="a", thread=False)(lambda: 1)]).filtered(lambda ctx, entry: ctx.deps == "day")
     pipeline = Pipeline(tools)
 
-    by_day = await pipeline.run(ToolCall("a"), RunScope(deps="day"))
-    by_night = await pipeline.run(ToolCall("a"), RunScope(deps="night"))
+    by_day = await pipeline.run(ToolCall("a"), Run(deps="day"))
+    by_night = await pipeline.run(ToolCall("a"), Run(deps="night"))
 
     assert isinstance(by_day, Completed)
     assert isinstance(by_night, Failed)
@@ -154,7 +154,7 @@ async def test_with_approval_asks_for_the_named_tools_only() -> None:
     tools = Toolset([ez_tool(name="a", thread=False)(lambda: 1), ez_tool(name="b", thread=False)(lambda: 2)])
     pipeline = Pipeline(tools.with_approval(names=["a"]))
 
-    outcomes = [await pipeline.run(ToolCall(name), RunScope()) for name in "ab"]
+    outcomes = [await pipeline.run(ToolCall(name), Run()) for name in "ab"]
 
     assert [type(outcome) for outcome in outcomes] == [Suspended, Completed]
 
@@ -170,7 +170,7 @@ async def test_overridden_execution_wraps_the_tool_and_keeps_the_gates() -> None
     echo: Tool[..., Any] = ez_tool(name="echo", thread=False)(lambda text: text)
     inner = Loud([echo])
 
-    outcome = await Pipeline(Toolset([inner]).prefixed("x_")).run(ToolCall("x_echo", {"text": "hi"}), RunScope())
+    outcome = await Pipeline(Toolset([inner]).prefixed("x_")).run(ToolCall("x_echo", {"text": "hi"}), Run())
 
     assert isinstance(outcome, Completed)
     assert (outcome.value, seen) == ("HI", ["x_echo"])

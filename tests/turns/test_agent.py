@@ -17,7 +17,7 @@ from toolcrib.errors import (
     UnregisteredAgentError,
 )
 from toolcrib.hooks import AgentHook, HookSet, TurnHook, hook
-from toolcrib.invoke import CallLimits, RunScope
+from toolcrib.pipeline import CallLimits, Run
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import Tool, ToolType, ez_tool, tool
 from toolcrib.toolsets import Toolset
@@ -484,12 +484,12 @@ async def test_a_scope_gives_limits_deps_and_a_record() -> None:
     double, sink = make_double(), RecordingSink()
     turns = [Turn(double, args=[n]) for n in range(3)]
     agent = await put_all(Agent("sums", "", [double]), *turns)
-    scope = RunScope(limits=CallLimits(total=2), sinks=(sink,), principal="ada")
+    scope = Run(limits=CallLimits(total=2), sinks=(sink,), principal="ada")
 
     assert await values_of(agent, scope=scope) == [0, 2]
 
     assert turns[2].stop_reason is StopReason.ERROR
-    assert [(r.call_id, r.door, r.principal) for r in sink.records[:2]] == [(t.id, "agent", "ada") for t in turns[:2]]
+    assert [(r.call_id, r.entry, r.principal) for r in sink.records[:2]] == [(t.id, "agent", "ada") for t in turns[:2]]
 
 
 # --- hooks -----------------------------------------------------------------------------------------------------------

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 import pytest
 
 from toolcrib.approvals import allow
-from toolcrib.calls import RunEvent
+from toolcrib.calls import ActivityEvent
 from toolcrib.errors import TurnTimeoutError
-from toolcrib.invoke import ListSink, RunScope
+from toolcrib.pipeline import Run
+from toolcrib.record import ListSink
 from toolcrib.schema import Redacted
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
@@ -58,7 +59,7 @@ async def drained(agent: Agent, **options: Any) -> list[Any]:
     return [value async for _, value in agent.run(**options)]
 
 
-def opened(sink: RecordingSink, run: str) -> list[RunEvent]:
+def opened(sink: RecordingSink, run: str) -> list[ActivityEvent]:
     return [event for event in sink.runs if (event.run, event.kind) == (run, "opened")]
 
 
@@ -74,20 +75,20 @@ async def test_turns_are_inside_of_their_agent_and_calls_inside_of_their_turns()
     turn, agent_told = ["opened", "closed"], opened(sink, "agent")[0]
     assert [kind for _, kind in told(sink)] == ["opened", *turn, *turn, "closed"]
     assert agent_told.data["tools"] == ["double", "count"]
-    assert {event.parent_id for event in sink.runs if event.run == "turn"} == {agent_told.run_id}
-    assert [record.parent_id for record in sink.records] == [event.run_id for event in opened(sink, "turn")]
+    assert {event.parent_id for event in sink.runs if event.run == "turn"} == {agent_told.activity_id}
+    assert [record.parent_id for record in sink.records] == [event.activity_id for event in opened(sink, "turn")]
     assert [record.call_id for record in sink.records] == [record.parent_id for record in sink.records]
-    assert {record.scope_id for record in sink.records} == {agent_told.data["scope_id"]}
+    assert {record.run_id for record in sink.records} == {agent_told.data["run_id"]}
 
 
 async def test_a_turn_says_what_it_runs_with_secrets_hidden() -> None:
     sink = RecordingSink()
     turn = Turn(log_in, kwargs={"user": "ada", "password": "xyzzy"})
 
-    await turn.returning(scope=RunScope(sinks=(sink,), parent_id="request_1"))
+    await turn.returning(run=Run(sinks=(sink,), parent_id="request_1"))
 
     start = opened(sink, "turn")[0]
-    assert (start.run_id, start.parent_id, start.name) == (turn.id, "request_1", "log_in")
+    assert (start.activity_id, start.parent_id, start.name) == (turn.id, "request_1", "log_in")
     assert start.data["arguments"]["user"] == "ada"
     assert start.data["call_id"] == turn.id
     assert "xyzzy" not in str([event.to_dict() for event in [*sink.runs, *sink.events]])
@@ -107,7 +108,7 @@ async def test_a_turn_that_waits_for_a_person_says_so_and_goes_on_under_its_id()
     assert values == [7]
     first, second = closed(sink)
     assert (first["outcome"], first["request_id"], second["outcome"]) == ("suspended", request.id, "completed")
-    assert len({event.run_id for event in opened(sink, "turn")}) == 1
+    assert len({event.activity_id for event in opened(sink, "turn")}) == 1
     assert [data["waiting"] for data in closed(sink, "agent")] == [[request.id], []]
 
 
@@ -140,7 +141,7 @@ async def test_a_turn_out_of_time_says_so() -> None:
     sink = RecordingSink()
 
     with pytest.raises(TurnTimeoutError):
-        await Turn(forever, timeout=0.01).returning(scope=RunScope(sinks=(sink,)))
+        await Turn(forever, timeout=0.01).returning(run=Run(sinks=(sink,)))
 
     assert closed(sink)[0]["outcome"] == "timeout"
     assert "0.01" in closed(sink)[0]["error"]
@@ -203,8 +204,8 @@ async def test_a_branch_and_a_restored_agent_are_runs_of_their_own() -> None:
     await drained(Agent.from_dict(written, tools=[double], sinks=[sink]))
 
     assert [event.name for event in opened(sink, "agent")] == ["b", "a"]
-    assert len({event.run_id for event in sink.runs}) == 4
-    assert opened(sink, "turn")[1].run_id == written["queue"][0]["uuid"]
+    assert len({event.activity_id for event in sink.runs}) == 4
+    assert opened(sink, "turn")[1].activity_id == written["queue"][0]["uuid"]
 
 
 async def test_an_agent_that_a_tool_runs_is_inside_of_the_call() -> None:
@@ -228,7 +229,7 @@ async def test_no_turn_is_followed_for_a_sink_of_calls_alone() -> None:
     agent = Agent("a", "Doubles", [double], sinks=[sink])
     await agent.put(Turn(double, kwargs={"n": 1}))
 
-    values = await drained(agent, scope=RunScope(parent_id="request_1"))
+    values = await drained(agent, run=Run(parent_id="request_1"))
 
     assert values == [2]
     assert [record.parent_id for record in sink.records] == ["request_1"]

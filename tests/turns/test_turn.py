@@ -22,7 +22,7 @@ from toolcrib.errors import (
     WrongRunMethodError,
 )
 from toolcrib.hooks import HookSet, ToolHook, TurnHook, hook
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool, ez_tool, tool
 from toolcrib.toolsets import Toolset
@@ -305,7 +305,7 @@ async def test_a_cancelled_turn_says_so() -> None:
 
 
 async def test_a_nested_turn_sees_the_surrounding_run() -> None:
-    from_host = RunScope(deps="the database")
+    from_host = Run(deps="the database")
 
     @tool()
     async def asks(ctx: RunContext[str]) -> str:
@@ -384,7 +384,7 @@ async def test_the_clock_stops_while_an_approver_is_asked() -> None:
         await asyncio.sleep(0.3)
         return request.grant("Ada")
 
-    assert await Turn(pay, timeout=0.25).returning(scope=RunScope(approver=think)) == "paid"
+    assert await Turn(pay, timeout=0.25).returning(run=Run(approver=think)) == "paid"
 
 
 async def test_waiting_for_a_lock_counts() -> None:
@@ -439,7 +439,7 @@ async def test_a_no_is_an_error_and_the_tool_never_runs(answer: str) -> None:
         raise AssertionError("it ran")
 
     turn = Turn(pay)
-    scope = RunScope(approver=deny if answer == "approver" else None)
+    scope = Run(approver=deny if answer == "approver" else None)
     with pytest.raises((ApprovalDenied, ApprovalRequired)):
         await turn.returning(scope=scope)
     if turn.request is not None:
@@ -456,7 +456,7 @@ async def test_an_approver_lets_it_run_at_once() -> None:
     async def pay() -> str:
         return "paid"
 
-    assert await Turn(pay).returning(scope=RunScope(approver=allow)) == "paid"
+    assert await Turn(pay).returning(run=Run(approver=allow)) == "paid"
 
 
 async def test_a_pipeline_adds_the_gates_of_a_toolset() -> None:

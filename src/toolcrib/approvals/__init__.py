@@ -5,12 +5,12 @@ tool.
 """
 
 from toolcrib.approvals._digest import digest
-from toolcrib.approvals._elsewhere import WaitingStore, answered_in
 from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, misfit
 from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, allow, deny
 from toolcrib.approvals._sqlite import SqliteApprovalStore
 from toolcrib.approvals._store import ApprovalStore, MemoryApprovalStore
-from toolcrib.approvals._waiting import KeepsWaitingCalls, WaitingCall, WaitingCalls
+from toolcrib.approvals._stored_approver import WaitableApprovalStore, stored_approver
+from toolcrib.approvals._suspended_calls import KeepsSuspendedCalls, SuspendedCall, SuspendedCallStore
 
 __all__ = [
     "EVERYBODY",
@@ -19,15 +19,15 @@ __all__ = [
     "ApprovalPolicy",
     "ApprovalStore",
     "Approver",
-    "KeepsWaitingCalls",
+    "KeepsSuspendedCalls",
     "MemoryApprovalStore",
     "SqliteApprovalStore",
-    "WaitingCall",
-    "WaitingCalls",
-    "WaitingStore",
+    "SuspendedCall",
+    "SuspendedCallStore",
+    "WaitableApprovalStore",
     "allow",
-    "answered_in",
     "deny",
     "digest",
     "misfit",
+    "stored_approver",
 ]

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from toolcrib._sqlite import sqlite3, write_ahead
-from toolcrib.approvals._kept import KeptLedger, LedgerStore, entry_of, grant_of, row_of, text_of
 from toolcrib.approvals._ledger import ApprovalEntry
+from toolcrib.approvals._ledger_store import KeptLedger, LedgerStore, entry_of, grant_of, row_of, text_of
 from toolcrib.calls import Grant
 
 __all__ = ["SqliteApprovalStore"]

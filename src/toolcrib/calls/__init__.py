@@ -3,8 +3,10 @@
 All of them are frozen, pickle, and turn to and from JSON with `to_dict` and `from_dict`. Nothing here runs anything.
 """
 
+from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, ActivityKind
 from toolcrib.calls._approval import ApprovalRequest, Denial, Grant
-from toolcrib.calls._call import CallMetadata, RawArguments, ToolCall, host_call, new_call_id
+from toolcrib.calls._call import CallMetadata, RawArguments, ToolCall, calling_line, host_call, new_call_id
+from toolcrib.calls._call_event import CallEvent, CallRecord, EventKind
 from toolcrib.calls._decision import Ask, Complete, Decision, DecisionNote, Reject, RunNormally
 from toolcrib.calls._json import cut, jsonable, lenient, now
 from toolcrib.calls._outcome import (
@@ -19,11 +21,12 @@ from toolcrib.calls._outcome import (
     completed,
     outcome_from_dict,
 )
-from toolcrib.calls._record import CallEvent, CallRecord, EventKind
-from toolcrib.calls._run import RunEvent, RunEventKind, RunKind
 
 __all__ = [
     "REJECTION_PREFIX",
+    "ActivityEvent",
+    "ActivityEventKind",
+    "ActivityKind",
     "ApprovalRequest",
     "Ask",
     "CallEvent",
@@ -41,14 +44,12 @@ __all__ = [
     "RawArguments",
     "Reject",
     "Rejected",
-    "RunEvent",
-    "RunEventKind",
-    "RunKind",
     "RunNormally",
     "SupportsToDict",
     "Suspended",
     "ToolCall",
     "Yielded",
+    "calling_line",
     "completed",
     "cut",
     "host_call",

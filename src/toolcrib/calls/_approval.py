@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from toolcrib.calls._changes import differences, label, printable, shown
+from toolcrib.calls._diff import differences, label, printable, shown
 from toolcrib.calls._json import lenient, now, parse_time
 
 __all__ = ["ApprovalRequest", "Denial", "Grant"]
@@ -38,7 +38,7 @@ class ApprovalRequest:
     reason: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     created_at: datetime = field(default_factory=now)
-    scope_id: str = ""
+    run_id: str = ""
     principal: str | None = None
     parameters: Mapping[str, Any] | None = None
     definition: str | None = None
@@ -112,7 +112,7 @@ class ApprovalRequest:
             "reason": self.reason,
             "metadata": {str(name): lenient(value) for name, value in self.metadata.items()},
             "created_at": self.created_at.isoformat(),
-            "scope_id": self.scope_id,
+            "run_id": self.run_id,
             "principal": self.principal,
             "parameters": None if self.parameters is None else dict(self.parameters),
             **({} if self.definition is None else {"definition": self.definition}),

@@ -5,15 +5,19 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
 from toolcrib.calls._slots import draft_of, slot_setters
 
-__all__ = ["CallMetadata", "RawArguments", "ToolCall", "host_call", "new_call_id"]
+__all__ = ["CallMetadata", "RawArguments", "ToolCall", "calling_line", "host_call", "new_call_id"]
 
 RawArguments: TypeAlias = str | bytes | Mapping[str, Any]
+
+calling_line: ContextVar[int] = ContextVar("toolcrib_calling_line", default=0)
+"""The line of a program on which the next call is made; 0 where it is not known."""
 
 _ids = itertools.count(1)
 _prefix = f"call_{uuid4().hex[:12]}"

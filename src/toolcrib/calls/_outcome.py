@@ -34,14 +34,14 @@ class Completed:
     Attributes:
         value: What the tool returned (a list of the values of a streaming tool), after post hooks.
         source: `tool`, or `hook` when a decision hook answered in its place.
-        max_result: The most characters of it that go back to a model; None for all.
+        max_result_chars: The most characters of it that go back to a model; None for all.
     """
 
     tool: str
     call_id: str
     value: Any
     source: Literal["tool", "hook"] = "tool"
-    max_result: int | None = None
+    max_result_chars: int | None = None
     kind: ClassVar[str] = "completed"
 
     def __init__(
@@ -50,46 +50,52 @@ class Completed:
         call_id: str,
         value: Any,
         source: Literal["tool", "hook"] = "tool",
-        max_result: int | None = None,
+        max_result_chars: int | None = None,
     ) -> None:
         _set_tool(self, tool)  # half the cost of what a frozen dataclass does for the same
         _set_call_id(self, call_id)
         _set_value(self, value)
         _set_source(self, source)
-        _set_max_result(self, max_result)
+        _set_max_result(self, max_result_chars)
 
     def shown(self) -> Any:
-        """Return the value for a model: JSON shapes, cut to `max_result`.
+        """Return the value for a model: JSON shapes, cut to `max_result_chars`.
 
         Raises:
             ResultNotSerializable: The value has no JSON form.
         """
         value = jsonable(self.value, self.tool)
-        if self.max_result is None:
+        if self.max_result_chars is None:
             return value
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        return value if len(text) <= self.max_result else cut(text, self.max_result)
+        return value if len(text) <= self.max_result_chars else cut(text, self.max_result_chars)
 
     def text(self) -> str:
         """Return the value as text for a model: a string as it is, anything else as JSON."""
         text = json_text(self.value, self.tool)
-        return text if self.max_result is None else cut(text, self.max_result)
+        return text if self.max_result_chars is None else cut(text, self.max_result_chars)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as JSON shapes; a value without a JSON form becomes its text."""
         value = lenient(self.value)
         data = {"kind": self.kind, "tool": self.tool, "call_id": self.call_id, "value": value, "source": self.source}
-        return data if self.max_result is None else {**data, "max_result": self.max_result}
+        return data if self.max_result_chars is None else {**data, "max_result_chars": self.max_result_chars}
 
 
 _set_tool, _set_call_id, _set_value, _set_source, _set_max_result = slot_setters(Completed)
 _Draft: Any = draft_of(Completed)
 
 
-def completed(tool: str, call_id: str, value: Any, max_result: int | None) -> Completed:
-    """Return `Completed(tool, call_id, value, max_result=max_result)`, sooner: nearly every call ends with one."""
+def completed(tool: str, call_id: str, value: Any, max_result_chars: int | None) -> Completed:
+    """Return a `Completed` from the tool, sooner than its constructor does: nearly every call ends with one."""
     made = _Draft()
-    made.tool, made.call_id, made.value, made.source, made.max_result = tool, call_id, value, "tool", max_result
+    made.tool, made.call_id, made.value, made.source, made.max_result_chars = (
+        tool,
+        call_id,
+        value,
+        "tool",
+        max_result_chars,
+    )
     made.__class__ = Completed
     return made
 

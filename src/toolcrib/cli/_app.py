@@ -9,15 +9,15 @@ from typing import Annotated
 import typer
 
 from toolcrib.cli._approvals import approvals
-from toolcrib.cli._approve import Answers
+from toolcrib.cli._approver import Answers
 from toolcrib.cli._call import make_call, show_outcome
 from toolcrib.cli._console import console as console_command
 from toolcrib.cli._exec import run_program, show_program
+from toolcrib.cli._formatting import console, print_json, tools_json, tools_table
 from toolcrib.cli._paused import read_paused, signing_key, write_paused
 from toolcrib.cli._resume import Resumption, resume_program, target_of, took_up
 from toolcrib.cli._run import RunOptions, known_tools, one_sentence, open_run, text_of
 from toolcrib.cli._serve import serve
-from toolcrib.cli._show import console, print_json, tools_json, tools_table
 from toolcrib.cli._terminal import Terminal
 from toolcrib.cli._watch import Watcher
 from toolcrib.cli._worker import enqueue, worker

@@ -10,15 +10,15 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 
 import typer
 
+from toolcrib._run_sync import run_sync
 from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import Denial, Grant, now
-from toolcrib.cli._approve import is_hidden, user_name
+from toolcrib.cli._approval_formatting import entries_table, entry_json, entry_text, state_of
+from toolcrib.cli._approver import is_hidden, user_name
 from toolcrib.cli._database import ApprovalDesk, DatabaseOption, open_approvals, shown_name, telling_of
-from toolcrib.cli._entries import entries_table, entry_json, entry_text, state_of
+from toolcrib.cli._formatting import console, print_json, say, write
 from toolcrib.cli._run import Status, one_sentence
-from toolcrib.cli._show import console, print_json, say, write
 from toolcrib.errors import ApprovalError
-from toolcrib.invoke import run_sync
 
 __all__ = ["approvals"]
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, ToolCall, Yielded, jsonable
-from toolcrib.cli._approve import tool_name
+from toolcrib.cli._approver import tool_name
+from toolcrib.cli._formatting import outcome_json, print_json, result_text, say, write
 from toolcrib.cli._run import CliRun, Status
-from toolcrib.cli._show import outcome_json, print_json, result_text, say, write
 from toolcrib.errors import ResultNotSerializable
-from toolcrib.invoke import Pipeline
+from toolcrib.pipeline import Pipeline
 
 __all__ = ["Made", "make_call", "show_outcome"]
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from toolcrib.cli._database import DatabaseOption, open_approvals, open_log, shown_name, telling_of
+from toolcrib.cli._formatting import say
 from toolcrib.cli._run import Status, one_sentence
 from toolcrib.cli._serve_options import secret_of
-from toolcrib.cli._show import say
 
 __all__ = ["console"]
 

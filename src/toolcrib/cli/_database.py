@@ -15,7 +15,7 @@ from toolcrib._sqlite import sqlite3
 from toolcrib.approvals import ApprovalEntry, ApprovalStore, SqliteApprovalStore
 from toolcrib.calls import Denial, Grant
 from toolcrib.errors import DatabaseError, MissingExtraError, ToolcribError
-from toolcrib.invoke import BatchSink, EventLog, JsonLinesSink, Sink, SqliteSink, sqlite_events
+from toolcrib.record import BatchSink, EventLog, JsonLinesSink, Sink, SqliteSink, sqlite_events
 
 __all__ = [
     "ELSEWHERE",

@@ -32,10 +32,10 @@ from toolcrib.adapters.dbos import (
     workers,
 )
 from toolcrib.adapters.dbos._admin import turn_id_of
-from toolcrib.cli._collect import toolset_of
 from toolcrib.cli._database import ELSEWHERE
+from toolcrib.cli._find_toolset import toolset_of
+from toolcrib.cli._formatting import say
 from toolcrib.cli._run import opened
-from toolcrib.cli._show import say
 from toolcrib.cli._target import load
 from toolcrib.code import Toolkit
 from toolcrib.errors import DatabaseError, TargetError, UnknownTool

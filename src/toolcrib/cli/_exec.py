@@ -6,8 +6,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from toolcrib.cli._formatting import calls_table, print_json, result_text, say, write
 from toolcrib.cli._run import CliRun, Status
-from toolcrib.cli._show import calls_table, print_json, result_text, say, write
 from toolcrib.cli._terminal import Terminal
 from toolcrib.cli._watch import Watcher
 from toolcrib.code import ExecutionResult, SandboxLimits, Toolkit

@@ -6,11 +6,11 @@ import sys
 from dataclasses import dataclass, replace
 
 from toolcrib.calls import Denial, Grant
-from toolcrib.cli._approve import Answers, approver_of
+from toolcrib.cli._approver import Answers, approver_of
 from toolcrib.cli._exec import limits_for
+from toolcrib.cli._formatting import say
 from toolcrib.cli._paused import UsedAnswers
 from toolcrib.cli._run import CliRun
-from toolcrib.cli._show import say
 from toolcrib.cli._terminal import Terminal
 from toolcrib.cli._watch import Watcher
 from toolcrib.code import ExecutionResult, PausedProgram, Toolkit

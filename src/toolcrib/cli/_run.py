@@ -12,14 +12,16 @@ from typing import Any, TypeVar
 
 import typer
 
-from toolcrib.cli._approve import Answers, approver_of
-from toolcrib.cli._collect import toolset_of
+from toolcrib._run_sync import run_sync
+from toolcrib.cli._approver import Answers, approver_of
 from toolcrib.cli._database import open_events
-from toolcrib.cli._show import say
+from toolcrib.cli._find_toolset import toolset_of
+from toolcrib.cli._formatting import say
 from toolcrib.cli._target import load
 from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import DatabaseError, SandboxError, ToolcribError
-from toolcrib.invoke import RunScope, Sink, run_sync
+from toolcrib.pipeline import Run
+from toolcrib.record import Sink
 from toolcrib.toolsets import Toolset
 
 __all__ = [
@@ -70,7 +72,7 @@ class CliRun:
     """
 
     toolset: Toolset
-    scope: RunScope
+    scope: Run
     answers: Answers
     json: bool
     terminal: Terminal
@@ -130,7 +132,7 @@ def open_run(options: RunOptions, terminal: Terminal | None = None, watcher: Sin
     answers = options.answers.named(toolset) if toolset.is_open else options.answers
     with recorder_of(options.record) as recorder:
         sinks = tuple(sink for sink in (recorder, watcher) if sink is not None)
-        scope = RunScope(sinks=sinks, door="cli", hook_errors="fail")
+        scope = Run(sinks=sinks, entry="cli", hook_errors="fail")
         yield CliRun(toolset, scope, answers, options.json, terminal or Terminal())
 
 

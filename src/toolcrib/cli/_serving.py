@@ -18,10 +18,10 @@ import typer
 
 from toolcrib.adapters.mcp_server import CribServer, HttpOptions, ServerOptions, build_server, serve_http, serve_stdio
 from toolcrib.cli._database import open_approvals, shown_name
+from toolcrib.cli._formatting import say
 from toolcrib.cli._run import Status, recorder_of, tools_of
 from toolcrib.cli._serve_options import Serving
-from toolcrib.cli._show import say
-from toolcrib.invoke import BatchSink, JsonLinesSink, Sink
+from toolcrib.record import BatchSink, JsonLinesSink, Sink
 
 __all__ = ["serve_target"]
 

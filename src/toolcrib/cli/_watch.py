@@ -12,7 +12,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from toolcrib.calls import CallEvent, cut
-from toolcrib.cli._show import arguments_text, write
+from toolcrib.cli._formatting import arguments_text, write
 from toolcrib.cli._terminal import visible
 
 __all__ = ["Watcher"]

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from toolcrib._run_sync import run_sync
 from toolcrib.cli._database import DatabaseOption
+from toolcrib.cli._formatting import print_json, write
 from toolcrib.cli._run import Status, one_sentence, text_of
-from toolcrib.cli._show import print_json, write
-from toolcrib.invoke import run_sync
 
 __all__ = ["durable", "enqueue", "worker"]
 

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from toolcrib.cli._database import DatabaseOption, shown_name
+from toolcrib.cli._formatting import console, print_json, say, write
 from toolcrib.cli._run import one_sentence
-from toolcrib.cli._show import console, print_json, say, write
 from toolcrib.cli._worker import durable
 
 __all__ = ["workers", "workflows"]

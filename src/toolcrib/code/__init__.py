@@ -4,13 +4,7 @@ Toolkit renders the prompts and takes each call of a program to the pipeline; `s
 """
 
 from toolcrib.code._check import Finding
-from toolcrib.code._extract import extract_code
-from toolcrib.code._file_journal import FileJournal
-from toolcrib.code._journal import JournalLog
-from toolcrib.code._paused import PausedProgram, PendingCall
-from toolcrib.code._result import ExecutionResult
-from toolcrib.code._session import ProgramSession
-from toolcrib.code._stream import (
+from toolcrib.code._events import (
     CallEnded,
     CallStarted,
     CallSuspended,
@@ -21,8 +15,14 @@ from toolcrib.code._stream import (
     ProgramFailed,
     ProgramPaused,
 )
+from toolcrib.code._extract import extract_code
+from toolcrib.code._file_journal import FileJournal
+from toolcrib.code._journal import JournalLog
+from toolcrib.code._paused import PausedProgram, PendingCall
+from toolcrib.code._result import ExecutionResult
+from toolcrib.code._session import ProgramSession
 from toolcrib.code._toolkit import Toolkit
-from toolcrib.code.sandboxes import Sandbox, SandboxLimits
+from toolcrib.sandbox import Sandbox, SandboxLimits
 
 __all__ = [
     "CallEnded",

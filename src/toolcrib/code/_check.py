@@ -17,10 +17,10 @@ from itertools import islice
 from typing import Literal, TypeAlias
 
 from toolcrib.code._misuse import CallShape, called_name, misuse
-from toolcrib.code._reading import Reading
-from toolcrib.code.sandboxes import Dialect, ProgramError
-from toolcrib.code.sandboxes._source import Source, parse
+from toolcrib.code._program_facts import Reading
 from toolcrib.errors import CodeError
+from toolcrib.sandbox import Dialect, ProgramError
+from toolcrib.sandbox._source import Source, parse
 
 __all__ = ["Finding", "FindingKind", "Names", "check_program", "defined_by", "refusal"]
 

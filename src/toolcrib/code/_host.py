@@ -21,12 +21,12 @@ from toolcrib.calls import (
     new_call_id,
 )
 from toolcrib.code._arguments import ArgumentNames
-from toolcrib.code._followed import UNFOLLOWED, FollowedProgram
+from toolcrib.code._program_trace import UNFOLLOWED, FollowedProgram
 from toolcrib.code._replies import reply_to
-from toolcrib.code.sandboxes import Emit, Raised, Reply, Value
-from toolcrib.code.sandboxes._values import weight_of
 from toolcrib.errors import InvalidArguments, ResultNotSerializable, SchemaError
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.sandbox import Emit, Raised, Reply, Value
+from toolcrib.sandbox._values import weight_of
 from toolcrib.schema import ToolSpec
 
 __all__ = ["ProgramHost", "ProgramTool"]
@@ -77,7 +77,7 @@ class ProgramHost:
     def __init__(
         self,
         pipeline: Pipeline,
-        scope: RunScope,
+        scope: Run,
         tools: Mapping[str, ProgramTool],
         on_output: Callable[[str, str], None] | None = None,
         followed: FollowedProgram = UNFOLLOWED,
@@ -138,13 +138,13 @@ class ProgramHost:
         if emit is None:
             return await self._pipeline.run(call, self._scope, grant=answer)
         name, call_id = (call.tool, call.call_id) if isinstance(call, Suspended) else (call.name, call.id)
-        most = self._pipeline.toolset[name].tool.options.max_result
+        most = self._pipeline.toolset[name].tool.options.max_result_chars
         ended: list[Outcome] = []
         stream = self._pipeline.stream(call, self._scope, grant=answer, ended=ended.append)
         try:
             async with aclosing(stream) as values:
                 async for value in values:
-                    await emit(Completed(name, call_id, value, max_result=most).shown())
+                    await emit(Completed(name, call_id, value, max_result_chars=most).shown())
         except ResultNotSerializable as error:
             return Failed(name, call_id, error.code, str(error), "ResultNotSerializable", exception=error)
         return ended[0]

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from toolcrib.calls import Suspended, outcome_from_dict
-from toolcrib.code.sandboxes import Raised, Reply, Value
 from toolcrib.errors import ReplayDiverged
+from toolcrib.sandbox import Raised, Reply, Value
 
 __all__ = ["Journal", "JournalEntry", "JournalLog", "call_digest", "reply_from_dict", "reply_to_dict"]
 

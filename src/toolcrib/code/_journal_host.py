@@ -9,15 +9,15 @@ from functools import partial
 from typing import Any
 
 from toolcrib.calls import Ask, Denial, Failed, Grant, Outcome, Suspended, ToolCall, new_call_id
-from toolcrib.code._followed import UNFOLLOWED, FollowedProgram
 from toolcrib.code._host import ProgramHost, ProgramTool
 from toolcrib.code._journal import Journal, JournalEntry, JournalLog, call_digest, reply_to_dict
 from toolcrib.code._paused import PausedProgram
-from toolcrib.code.sandboxes import Emit, Pending, Program, ProgramError, Reply, Resumable, Value
-from toolcrib.code.sandboxes._values import size_of
+from toolcrib.code._program_trace import UNFOLLOWED, FollowedProgram
 from toolcrib.errors import ApprovalError, ReplayDiverged
 from toolcrib.hooks import HookSet
-from toolcrib.invoke import Performed, Pipeline, Prepared, RunScope
+from toolcrib.pipeline import Performed, Pipeline, Prepared, Run
+from toolcrib.sandbox import Emit, Pending, Program, ProgramError, Reply, Resumable, Value
+from toolcrib.sandbox._values import size_of
 
 __all__ = ["Continuation", "JournalHost", "paused_from"]
 
@@ -53,7 +53,7 @@ class JournalHost(ProgramHost):
     def __init__(
         self,
         pipeline: Pipeline,
-        scope: RunScope,
+        scope: Run,
         tools: Mapping[str, ProgramTool],
         on_output: Callable[[str, str], None] | None,
         given: Continuation,
@@ -238,7 +238,7 @@ class JournalHost(ProgramHost):
         return _fitting(await self._run(entry.suspended, noting, answer))
 
     @property
-    def _alone(self) -> RunScope:
+    def _alone(self) -> Run:
         """The run, with nobody in it who could answer a request that nobody has seen yet."""
         return replace(self._scope, approvals=None, approver=None)
 

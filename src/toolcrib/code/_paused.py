@@ -103,7 +103,7 @@ class PausedProgram:
 
     @property
     def pending(self) -> tuple[PendingCall, ...]:
-        """The calls it waits for; see `ExecutionResult.pending_calls`."""
+        """The calls it waits for; see `ExecutionResult.suspended_calls`."""
         waiting = [entry for entry in self.journal if entry.is_open and entry.suspended is not None]
         return tuple(PendingCall(e.suspended.request, e.in_doubt) for e in waiting if e.suspended is not None)
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended
-from toolcrib.code.sandboxes import Pending, Raised, Reply, Value
 from toolcrib.errors import ResultNotSerializable
+from toolcrib.sandbox import Pending, Raised, Reply, Value
 from toolcrib.schema import ToolSpec
 
 __all__ = ["reply_to"]

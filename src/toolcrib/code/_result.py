@@ -29,7 +29,7 @@ class ExecutionResult:
         suspended: The questions about the calls that wait for a person; the program ended at them, and they have not
             run.
         records: The calls' records, when the toolkit or the run has sinks that they were made for.
-        pending_calls: The calls that wait, each with the question about it.
+        suspended_calls: The calls that wait, each with the question about it.
         paused: What `Toolkit.resume` takes; None where the sandbox cannot take a program up again, or the results of
             the program's calls are too much to keep (64 MB).
         findings: What was wrong with it before it ran, so that nothing of it ran.
@@ -48,7 +48,7 @@ class ExecutionResult:
     isolation: tuple[str, ...] = ()
     suspended: tuple[ApprovalRequest, ...] = ()
     records: tuple[CallRecord, ...] = ()
-    pending_calls: tuple[PendingCall, ...] = ()
+    suspended_calls: tuple[PendingCall, ...] = ()
     paused: PausedProgram | None = None
     findings: tuple[Finding, ...] = ()
     warnings: tuple[str, ...] = ()

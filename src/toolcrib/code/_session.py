@@ -6,13 +6,15 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 from types import TracebackType
 
-from toolcrib.code._programs import Left, Programs, Retries, RetryHandler
+from toolcrib._run_sync import run_sync
+from toolcrib.code._attempts import Left, Programs, Retries, RetryHandler
+from toolcrib.code._events import ProgramEvent, events_of
 from toolcrib.code._result import ExecutionResult
-from toolcrib.code._runs import OnOutput, RunOptions
-from toolcrib.code._stream import ProgramEvent, events_of
-from toolcrib.code.sandboxes import KeepsSessions, SandboxSession
+from toolcrib.code._runner import OnOutput, RunOptions
 from toolcrib.errors import SandboxError
-from toolcrib.invoke import RunScope, RunTrace, Sink, follow_run, run_sync
+from toolcrib.pipeline import Run
+from toolcrib.record import ActivityTrace, Sink, trace_activity
+from toolcrib.sandbox import KeepsSessions, SandboxSession
 
 __all__ = ["ProgramSession", "opened_session"]
 
@@ -28,7 +30,7 @@ class ProgramSession:
     """
 
     def __init__(
-        self, programs: Programs, place: SandboxSession, scope: RunScope, followed: RunTrace | None = None
+        self, programs: Programs, place: SandboxSession, scope: Run, followed: ActivityTrace | None = None
     ) -> None:
         self._programs, self._place, self._followed = programs, place, followed
         self._scope = scope if followed is None else replace(scope, parent_id=followed.id)
@@ -102,7 +104,7 @@ class ProgramSession:
         self.close()
 
 
-def opened_session(programs: Programs, scope: RunScope | None) -> ProgramSession:
+def opened_session(programs: Programs, scope: Run | None) -> ProgramSession:
     """Return a session in the toolkit's sandbox.
 
     Raises:
@@ -114,7 +116,7 @@ def opened_session(programs: Programs, scope: RunScope | None) -> ProgramSession
             f"{type(sandbox).__name__} keeps nothing from one program to the next. ProcessSandbox does, on Linux: "
             'Toolkit(tools, sandbox="process")'
         )
-    scope = scope or RunScope()
+    scope = scope or Run()
     about = {"sandbox": type(sandbox).__name__, "tools": list(programs.runs.names)}
-    followed = follow_run("session", "session", scope, programs.runs.sinks, about=lambda: about)
+    followed = trace_activity("session", "session", scope, programs.runs.sinks, about=lambda: about)
     return ProgramSession(programs, sandbox.session(), scope, followed)

@@ -7,20 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, overload
 
+from toolcrib._run_sync import run_sync
 from toolcrib.approvals import Approver
 from toolcrib.calls import Denial, Grant
-from toolcrib.code._check import Finding
-from toolcrib.code._extract import extract_code
-from toolcrib.code._journal import JournalLog
-from toolcrib.code._listing import Listing
-from toolcrib.code._paused import PausedProgram
-from toolcrib.code._programs import ErrorHint, Programs, Retries, RetryHandler, TypeCheck, default_hint
-from toolcrib.code._prompts import Words, render_description, render_prompt, render_tool_prompt
-from toolcrib.code._result import ExecutionResult
-from toolcrib.code._runs import OnOutput, RunOptions, Runs
-from toolcrib.code._session import ProgramSession, opened_session
-from toolcrib.code._stream import ProgramEvent, events_of
-from toolcrib.code._surfaces import (
+from toolcrib.code._as_tool import (
     CODE_PARAMETERS,
     TOOL_NAME,
     AsyncProgramTool,
@@ -28,11 +18,23 @@ from toolcrib.code._surfaces import (
     SyncProgramTool,
     program_tool,
 )
-from toolcrib.code.sandboxes import Described, Sandbox, SandboxLimits, SandboxName, sandbox_named
+from toolcrib.code._attempts import ErrorHint, Programs, Retries, RetryHandler, TypeCheck, default_hint
+from toolcrib.code._check import Finding
+from toolcrib.code._events import ProgramEvent, events_of
+from toolcrib.code._extract import extract_code
+from toolcrib.code._journal import JournalLog
+from toolcrib.code._listing import Listing
+from toolcrib.code._paused import PausedProgram
+from toolcrib.code._prompts import Words, render_description, render_prompt, render_tool_prompt
+from toolcrib.code._result import ExecutionResult
+from toolcrib.code._runner import OnOutput, RunOptions, Runs
+from toolcrib.code._session import ProgramSession, opened_session
 from toolcrib.errors import SandboxUnavailable, UnknownTool
 from toolcrib.formats import FormatName, definition
 from toolcrib.hooks import HookSet
-from toolcrib.invoke import RunScope, Sink, run_sync
+from toolcrib.pipeline import Run
+from toolcrib.record import Sink
+from toolcrib.sandbox import Described, Sandbox, SandboxLimits, SandboxName, sandbox_named
 from toolcrib.tools import Tool
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
@@ -120,7 +122,7 @@ class Toolkit:
     async def execute_async(
         self,
         code: str,
-        scope: RunScope | None = None,
+        scope: Run | None = None,
         *,
         on_output: OnOutput | None = None,
         journal: JournalLog | None = None,
@@ -150,7 +152,7 @@ class Toolkit:
         options = RunOptions(scope, on_output, journal=journal)
         return await self._programs.run(code, options, Retries.of(max_retries, retry_handler))
 
-    def stream(self, code: str, scope: RunScope | None = None) -> AsyncGenerator[ProgramEvent, None]:
+    def stream(self, code: str, scope: Run | None = None) -> AsyncGenerator[ProgramEvent, None]:
         """Yield what happens in a program while it runs: what it prints, its calls, and at last how it went.
 
         The program does not wait for whoever reads; what is not read yet is kept. Leaving early stops the program and
@@ -158,12 +160,12 @@ class Toolkit:
         """
 
         async def start(on_output: OnOutput, sink: Sink) -> ExecutionResult:
-            opened = scope or RunScope()
+            opened = scope or Run()
             return await self._programs.run(code, RunOptions(replace(opened, sinks=(*opened.sinks, sink)), on_output))
 
         return events_of(start)
 
-    def session(self, scope: RunScope | None = None) -> ProgramSession:
+    def session(self, scope: Run | None = None) -> ProgramSession:
         """Return a session: programs that run in it find the names that earlier ones left.
 
         Open one for each user, and close it, or use it in `with` or `async with`.
@@ -196,7 +198,7 @@ class Toolkit:
     async def resume_async(
         self,
         paused: PausedProgram,
-        scope: RunScope | None = None,
+        scope: Run | None = None,
         *,
         grants: Iterable[Grant] = (),
         denials: Iterable[Denial] = (),
@@ -212,7 +214,7 @@ class Toolkit:
         Args:
             paused: `ExecutionResult.paused`, or `PausedProgram.from_bytes(...)`.
             scope: The run that its calls belong to; one of its own when None, which goes by the id it had.
-            grants: Yes to calls that wait, each as `result.pending_calls[0].grant("ada")` makes it.
+            grants: Yes to calls that wait, each as `result.suspended_calls[0].grant("ada")` makes it.
             denials: No to calls that wait.
             on_output: Told what is printed from here on.
             journal: Where its calls are kept while it runs.

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 from toolcrib.code._check import Finding
 from toolcrib.code._misuse import called_name
-from toolcrib.code._reading import Reading
-from toolcrib.code.sandboxes import ChecksTypes
-from toolcrib.code.sandboxes._source import Edit, Source, parse
-from toolcrib.code.sandboxes.worker._awaiting import awaited_calls
+from toolcrib.code._program_facts import Reading
 from toolcrib.errors import CodeError, SchemaError
+from toolcrib.sandbox import ChecksTypes
+from toolcrib.sandbox._source import Edit, Source, parse
+from toolcrib.sandbox.worker._awaiting import awaited_calls
 from toolcrib.schema import STUB_IMPORTS, StubTypes
 from toolcrib.tools import Tool
 

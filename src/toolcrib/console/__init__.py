@@ -17,9 +17,9 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("the console", "console") from error
 
 from toolcrib.console._app import ConsoleApp, console_app
-from toolcrib.console._desk import Desk
 from toolcrib.console._options import ConsoleOptions
 from toolcrib.console._serve import serve
+from toolcrib.console._store import Desk
 
 __all__ = ["ConsoleApp", "ConsoleOptions", "Desk", "console_app", "serve"]
 

@@ -17,12 +17,12 @@ from starlette.types import Receive, Scope, Send
 
 from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import Grant
-from toolcrib.console._answers import AnswerError, answer_to, arguments_of
-from toolcrib.console._desk import Desk
+from toolcrib.console._answer_form import AnswerError, answer_to, arguments_of
 from toolcrib.console._feed import Feed
 from toolcrib.console._guard import Guard, Visitor
 from toolcrib.console._options import ConsoleOptions
-from toolcrib.console._shown import part, whole
+from toolcrib.console._store import Desk
+from toolcrib.console._truncate import part, whole
 from toolcrib.console._views import (
     activity_view,
     asked_about,
@@ -33,7 +33,7 @@ from toolcrib.console._views import (
     grant_view,
 )
 from toolcrib.errors import ApprovalError
-from toolcrib.invoke import Activity, ActivityFilter, EventLog
+from toolcrib.record import Activity, ActivityFilter, EventLog
 
 __all__ = ["ConsoleApp", "console_app"]
 

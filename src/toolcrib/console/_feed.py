@@ -10,9 +10,9 @@ from contextlib import suppress
 from typing import Any
 
 from toolcrib.approvals import ApprovalEntry
-from toolcrib.console._desk import Desk
+from toolcrib.console._store import Desk
 from toolcrib.console._views import brief_event
-from toolcrib.invoke import EventLog
+from toolcrib.record import EventLog
 
 __all__ = ["Feed"]
 

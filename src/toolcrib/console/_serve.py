@@ -8,9 +8,9 @@ from types import FrameType
 
 import uvicorn
 
-from toolcrib.adapters._http_arrival import punctual_protocol
 from toolcrib.console._app import ConsoleApp
 from toolcrib.console._options import ConsoleOptions
+from toolcrib.serving._http_timeouts import punctual_protocol
 
 __all__ = ["serve"]
 

@@ -10,15 +10,14 @@ from typing import Any, cast
 
 from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import Denial, Grant, now
-from toolcrib.console._shown import part, shown
-from toolcrib.console._source import call_lines
-from toolcrib.invoke import Activity, ActivityFilter, EventLog, KeptEvent
-from toolcrib.invoke._event_log import QUIET
+from toolcrib.console._program_lines import call_lines
+from toolcrib.console._truncate import part, shown
+from toolcrib.record import QUIET, Activity, ActivityFilter, EventLog, KeptEvent
 
 __all__ = ["activity_view", "asked_about", "brief_event", "detail_view", "ended_calls", "entry_view", "grant_view"]
 
 _BRIEF = 160  # characters of an event in the timeline
-_UNTOLD = ("source", "scope_id", "door", "resumed")  # of what a run is opened with: shown elsewhere
+_UNTOLD = ("source", "run_id", "entry", "resumed")  # of what a run is opened with: shown elsewhere
 _NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
 _LIVE = ("running", "waiting")
 _CHILDREN = 200
@@ -115,7 +114,7 @@ def detail_view(log: EventLog, activity: Activity, waiting: Mapping[str, Approva
 def _asks_of(entry: ApprovalEntry, activity: Activity) -> bool:
     request = entry.request
     if activity.source in ("call", "turn"):
-        return request.call_id == activity.id and (request.scope_id == activity.run_id or not activity.run_id)
+        return request.call_id == activity.id and (request.run_id == activity.run_id or not activity.run_id)
     return False
 
 
@@ -214,7 +213,7 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str] = _NOT
     return {
         "id": request.id,
         "call_id": request.call_id,
-        "scope_id": request.scope_id,
+        "run_id": request.run_id,
         "tool": request.tool,
         "principal": request.principal,
         "reason": request.reason,
@@ -227,7 +226,7 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str] = _NOT
             for name, value in request.to_dict()["metadata"].items()
         ],
         "state": entry.state,
-        "ended": ended.get((request.call_id, request.scope_id)),
+        "ended": ended.get((request.call_id, request.run_id)),
         "used_at": None if entry.used_at is None else entry.used_at.isoformat(),
         "answer": None if entry.answer is None else _answer_view(entry.answer),
     }

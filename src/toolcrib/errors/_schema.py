@@ -99,7 +99,7 @@ class MissingProvided(ToolcribError, TypeError):
     def __str__(self) -> str:
         return (
             f"`{self.tool}` needs `{self.parameter}` ({self.wanted}) from the host, and this run provides none. Open "
-            f"the run with `RunScope(provide={{{self.parameter!r}: ...}})`, or give the parameter a default."
+            f"the run with `Run(provide={{{self.parameter!r}: ...}})`, or give the parameter a default."
         )
 
 

@@ -5,6 +5,7 @@ Nothing here knows a tool or a toolset.
 """
 
 from toolcrib.hooks._events import AgentHook, ContextPoolHook, ContextQueueHook, HookType, ToolHook, TurnHook
+from toolcrib.hooks._hook_set import DecisionHook, DescriptionHook, HookSet, Named, target_name
 from toolcrib.hooks._inject import ambient, supply, wanted
 from toolcrib.hooks._middleware import (
     GlobalHooks,
@@ -16,7 +17,6 @@ from toolcrib.hooks._middleware import (
     per_value,
 )
 from toolcrib.hooks._observers import Hook, HookMethod, HookRaised, HookRegistry, Observed, Observers, fire, hook
-from toolcrib.hooks._policies import DecisionHook, DescriptionHook, HookSet, Named, target_name
 
 __all__ = [
     "AgentHook",

@@ -21,7 +21,7 @@ from toolcrib.calls import (
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, RoundError, ToolcribError, closest
 from toolcrib.hooks import HookSet
 from toolcrib.rounds._results import AwaitingTool, HandledTool, RejectedTool, ToolResult, checked_output
-from toolcrib.rounds._work import Work
+from toolcrib.rounds._round_call import Work
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Selector
 

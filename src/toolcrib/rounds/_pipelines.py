@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from toolcrib.invoke import Pipeline
+from toolcrib.pipeline import Pipeline
 from toolcrib.toolsets import Toolset, ToolsetLike
 
 __all__ = ["pipeline_of"]

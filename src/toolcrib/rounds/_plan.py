@@ -11,9 +11,8 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Rejected, Suspended
 from toolcrib.errors import ApprovalError, CommitError
 from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireResult
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.rounds._call import DecodedCall, RoundHooks, hooks_of
-from toolcrib.rounds._paper import Paper
 from toolcrib.rounds._results import (
     Answer,
     AwaitingTool,
@@ -24,9 +23,10 @@ from toolcrib.rounds._results import (
     answered_call,
     rendered,
 )
-from toolcrib.rounds._saved import loaded, saved
+from toolcrib.rounds._round_call import Work
+from toolcrib.rounds._round_json import loaded, saved
+from toolcrib.rounds._state import RoundState
 from toolcrib.rounds._transcript import Transcript, ids_in, known_of, shapes
-from toolcrib.rounds._work import Work
 from toolcrib.toolsets import ToolsetLike
 
 __all__ = ["HasTranscript", "ToolRoundPlan", "TranscriptLike", "functionless", "suggestion"]
@@ -51,7 +51,7 @@ class ToolRoundPlan:
     Nothing is executed unless the host does it, or asks for it with `run_pending`.
     """
 
-    def __init__(self, paper: Paper) -> None:
+    def __init__(self, paper: RoundState) -> None:
         self._paper = paper
 
     def _in(self, state: str) -> list[Work]:
@@ -220,7 +220,7 @@ class ToolRoundPlan:
         tools: Pipeline | ToolsetLike,
         text: str | bytes,
         *,
-        scope: RunScope | None = None,
+        scope: Run | None = None,
         format: ProviderFormat | None = None,
     ) -> ToolRoundPlan:
         """Return the plan that `to_json` described.
@@ -339,7 +339,7 @@ def _list_of(given: object, rules: ProviderFormat) -> MutableSequence[Any]:
 
 
 def _require_valid(
-    paper: Paper, target: Sequence[Any], rest: Sequence[Mapping[str, Any]], taken: Collection[str]
+    paper: RoundState, target: Sequence[Any], rest: Sequence[Mapping[str, Any]], taken: Collection[str]
 ) -> None:
     """Raise CommitError when the provider would refuse the transcript with this round at its end.
 

@@ -10,16 +10,16 @@ from typing import Any, TypedDict, Unpack, cast
 from toolcrib.calls import CallMetadata, Failed
 from toolcrib.errors import RoundError
 from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireReply
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.rounds._call import DecodedCall, RoundHooks
 from toolcrib.rounds._detect import WireFormat, detected
-from toolcrib.rounds._paper import Paper
 from toolcrib.rounds._pipelines import pipeline_of
 from toolcrib.rounds._plan import ToolRoundPlan, TranscriptLike, suggestion
 from toolcrib.rounds._results import Answer, ToolCallIssue
-from toolcrib.rounds._saved import loaded, saved
+from toolcrib.rounds._round_call import Desk, Work
+from toolcrib.rounds._round_json import loaded, saved
+from toolcrib.rounds._state import RoundState
 from toolcrib.rounds._transcript import taken_ids
-from toolcrib.rounds._work import Desk, Work
 from toolcrib.toolsets import ToolAvailability, ToolsetLike
 
 __all__ = ["DecodeKeywords", "ToolRound", "decode", "decode_stream", "gathered"]
@@ -37,7 +37,7 @@ class ToolRound:
         scope: The run that the calls are part of.
     """
 
-    def __init__(self, paper: Paper, scope: RunScope) -> None:
+    def __init__(self, paper: RoundState, scope: Run) -> None:
         self._paper = paper
         self.format, self.scope = paper.format.title, scope
         reply = paper.reply
@@ -118,12 +118,12 @@ class ToolRound:
         tools: Pipeline | ToolsetLike,
         text: str | bytes,
         *,
-        scope: RunScope | None = None,
+        scope: Run | None = None,
         format: ProviderFormat | None = None,
     ) -> ToolRound:
         """Return the round that `to_json` described; see `ToolRoundPlan.from_json`, whose arguments these are."""
         paper = await loaded(tools, json.loads(text), scope, format)
-        run = paper.works[0].desk.scope if paper.works else scope or RunScope(door="round")
+        run = paper.works[0].desk.scope if paper.works else scope or Run(entry="round")
         return cls(paper, run)
 
     def __repr__(self) -> str:
@@ -136,7 +136,7 @@ def decode(
     available: ToolAvailability | None = None,
     *,
     format: WireFormat | ProviderFormat | None = None,
-    scope: RunScope | None = None,
+    scope: Run | None = None,
     transcript: Sequence[Any] = (),
     strict: bool = False,
 ) -> ToolRound:
@@ -168,18 +168,18 @@ def decode(
     if not wire.items and isinstance(format, str):
         _require_format(format, cast("object", reply))
     pipeline = pipeline_of(tools)
-    run = scope or RunScope(door="round")
+    run = scope or Run(entry="round")
     if available is not None:
         run = replace(run, available=pipeline.toolset.offered(available))
     desk = Desk(pipeline, run, strict)
-    return ToolRound(Paper(made, wire, tuple(Work(desk, call) for call in wire.calls)), run)
+    return ToolRound(RoundState(made, wire, tuple(Work(desk, call) for call in wire.calls)), run)
 
 
 class DecodeKeywords(TypedDict, total=False):
     """What `decode` takes by keyword."""
 
     format: WireFormat | ProviderFormat | None
-    scope: RunScope | None
+    scope: Run | None
     transcript: Sequence[Any]
     strict: bool
 

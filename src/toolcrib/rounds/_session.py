@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from toolcrib.errors import FieldProblem, InvalidOutput, NotCallable, RoundError, closest
 from toolcrib.formats import PROVIDERS, Item
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.rounds._call import DecodedCall, RoundHooks
 from toolcrib.rounds._deltas import text_delta
 from toolcrib.rounds._detect import WireFormat, shape_of
@@ -22,7 +22,7 @@ from toolcrib.rounds._pipelines import pipeline_of
 from toolcrib.rounds._plan import ToolRoundPlan, functionless
 from toolcrib.rounds._results import HandledTool, RejectedTool, ToolResult
 from toolcrib.rounds._round import ToolRound, decode, gathered
-from toolcrib.rounds._saved import run_from, run_of
+from toolcrib.rounds._round_json import run_from, run_of
 from toolcrib.rounds._transcript import Transcript
 from toolcrib.schema import modern
 from toolcrib.toolsets import ToolAvailability, ToolRequirement, ToolsetLike
@@ -109,14 +109,14 @@ class Session:
         format: WireFormat = "openai",
         system: str = "",
         transcript: Iterable[Any] = (),
-        scope: RunScope | None = None,
+        scope: Run | None = None,
         **defaults: Unpack[StepKeywords],
     ) -> None:
         _require_known(defaults)
         self.model, self.system = model, system
         self.format: WireFormat = format
         self.transcript = Transcript(transcript, format)
-        self.scope = scope or RunScope(door="session")
+        self.scope = scope or Run(entry="session")
         self.defaults: StepKeywords = defaults
         self._staged: ToolRound | None = None
 
@@ -227,7 +227,7 @@ class Session:
         run = self.scope
         scope = replace(
             run,
-            id=RunScope().id,
+            id=Run().id,
             retries={**run.retries},
             calls={**run.calls},
             completed={*run.completed},
@@ -274,7 +274,7 @@ class Session:
 
     @classmethod
     async def from_json(
-        cls, model: ChatModel, text: str | bytes, *, scope: RunScope | None = None, **defaults: Unpack[StepKeywords]
+        cls, model: ChatModel, text: str | bytes, *, scope: Run | None = None, **defaults: Unpack[StepKeywords]
     ) -> Session:
         """Return the session that `to_json` described; `open_round` has the round that was open, if there was one.
 

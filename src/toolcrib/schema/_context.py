@@ -33,7 +33,7 @@ class RunContext(Generic[D]):
     deps: D
     call_id: str
     tool_name: str
-    scope_id: str
+    run_id: str
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     user_input: Any = None
     approved: bool = False

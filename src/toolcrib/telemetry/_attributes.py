@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from opentelemetry.util.types import AttributeValue
 
-from toolcrib.calls import CallEvent, RunEvent, cut
+from toolcrib.calls import ActivityEvent, CallEvent, cut
 
 __all__ = [
     "AGENT_NAME",
     "ARGUMENTS",
-    "DOOR",
+    "ENTRY",
     "ERROR_TYPE",
     "OPERATION",
     "OTHER",
@@ -38,7 +38,7 @@ ARGUMENTS: Final = "gen_ai.tool.call.arguments"
 RESULT: Final = "gen_ai.tool.call.result"
 ERROR_TYPE: Final = "error.type"
 OUTCOME: Final = "toolcrib.outcome"
-DOOR: Final = "toolcrib.door"
+ENTRY: Final = "toolcrib.entry"
 SOURCE: Final = "toolcrib.program.source"
 OTHER: Final = "_OTHER"  # the conventions' word for a value that would make too many
 _MOST = 4096  # characters of one attribute
@@ -64,17 +64,17 @@ def of_call(event: CallEvent) -> dict[str, AttributeValue]:
         TOOL_NAME: cut(event.tool, _MOST),
         "gen_ai.tool.call.id": event.call_id,
         "gen_ai.tool.type": "function",
-        "toolcrib.run.id": event.scope_id,
-        DOOR: event.door,
+        "toolcrib.run.id": event.run_id,
+        ENTRY: event.entry,
     }
     if event.description:
         made["gen_ai.tool.description"] = cut(event.description, _MOST)
     return made
 
 
-def of_run(event: RunEvent) -> dict[str, AttributeValue]:
+def of_run(event: ActivityEvent) -> dict[str, AttributeValue]:
     """Return what is known of a run when it begins."""
-    made: dict[str, AttributeValue] = {_IDS.get(event.run, "toolcrib.session.id"): event.run_id}
+    made: dict[str, AttributeValue] = {_IDS.get(event.run, "toolcrib.session.id"): event.activity_id}
     if event.run == "agent":
         made |= {OPERATION: "invoke_agent", AGENT_NAME: event.name}
         if event.data.get("description"):
@@ -83,8 +83,8 @@ def of_run(event: RunEvent) -> dict[str, AttributeValue]:
         made[TOOL_NAME] = str(event.data.get("tool", event.name))
     elif "sandbox" in event.data:
         made["toolcrib.sandbox"] = str(event.data["sandbox"])
-    if "scope_id" in event.data:
-        made["toolcrib.run.id"] = str(event.data["scope_id"])
+    if "run_id" in event.data:
+        made["toolcrib.run.id"] = str(event.data["run_id"])
     return made
 
 
@@ -93,7 +93,7 @@ def of_request(data: Mapping[str, Any]) -> dict[str, AttributeValue]:
     return {name: str(data[key]) for key, name in _OF_REQUESTS.items() if data.get(key) is not None}
 
 
-def span_name(event: CallEvent | RunEvent) -> str:
+def span_name(event: CallEvent | ActivityEvent) -> str:
     """Return the name of a span: few different ones, as a name that only a model knows is left out."""
     if isinstance(event, CallEvent):
         tool = tool_of(event)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from opentelemetry.metrics import Meter
 
-from toolcrib.calls import CallEvent, RunEvent
-from toolcrib.telemetry._attributes import DOOR, ERROR_TYPE, OUTCOME, TOOL_NAME, error_type, of_request, tool_of
+from toolcrib.calls import ActivityEvent, CallEvent
+from toolcrib.telemetry._attributes import ENTRY, ERROR_TYPE, OUTCOME, TOOL_NAME, error_type, of_request, tool_of
 
 __all__ = ["Measures"]
 
@@ -35,14 +35,14 @@ class Measures:
 
     def suspended(self, event: CallEvent) -> None:
         """Count a call that waits for a person."""
-        self._suspensions.add(1, {TOOL_NAME: event.tool, DOOR: event.door})
+        self._suspensions.add(1, {TOOL_NAME: event.tool, ENTRY: event.entry})
 
     def ended(self, event: CallEvent) -> None:
         """Count a call that ended."""
         if event.record is None:
             return
         outcome = event.record.outcome
-        labels = {TOOL_NAME: tool_of(event), DOOR: event.door, OUTCOME: str(outcome["kind"])}
+        labels = {TOOL_NAME: tool_of(event), ENTRY: event.entry, OUTCOME: str(outcome["kind"])}
         failure = error_type(outcome)
         if failure is not None:
             labels[ERROR_TYPE] = failure
@@ -50,7 +50,7 @@ class Measures:
         self._calls.add(1, labels)
         self._duration.record(event.record.duration_ms / 1000, labels)
 
-    def requested(self, event: RunEvent) -> None:
+    def requested(self, event: ActivityEvent) -> None:
         """Count a request that was answered."""
         labels = {"mcp.method.name": of_request(event.data).get("mcp.method.name", event.name)}
         outcome = str(event.data.get("outcome"))

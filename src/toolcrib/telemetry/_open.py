@@ -13,7 +13,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, get_current_span, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from toolcrib.invoke import Followed
+from toolcrib.record import Followed
 
 __all__ = ["Attached", "Bounded", "Key", "OpenSpan", "as_carrier", "from_carrier"]
 

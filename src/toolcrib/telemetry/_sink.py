@@ -24,8 +24,8 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from toolcrib.calls import CallEvent, RunEvent
-from toolcrib.invoke import Followed, current_run
+from toolcrib.calls import ActivityEvent, CallEvent
+from toolcrib.record import Followed, current_activity
 from toolcrib.telemetry import _attributes as named
 from toolcrib.telemetry._metrics import Measures
 from toolcrib.telemetry._open import Attached, Bounded, Key, OpenSpan, as_carrier, from_carrier
@@ -91,7 +91,7 @@ class OtelSink:
 
     def emit(self, event: CallEvent) -> None:
         """Take an event of a call; see `Sink`."""
-        key: Key = ("call", event.call_id, event.scope_id)
+        key: Key = ("call", event.call_id, event.run_id)
         opened = self._open.get(key) or self._begin(key, event, named.of_call(event), event.data.get("resumed"))
         if event.kind == "ended":
             self._forget(key)
@@ -105,12 +105,12 @@ class OtelSink:
         elif opened.span.is_recording():
             self._note(opened, event)
 
-    def emit_run(self, event: RunEvent) -> None:
-        """Take an event of an agent, a turn, a program, a session or a request; see `RunSink`."""
+    def emit_activity(self, event: ActivityEvent) -> None:
+        """Take an event of an agent, a turn, a program, a session or a request; see `ActivitySink`."""
         if event.run == "request":
             self._request(event)
             return
-        key: Key = (event.run, event.run_id, "")
+        key: Key = (event.run, event.activity_id, "")
         if event.kind == "opened":
             opened = self._begin(key, event, named.of_run(event), event.data.get("resumed"))
             if self._arguments and "source" in event.data:
@@ -126,21 +126,23 @@ class OtelSink:
         self._forget(key)
         self._end_run(opened.span, event)
 
-    def around(self, kind: Followed, run_id: str, scope_id: str) -> AbstractContextManager[object]:
+    def around(self, kind: Followed, activity_id: str, run_id: str) -> AbstractContextManager[object]:
         """Return what makes the span of a call or run the current one; see `TracingSink`."""
-        opened = self._open.get(_key(kind, run_id, scope_id))
+        opened = self._open.get(_key(kind, activity_id, run_id))
         return nullcontext() if opened is None else Attached(opened)
 
-    def carry(self, kind: Followed, run_id: str, scope_id: str) -> Mapping[str, str]:
+    def carry(self, kind: Followed, activity_id: str, run_id: str) -> Mapping[str, str]:
         """Return the W3C trace context of a call or run, which the one that goes on elsewhere is linked to."""
-        key = _key(kind, run_id, scope_id)
+        key = _key(kind, activity_id, run_id)
         opened = self._open.get(key)
         context = self._waiting.get(key) if opened is None else opened.span.get_span_context()
         return {} if context is None else as_carrier(context)
 
     # --- spans
 
-    def _begin(self, key: Key, event: CallEvent | RunEvent, attributes: Mapping[str, Any], resumed: object) -> OpenSpan:
+    def _begin(
+        self, key: Key, event: CallEvent | ActivityEvent, attributes: Mapping[str, Any], resumed: object
+    ) -> OpenSpan:
         before = from_carrier(resumed)
         record = event.record if isinstance(event, CallEvent) else None
         span = self._tracer.start_span(
@@ -160,7 +162,7 @@ class OtelSink:
 
     def _parent(self, parent_id: str | None, *, is_turns: bool) -> Context | None:
         """Return the context that a span begins in: None for the current one, when that is as near or nearer."""
-        if parent_id is None or current_run() == parent_id:
+        if parent_id is None or current_activity() == parent_id:
             return None
         found = None if is_turns else self._inside.get((True, parent_id))
         found = found or self._inside.get((False, parent_id))
@@ -201,7 +203,7 @@ class OtelSink:
             self._fail(span, failure, outcome.get("message"))
         span.end()
 
-    def _end_run(self, span: Span, event: RunEvent) -> None:
+    def _end_run(self, span: Span, event: ActivityEvent) -> None:
         outcome = str(event.data["outcome"])
         span.set_attribute(named.OUTCOME, outcome)
         if outcome in ("error", "failed", "timeout", "refused"):
@@ -213,7 +215,7 @@ class OtelSink:
         shown = named.text_of(message) if self._results and message else failure  # it may quote a value
         span.set_status(Status(StatusCode.ERROR, shown))
 
-    def _request(self, event: RunEvent) -> None:
+    def _request(self, event: ActivityEvent) -> None:
         """Add to the span of an MCP server's request, which the SDK makes, what it does not know."""
         if event.kind == "closed":
             self._measures.requested(event)
@@ -221,5 +223,5 @@ class OtelSink:
             get_current_span().set_attributes(named.of_request(event.data))
 
 
-def _key(kind: Followed, run_id: str, scope_id: str) -> Key:
-    return (kind, run_id, scope_id if kind == "call" else "")
+def _key(kind: Followed, activity_id: str, run_id: str) -> Key:
+    return (kind, activity_id, run_id if kind == "call" else "")

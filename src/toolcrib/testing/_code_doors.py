@@ -10,9 +10,9 @@ from typing import Any
 
 from toolcrib.calls import Failed, Grant, Outcome, Suspended, outcome_from_dict
 from toolcrib.code import PausedProgram, ProgramDone, Toolkit
-from toolcrib.code.sandboxes import sandbox_named
 from toolcrib.errors import ApprovalError
-from toolcrib.invoke import RunScope
+from toolcrib.pipeline import Run
+from toolcrib.sandbox import sandbox_named
 from toolcrib.testing._doors import Door, Visit
 from toolcrib.testing._fakes import RecordingSink
 
@@ -48,7 +48,7 @@ class CodeDoor(Door):
         error = await self._execute(Toolkit(visit.toolset, sandbox=sandbox), program_of(visit), scope)
         return outcome_of(visit, watch, error)
 
-    async def _execute(self, toolkit: Toolkit, code: str, scope: RunScope) -> str:
+    async def _execute(self, toolkit: Toolkit, code: str, scope: Run) -> str:
         """Run the program this door's own way, and return its error."""
         return (await toolkit.execute_async(code, scope)).error or ""
 
@@ -60,7 +60,7 @@ class CodeEventsDoor(CodeDoor):
         super().__init__()
         self.title = "code events"
 
-    async def _execute(self, toolkit: Toolkit, code: str, scope: RunScope) -> str:
+    async def _execute(self, toolkit: Toolkit, code: str, scope: Run) -> str:
         async with aclosing(toolkit.stream(code, scope)) as events:
             async for event in events:
                 if isinstance(event, ProgramDone):
@@ -75,7 +75,7 @@ class CodeSessionDoor(CodeDoor):
         super().__init__("process")
         self.title = "code session"
 
-    async def _execute(self, toolkit: Toolkit, code: str, scope: RunScope) -> str:
+    async def _execute(self, toolkit: Toolkit, code: str, scope: Run) -> str:
         async with toolkit.session(scope) as session:
             await session.execute_async("before = 1")
             return (await session.execute_async(code)).error or ""

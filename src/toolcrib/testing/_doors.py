@@ -33,7 +33,8 @@ from toolcrib.calls import (
 from toolcrib.cli import app
 from toolcrib.errors import UnknownTool
 from toolcrib.hooks import HookSet
-from toolcrib.invoke import Performed, Pipeline, Prepared, RunScope, Sink
+from toolcrib.pipeline import Performed, Pipeline, Prepared, Run
+from toolcrib.record import Sink
 from toolcrib.toolsets import Toolset, ToolsetLike
 from toolcrib.turns import Agent, Turn
 
@@ -75,7 +76,7 @@ class Visit:
 
     toolset: Toolset
     call: ToolCall | Suspended
-    scope: RunScope
+    scope: Run
     answer: Grant | Denial | None
     records: list[dict[str, Any]]
 
@@ -119,7 +120,7 @@ class Door(ABC):
     abilities: ClassVar[frozenset[Ability]] = frozenset()
 
     def __call__(self, tools: ToolsetLike, *, hooks: HookSet | None = None, **scope: Any) -> Counter:
-        """Return the counter of these tools; `scope` are the fields of the `RunScope` that its calls belong to."""
+        """Return the counter of these tools; `scope` are the fields of the `Run` that its calls belong to."""
         toolset = Toolset.of(tools)
         return Counter(self, toolset if hooks is None else toolset.with_hooks(hooks), scope)
 
@@ -153,8 +154,8 @@ class Counter:
         self._door, self._toolset = door, toolset
         self.records: list[dict[str, Any]] = []
         sinks: tuple[Sink, ...] = (*options.get("sinks", ()), _RecordsTo(self.records))
-        merged: dict[str, Any] = {"door": door.title, **options, "sinks": sinks}
-        self.scope = RunScope(**merged)
+        merged: dict[str, Any] = {"entry": door.title, **options, "sinks": sinks}
+        self.scope = Run(**merged)
 
     async def call(self, name: str, arguments: str | Mapping[str, Any] = "{}", *, id: str | None = None) -> Outcome:
         """Call a tool with arguments as JSON text or as values, and return the outcome."""

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolcrib.calls import (
+    ActivityEvent,
     CallEvent,
     CallRecord,
-    RunEvent,
 )
-from toolcrib.code.sandboxes import Host, Pending, Program, ProgramError, Raised, Reply, SandboxResult, Value
-from toolcrib.invoke import ListSink
+from toolcrib.record import ListSink
+from toolcrib.sandbox import Host, Pending, Program, ProgramError, Raised, Reply, SandboxResult, Value
 
 __all__ = ["FakeSandbox", "RecordingSink"]
 
@@ -25,9 +25,9 @@ class RecordingSink(ListSink):
 
     def __init__(self) -> None:
         super().__init__()
-        self.runs: list[RunEvent] = []
+        self.runs: list[ActivityEvent] = []
 
-    def emit_run(self, event: RunEvent) -> None:
+    def emit_activity(self, event: ActivityEvent) -> None:
         """Keep one event of a run."""
         self.runs.append(event)
 

@@ -23,7 +23,7 @@ from mcp_types.version import LATEST_MODERN_VERSION
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_server import CribServer, HttpApp, ServerOptions, build_server, http_app
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, outcome_from_dict
-from toolcrib.invoke import RunScope
+from toolcrib.pipeline import Run
 from toolcrib.testing._doors import Ability, Door, Visit
 from toolcrib.testing._fakes import RecordingSink
 from toolcrib.toolsets import Toolset
@@ -154,14 +154,14 @@ class NestedMcpDoor(McpDoor):
     def __init__(self) -> None:
         super().__init__(LATEST_MODERN_VERSION)
         self.title = "mcp in mcp"
-        self._outside: dict[str, RunScope] = {}  # by the run inside
+        self._outside: dict[str, Run] = {}  # by the run inside
 
     def transport(
         self, visit: Visit, options: ServerOptions, outer: RecordingSink
     ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """Return how a client reaches a server of the tools of a server of the tools."""
         outside = ServerOptions(scope=lambda name: replace(scope, sinks=(outer,)))
-        scope = self._outside.setdefault(visit.scope.id, RunScope())
+        scope = self._outside.setdefault(visit.scope.id, Run())
         inner = Toolset([connect(build_server(visit.toolset, options))])
         return super().transport(replace(visit, toolset=inner), outside, outer)
 

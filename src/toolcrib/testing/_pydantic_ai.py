@@ -22,7 +22,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
 from toolcrib.adapters.pydantic_ai import answers, as_toolset, from_toolset
 from toolcrib.calls import Denial, Failed, Grant, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.testing._doors import Ability, Door, RunDoor, Visit
 from toolcrib.testing._fakes import RecordingSink
@@ -72,7 +72,7 @@ class PydanticDoor(Door):
         return _not_offered(visit, run.all_messages())
 
 
-async def _results(asked: DeferredToolRequests, answer: Grant | Denial | None, toolset: Any, scope: RunScope) -> Any:
+async def _results(asked: DeferredToolRequests, answer: Grant | Denial | None, toolset: Any, scope: Run) -> Any:
     match answer:
         case Grant():
             return await answers(asked, [answer])
@@ -89,13 +89,13 @@ class NestedPydanticDoor(Door):
     abilities: ClassVar[frozenset[Ability]] = frozenset({"model", "json", "run", "concurrent", "cancel"})
 
     def __init__(self) -> None:
-        self._outside: dict[str, RunScope] = {}  # by the run inside
+        self._outside: dict[str, Run] = {}  # by the run inside
 
     async def carry(self, visit: Visit) -> Outcome:
         watch = RecordingSink()
         scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
         outer = RecordingSink()
-        outside = self._outside.setdefault(scope.id, RunScope(deps=scope.deps, hook_errors=scope.hook_errors))
+        outside = self._outside.setdefault(scope.id, Run(deps=scope.deps, hook_errors=scope.hook_errors))
         outside = replace(outside, sinks=(outer,))
         theirs = from_toolset(as_toolset(visit.toolset, scope=lambda ctx: scope))
         async with Toolset([theirs]).open(_about(visit)) as opened:

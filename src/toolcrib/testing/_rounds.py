@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from toolcrib.calls import Denial, Grant, Outcome, Suspended, outcome_from_dict
 from toolcrib.formats import PROVIDERS
-from toolcrib.invoke import RunScope
+from toolcrib.pipeline import Run
 from toolcrib.rounds import NeedsTools, Session, ToolRoundPlan, Transcript, WireFormat, decode
 from toolcrib.testing._doors import Ability, Door, Visit
 from toolcrib.testing._fakes import RecordingSink
@@ -49,12 +49,12 @@ class RoundDoor(Door):
                 await begun.plan.resolve()
         return await begun.go_on()
 
-    async def _begin(self, visit: Visit, scope: RunScope, watch: RecordingSink) -> Begun:
+    async def _begin(self, visit: Visit, scope: Run, watch: RecordingSink) -> Begun:
         reply = wire_reply(self._format, [visit.new])
         round = decode(visit.pipeline, reply, format=self._format, scope=scope)
         return self._begun(await round.apply_hooks(), watch)
 
-    async def _take_up(self, visit: Visit, waiting: Suspended, scope: RunScope, watch: RecordingSink) -> Begun:
+    async def _take_up(self, visit: Visit, waiting: Suspended, scope: Run, watch: RecordingSink) -> Begun:
         text = json.dumps(_with_call(_saved(waiting), waiting))
         return self._begun(await ToolRoundPlan.from_json(visit.pipeline, text, scope=scope), watch)
 
@@ -76,14 +76,14 @@ class SessionDoor(TextRoundDoor):
         super().__init__("openai")
         self.title = "session"
 
-    async def _begin(self, visit: Visit, scope: RunScope, watch: RecordingSink) -> Begun:
+    async def _begin(self, visit: Visit, scope: Run, watch: RecordingSink) -> Begun:
         session = Session(ScriptedModel(visit.new), scope=scope, tools=visit.pipeline).say("go")
         made = await session.step()
         if not isinstance(made, NeedsTools):
             raise AssertionError("the session took a reply with a call for an answer")
         return await self._opened(session, watch)
 
-    async def _take_up(self, visit: Visit, waiting: Suspended, scope: RunScope, watch: RecordingSink) -> Begun:
+    async def _take_up(self, visit: Visit, waiting: Suspended, scope: Run, watch: RecordingSink) -> Begun:
         told = _saved(waiting)
         told["round"] = json.dumps(_with_call(json.loads(told["round"]), waiting))
         model = ScriptedModel()

@@ -37,7 +37,7 @@ class ToolOptions:
         requires_approval: True, or a function of the final arguments and the run context that says so.
         timeout: Seconds for one execution, without the wait for locks and people.
         max_retries: Retryable answers a model gets in one run; the toolset's when None.
-        max_result: The most characters of a result that go back to a model.
+        max_result_chars: The most characters of a result that go back to a model.
         idempotent: Whether running it twice is as good as once.
         default: Whether it is offered by default.
         return_schema: A JSON schema or a type, in place of the return annotation.
@@ -53,7 +53,7 @@ class ToolOptions:
     requires_approval: ApprovalPolicy = False
     timeout: float | None = None
     max_retries: int | None = None
-    max_result: int | None = None
+    max_result_chars: int | None = None
     idempotent: bool = False
     default: bool = True
     return_schema: Any = None
@@ -62,7 +62,7 @@ class ToolOptions:
         who = f"`{self.name}`" if self.name else "a tool"
         if self.timeout is not None and not self.timeout > 0:
             raise ValueError(f"{who}: timeout must be more than 0 seconds, and is {self.timeout}")
-        for field, least in (("max_concurrency", 1), ("max_retries", 0), ("max_result", 1)):
+        for field, least in (("max_concurrency", 1), ("max_retries", 0), ("max_result_chars", 1)):
             value: int | None = getattr(self, field)
             if value is not None and value < least:
                 raise ValueError(f"{who}: {field} must be at least {least}, and is {value}")
@@ -81,7 +81,7 @@ class ToolKeywords(TypedDict, total=False):
     requires_approval: ApprovalPolicy
     timeout: float | None
     max_retries: int | None
-    max_result: int | None
+    max_result_chars: int | None
     idempotent: bool
     default: bool
     return_schema: Any

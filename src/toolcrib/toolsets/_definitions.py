@@ -64,7 +64,7 @@ class DefinitionsOf:
             strict: Have the provider hold the model to the schemas; decode the replies with `strict=True`, too.
             return_schemas: Tell the model what the tools return, as far as that is known.
             describe: Descriptions in place of the tools' own, by selector or name; the last one for a tool wins.
-            revealed: The names that were found in the run (`RunScope.revealed`). They come last and in the order they
+            revealed: The names that were found in the run (`Run.revealed`). They come last and in the order they
                 were found, so that what was sent before stays the beginning of what is sent now.
 
         Raises:

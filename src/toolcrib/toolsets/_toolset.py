@@ -15,9 +15,9 @@ from toolcrib.errors import ToolConstraintError, UnknownTool, closest
 from toolcrib.hooks import GlobalHooks, HookSet, PerValue, PostHookFunc, PreHookFunc, target_name
 from toolcrib.schema import RunContext
 from toolcrib.tools import Instruction, Tool, as_tool, object_tools
+from toolcrib.toolsets._class_or_instance import either
 from toolcrib.toolsets._declare import Member, NestedMember, ToolSource, declared_members, member_of
 from toolcrib.toolsets._definitions import Definitions
-from toolcrib.toolsets._either import either
 from toolcrib.toolsets._entry import ToolEntry, entry_of
 from toolcrib.toolsets._members import (
     Change,

@@ -53,7 +53,7 @@ def searchable(tools: ToolsetLike, *, keep: Iterable[Selectable] = ()) -> Toolse
     names that tools have here.
 
     ```python
-    from toolcrib import Pipeline, RunScope, ToolCall, tool
+    from toolcrib import Pipeline, Run, ToolCall, tool
     from toolcrib.toolsets.search import searchable
 
     @tool()
@@ -61,7 +61,7 @@ def searchable(tools: ToolsetLike, *, keep: Iterable[Selectable] = ()) -> Toolse
         '''Send a message to somebody.'''
         return f"sent to {recipient}"
 
-    counter, run = Pipeline(searchable([send_email])), RunScope()
+    counter, run = Pipeline(searchable([send_email])), Run()
     print([d.name for d in counter.toolset.definitions()])
     await counter.run(ToolCall("search_tools", {"query": "write an email"}), run)
     print([d.name for d in counter.toolset.definitions(revealed=run.revealed)])

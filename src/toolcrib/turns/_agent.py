@@ -11,19 +11,20 @@ from toolcrib.approvals import Approver
 from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import SafeExecutionError, UnknownTool, UnregisteredAgentError
 from toolcrib.hooks import AgentHook, HookMethod, HookType, Observed, Observers, TurnHook
-from toolcrib.invoke import Pipeline, RunScope, RunTrace, Sink, follow_run
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.record import ActivityTrace, Sink, trace_activity
 from toolcrib.registry import Registry
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool, ToolRegistry
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
+from toolcrib.turns._agent_run import AgentRun, Results
 from toolcrib.turns._arguments import words
-from toolcrib.turns._carrier import Carrier
+from toolcrib.turns._backend import TurnBackend
+from toolcrib.turns._binding import TurnBinding, names_in, tell
 from toolcrib.turns._context import ContextPool, ContextQueue
-from toolcrib.turns._door import Door, names_in, tell
 from toolcrib.turns._locked import Locked, locked
-from toolcrib.turns._run import Results, Run
+from toolcrib.turns._queue import TurnQueue
 from toolcrib.turns._turn import Turn
-from toolcrib.turns._work import Work
 
 __all__ = ["Agent", "AgentRegistry"]
 
@@ -80,13 +81,13 @@ class Agent(Observed):
     ) -> None:
         self._name, self._description, self._approver = name, description, approver
         self._pipeline = Pipeline(tools, sinks=sinks)
-        self._run: RunTrace | None = None
+        self._run: ActivityTrace | None = None
         self._names = names_in(self._pipeline.toolset)
         self._context_pool = ContextPool() if context_pool is None else context_pool
         self._context_queue = ContextQueue() if context_queue is None else context_queue
         self._observers = Observers(words(tags))
-        self._work = Work()
-        self._carrier: Carrier | None = None
+        self._work = TurnQueue()
+        self._carrier: TurnBackend | None = None
         self._is_paused = self._is_running = False
         AgentRegistry.register(name, self)
 
@@ -220,7 +221,7 @@ class Agent(Observed):
 
     # --- running
 
-    def run(self, *, wait: bool = False, max_concurrency: int = 1, scope: RunScope | None = None) -> Results:
+    def run(self, *, wait: bool = False, max_concurrency: int = 1, scope: Run | None = None) -> Results:
         """Run the turns, and yield `(turn, value)` as values come, until the queue is empty or a check says it is done.
 
         What a turn raises ends the run; the turns behind it stay in the queue, and so do those that it interrupts.
@@ -239,18 +240,20 @@ class Agent(Observed):
             raise SafeExecutionError(f"{self!r} does not run its turns itself: {self._carrier!r} does")
         if max_concurrency < 1:
             raise ValueError(f"max_concurrency must be at least 1, and is {max_concurrency}")
-        run = Run(self, self._work, RunScope() if scope is None else scope, wait=wait)
+        run = AgentRun(self, self._work, Run() if scope is None else scope, wait=wait)
         return run.in_order() if max_concurrency == 1 else run.at_once(max_concurrency)
 
     @contextmanager
-    def occupied(self, scope: RunScope) -> Generator[Door]:
-        """Be running for the body, which gets the door that turns go through; for runs."""
+    def occupied(self, scope: Run) -> Generator[TurnBinding]:
+        """Be running for the body, which gets the binding that turns go through; for runs."""
         if self._is_running:
             raise SafeExecutionError(f"{self!r} is running already; one caller at a time takes its values")
-        run = follow_run("agent", self._name, replace(scope, door="agent"), self._pipeline.sinks, about=self._shown)
+        run = trace_activity(
+            "agent", self._name, replace(scope, entry="agent"), self._pipeline.sinks, about=self._shown
+        )
         self._is_running, self._run = True, run
         try:
-            yield self.door(scope if run is None else replace(scope, parent_id=run.id), self._pipeline)
+            yield self.binding(scope if run is None else replace(scope, parent_id=run.id), self._pipeline)
         except BaseException as error:
             if run is not None:
                 run.broken_off(error)
@@ -260,15 +263,15 @@ class Agent(Observed):
             if run is not None:
                 run.closed("completed", waiting=list(self._work.held))
 
-    def door(self, scope: RunScope, pipeline: Pipeline, name: str = "agent") -> Door:
-        """Return the door that turns of a run go through to `pipeline`, whose tools are the agent's; for runs."""
+    def binding(self, scope: Run, pipeline: Pipeline, name: str = "agent") -> TurnBinding:
+        """Return the binding that turns of a run go through to `pipeline`, whose tools are the agent's; for runs."""
         provided = {**scope.provide, **self._provided()}
         approver = self._approver if scope.approver is None else scope.approver
-        opened = replace(scope, provide=provided, approver=approver, door=name)
+        opened = replace(scope, provide=provided, approver=approver, entry=name)
         ctx = RunContext[Any](scope.deps, "", "", scope.id, provided=provided)
-        return Door(pipeline, opened, self._names, ctx=ctx, parent=self._observers)
+        return TurnBinding(pipeline, opened, self._names, ctx=ctx, parent=self._observers)
 
-    def carry(self, carrier: Carrier) -> list[Turn[Any]]:
+    def carry(self, carrier: TurnBackend) -> list[Turn[Any]]:
         """Let something else run the turns from now on, and return those that wait.
 
         Raises:

@@ -21,7 +21,7 @@ from toolcrib.hooks import (
     fire,
 )
 from toolcrib.schema import Injectable
-from toolcrib.turns._portable import pack
+from toolcrib.turns._json_values import pack
 
 __all__ = ["ContextItem", "ContextPool", "ContextQueue"]
 

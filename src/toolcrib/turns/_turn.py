@@ -14,16 +14,17 @@ from typing_extensions import TypeVar
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Outcome, Suspended, ToolCall, host_call
 from toolcrib.errors import SafeExecutionError, TurnTimeoutError, WrongRunMethodError
 from toolcrib.hooks import HookMethod, Observed, Observers, TurnHook
-from toolcrib.invoke import Pipeline, RunScope, Stepped
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.record import Stepped
 from toolcrib.tools import Deadline, Tool, ToolRegistry
 from toolcrib.turns._arguments import NO_WORDS, checked_tool, evaluated, named_arguments, seconds_of, words
+from toolcrib.turns._binding import UNFOLLOWED, Table, TurnBinding, lone_binding
 from toolcrib.turns._clock import UNBOUNDED, Clock
-from toolcrib.turns._door import UNFOLLOWED, Door, Table, lone_door
 from toolcrib.turns._ids import new_turn_id
+from toolcrib.turns._json_values import pack, pack_arguments, unpack_arguments
 from toolcrib.turns._locked import Locked, locked
-from toolcrib.turns._moments import tell_begin, tell_end
-from toolcrib.turns._outcomes import StopReason, error_of, reason_of
-from toolcrib.turns._portable import pack, pack_arguments, unpack_arguments
+from toolcrib.turns._stop_reason import StopReason, error_of, reason_of
+from toolcrib.turns._turn_hooks import tell_begin, tell_end
 
 __all__ = ["Turn"]
 
@@ -210,7 +211,7 @@ class Turn(Observed, Generic[T]):
     async def returning(
         self,
         *,
-        scope: RunScope | None = None,
+        scope: Run | None = None,
         grant: Grant | Denial | None = None,
         pipeline: Pipeline | None = None,
     ) -> T:
@@ -231,7 +232,7 @@ class Turn(Observed, Generic[T]):
         """
         if self._tool.is_streaming:
             raise WrongRunMethodError(f"the tool `{self.tool_name}` yields values; run its turn with yielding()")
-        outcome = await self.perform(lone_door(self._tool, scope, pipeline), grant)
+        outcome = await self.perform(lone_binding(self._tool, scope, pipeline), grant)
         if isinstance(outcome, Completed):
             return outcome.value
         raise error_of(outcome)
@@ -239,7 +240,7 @@ class Turn(Observed, Generic[T]):
     async def yielding(
         self,
         *,
-        scope: RunScope | None = None,
+        scope: Run | None = None,
         grant: Grant | Denial | None = None,
         pipeline: Pipeline | None = None,
     ) -> AsyncGenerator[T, None]:
@@ -249,7 +250,7 @@ class Turn(Observed, Generic[T]):
         """
         if not self._tool.is_streaming:
             raise WrongRunMethodError(f"the tool `{self.tool_name}` returns one value; run its turn with returning()")
-        async with self.streaming(lone_door(self._tool, scope, pipeline), grant) as (values, clock):
+        async with self.streaming(lone_binding(self._tool, scope, pipeline), grant) as (values, clock):
             async for value in values:
                 self.output.append(value)
                 clock.rest()
@@ -258,8 +259,10 @@ class Turn(Observed, Generic[T]):
         if self.outcome is not None and not isinstance(self.outcome, Completed):
             raise error_of(self.outcome)
 
-    async def perform(self, door: Door, grant: Grant | Denial | None = None, *, told: bool = False) -> Outcome:
-        """Run the turn over `door` and return its outcome; for agents, which answer more than exceptions can say.
+    async def perform(
+        self, binding: TurnBinding, grant: Grant | Denial | None = None, *, told: bool = False
+    ) -> Outcome:
+        """Run the turn over `binding` and return its outcome; for agents, which answer more than exceptions can say.
 
         Args:
             told: Whoever wants to know that the turn runs was told.
@@ -268,17 +271,17 @@ class Turn(Observed, Generic[T]):
             TurnTimeoutError: It did not finish in its time.
             Exception: What a hook raised.
         """
-        if door.followed and not (told or self._is_running):
-            with door.follow(self, self._tool, self._kwargs) as run, UNFOLLOWED if run is None else run.within():
-                return await self.perform(door, grant, told=True)
-        table, clock, waits = self._begin(door, grant)
+        if binding.followed and not (told or self._is_running):
+            with binding.follow(self, self._tool, self._kwargs) as run, UNFOLLOWED if run is None else run.within():
+                return await self.perform(binding, grant, told=True)
+        table, clock, waits = self._begin(binding, grant)
         error: Exception | None = None
         try:
             if table:
-                await tell_begin(self, door, table)
+                await tell_begin(self, binding, table)
             with clock:  # what an argument waits for counts
-                call = waits or self._call(door) or await self._asked_call(door)
-                outcome = await door.pipeline.run(call, door.scope, grant=grant)
+                call = waits or self._call(binding) or await self._asked_call(binding)
+                outcome = await binding.pipeline.run(call, binding.scope, grant=grant)
             self.outcome = outcome
             if isinstance(outcome, Completed):
                 self.output = outcome.value
@@ -287,30 +290,30 @@ class Turn(Observed, Generic[T]):
             error = raised
             raise
         finally:
-            self._stop(door, clock, error)
+            self._stop(binding, clock, error)
             if table:
-                await tell_end(self, door, table, error)
+                await tell_end(self, binding, table, error)
 
     @asynccontextmanager
     async def streaming(
-        self, door: Door, grant: Grant | Denial | None = None
+        self, binding: TurnBinding, grant: Grant | Denial | None = None
     ) -> AsyncGenerator[tuple[AsyncIterator[T], Clock]]:
-        """Run the turn over `door` while the body takes the values, which it adds to `output`.
+        """Run the turn over `binding` while the body takes the values, which it adds to `output`.
 
         Gives the values and the turn's clock: whoever gives a value away says `rest()` before and `begin()` after, so
         that nothing of the taker's is stopped when the time is over. The outcome is in `outcome` in the end.
         """
-        follows = door.followed and not self._is_running
-        with door.follow(self, self._tool, self._kwargs) if follows else UNFOLLOWED as run:
-            table, clock, waits = self._begin(door, grant)
+        follows = binding.followed and not self._is_running
+        with binding.follow(self, self._tool, self._kwargs) if follows else UNFOLLOWED as run:
+            table, clock, waits = self._begin(binding, grant)
             self.output = []
             error: Exception | None = None
             try:
                 if table:
-                    await tell_begin(self, door, table)
+                    await tell_begin(self, binding, table)
                 with clock:
-                    call = waits or self._call(door) or await self._asked_call(door)
-                stream = aclosing(door.pipeline.stream(call, door.scope, grant=grant, ended=self._conclude))
+                    call = waits or self._call(binding) or await self._asked_call(binding)
+                stream = aclosing(binding.pipeline.stream(call, binding.scope, grant=grant, ended=self._conclude))
                 async with stream if run is None else Stepped(stream, run.within) as values:
                     with clock as running:
                         yield values, running
@@ -318,50 +321,50 @@ class Turn(Observed, Generic[T]):
                 error = raised
                 raise
             finally:
-                self._stop(door, clock, error)
+                self._stop(binding, clock, error)
                 if table:
-                    await tell_end(self, door, table, error)
+                    await tell_end(self, binding, table, error)
 
     # --- inside
 
-    def _begin(self, door: Door, grant: Grant | Denial | None) -> tuple[Table, Clock, Suspended | None]:
+    def _begin(self, binding: TurnBinding, grant: Grant | Denial | None) -> tuple[Table, Clock, Suspended | None]:
         """Begin a run, and return its hooks, its clock and the call that waits for `grant`, if one does."""
         if self._is_running:
             raise SafeExecutionError(f"{self!r} is running already; make another turn to run the tool again")
-        table = door.table(self)
+        table = binding.table(self)
         seconds, clock = self._timeout, UNBOUNDED
         if seconds is not None:
             clock = Deadline(seconds, TurnTimeoutError, self._tool.__name__, seconds)
-            if door.clocks is not None:
-                door.clocks[self.id] = clock
+            if binding.clocks is not None:
+                binding.clocks[self.id] = clock
         waiting = self.outcome
         self._is_running = True
         self.started = time.time()
         self.ended = self.output = self.stop_reason = self.outcome = None
         return table, clock, waiting if grant is not None and isinstance(waiting, Suspended) else None
 
-    def _call(self, door: Door) -> ToolCall | None:
+    def _call(self, binding: TurnBinding) -> ToolCall | None:
         """Return the call; None when an argument has to be asked for first."""
         for value in self._kwargs.values():
             if callable(value):
                 return None
-        return host_call(door.names.get(self._tool) or self._tool.spec.name, self._kwargs, self._uuid or self.id)
+        return host_call(binding.names.get(self._tool) or self._tool.spec.name, self._kwargs, self._uuid or self.id)
 
-    async def _asked_call(self, door: Door) -> ToolCall:
+    async def _asked_call(self, binding: TurnBinding) -> ToolCall:
         """Return the call with what its callables return."""
         kwargs = {key: await evaluated(value) for key, value in self._kwargs.items()}
-        return host_call(door.names.get(self._tool) or self._tool.spec.name, kwargs, self.id)
+        return host_call(binding.names.get(self._tool) or self._tool.spec.name, kwargs, self.id)
 
     def _conclude(self, outcome: Outcome) -> None:
         self.outcome = outcome
         if isinstance(outcome, Completed) and not self._tool.is_streaming:
             self.output = outcome.value  # what came before it were reports
 
-    def _stop(self, door: Door, clock: Clock, error: Exception | None) -> None:
+    def _stop(self, binding: TurnBinding, clock: Clock, error: Exception | None) -> None:
         if clock is not UNBOUNDED:
             clock.close()
-            if door.clocks is not None:
-                door.clocks.pop(self.id, None)
+            if binding.clocks is not None:
+                binding.clocks.pop(self.id, None)
         self.ended = time.time()
         self._is_running = False
         outcome = self.outcome

@@ -15,7 +15,7 @@ from toolcrib.adapters.dbos import Client, DurableAgent, DurableFailure, Engine,
 from toolcrib.calls import CallMetadata, Completed, Failed, Rejected, RunNormally, Suspended, now
 from toolcrib.errors import EngineError, NotPortableError, SafeExecutionError, ToolcribError, UnknownTool
 from toolcrib.hooks import HookSet
-from toolcrib.invoke import RunScope
+from toolcrib.pipeline import Run
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ToolType, ez_tool, tool
 from toolcrib.toolsets import Toolset
@@ -419,7 +419,7 @@ async def test_what_cannot_be_durable_is_refused_by_name(file: str) -> None:
 async def test_events_of_a_durable_turn_go_to_the_sinks(file: str) -> None:
     sink = RecordingSink()
     agent = DurableAgent(
-        Agent("watched", "Tested.", [add]), Queue("watched", polling=QUICK), scope=lambda: RunScope(sinks=(sink,))
+        Agent("watched", "Tested.", [add]), Queue("watched", polling=QUICK), scope=lambda: Run(sinks=(sink,))
     )
 
     async with engine_of(file, agent):
@@ -427,7 +427,7 @@ async def test_events_of_a_durable_turn_go_to_the_sinks(file: str) -> None:
         await handle.outcome()
 
     assert [event.kind for event in sink.events] == ["received", "started", "ended"]
-    assert {event.door for event in sink.events} == {"durable"}
+    assert {event.entry for event in sink.events} == {"durable"}
     assert {event.call_id for event in sink.events} == {handle.id}
 
 

@@ -14,14 +14,14 @@ import pytest
 from tests.adapters.dbos.durable import QUICK, durable, engine_of
 from tests.postgres import Postgres
 from toolcrib.adapters.dbos import DurableFailure, DurableToolkit, postgres_events
-from toolcrib.adapters.dbos._continue import IN_DOUBT, allowed_meanwhile
-from toolcrib.adapters.dbos._settle import settle
+from toolcrib.adapters.dbos._continuation import IN_DOUBT, allowed_meanwhile
+from toolcrib.adapters.dbos._lost_work import settle
 from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import ApprovalRequest, RunEvent, now
+from toolcrib.calls import ActivityEvent, ApprovalRequest, now
 from toolcrib.code import Toolkit
 from toolcrib.console import console_app
 from toolcrib.errors import EngineError
-from toolcrib.invoke import ActivityFilter, EventLog, ListSink, SqliteSink, sqlite_events
+from toolcrib.record import ActivityFilter, EventLog, ListSink, SqliteSink, sqlite_events
 from toolcrib.tools import tool
 from toolcrib.turns import Turn
 
@@ -136,7 +136,9 @@ async def test_what_a_killed_worker_could_not_tell_is_told_by_another(tmp_path: 
             await one.result(polling=QUICK)
         log = engine.sink.kept.log()
         for source, id in (("turn", ended.id), ("turn", asked.id), ("program", program.id), ("program", failing.id)):
-            engine.sink.emit_run(RunEvent("opened", source, id, None, source, now()))  # as when the end was not told
+            engine.sink.emit_activity(
+                ActivityEvent("opened", source, id, None, source, now())
+            )  # as when the end was not told
         engine.sink.kept.flush()
         assert {one.status for one in log.activities(ActivityFilter(sources=("turn", "program")))} == {"running"}
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from toolcrib.adapters.dbos._continue import allowed_meanwhile
+from toolcrib.adapters.dbos._continuation import allowed_meanwhile
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, now
 

@@ -14,13 +14,13 @@ from pydantic import SecretStr
 from tests.adapters.dbos.durable import durable, engine_of
 from toolcrib.adapters.dbos import Client, show_work
 from toolcrib.adapters.dbos._context import SharedContext
-from toolcrib.adapters.dbos._continue import continue_approved
+from toolcrib.adapters.dbos._continuation import continue_approved
 from toolcrib.adapters.dbos._recorded import NotingStore, RecordedPipeline, Unit, current_unit
 from toolcrib.adapters.dbos._run_store import RunStore
 from toolcrib.approvals import MemoryApprovalStore, allow, deny, digest
 from toolcrib.calls import ApprovalRequest, Completed, Outcome, Rejected, Suspended, ToolCall
 from toolcrib.errors import ApprovalError
-from toolcrib.invoke import Performed, Prepared, RunScope
+from toolcrib.pipeline import Performed, Prepared, Run
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, ContextItem, Turn
@@ -39,7 +39,7 @@ async def place(amount: int) -> str:
 PIPELINE = RecordedPipeline(Toolset([pay, place]))
 
 
-async def written(name: str, scope: RunScope, **arguments: Any) -> dict[str, Any]:
+async def written(name: str, scope: Run, **arguments: Any) -> dict[str, Any]:
     """Take a call through its gates as a worker does that dies when that is written down; return what was written."""
     unit = Unit("work", None)
     token = current_unit.set(unit)
@@ -50,7 +50,7 @@ async def written(name: str, scope: RunScope, **arguments: Any) -> dict[str, Any
     return json.loads(json.dumps(unit.reached.result()))
 
 
-async def taken_up(state: dict[str, Any], scope: RunScope, work: str = "work") -> Prepared | Outcome:
+async def taken_up(state: dict[str, Any], scope: Run, work: str = "work") -> Prepared | Outcome:
     """Take up what was written down, as the next worker does."""
     unit = Unit(work, None)
     unit.state = state
@@ -63,7 +63,7 @@ async def taken_up(state: dict[str, Any], scope: RunScope, work: str = "work") -
 
 async def test_a_call_in_doubt_is_one_question_however_often_it_is_taken_up() -> None:
     store = MemoryApprovalStore()
-    scope = RunScope(approvals=store, principal="ann")
+    scope = Run(approvals=store, principal="ann")
     state = await written("pay", scope, amount=5, code="sesame")
 
     asked = [await taken_up(state, scope, work) for work in ("work", "work", "other")]
@@ -76,11 +76,11 @@ async def test_a_call_in_doubt_is_one_question_however_often_it_is_taken_up() ->
 
 
 async def test_an_approval_is_not_asked_again_and_holds_for_the_same_arguments_only() -> None:
-    state = await written("place", RunScope(approver=allow), amount=5)
+    state = await written("place", Run(approver=allow), amount=5)
     other = {**state, "prepared": {**state["prepared"], "arguments": {"amount": 500}}}
 
-    made = [await taken_up(one, RunScope(approver=deny)) for one in (state, other)]
-    done = [await PIPELINE.perform(one, RunScope()) for one in made if isinstance(one, Prepared)]
+    made = [await taken_up(one, Run(approver=deny)) for one in (state, other)]
+    done = [await PIPELINE.perform(one, Run()) for one in made if isinstance(one, Prepared)]
 
     first, second = [one for one in done if isinstance(one, Performed)]
     assert (first.value, first.error) == ("placed 5", None)
@@ -88,9 +88,9 @@ async def test_an_approval_is_not_asked_again_and_holds_for_the_same_arguments_o
 
 
 async def test_a_refusal_that_was_written_down_is_the_outcome() -> None:
-    state = await written("place", RunScope(approver=deny), amount=5)
+    state = await written("place", Run(approver=deny), amount=5)
 
-    outcome = await taken_up(state, RunScope(approver=allow))
+    outcome = await taken_up(state, Run(approver=allow))
 
     assert isinstance(outcome, Rejected)
 

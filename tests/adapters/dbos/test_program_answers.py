@@ -80,7 +80,7 @@ async def test_a_standing_grant_makes_no_program_go_on_whose_call_may_have_been_
         await engine.client.approvals.answer(asked.always("ann"))
         result = await plain.result(polling=QUICK)
 
-        assert [call.in_doubt for call in waiting.pending_calls] == [True]
+        assert [call.in_doubt for call in waiting.suspended_calls] == [True]
         assert (result.return_value, made) == ("paid 3", ["pay", "pay"])
         assert await engine.client.status(following) is None
 

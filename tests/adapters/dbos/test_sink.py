@@ -12,8 +12,9 @@ import pytest
 from tests.postgres import Postgres
 from toolcrib.adapters.dbos import PostgresSink, postgres_events
 from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import CallEvent, RunEvent, Suspended, ToolCall
-from toolcrib.invoke import ActivityFilter, Pipeline, RunScope
+from toolcrib.calls import ActivityEvent, CallEvent, Suspended, ToolCall
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.record import ActivityFilter
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 
@@ -42,7 +43,7 @@ def event(call_id: str, kind: Any = "received", **data: Any) -> CallEvent:
 
 
 async def test_the_events_of_calls_are_read_back_in_order(sink: PostgresSink) -> None:
-    scope = RunScope(sinks=(sink,), principal="bob", approvals=MemoryApprovalStore())
+    scope = Run(sinks=(sink,), principal="bob", approvals=MemoryApprovalStore())
     pipeline = Pipeline(Toolset([add, refund]))
     await pipeline.run(ToolCall("add", {"a": 1, "b": 2}, "c1"), scope)
     outcome = await pipeline.run(ToolCall("refund", {"cents": 5}, "c2"), scope)
@@ -57,8 +58,10 @@ async def test_the_events_of_calls_are_read_back_in_order(sink: PostgresSink) ->
 
 
 def test_runs_are_kept_and_found_by_words(sink: PostgresSink, postgres: Postgres) -> None:
-    sink.emit_run(RunEvent("opened", "program", "p1", None, "program", AT, {"source": "print('50% off\x00')"}))
-    sink.emit_run(RunEvent("opened", "program", "p2", None, "program", AT, {"source": "print('half')"}))
+    sink.emit_activity(
+        ActivityEvent("opened", "program", "p1", None, "program", AT, {"source": "print('50% off\x00')"})
+    )
+    sink.emit_activity(ActivityEvent("opened", "program", "p2", None, "program", AT, {"source": "print('half')"}))
     sink.flush()
 
     found = postgres_events(postgres.url("events")).activities(ActivityFilter(text="50%"))

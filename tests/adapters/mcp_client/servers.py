@@ -16,7 +16,8 @@ from mcp.server.mcpserver import MCPServer
 
 from tests.npm.programs import command
 from toolcrib.calls import Completed, Failed, Outcome, ToolCall
-from toolcrib.invoke import ListSink, Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.record import ListSink
 from toolcrib.toolsets import Toolset
 
 EVERYTHING = "@modelcontextprotocol/server-everything"
@@ -114,8 +115,8 @@ async def failed(tools: Toolset, name: str, /, **arguments: Any) -> Failed:
 
 
 async def outcome_of(
-    tools: Toolset, name: str, /, sink: ListSink | None = None, scope: RunScope | None = None, **arguments: Any
+    tools: Toolset, name: str, /, sink: ListSink | None = None, scope: Run | None = None, **arguments: Any
 ) -> Outcome:
     """Make a call of an open toolset as a model does."""
     sinks = () if sink is None else (sink,)
-    return await Pipeline(tools, sinks=sinks).run(ToolCall(name, arguments), scope or RunScope())
+    return await Pipeline(tools, sinks=sinks).run(ToolCall(name, arguments), scope or Run())

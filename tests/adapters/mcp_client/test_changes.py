@@ -17,7 +17,7 @@ from tests.adapters.mcp_client.servers import Told, called, failed, free_port, s
 from tests.adapters.mcp_client.small_server import small_server
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.calls import Suspended, ToolCall
-from toolcrib.invoke import Pipeline
+from toolcrib.pipeline import Pipeline
 from toolcrib.toolsets import Toolset
 
 

@@ -18,7 +18,7 @@ from toolcrib.approvals import deny
 from toolcrib.calls import ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalDenied
-from toolcrib.invoke import RunScope
+from toolcrib.pipeline import Run
 from toolcrib.rounds import decode
 from toolcrib.testing import wire_reply
 from toolcrib.turns import StopReason
@@ -69,7 +69,7 @@ async def test_an_agent_gives_progress_before_the_result(most: int) -> None:
 async def test_a_turn_that_is_refused_never_reaches_the_server() -> None:
     async with connect(small_server(), approval=True).open() as tools:
         with pytest.raises(ApprovalDenied):
-            await Turn(tools["add"].tool, kwargs={"a": 1, "b": 2}).returning(scope=RunScope(approver=deny))
+            await Turn(tools["add"].tool, kwargs={"a": 1, "b": 2}).returning(run=Run(approver=deny))
 
 
 @pytest.mark.parametrize("format", ["openai", "anthropic", "gemini"])

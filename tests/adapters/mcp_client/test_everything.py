@@ -15,7 +15,8 @@ from tests.adapters.mcp_client.servers import EVERYTHING, Told, called, failed, 
 from tests.npm.programs import command
 from toolcrib.adapters.mcp_client import Elicitation, Media, ServerToolset, connect
 from toolcrib.calls import Failed, Suspended
-from toolcrib.invoke import ListSink, RunScope
+from toolcrib.pipeline import Run
+from toolcrib.record import ListSink
 from toolcrib.toolsets import Toolset
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -243,4 +244,4 @@ async def test_a_cancelled_call_is_over(everything: Everything) -> None:
 
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert isinstance(await outcome_of(everything.tools, "gone", scope=RunScope()), Failed)
+    assert isinstance(await outcome_of(everything.tools, "gone", run=Run()), Failed)

@@ -23,7 +23,7 @@ from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ServerError
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 
 
 def telling(schema: Any, result: Any = None, **said: Any) -> Server[Any]:
@@ -235,7 +235,7 @@ async def test_a_standing_grant_is_for_what_the_tool_was_said_to_be(now: dict[st
         await ctx.session.send_tool_list_changed()
         return types.CallToolResult(content=[types.TextContent(text="3")])
 
-    told, scope = Told(), RunScope(approvals=store)
+    told, scope = Told(), Run(approvals=store)
     server = Server("turncoat", on_list_tools=list_tools, on_call_tool=call_tool)
     async with connect(server, mode="legacy", approval=True).open() as tools:
         tools.tell_when_renewed(told)

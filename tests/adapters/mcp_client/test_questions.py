@@ -16,7 +16,7 @@ from tests.adapters.mcp_client.small_server import small_server
 from toolcrib.adapters.mcp_client import Elicitation, connect
 from toolcrib.approvals import allow, deny
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant
-from toolcrib.invoke import RunScope
+from toolcrib.pipeline import Run
 
 both_generations = pytest.mark.parametrize("mode", ["auto", "legacy"])
 
@@ -66,7 +66,7 @@ async def test_without_a_callback_the_run_s_approver_is_asked(mode: str) -> None
         return request.grant("ann", user_input={"name": "Ann", "beds": 2})
 
     async with connect(small_server(), mode=mode).open() as tools:
-        outcome = await outcome_of(tools, "book", scope=RunScope(approver=ann), city="Oslo")
+        outcome = await outcome_of(tools, "book", run=Run(approver=ann), city="Oslo")
 
     assert isinstance(outcome, Completed)
     assert outcome.value == {"result": "2 in Oslo for Ann"}
@@ -78,7 +78,7 @@ async def test_without_a_callback_the_run_s_approver_is_asked(mode: str) -> None
 @pytest.mark.parametrize("approver", [None, deny, allow])
 async def test_nobody_a_denial_and_a_bare_yes_fill_in_no_form(mode: str, approver: Any) -> None:
     async with connect(small_server(), mode=mode).open() as tools:
-        outcome = await outcome_of(tools, "book", scope=RunScope(approver=approver), city="Oslo")
+        outcome = await outcome_of(tools, "book", run=Run(approver=approver), city="Oslo")
 
     assert not isinstance(outcome, Completed)
     assert "declin" in outcome.text()
@@ -90,7 +90,7 @@ async def test_two_runs_on_one_connection_are_each_asked_their_own() -> None:
             await asyncio.sleep(0)
             return request.grant(name, user_input={"name": name})
 
-        return (await outcome_of(tools, "book", scope=RunScope(approver=person), city="Oslo")).text()
+        return (await outcome_of(tools, "book", run=Run(approver=person), city="Oslo")).text()
 
     async with connect(small_server()).open() as tools:
         ann, bob = await asyncio.gather(asked_of("Ann"), asked_of("Bob"))
@@ -112,9 +112,9 @@ async def test_where_it_cannot_be_known_whose_question_it_is_nobody_is_asked(tmp
         return request.grant("ann", user_input={"name": "Ann"})
 
     async with connect(started, mode="legacy").open() as tools:
-        waiting = asyncio.create_task(outcome_of(tools, "book", scope=RunScope(approver=person), city="Oslo"))
+        waiting = asyncio.create_task(outcome_of(tools, "book", run=Run(approver=person), city="Oslo"))
         await begun.wait()
-        other = await outcome_of(tools, "book", scope=RunScope(), city="Bergen")
+        other = await outcome_of(tools, "book", run=Run(), city="Bergen")
         go_on.set()
         await waiting
 

@@ -9,9 +9,9 @@ from starlette.responses import PlainTextResponse
 
 from tests.adapters.mcp_server.clients import Way, booking, every_generation, request_of
 from toolcrib.adapters.mcp_server import HttpOptions, ServerOptions, build_server
-from toolcrib.adapters.mcp_server._http_checks import FrontDoor
-from toolcrib.adapters.mcp_server._waiting import MemoryWaitingCalls, SqliteWaitingCalls
-from toolcrib.approvals import MemoryApprovalStore, WaitingCall
+from toolcrib.approvals import MemoryApprovalStore, SuspendedCall
+from toolcrib.serving._http_checks import FrontDoor
+from toolcrib.serving._suspended_calls import MemorySuspendedCalls, SqliteSuspendedCalls
 from toolcrib.tools import ez_tool
 
 TOKENS = {"ann": "a-secret-of-ann-and-no-other"}
@@ -19,8 +19,8 @@ TOKENS = {"ann": "a-secret-of-ann-and-no-other"}
 
 @pytest.mark.parametrize("in_file", [True, False])
 async def test_a_request_is_named_by_whose_it_is(tmp_path: Path, in_file: bool) -> None:
-    waiting = SqliteWaitingCalls(tmp_path / "calls.db") if in_file else MemoryWaitingCalls()
-    await waiting.keep(WaitingCall("key", "ann", "book", ("ask_1",), {}))
+    waiting = SqliteSuspendedCalls(tmp_path / "calls.db") if in_file else MemorySuspendedCalls()
+    await waiting.keep(SuspendedCall("key", "ann", "book", ("ask_1",), {}))
 
     found = [await waiting.find_request(name, "ask_1") is not None for name in ("ann", "eve")]
 

@@ -11,7 +11,7 @@ from toolcrib.approvals import Approver
 from toolcrib.calls import ApprovalRequest, Denial, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.formats import PROVIDERS
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.rounds import Transcript, decode
 from toolcrib.testing import RecordingSink, wire_reply
 from toolcrib.tools import ez_tool
@@ -37,7 +37,7 @@ async def test_a_tool_is_denied_alike_in_a_program_a_round_and_over_mcp() -> Non
     assert deleted == []
     records = [(r.outcome["kind"], r.outcome["reason"], r.approval and r.approval["approver"]) for r in watch.records]
     assert records == [("rejected", "a.txt is needed", "ann")] * 3
-    assert [record.door for record in watch.records] == ["code", "round", "mcp"]
+    assert [record.entry for record in watch.records] == ["code", "round", "mcp"]
 
 
 async def in_a_program(crib: Toolset, no: Approver, watch: RecordingSink) -> str:
@@ -47,7 +47,7 @@ async def in_a_program(crib: Toolset, no: Approver, watch: RecordingSink) -> str
 
 async def in_a_round(crib: Toolset, no: Approver, watch: RecordingSink) -> str:
     reply = wire_reply("openai", [ToolCall("delete_file", {"path": "a.txt"})])
-    scope = RunScope(approver=no, sinks=(watch,), door="round")
+    scope = Run(approver=no, sinks=(watch,), entry="round")
     plan = await decode(Pipeline(crib), reply, format="openai", scope=scope).apply_hooks()
     transcript = Transcript(PROVIDERS["openai"].user("go"), "openai")
     await plan.commit(transcript, await plan.run_pending())
@@ -55,7 +55,7 @@ async def in_a_round(crib: Toolset, no: Approver, watch: RecordingSink) -> str:
 
 
 async def over_mcp(crib: Toolset, no: Approver, watch: RecordingSink) -> str:
-    options = ServerOptions(scope=lambda name: RunScope(approver=no), sinks=(watch,))
+    options = ServerOptions(scope=lambda name: Run(approver=no), sinks=(watch,))
     async with Client(build_server(crib, options), cache=None) as client:
         result: Any = await client.call_tool("delete_file", {"path": "a.txt"})
     return text_of(result)

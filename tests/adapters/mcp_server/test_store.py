@@ -14,12 +14,12 @@ from tests.adapters.mcp_server.clients import IN_MEMORY, Way, booking, every_gen
 from tests.postgres import Postgres
 from toolcrib.adapters.dbos import PostgresApprovalStore
 from toolcrib.adapters.mcp_server import ServerOptions, acting_as, build_server
-from toolcrib.adapters.mcp_server._waiting import MemoryWaitingCalls, SqliteWaitingCalls
-from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore, WaitingCall, WaitingCalls
+from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore, SuspendedCall, SuspendedCallStore
 from toolcrib.calls import ApprovalRequest, RunNormally, now
 from toolcrib.errors import ApprovalRequired
 from toolcrib.hooks import HookSet
 from toolcrib.schema import RunContext
+from toolcrib.serving._suspended_calls import MemorySuspendedCalls, SqliteSuspendedCalls
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
@@ -139,20 +139,22 @@ async def test_two_servers_that_take_up_one_call_at_once_make_it_once(tmp_path: 
 
 
 @pytest.fixture(params=["memory", "file", "server"])
-def kept_calls(request: pytest.FixtureRequest, tmp_path: Path) -> WaitingCalls:
+def kept_calls(request: pytest.FixtureRequest, tmp_path: Path) -> SuspendedCallStore:
     """Calls that wait, in each place where they may."""
     match request.param:
         case "memory":
-            return MemoryWaitingCalls()
+            return MemorySuspendedCalls()
         case "file":
-            return SqliteWaitingCalls(tmp_path / "calls.db")
+            return SqliteSuspendedCalls(tmp_path / "calls.db")
         case _:
             postgres: Postgres = request.getfixturevalue("postgres")
-            return PostgresApprovalStore(postgres.url("waiting_calls")).waiting_calls()
+            return PostgresApprovalStore(postgres.url("suspended_calls")).suspended_calls()
 
 
-async def test_a_call_that_ends_leaves_the_same_call_waiting_that_was_made_meanwhile(kept_calls: WaitingCalls) -> None:
-    later = WaitingCall("key", "ann", "book", ("ask_2",), {})
+async def test_a_call_that_ends_leaves_the_same_call_waiting_that_was_made_meanwhile(
+    kept_calls: SuspendedCallStore,
+) -> None:
+    later = SuspendedCall("key", "ann", "book", ("ask_2",), {})
 
     await kept_calls.keep(replace(later, requests=("ask_1",)))
     await kept_calls.keep(later)
@@ -163,8 +165,8 @@ async def test_a_call_that_ends_leaves_the_same_call_waiting_that_was_made_meanw
     assert (found, await kept_calls.find("key")) == (later, None)
 
 
-async def test_calls_that_wait_are_found_by_their_request_for_their_principal(kept_calls: WaitingCalls) -> None:
-    call = WaitingCall("other", "ann", "book", ("ask_1", "ask_2"), {"with": "a \0"})
+async def test_calls_that_wait_are_found_by_their_request_for_their_principal(kept_calls: SuspendedCallStore) -> None:
+    call = SuspendedCall("other", "ann", "book", ("ask_1", "ask_2"), {"with": "a \0"})
 
     await kept_calls.keep(call)
 

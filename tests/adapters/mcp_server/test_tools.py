@@ -16,7 +16,7 @@ from toolcrib.adapters.mcp_server import ServerOptions, acting_as, build_server
 from toolcrib.calls import Complete
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
-from toolcrib.invoke import CallLimits, RunScope
+from toolcrib.pipeline import CallLimits, Run
 from toolcrib.schema import RunContext
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import BaseTool, Instruction, ez_tool
@@ -168,7 +168,7 @@ async def test_an_output_schema_of_somebody_else_s_keeps_nobody_busy() -> None:
 
 @every_generation
 async def test_a_long_result_is_cut_and_said_to_be(way: Way) -> None:
-    @ez_tool(max_result=30)
+    @ez_tool(max_result_chars=30)
     async def read() -> Weather:
         return {"city": "O" * 100, "temp": 3.0}
 
@@ -300,9 +300,9 @@ async def test_whoever_follows_runs_is_told_of_the_request_and_what_it_made(way:
         "echo",
         "ann",
     )
-    assert watch.events[0].parent_id == opened.run_id
+    assert watch.events[0].parent_id == opened.activity_id
     assert [run.data["outcome"] for run in watch.runs if run.kind == "closed"] == ["completed", "error", "error"]
-    assert closed.run_id == opened.run_id
+    assert closed.activity_id == opened.activity_id
 
 
 # --- progress and cancellation ---------------------------------------------------------------------------------------
@@ -381,8 +381,8 @@ async def test_budgets_and_deps_are_of_a_principal_in_all_sessions(way: Way) -> 
     async def whose(ctx: RunContext) -> str:
         return str(ctx.deps)
 
-    def opened(name: str) -> RunScope:
-        return RunScope(deps=f"{name}'s", limits=CallLimits(total=2))
+    def opened(name: str) -> Run:
+        return Run(deps=f"{name}'s", limits=CallLimits(total=2))
 
     server = build_server([whose], ServerOptions(scope=opened))
 
@@ -405,7 +405,7 @@ async def test_availability_is_asked_for_each_principal() -> None:
         async def call(self, ctx: RunContext) -> str:
             return "done"
 
-    server = build_server([Admin], ServerOptions(scope=lambda name: RunScope(deps=name)))
+    server = build_server([Admin], ServerOptions(scope=lambda name: Run(deps=name)))
     listed: dict[str, list[str]] = {}
     for name in ("root", "eve"):
         with acting_as(name):

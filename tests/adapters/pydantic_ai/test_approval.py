@@ -18,7 +18,8 @@ from toolcrib.approvals import AgentContext, MemoryApprovalStore
 from toolcrib.calls import Ask, RunNormally
 from toolcrib.errors import ApprovalError
 from toolcrib.hooks import HookSet
-from toolcrib.invoke import ListSink, RunScope
+from toolcrib.pipeline import Run
+from toolcrib.record import ListSink
 from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool, ez_tool
 from toolcrib.toolsets import Toolset
@@ -267,7 +268,7 @@ async def test_an_override_without_metadata_suspends_again(override: dict[str, A
 
 async def test_a_store_entry_lets_an_approval_without_metadata_run() -> None:
     store = MemoryApprovalStore()
-    waiting = await desk(scope=lambda ctx: RunScope(approvals=store))
+    waiting = await desk(scope=lambda ctx: Run(approvals=store))
     [request] = approval_requests(waiting.asked)
     await store.answer(request.grant("ann"))
 
@@ -341,8 +342,8 @@ async def test_an_approval_counts_once() -> None:
 
 
 async def test_an_approval_on_behalf_of_somebody_else_opens_nothing() -> None:
-    ann = await desk(scope=lambda ctx: RunScope(principal="ann"))
-    ben = as_toolset(ann.toolset.tools, scope=lambda ctx: RunScope(principal="ben"))
+    ann = await desk(scope=lambda ctx: Run(principal="ann"))
+    ben = as_toolset(ann.toolset.tools, scope=lambda ctx: Run(principal="ben"))
     answered = DeferredToolResults(approvals={"c1": True}, metadata=ann.asked.metadata)
 
     run = await agent(scripted(), ben).run(message_history=ann.run.all_messages(), deferred_tool_results=answered)
@@ -360,7 +361,7 @@ async def test_a_standing_grant_holds_for_the_run() -> None:
         return request.always("ann")
 
     calls = [[("refund", {"order": n}, f"c{n}")] for n in range(3)]
-    toolset = as_toolset([refunding(ran)], scope=lambda ctx: RunScope(approver=once))
+    toolset = as_toolset([refunding(ran)], scope=lambda ctx: Run(approver=once))
     await agent(scripted(*calls), toolset).run("go")
 
     assert (asked, len(ran)) == (["c0"], 3)

@@ -16,7 +16,8 @@ from toolcrib.adapters.pydantic_ai import as_toolset, from_toolset
 from toolcrib.calls import Complete, Completed, Failed, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
 from toolcrib.hooks import HookSet
-from toolcrib.invoke import ListSink, Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.record import ListSink
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import Toolset, ToolSource
 
@@ -30,9 +31,9 @@ def weather(city: str, unit: Literal["c", "f"] = "c") -> str:
     return f"sunny in {city}, in {unit}"
 
 
-async def called(tools: Any, name: str, arguments: Any = "{}", scope: RunScope | None = None) -> Outcome:
+async def called(tools: Any, name: str, arguments: Any = "{}", scope: Run | None = None) -> Outcome:
     """Open a toolset, and make one call."""
-    scope = scope or RunScope()
+    scope = scope or Run()
     made = Toolset([from_toolset(tools)]) if not isinstance(tools, Toolset) else tools
     async with made.open(RunContext(scope.deps, "", "", scope.id)) as opened:
         return await Pipeline(opened).run(ToolCall(name, arguments, "c1"), scope)
@@ -41,7 +42,7 @@ async def called(tools: Any, name: str, arguments: Any = "{}", scope: RunScope |
 async def test_a_tool_of_theirs_is_called_over_the_pipeline() -> None:
     sink = ListSink()
 
-    outcome = await called(FunctionToolset([weather]), "weather", '{"city": "Oslo"}', RunScope(sinks=(sink,)))
+    outcome = await called(FunctionToolset([weather]), "weather", '{"city": "Oslo"}', Run(sinks=(sink,)))
 
     assert isinstance(outcome, Completed)
     assert outcome.value == "sunny in Oslo, in c"
@@ -99,7 +100,7 @@ async def test_their_tool_sees_our_deps_and_a_model() -> None:
 
     crib = Toolset([from_toolset(toolset, model=model, usage=usage)])
 
-    outcome = await called(crib, "look", scope=RunScope(deps="ann's"))
+    outcome = await called(crib, "look", run=Run(deps="ann's"))
 
     assert isinstance(outcome, Completed)
     assert outcome.value == ["ann's", True, True, "look", "c1"]
@@ -172,7 +173,7 @@ async def granted(crib: Toolset, suspended: Outcome, **options: Any) -> Outcome:
     stored = outcome_from_dict(json.loads(json.dumps(suspended.to_dict())))
     assert isinstance(stored, Suspended)
     async with crib.open() as opened:
-        return await Pipeline(opened).run(stored, RunScope(), grant=stored.request.grant("ann", **options))
+        return await Pipeline(opened).run(stored, Run(), grant=stored.request.grant("ann", **options))
 
 
 async def test_a_tool_of_theirs_that_requires_approval_waits() -> None:
@@ -252,7 +253,7 @@ async def test_a_refusal_inside_is_a_failure_outside() -> None:
     async def no(request: Any) -> Any:
         return request.deny("not today", "ann")
 
-    crib = Toolset([from_toolset(as_toolset([refunding([])], scope=lambda ctx: RunScope(approver=no)))])
+    crib = Toolset([from_toolset(as_toolset([refunding([])], scope=lambda ctx: Run(approver=no)))])
 
     outcome = await called(crib, "refund", {"order": 7})
 

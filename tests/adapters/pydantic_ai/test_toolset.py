@@ -14,7 +14,8 @@ from toolcrib.adapters.pydantic_ai import ToolYielded, as_toolset
 from toolcrib.calls import Reject
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
-from toolcrib.invoke import CallLimits, ListSink, RunScope
+from toolcrib.pipeline import CallLimits, Run
+from toolcrib.record import ListSink
 from toolcrib.schema import Injected, RunContext
 from toolcrib.tools import BaseTool, Instruction, ez_tool
 from toolcrib.toolsets import Toolset
@@ -103,7 +104,7 @@ async def test_exhausted_retries_do_not_end_the_run() -> None:
 async def test_an_exhausted_budget_is_told() -> None:
     one = ("add", '{"a": 1, "b": 2}')
 
-    first, second = await told([add], one, one, scope=lambda ctx: RunScope(limits=CallLimits(total=1)))
+    first, second = await told([add], one, one, scope=lambda ctx: Run(limits=CallLimits(total=1)))
 
     assert first == ("success", 3)
     assert second[0] == "denied"
@@ -111,7 +112,7 @@ async def test_an_exhausted_budget_is_told() -> None:
 
 
 async def test_each_run_has_a_budget_of_its_own() -> None:
-    toolset = as_toolset([add], scope=lambda ctx: RunScope(limits=CallLimits(total=1)))
+    toolset = as_toolset([add], scope=lambda ctx: Run(limits=CallLimits(total=1)))
     one = agent(scripted([("add", {"a": 1, "b": 2}, "c1")]), toolset)
 
     outcomes = [results((await one.run("go")).all_messages())[0][1] for _ in range(2)]
@@ -163,11 +164,11 @@ async def test_a_hook_may_reject() -> None:
 async def test_long_results_are_cut_and_images_are_not() -> None:
     image = BinaryContent(b"\x89PNG", media_type="image/png")
 
-    @ez_tool(max_result=20)
+    @ez_tool(max_result_chars=20)
     async def long() -> str:
         return "x" * 1000
 
-    @ez_tool(max_result=20)
+    @ez_tool(max_result_chars=20)
     async def rich() -> ToolReturn:
         return ToolReturn("x" * 1000, metadata={"kept": True})
 
@@ -276,7 +277,7 @@ async def test_their_views_keep_our_gates() -> None:
     run = await agent(scripted([("math_add", "{}", "c1")], [("math_add", {"a": 1, "b": 2}, "c2")]), prefixed).run("go")
 
     assert [outcome for _, outcome, _ in results(run.all_messages())] == ["retried", "success"]
-    assert [(record.tool, record.door, record.scope_id) for record in sink.records] == [
+    assert [(record.tool, record.entry, record.run_id) for record in sink.records] == [
         ("add", "pydantic_ai", run.run_id)
     ] * 2
 

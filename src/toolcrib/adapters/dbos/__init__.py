@@ -17,9 +17,9 @@ from toolcrib.adapters.dbos._client import Client, DurableFailure, Placement, Qu
 from toolcrib.adapters.dbos._database import DEFAULT_DATABASE, Database
 from toolcrib.adapters.dbos._engine import Engine, Routine, current_engine, standing_routines
 from toolcrib.adapters.dbos._handle import TurnHandle
+from toolcrib.adapters.dbos._lost_work import keep_settling
 from toolcrib.adapters.dbos._postgres_store import PostgresApprovalStore
 from toolcrib.adapters.dbos._program import DurableProgram, DurableToolkit, enqueue_program
-from toolcrib.adapters.dbos._settle import keep_settling
 from toolcrib.adapters.dbos._sink import PostgresSink, postgres_events
 from toolcrib.adapters.dbos._stores import open_store
 from toolcrib.adapters.dbos._workers import Worker, recover, workers

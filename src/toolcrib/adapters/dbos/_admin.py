@@ -11,7 +11,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from dbos import WorkflowStatus
 
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._continue import WAITS_FOR, continuation_id
+from toolcrib.adapters.dbos._continuation import WAITS_FOR, continuation_id
 from toolcrib.adapters.dbos._program import PROGRAM, stretch_id
 from toolcrib.adapters.dbos._program_journal import cancel_run, journal_lines, program_run, revive_run
 from toolcrib.errors import EngineError

@@ -14,18 +14,18 @@ from dbos import DBOS
 
 from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement, Queue
 from toolcrib.adapters.dbos._context import SharedContext
-from toolcrib.adapters.dbos._continue import WAITING, continue_approved
+from toolcrib.adapters.dbos._continuation import WAITING, continue_approved
 from toolcrib.adapters.dbos._engine import Engine, current_engine, workflow
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._recorded import NotingStore, RecordedPipeline, Unit, current_unit
-from toolcrib.adapters.dbos._turn_work import TurnWork
+from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Suspended, outcome_from_dict
 from toolcrib.errors import UnregisteredAgentError
-from toolcrib.invoke import RunScope
+from toolcrib.pipeline import Run
 from toolcrib.registry import Registry
 from toolcrib.turns import Agent, AgentRegistry, StopReason, Turn
-from toolcrib.turns._door import Door
-from toolcrib.turns._outcomes import error_of
+from toolcrib.turns._binding import TurnBinding
+from toolcrib.turns._stop_reason import error_of
 
 __all__ = ["TURN", "DurableAgent", "durable_agent"]
 
@@ -56,7 +56,7 @@ class DurableAgent:
         agent: Agent,
         queue: Queue | str | None = None,
         *,
-        scope: RunScope | Callable[[], RunScope] | None = None,
+        scope: Run | Callable[[], Run] | None = None,
         client: Client | None = None,
         _base: DurableAgent | None = None,
     ) -> None:
@@ -263,7 +263,7 @@ class DurableAgent:
         unit = Unit(work_id, waiting if isinstance(waiting, Suspended) else None)
         token = current_unit.set(unit)
         try:
-            result = await TurnWork(self, unit, turn, data["turn"]).run(self._door(engine, unit))
+            result = await TurnWorkflow(self, unit, turn, data["turn"]).run(self._door(engine, unit))
             await self.context.apply(engine.client, work_id, result.get("context", []))
         finally:
             current_unit.reset(token)
@@ -280,12 +280,12 @@ class DurableAgent:
         watched = self.agent.observers.table() or turn.tool.observers.table()
         return bool(watched) or self._pipeline.gives_context(turn.tool)
 
-    def _door(self, engine: Engine, unit: Unit) -> Door:
+    def _door(self, engine: Engine, unit: Unit) -> TurnBinding:
         scope = self._scope
-        given = RunScope(id=self.name) if scope is None else scope() if callable(scope) else scope
+        given = Run(id=self.name) if scope is None else scope() if callable(scope) else scope
         store = NotingStore(cast("AnswerStore", given.approvals or engine.client.approvals), unit)
         told = engine.recorded(replace(given, approvals=store), self._pipeline.sinks)
-        return self.agent.door(told, self._pipeline, "durable")
+        return self.agent.binding(told, self._pipeline, "durable")
 
     def __repr__(self) -> str:
         return f"<DurableAgent {self.name} on the queue {self.queue.name}>"

@@ -17,13 +17,14 @@ from dbos import DBOS
 from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSWorkflowCancelledError
 
 from toolcrib.adapters.dbos._client import APPLICATION, VERSION, AnswerStore, Client, JsonSerializer, Queue
-from toolcrib.adapters.dbos._continue import keep_continuing
+from toolcrib.adapters.dbos._continuation import keep_continuing
 from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._stores import keeps_events_in, open_sink
 from toolcrib.adapters.dbos._worker_sink import WorkerSink
 from toolcrib.adapters.dbos._workers import LEASE_SECONDS, Lease, default_worker_id
 from toolcrib.errors import EngineError, WorkerError
-from toolcrib.invoke import RunScope, Sink
+from toolcrib.pipeline import Run
+from toolcrib.record import Sink
 
 __all__ = ["Engine", "Routine", "current_engine", "standing_routines", "step", "workflow"]
 
@@ -99,7 +100,7 @@ class Engine:
             raise EngineError("the engine does not run; enter it: `async with Engine(...) as engine:`")
         return self._client
 
-    def recorded(self, scope: RunScope, more: tuple[Sink, ...] = ()) -> RunScope:
+    def recorded(self, scope: Run, more: tuple[Sink, ...] = ()) -> Run:
         """Return a run whose events are kept in the database, if they are to be and are not by a sink of its own.
 
         Args:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._continue import WAITS_FOR, continuation_id
+from toolcrib.adapters.dbos._continuation import WAITS_FOR, continuation_id
 from toolcrib.calls import Outcome, outcome_from_dict
 
 __all__ = ["VALUES", "TurnHandle"]

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._pool import Connection, Pool
-from toolcrib.adapters.dbos._waiting_calls import PostgresWaitingCalls
-from toolcrib.approvals import ApprovalEntry, WaitingCalls
-from toolcrib.approvals._kept import KeptLedger, LedgerStore, entry_of, grant_of, row_of, text_of
+from toolcrib.adapters.dbos._suspended_calls import PostgresSuspendedCalls
+from toolcrib.approvals import ApprovalEntry, SuspendedCallStore
+from toolcrib.approvals._ledger_store import KeptLedger, LedgerStore, entry_of, grant_of, row_of, text_of
 from toolcrib.calls import Grant
 
 __all__ = ["PostgresApprovalStore"]
@@ -52,9 +52,9 @@ class PostgresApprovalStore(LedgerStore):
         """Where it keeps them."""
         return self._pool.database
 
-    def waiting_calls(self) -> WaitingCalls:
+    def suspended_calls(self) -> SuspendedCallStore:
         """Return where the calls wait whose questions are here, for a server that takes them up again."""
-        return PostgresWaitingCalls(self.database)
+        return PostgresSuspendedCalls(self.database)
 
     def close(self) -> None:
         """Close its connections; it opens others when it is used again."""

@@ -12,7 +12,7 @@ from dbos import DBOS
 from dbos._context import current_owner_xid
 
 from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement, Queue
-from toolcrib.adapters.dbos._continue import allowed_meanwhile
+from toolcrib.adapters.dbos._continuation import allowed_meanwhile
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines, workflow
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
@@ -26,7 +26,6 @@ from toolcrib.approvals import ApprovalStore
 from toolcrib.calls import Denial, Grant
 from toolcrib.code import ExecutionResult, PausedProgram, Toolkit
 from toolcrib.code._journal_lines import program_in
-from toolcrib.code.sandboxes._again import running_again
 from toolcrib.errors import (
     ApprovalError,
     EngineError,
@@ -37,8 +36,9 @@ from toolcrib.errors import (
     ToolcribError,
     UnregisteredError,
 )
-from toolcrib.invoke import RunScope
+from toolcrib.pipeline import Run
 from toolcrib.registry import Registry
+from toolcrib.sandbox._rerun import running_again
 
 __all__ = ["PROGRAM", "DurableProgram", "DurableToolkit", "enqueue_program", "stretch_id", "toolkits"]
 
@@ -76,7 +76,7 @@ class DurableToolkit:
         queue: Queue | str = "programs",
         *,
         name: str = "toolkit",
-        scope: RunScope | Callable[[], RunScope] | None = None,
+        scope: Run | Callable[[], Run] | None = None,
         client: Client | None = None,
         replace: bool = False,
     ) -> None:
@@ -102,15 +102,15 @@ class DurableToolkit:
         client = self._client or current_engine().client
         return await enqueue_program(client, self.name, self.queue.name, code, placement, principal)
 
-    def opened(self, run: str, principal: str | None, engine: Engine) -> RunScope:
+    def opened(self, run: str, principal: str | None, engine: Engine) -> Run:
         """Return the run of one program's calls."""
-        given = RunScope(run) if self._scope is None else self._scope() if callable(self._scope) else self._scope
+        given = Run(run) if self._scope is None else self._scope() if callable(self._scope) else self._scope
         store = RunStore(cast("AnswerStore", given.approvals or engine.client.approvals))
         told = engine.recorded(given, self.toolkit.sinks)
         return replace(told, principal=principal or given.principal, approvals=store, program_id=run)
 
     async def run_journalled(
-        self, code: str, scope: RunScope, journal: ProgramJournal, paused: PausedProgram | None
+        self, code: str, scope: Run, journal: ProgramJournal, paused: PausedProgram | None
     ) -> ExecutionResult:
         """Run a program, or take one up, inside its workflow."""
         if self._again is None:
@@ -262,7 +262,7 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
         result = ExecutionResult(success=False, error=f"{type(error).__name__}: {error}")
     finally:
         await journal.settle()
-    for call in result.pending_calls:
+    for call in result.suspended_calls:
         await store.put(call.request)  # one that is in doubt has been shown to nobody yet
     told = result_to_dict(replace(result, records=()))
     await asyncio.to_thread(journal.finish, "paused" if result.paused is not None else "done", told)

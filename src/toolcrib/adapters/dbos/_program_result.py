@@ -19,7 +19,7 @@ def result_to_dict(result: ExecutionResult) -> dict[str, Any]:
         **{name: getattr(result, name) for name in _PLAIN},
         "isolation": list(result.isolation),
         "warnings": list(result.warnings),
-        "pending": [[call.request.to_dict(), call.in_doubt] for call in result.pending_calls],
+        "pending": [[call.request.to_dict(), call.in_doubt] for call in result.suspended_calls],
         "findings": [[finding.line, finding.kind, finding.message] for finding in result.findings],
     }
 
@@ -33,7 +33,7 @@ def result_from_dict(data: Mapping[str, Any]) -> ExecutionResult:
         warnings=tuple(data["warnings"]),
         findings=tuple(Finding(*finding) for finding in data["findings"]),
         suspended=tuple(call.request for call in pending),
-        pending_calls=pending,
+        suspended_calls=pending,
         # it goes on by itself when somebody answers, and no toolkit can take this up
         paused=PausedProgram("", "a durable program") if pending else None,
     )

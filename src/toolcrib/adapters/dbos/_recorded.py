@@ -9,7 +9,7 @@ from typing import Any, cast
 from uuid import NAMESPACE_URL, uuid5
 
 from toolcrib.adapters.dbos._client import AnswerStore
-from toolcrib.adapters.dbos._continue import IN_DOUBT
+from toolcrib.adapters.dbos._continuation import IN_DOUBT
 from toolcrib.approvals import digest
 from toolcrib.calls import (
     ApprovalRequest,
@@ -24,8 +24,8 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import ApprovalError
 from toolcrib.hooks import HookSet
-from toolcrib.invoke import Pipeline, Prepared, RunScope
-from toolcrib.invoke._steps import close
+from toolcrib.pipeline import Pipeline, Prepared, Run
+from toolcrib.pipeline._steps import close
 from toolcrib.tools import Tool
 from toolcrib.turns import Turn
 
@@ -122,7 +122,7 @@ class RecordedPipeline(Pipeline):
     async def prepare(
         self,
         call: ToolCall | Suspended | Prepared,
-        scope: RunScope,
+        scope: Run,
         grant: Grant | Denial | None = None,
         *,
         hooks: HookSet | None = None,
@@ -158,7 +158,7 @@ class RecordedPipeline(Pipeline):
         value = cast("Mapping[str, Any]", given)["result"]
         return close(prepared.trace, Completed(prepared.plan.name, prepared.call.id, value))
 
-    async def _taken_up(self, unit: Unit, state: Mapping[str, Any], scope: RunScope) -> Prepared | Outcome:
+    async def _taken_up(self, unit: Unit, state: Mapping[str, Any], scope: Run) -> Prepared | Outcome:
         """Return a call that an earlier execution prepared: to be made again if it may be, else as a question."""
         unit.approval = state.get("approval")
         if "outcome" in state:
@@ -199,7 +199,7 @@ def _written(prepared: Prepared | Outcome, unit: Unit) -> dict[str, Any]:
     }
 
 
-def _question(prepared: Prepared, unit: Unit, scope: RunScope) -> ApprovalRequest:
+def _question(prepared: Prepared, unit: Unit, scope: Run) -> ApprovalRequest:
     plan, arguments = prepared.plan, prepared.arguments
     return ApprovalRequest(
         id=f"ask_{uuid5(NAMESPACE_URL, f'toolcrib:in-doubt:{unit.work_id}').hex}",
@@ -210,7 +210,7 @@ def _question(prepared: Prepared, unit: Unit, scope: RunScope) -> ApprovalReques
         requested=plan.spec.dump(arguments, redact=True),
         reason=_ASKED,
         metadata={IN_DOUBT: "it may have been done"},
-        scope_id=scope.id,
+        run_id=scope.id,
         principal=scope.principal,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolcrib.adapters.dbos._continue import AnswerStore
+from toolcrib.adapters.dbos._continuation import AnswerStore
 from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError

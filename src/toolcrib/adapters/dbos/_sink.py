@@ -8,9 +8,7 @@ from typing import Any
 
 from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._pool import Pool
-from toolcrib.invoke import BatchSink, EventLog
-from toolcrib.invoke._batch_sink import Told
-from toolcrib.invoke._event_tables import EVENT_TABLES, Rows, write_events
+from toolcrib.record import EVENT_TABLES, BatchSink, EventLog, Rows, Told, write_events
 
 __all__ = ["PostgresSink", "postgres_events"]
 

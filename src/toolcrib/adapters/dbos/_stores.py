@@ -9,7 +9,7 @@ from toolcrib.adapters.dbos._postgres_store import PostgresApprovalStore
 from toolcrib.adapters.dbos._sink import PostgresSink
 from toolcrib.adapters.dbos._worker_sink import WorkerSink
 from toolcrib.approvals import SqliteApprovalStore
-from toolcrib.invoke import SqliteSink
+from toolcrib.record import SqliteSink
 
 __all__ = ["keeps_events_in", "open_sink", "open_store"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from toolcrib.adapters.dbos._sink import PostgresSink
-from toolcrib.calls import CallEvent, RunEvent
-from toolcrib.invoke import SqliteSink
+from toolcrib.calls import ActivityEvent, CallEvent
+from toolcrib.record import SqliteSink
 
 __all__ = ["INTERRUPTED", "WorkerSink"]
 
@@ -33,10 +33,10 @@ class WorkerSink:
         if not (self.lost or cut_off):
             self.kept.emit(event)
 
-    def emit_run(self, event: RunEvent) -> None:
+    def emit_activity(self, event: ActivityEvent) -> None:
         """Take what is told of a run."""
         if self.lost:
             return
         if self.leaving and event.kind == "closed" and event.data["outcome"] == "cancelled":
             event = replace(event, kind="changed", data={"state": INTERRUPTED})
-        self.kept.emit_run(event)
+        self.kept.emit_activity(event)

@@ -15,10 +15,10 @@ from mcp.client import ClientRequestContext, ClientSession, InputRequiredRoundsE
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from toolcrib.adapters.mcp_client._answers import Answers, calling
+from toolcrib.adapters.mcp_client._connection import Live
 from toolcrib.adapters.mcp_client._listing import Listing, list_all, list_prompts
-from toolcrib.adapters.mcp_client._live import Live
 from toolcrib.adapters.mcp_client._options import Options
+from toolcrib.adapters.mcp_client._server_requests import Answers, calling
 from toolcrib.adapters.mcp_client._values import Progress
 from toolcrib.errors import RemoteToolError, ServerError
 from toolcrib.schema import RunContext

@@ -16,12 +16,12 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("serving tools over MCP", "mcp") from error
 
 from toolcrib.adapters.mcp_server._http import HttpApp, http_app, serve_http
-from toolcrib.adapters.mcp_server._http_options import HttpOptions
 from toolcrib.adapters.mcp_server._options import ServerOptions
-from toolcrib.adapters.mcp_server._principals import acting_as
 from toolcrib.adapters.mcp_server._serve import serve, serve_async
 from toolcrib.adapters.mcp_server._server import CribServer, build_server
 from toolcrib.adapters.mcp_server._stdio import serve_stdio
+from toolcrib.serving._http_options import HttpOptions
+from toolcrib.serving._principals import acting_as
 
 __all__ = [
     "CribServer",

@@ -20,13 +20,13 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from toolcrib.adapters._http_arrival import punctual_protocol
-from toolcrib.adapters.mcp_server._http_checks import FrontDoor, Punctual
-from toolcrib.adapters.mcp_server._http_options import HttpOptions
-from toolcrib.adapters.mcp_server._http_sessions import SessionShares
-from toolcrib.adapters.mcp_server._http_tokens import TokenTable
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._server import CribServer, build_server
+from toolcrib.serving._http_checks import FrontDoor, Punctual
+from toolcrib.serving._http_options import HttpOptions
+from toolcrib.serving._http_timeouts import punctual_protocol
+from toolcrib.serving._session_limit import SessionShares
+from toolcrib.serving._tokens import TokenTable
 from toolcrib.toolsets import ToolsetLike
 
 __all__ = ["HttpApp", "http_app", "serve_http"]

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import mcp_types as types
 
-from toolcrib.adapters._checking import Checker, checker_of
 from toolcrib.adapters.mcp_server._media import is_block_type
 from toolcrib.errors import SchemaError
+from toolcrib.schema._checker import Checker, checker_of
 from toolcrib.toolsets import ToolEntry
 
 __all__ = ["Listed"]
@@ -53,7 +53,7 @@ class Listed:
         They need not where they may be cut, or where a post hook may change them.
         """
         entry = self.entry
-        if entry.tool.options.max_result is not None or entry.post or is_block_type(entry.tool.spec.return_type):
+        if entry.tool.options.max_result_chars is not None or entry.post or is_block_type(entry.tool.spec.return_type):
             return None
         try:
             schema = entry.return_schema

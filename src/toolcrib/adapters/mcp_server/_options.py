@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, TypeAlias
 
-from toolcrib.approvals import ApprovalStore, WaitingCalls
-from toolcrib.code.sandboxes import Sandbox, SandboxName
-from toolcrib.invoke import CallLimits, Executor, RunScope, Sink
+from toolcrib.approvals import ApprovalStore, SuspendedCallStore
+from toolcrib.pipeline import CallLimits, Executor, Run
+from toolcrib.record import Sink
+from toolcrib.sandbox import Sandbox, SandboxName
 
 __all__ = ["ApproveBy", "OpenScope", "ServerOptions"]
 
 ApproveBy: TypeAlias = Literal["store", "elicit"]
 
-OpenScope: TypeAlias = Callable[[str], RunScope]
+OpenScope: TypeAlias = Callable[[str], Run]
 """Opens the run that all the calls of one principal belong to, given its name."""
 
 
@@ -59,7 +60,7 @@ class ServerOptions:
     instructions: str = ""
     approve_by: ApproveBy = "store"
     approvals: ApprovalStore | None = None
-    waiting: WaitingCalls | None = None
+    waiting: SuspendedCallStore | None = None
     approve_with: str = "toolcrib approvals approve {id}"
     wait: float = 0.0
     kept_for: timedelta = timedelta(days=7)

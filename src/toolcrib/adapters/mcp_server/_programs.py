@@ -10,15 +10,15 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from toolcrib.adapters.mcp_server._asking import Halted
+from toolcrib.adapters.mcp_server._elicitation import Halted
 from toolcrib.adapters.mcp_server._options import ServerOptions
-from toolcrib.adapters.mcp_server._principals import Principal
 from toolcrib.adapters.mcp_server._replies import error_result, text_result
-from toolcrib.adapters.mcp_server._served import Served, Visit
-from toolcrib.approvals import WaitingCalls
+from toolcrib.adapters.mcp_server._tool_server import Served, Visit
+from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Denial, Grant
 from toolcrib.code import ExecutionResult, PausedProgram, Toolkit
 from toolcrib.errors import ApprovalError, PausedProgramError, ReplayDiverged, SandboxError
+from toolcrib.serving._principals import Principal
 from toolcrib.toolsets import Toolset
 
 __all__ = ["ServedPrograms"]
@@ -43,7 +43,7 @@ class _Search(BaseModel):
 class ServedPrograms(Served):
     """A toolset as the functions of programs."""
 
-    def __init__(self, toolset: Toolset, options: ServerOptions, waiting: WaitingCalls) -> None:
+    def __init__(self, toolset: Toolset, options: ServerOptions, waiting: SuspendedCallStore) -> None:
         super().__init__(options, waiting)
         self._finder = f"{_SEARCH}_" if _SEARCH in toolset else _SEARCH
         self._toolkit = Toolkit(toolset, sandbox=options.sandbox, sinks=options.sinks)
@@ -130,6 +130,6 @@ class ServedPrograms(Served):
 
 def _said(result: ExecutionResult) -> types.CallToolResult | Halted:
     if result.paused is not None:
-        requests = tuple(call.request for call in result.pending_calls)
+        requests = tuple(call.request for call in result.suspended_calls)
         return Halted(requests, result.paused.to_dict(), result.text())
     return text_result(result.text()) if result.success else error_result(result.text())

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from toolcrib.adapters.mcp_server._http import serve_http
-from toolcrib.adapters.mcp_server._http_options import HttpOptions
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._server import build_server
 from toolcrib.adapters.mcp_server._stdio import serve_stdio
 from toolcrib.approvals import SqliteApprovalStore
+from toolcrib.serving._http_options import HttpOptions
 from toolcrib.toolsets import ToolsetLike
 
 __all__ = ["serve", "serve_async"]

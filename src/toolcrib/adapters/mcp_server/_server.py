@@ -17,17 +17,17 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
-from toolcrib.adapters.mcp_server._asking import Waits
+from toolcrib.adapters.mcp_server._elicitation import Waits
 from toolcrib.adapters.mcp_server._options import ServerOptions
-from toolcrib.adapters.mcp_server._pending import countable
-from toolcrib.adapters.mcp_server._principals import Principals
 from toolcrib.adapters.mcp_server._programs import ServedPrograms
-from toolcrib.adapters.mcp_server._served import Served
+from toolcrib.adapters.mcp_server._tool_server import Served
 from toolcrib.adapters.mcp_server._tools import ServedTools
-from toolcrib.adapters.mcp_server._waiting import waiting_calls_beside
-from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, WaitingCalls
+from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SuspendedCallStore
 from toolcrib.errors import SchemaError
-from toolcrib.invoke import Pipeline
+from toolcrib.pipeline import Pipeline
+from toolcrib.serving._pending_limit import countable
+from toolcrib.serving._principals import Principals
+from toolcrib.serving._suspended_calls import waiting_calls_beside
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
 __all__ = ["CribServer", "build_server"]
@@ -63,7 +63,7 @@ class CribServer(Server[Served]):
     def __init__(self, toolset: Toolset, options: ServerOptions) -> None:
         self.toolset, self.options = toolset, options
         self.approvals: ApprovalStore = MemoryApprovalStore() if options.approvals is None else options.approvals
-        self.waiting: WaitingCalls = (
+        self.waiting: SuspendedCallStore = (
             waiting_calls_beside(self.approvals) if options.waiting is None else options.waiting
         )
         self.principals = Principals(options, self.approvals)

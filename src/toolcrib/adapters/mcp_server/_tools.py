@@ -12,18 +12,18 @@ from typing import Any
 
 import mcp_types as types
 
-from toolcrib.adapters.mcp_server._alike import Starting
-from toolcrib.adapters.mcp_server._asking import Halted
+from toolcrib.adapters.mcp_server._elicitation import Halted
 from toolcrib.adapters.mcp_server._listing import Listed
 from toolcrib.adapters.mcp_server._options import ServerOptions
-from toolcrib.adapters.mcp_server._principals import Principal
 from toolcrib.adapters.mcp_server._replies import clean, reply_to
-from toolcrib.adapters.mcp_server._served import Served, Visit
-from toolcrib.approvals import AgentContext, WaitingCalls
+from toolcrib.adapters.mcp_server._tool_server import Served, Visit
+from toolcrib.approvals import AgentContext, SuspendedCallStore
 from toolcrib.calls import Completed, Denial, Grant, Outcome, Suspended, ToolCall, Yielded, lenient, outcome_from_dict
 from toolcrib.errors import SchemaError
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
+from toolcrib.serving._principals import Principal
+from toolcrib.serving._single_flight import Starting
 from toolcrib.toolsets import ToolEntry, is_available
 
 __all__ = ["ServedTools"]
@@ -42,7 +42,7 @@ class ServedTools(Served):
     """
 
     def __init__(
-        self, pipeline: Pipeline, options: ServerOptions, waiting: WaitingCalls, asked: frozenset[str]
+        self, pipeline: Pipeline, options: ServerOptions, waiting: SuspendedCallStore, asked: frozenset[str]
     ) -> None:
         super().__init__(options, waiting)
         self.pipeline = pipeline
@@ -68,7 +68,7 @@ class ServedTools(Served):
             return []
         return [clean(instruction.content) for instruction in found]
 
-    async def _offered(self, scope: RunScope) -> Sequence[ToolEntry]:
+    async def _offered(self, scope: Run) -> Sequence[ToolEntry]:
         entries = self.pipeline.toolset.entries
         allowed = self.pipeline.toolset.offered() if scope.available is None else scope.available
         names = [name for name in entries if name in allowed]
@@ -131,7 +131,7 @@ class ServedTools(Served):
         return reply_to(outcome, self._listed.get(outcome.tool))
 
 
-def _about(scope: RunScope) -> RunContext[Any]:
+def _about(scope: Run) -> RunContext[Any]:
     return RunContext(scope.deps, "", "", scope.id, provided=scope.provide, revealed=scope.revealed)
 
 

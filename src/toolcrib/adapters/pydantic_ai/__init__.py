@@ -15,8 +15,8 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("Pydantic AI", "models") from error
 
 from toolcrib.adapters.pydantic_ai._agent import create_agent, stream_agent
-from toolcrib.adapters.pydantic_ai._answers import answers, approval_requests
 from toolcrib.adapters.pydantic_ai._chat_model import PydanticChatModel, chat_model
+from toolcrib.adapters.pydantic_ai._deferred_results import answers, approval_requests
 from toolcrib.adapters.pydantic_ai._history import MessageHistory, decode_response
 from toolcrib.adapters.pydantic_ai._messages import MESSAGES
 from toolcrib.adapters.pydantic_ai._outcomes import ToolYielded

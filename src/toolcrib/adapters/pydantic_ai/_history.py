@@ -10,7 +10,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 
 from toolcrib.adapters.pydantic_ai._messages import MESSAGES, message_of, shape_of_message
 from toolcrib.formats import Item, TranscriptProblem
-from toolcrib.invoke import Pipeline, RunScope
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.rounds import ToolRound, decode
 from toolcrib.toolsets import ToolAvailability, ToolsetLike
 
@@ -51,7 +51,7 @@ def decode_response(
     response: ModelResponse,
     available: ToolAvailability | None = None,
     *,
-    scope: RunScope | None = None,
+    scope: Run | None = None,
     history: MessageHistory | None = None,
     strict: bool = False,
 ) -> ToolRound:

@@ -11,7 +11,7 @@ from pydantic_ai.exceptions import ApprovalRequired, ModelRetry, ToolFailed, Use
 from pydantic_ai.messages import MULTI_MODAL_CONTENT_TYPES, CustomEvent, ToolReturn
 from pydantic_ai.tools import ToolDenied
 
-from toolcrib.adapters.pydantic_ai._waiting import Waiting
+from toolcrib.adapters.pydantic_ai._deferred_calls import Waiting
 from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended, lenient
 from toolcrib.errors import ResultNotSerializable
 

@@ -20,7 +20,7 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_ai.usage import RunUsage
 from pydantic_core import to_json
 
-from toolcrib.adapters.pydantic_ai._waiting import KEY, Waiting
+from toolcrib.adapters.pydantic_ai._deferred_calls import KEY, Waiting
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, ModelRetry, ToolcribError
 from toolcrib.hooks import ambient
 from toolcrib.schema import RunContext, ToolSpec
@@ -74,7 +74,7 @@ class PydanticToolset:
         provided = cast("Mapping[Any, Any]", ctx.provided).get(pydantic_ai.RunContext)
         if isinstance(provided, pydantic_ai.RunContext):
             return cast("pydantic_ai.RunContext[Any]", provided)
-        run: dict[str, Any] = {"run_id": ctx.scope_id or None, "max_retries": _RETRIES}
+        run: dict[str, Any] = {"run_id": ctx.run_id or None, "max_retries": _RETRIES}
         return pydantic_ai.RunContext(deps=ctx.deps, model=self._model, usage=self._usage, **run)
 
 

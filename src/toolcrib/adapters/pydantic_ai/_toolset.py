@@ -13,17 +13,18 @@ from pydantic_ai.tools import AgentDepsT, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 from toolcrib.adapters.pydantic_ai._arguments import PASS_THROUGH, RawText
+from toolcrib.adapters.pydantic_ai._deferred_calls import resumed
 from toolcrib.adapters.pydantic_ai._outcomes import reply_to, tell
-from toolcrib.adapters.pydantic_ai._waiting import resumed
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Grant, Outcome, Suspended, ToolCall, Yielded
-from toolcrib.invoke import Pipeline, RunScope, Sink
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.record import Sink
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike, is_available
 
 __all__ = ["CribToolset", "OpenScope", "as_toolset"]
 
-OpenScope: TypeAlias = Callable[[pydantic_ai.RunContext[Any]], RunScope]
+OpenScope: TypeAlias = Callable[[pydantic_ai.RunContext[Any]], Run]
 """Opens the run that the calls of one agent run belong to: its limits, approver, store, principal."""
 
 _log = logging.getLogger("toolcrib.adapters")
@@ -42,8 +43,8 @@ def as_toolset(
     return CribToolset(Toolset.of(tools), scope or _plain_scope, tuple(sinks), id)
 
 
-def _plain_scope(ctx: pydantic_ai.RunContext[Any]) -> RunScope:
-    return RunScope() if ctx.run_id is None else RunScope(id=ctx.run_id)
+def _plain_scope(ctx: pydantic_ai.RunContext[Any]) -> Run:
+    return Run() if ctx.run_id is None else Run(id=ctx.run_id)
 
 
 class CribToolset(AbstractToolset[AgentDepsT]):
@@ -69,7 +70,7 @@ class CribToolset(AbstractToolset[AgentDepsT]):
         if scope.approvals is None:  # of this run: each call has its own copy of the scope, and they share the store
             scope.approvals = MemoryApprovalStore()
         deps = ctx.deps if scope.deps is None else scope.deps
-        scope = replace(scope, deps=deps, door="pydantic_ai" if scope.door == "pipeline" else scope.door)
+        scope = replace(scope, deps=deps, entry="pydantic_ai" if scope.entry == "pipeline" else scope.entry)
         return _CribRun(self, scope, ctx, self._pipeline)
 
     async def get_tools(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
@@ -93,7 +94,7 @@ class _CribRun(AbstractToolset[AgentDepsT]):
     def __init__(
         self,
         toolset: CribToolset[AgentDepsT],
-        scope: RunScope,
+        scope: Run,
         ctx: pydantic_ai.RunContext[AgentDepsT],
         pipeline: Pipeline | None,
     ) -> None:
@@ -142,7 +143,7 @@ class _CribRun(AbstractToolset[AgentDepsT]):
         return reply_to(await self._run(call, scope, grant, ctx), tool_args)
 
     async def _run(
-        self, call: ToolCall | Suspended, scope: RunScope, grant: Grant | None, ctx: pydantic_ai.RunContext[AgentDepsT]
+        self, call: ToolCall | Suspended, scope: Run, grant: Grant | None, ctx: pydantic_ai.RunContext[AgentDepsT]
     ) -> Outcome:
         watched = True
         async with aclosing(self._opened.stream(call, scope, grant=grant)) as items:

@@ -34,7 +34,7 @@ export function row(one, current) {
   return h("a.row-link", { href: link(one), data: { key: keyOf(one) }, aria: keyOf(one) === current ? { current: "true" } : {} },
     h("span.title", {}, h("span.kind", {}, one.source), h("span.mono.name", {}, named(one)), h("span.grow"), standing(one)),
     h("span.sub", {}, ago(one.started_at), one.duration_ms !== null && one.ended_at ? ` · ${duration(one.duration_ms)}` : "",
-      one.principal ? ` · ${one.principal}` : "", one.door ? ` · ${one.door}` : ""));
+      one.principal ? ` · ${one.principal}` : "", one.entry ? ` · ${one.entry}` : ""));
 }
 
 const filter = { text: "", source: "", status: "", name: "", principal: "" };
@@ -200,7 +200,7 @@ class Detail {
       one.ended_at ? ["Took", duration(one.duration_ms)] : ["So far", ago(one.started_at)],
       parent ? ["Part of", h("a", { href: link(parent) }, `${parent.source} ${named(parent)}`)] : null,
       one.principal ? ["On behalf of", one.principal] : null,
-      one.door ? ["Came by", one.door] : null,
+      one.entry ? ["Came by", one.entry] : null,
       ...more,
       ["Id", h("code", {}, one.id)],
       one.run_id ? ["Run", h("code", {}, one.run_id)] : null,

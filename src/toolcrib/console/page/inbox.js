@@ -209,7 +209,7 @@ function change(line) {
 }
 
 export function callLink(view) {
-  return `#/activity/call/${encodeURIComponent(view.call_id)}/${encodeURIComponent(view.scope_id)}`;
+  return `#/activity/call/${encodeURIComponent(view.call_id)}/${encodeURIComponent(view.run_id)}`;
 }
 
 /** The view of all requests that wait. */

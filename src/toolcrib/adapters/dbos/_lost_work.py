@@ -1,0 +1,80 @@
+"""What a worker that died could not tell: how its work ended, which the database of the work knows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from toolcrib.adapters.dbos._client import Client
+from toolcrib.adapters.dbos._continuation import WAITS_FOR, continuation_id
+from toolcrib.adapters.dbos._engine import Engine
+from toolcrib.adapters.dbos._program import stretch_id
+from toolcrib.adapters.dbos._program_journal import program_run
+from toolcrib.adapters.dbos._worker_sink import INTERRUPTED
+from toolcrib.calls import ActivityEvent, ActivityKind, now
+from toolcrib.record import QUIET, Activity, ActivityFilter, ActivitySink, EventLog
+
+__all__ = ["keep_settling", "settle"]
+
+_OUTCOMES = {"ERROR": "error", "CANCELLED": "cancelled", "MAX_RECOVERY_ATTEMPTS_EXCEEDED": "error"}
+_MOST = 200
+
+
+async def settle(client: Client, log: EventLog, sink: ActivitySink, quiet: timedelta = QUIET) -> None:
+    """Tell of turns and programs that nobody tells of any more how they ended, if they did.
+
+    A worker that is killed takes its last events with it, and what it ended is done by nobody again.
+    """
+    wanted = ActivityFilter(sources=("turn", "program"), statuses=("running", INTERRUPTED))
+    for activity in await asyncio.to_thread(log.activities, wanted, limit=_MOST):
+        told = await asyncio.to_thread(log.last_told, activity)
+        if now() - datetime.fromisoformat(told) < quiet:
+            continue
+        found = await (_of_program if activity.source == "program" else _of_turn)(client, activity)
+        if found is not None:
+            outcome, error = found
+            kind = "changed" if outcome == "waiting" else "closed"
+            data = {"state": outcome} if kind == "changed" else {"outcome": outcome, "error": error}
+            run = cast("ActivityKind", activity.source)
+            sink.emit_activity(ActivityEvent(kind, run, activity.id, activity.parent_id, activity.name, now(), data))
+
+
+async def keep_settling(engine: Engine) -> None:
+    """Do it every minute, as long as an engine keeps events."""
+    sink = engine.sink
+    if sink is not None:
+        log = await asyncio.to_thread(sink.kept.log)
+        while True:
+            await settle(engine.client, log, sink)
+            await asyncio.sleep(QUIET.total_seconds())
+
+
+async def _of_turn(client: Client, activity: Activity) -> tuple[str, str | None] | None:
+    """Return what a turn came to, and what went wrong; None while there is more to do, or it is no durable one."""
+    work_id = activity.id
+    while (status := await client.status(work_id)) is not None:
+        if status.status in _OUTCOMES:
+            return _OUTCOMES[status.status], None if status.error is None else str(status.error)
+        output: Any = status.output
+        if status.status != "SUCCESS" or not isinstance(output, Mapping):
+            return None
+        result = cast("Mapping[str, Any]", output)
+        if not result.get(WAITS_FOR):
+            outcome = result["outcome"]
+            return str(result["stop_reason"]), outcome.get("message") or outcome.get("reason")
+        work_id = continuation_id(work_id, str(result[WAITS_FOR]))
+    return None if work_id == activity.id else ("waiting", None)
+
+
+async def _of_program(client: Client, activity: Activity) -> tuple[str, str | None] | None:
+    run = await asyncio.to_thread(program_run, client, activity.id)
+    if run is None:
+        return None
+    if run.state == "running":
+        status = await client.status(stretch_id(run.run, run.generation))
+        return ("error", str(status.error)) if status is not None and status.status in _OUTCOMES else None
+    if run.state == "done" and run.result is not None:
+        return ("completed" if run.result["success"] else "failed"), run.result.get("error")
+    return ("waiting" if run.state == "paused" else "cancelled"), None

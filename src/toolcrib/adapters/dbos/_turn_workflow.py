@@ -1,0 +1,173 @@
+"""One execution of a turn's workflow: what was recorded is taken up, what was not is done and recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dbos import DBOS
+from dbos._core import _cancellation_watcher as cancellation_watcher  # pyright: ignore[reportPrivateUsage] -- one query a second for all that runs; DBOS offers it for steps alone
+from dbos._dbos import _get_dbos_instance as dbos_instance  # pyright: ignore[reportPrivateUsage] -- as above
+from dbos._error import DBOSWorkflowCancelledError
+
+from toolcrib.adapters.dbos._continuation import WAITING, WAITS_FOR
+from toolcrib.adapters.dbos._engine import current_engine, step
+from toolcrib.adapters.dbos._handle import VALUES
+from toolcrib.adapters.dbos._recorded import Unit, step_name
+from toolcrib.calls import Completed, Failed, Outcome, Suspended, lenient
+from toolcrib.errors import ToolcribError
+from toolcrib.pipeline import Run
+from toolcrib.turns import StopReason, Turn
+from toolcrib.turns._agent_run import AgentRun
+from toolcrib.turns._binding import TurnBinding
+from toolcrib.turns._queue import TurnQueue
+
+if TYPE_CHECKING:
+    from toolcrib.adapters.dbos._agent import DurableAgent
+
+__all__ = ["TurnWorkflow"]
+
+
+class TurnWorkflow:
+    """A turn on its way: first what happens until its tool may run, in a step; then the rest.
+
+    The rest is recorded with the workflow's own outcome, which costs no write more; it is a step of its own where
+    something is left to do after it, or where it may have been begun before.
+    """
+
+    def __init__(self, durable: DurableAgent, unit: Unit, turn: Turn[Any], data: Mapping[str, Any]) -> None:
+        self._durable, self._unit, self._turn, self._data = durable, unit, turn, data
+        self._task: asyncio.Task[dict[str, Any]] | None = None
+        self._values: asyncio.Queue[tuple[bool, Any]] | None = asyncio.Queue() if turn.tool.is_watched else None
+
+    async def run(self, binding: TurnBinding) -> dict[str, Any]:
+        """Run the turn over `binding`, and return its record."""
+
+        async def prepare() -> dict[str, Any]:
+            task = self._begin(binding)
+            await asyncio.wait({task, self._unit.reached}, return_when=asyncio.FIRST_COMPLETED)
+            return self._unit.reached.result() if self._unit.reached.done() else {"ended": task.result()}
+
+        async def perform() -> dict[str, Any]:
+            if self._task is None:  # an earlier execution prepared it
+                self._unit.state, binding.taken_up = state, True
+            return await self._performed(self._begin(binding))
+
+        try:
+            state = await step(step_name("prepare", self._turn, self._data), prepare)
+            if "ended" in state:
+                return state["ended"]
+            name = step_name("perform", self._turn, self._data)
+            if self._task is None or self._values is not None:
+                return await step(name, perform)
+            result = await perform()
+            if result.get("children") or result.get("context") or result.get("finished"):
+                return await step(name, lambda: _as_is(result))
+            return result
+        finally:
+            if self._task is not None and not self._task.done():
+                self._task.cancel()
+                await asyncio.gather(self._task, return_exceptions=True)
+
+    def _begin(self, binding: TurnBinding) -> asyncio.Task[dict[str, Any]]:
+        if self._task is None:
+            self._task = asyncio.create_task(self._drive(binding), name=f"toolcrib: turn of {self._turn.tool_name}")
+        return self._task
+
+    async def _performed(self, task: asyncio.Task[dict[str, Any]]) -> dict[str, Any]:
+        self._unit.recorded.set()
+        values = self._values
+        await _unless_cancelled(
+            task if values is None else asyncio.create_task(_pour(values, task)), self._unit.work_id
+        )
+        return task.result()
+
+    async def _drive(self, binding: TurnBinding) -> dict[str, Any]:
+        """Run the turn as an agent runs it, as far as the pipeline lets it, and return its record."""
+        durable, turn, unit = self._durable, self._turn, self._unit
+        values: list[Any] = []
+        error: Exception | None = None
+        run = AgentRun(durable.agent, TurnQueue(), Run(), wait=False)
+        try:
+            if binding.table(turn) or durable.looks_around(turn):
+                await durable.context.enter(current_engine().client, unit)
+            async for value in run.one(turn, binding):
+                if self._values is None:
+                    values.append(lenient(value))
+                else:
+                    self._values.put_nowait((True, lenient(value)))
+        except Exception as raised:  # the tool's own, or a hook's: nobody is there to be told, so it is recorded
+            error = raised
+        finally:
+            unit.over = True
+            if self._values is not None:
+                self._values.put_nowait((False, None))
+        unit.finished = run.finished
+        return self._record(values, error)
+
+    def _record(self, values: list[Any], error: Exception | None) -> dict[str, Any]:
+        turn, unit = self._turn, self._unit
+        outcome = turn.outcome
+        if outcome is None or (error is not None and not isinstance(outcome, Failed)):
+            outcome = _failed(turn, error)
+        kept: dict[str, Any] = {
+            "outcome": _portable(outcome, values, streamed=self._values is not None),
+            "stop_reason": (turn.stop_reason or StopReason.ERROR).value,
+            "values": values,
+            "children": unit.children,
+            "context": unit.changes,
+            "approval": unit.approval,
+            "finished": unit.finished,
+        }
+        if isinstance(outcome, Suspended):
+            kept |= {WAITS_FOR: outcome.request.id, WAITING: outcome.to_dict()}
+        return {name: value for name, value in kept.items() if value}
+
+
+async def _pour(values: asyncio.Queue[tuple[bool, Any]], task: asyncio.Task[Any]) -> None:
+    """Write a stream's values down as they come, until its turn has ended."""
+    number = 0
+    while (item := await values.get())[0]:
+        await DBOS.write_stream_async(VALUES, {"n": number, "value": item[1]})
+        number += 1
+    await asyncio.wait({task})
+
+
+async def _unless_cancelled(task: asyncio.Task[Any], work_id: str) -> None:
+    """Wait for a task, and stop it when somebody cancels the workflow.
+
+    Raises:
+        DBOSWorkflowCancelledError: Somebody did.
+        Exception: What the task raised.
+    """
+    if task.done():
+        return
+    watcher = cancellation_watcher(dbos_instance())
+    signal = watcher.register(work_id, None)
+    try:
+        await asyncio.wait({task, signal}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            raise DBOSWorkflowCancelledError(f"the turn {work_id} was cancelled")
+        task.result()
+    finally:
+        watcher.unregister(work_id, None, signal)
+
+
+async def _as_is(result: dict[str, Any]) -> dict[str, Any]:
+    return result
+
+
+def _portable(outcome: Outcome, values: list[Any], *, streamed: bool) -> dict[str, Any]:
+    """Return an outcome for the record; a value that went where it belongs is not in it twice."""
+    data = outcome.to_dict()
+    if isinstance(outcome, Completed) and not streamed and not values:
+        data["value"] = None  # a turn, or something for the context
+    return data
+
+
+def _failed(turn: Turn[Any], error: Exception | None) -> Failed:
+    code = error.code if isinstance(error, ToolcribError) else "error"
+    return Failed(turn.tool_name, turn.id, code, str(error or "it came to no outcome"), type(error).__name__)

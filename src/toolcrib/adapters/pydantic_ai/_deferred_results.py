@@ -1,0 +1,97 @@
+"""The answers to what a run left waiting, as Pydantic AI takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai import Agent
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
+
+from toolcrib.adapters.pydantic_ai._deferred_calls import Waiting
+from toolcrib.adapters.pydantic_ai._toolset import CribToolset
+from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant
+from toolcrib.errors import ApprovalError
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.schema import RunContext
+
+__all__ = ["answers", "approval_requests"]
+
+
+def approval_requests(requests: DeferredToolRequests) -> list[ApprovalRequest]:
+    """Return what a person has to decide, in the order the model asked; calls of other toolsets are left out."""
+    return [waiting.request for waiting in _waiting(requests).values()]
+
+
+async def answers(
+    requests: DeferredToolRequests,
+    grants: Iterable[Grant] = (),
+    denials: Iterable[Denial] = (),
+    *,
+    toolset: CribToolset[Any] | Agent[Any, Any] | None = None,
+    scope: Run | None = None,
+) -> DeferredToolResults:
+    """Return grants and denials as the results that the next run of the agent takes.
+
+    Results of calls that are not ours are added with `results.update(...)`.
+
+    Args:
+        requests: The output of the run that stopped.
+        toolset: What `as_toolset` returned, or the agent that has it alone. Pydantic AI does not tell a toolset of a
+            denial, so it is recorded here.
+        scope: The run that denials are recorded in: its sinks, its store.
+
+    Raises:
+        ApprovalError: An answer is for nothing that is asked.
+        ValueError: There are denials and no toolset to record them at, or the agent has several.
+    """
+    waiting = _waiting(requests)
+    results = DeferredToolResults()
+    for grant in grants:
+        call_id = _asked_by(grant, waiting)
+        override = None if grant.override_args is None else dict(grant.override_args)
+        results.approvals[call_id] = ToolApproved(override_args=override)
+        results.metadata[call_id] = replace(waiting[call_id], grant=grant).metadata()
+        results.answered_by[call_id] = grant.approver
+    for denial in denials:
+        call_id = _asked_by(denial, waiting)
+        await _record(waiting[call_id], denial, _counter(toolset), scope or Run(entry="pydantic_ai"))
+        results.approvals[call_id] = ToolDenied(denial.message or f"`{denial.tool}` was denied")
+        results.answered_by[call_id] = denial.approver
+    return results
+
+
+def _waiting(requests: DeferredToolRequests) -> dict[str, Waiting]:
+    found = {call.tool_call_id: Waiting.of(requests.metadata.get(call.tool_call_id)) for call in requests.approvals}
+    return {call_id: waiting for call_id, waiting in found.items() if waiting is not None}
+
+
+def _asked_by(answer: Grant | Denial, waiting: dict[str, Waiting]) -> str:
+    """Return the id of the call that an answer is for."""
+    for call_id, one in waiting.items():
+        if answer.request_id == one.request.id or (answer.request_id is None and answer.call_id == call_id):
+            return call_id
+    raise ApprovalError(answer.tool, f"nothing that waits is {answer.request_id or answer.call_id}")
+
+
+def _counter(toolset: CribToolset[Any] | Agent[Any, Any] | None) -> CribToolset[Any]:
+    """Return where denials are recorded."""
+    if isinstance(toolset, CribToolset):
+        return toolset
+    ours = [one for one in toolset.toolsets if isinstance(one, CribToolset)] if isinstance(toolset, Agent) else []
+    if len(ours) != 1:
+        mend = "answers(..., toolset=what as_toolset returned), or the agent when it has one such toolset"
+        raise ValueError(f"a denial is recorded at the toolset: {mend}")
+    return ours[0]
+
+
+async def _record(waiting: Waiting, denial: Denial, toolset: CribToolset[Any], scope: Run) -> None:
+    """Let the denial end the suspended call at the counter: it is in the record, and no grant opens it any more."""
+    if scope.principal is None:
+        scope = replace(scope, principal=waiting.request.principal)
+    about = RunContext[Any](scope.deps, "", "", scope.id, provided=scope.provide)
+    async with toolset.tools.open(about, hide_unavailable=False) as opened:
+        outcome = await Pipeline(opened, sinks=toolset.sinks).run(waiting.suspended, scope, grant=denial)
+    if isinstance(outcome, Failed) and isinstance(outcome.exception, ApprovalError):
+        raise outcome.exception

@@ -1,0 +1,49 @@
+"""What is told of a run while it goes on: an agent's, a turn's, a program's, a session's, a request's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+__all__ = ["ActivityEvent", "ActivityEventKind", "ActivityKind"]
+
+ActivityEventKind: TypeAlias = Literal["opened", "changed", "closed"]
+ActivityKind: TypeAlias = Literal["agent", "turn", "program", "session", "request"]
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityEvent:
+    """Something that happened to what makes calls, sent to the sinks that have `emit_activity`.
+
+    A run that is taken up again, perhaps in another process, is opened again under its id; the `outcome` it was closed
+    with before, `suspended` or `paused`, says that it was not over.
+
+    Attributes:
+        activity_id: Names the run; a turn and the call that it makes have the same id.
+        parent_id: The run or the call inside which it goes on; None at the top.
+        name: The agent's, the turn's tool, or what else it is called.
+        data: JSON shapes, secrets hidden; what is in it depends on `kind` and `run`. A closed run has `outcome`,
+            `error` and `duration_ms`.
+    """
+
+    kind: ActivityEventKind
+    run: ActivityKind
+    activity_id: str
+    parent_id: str | None
+    name: str
+    at: datetime
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as JSON shapes."""
+        return {
+            "kind": self.kind,
+            "run": self.run,
+            "activity_id": self.activity_id,
+            "parent_id": self.parent_id,
+            "name": self.name,
+            "at": self.at.isoformat(),
+            "data": dict(self.data),
+        }

@@ -1,0 +1,100 @@
+"""What is told of a call while it runs, and kept when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+from toolcrib.calls._decision import DecisionNote
+
+__all__ = ["CallEvent", "CallRecord", "EventKind"]
+
+EventKind: TypeAlias = Literal["received", "decided", "suspended", "started", "yielded", "ended"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallEvent:
+    """Something that happened to a call, sent to sinks as it happens.
+
+    Attributes:
+        data: JSON shapes, secrets hidden; what is in it depends on `kind`.
+        record: The whole call, on the `ended` event.
+        parent_id: The turn, program or request that made the call, or the call whose tool did; None at the top.
+        description: What models are told the tool is for; not in `to_dict`, as it is the tool's and not the call's.
+    """
+
+    kind: EventKind
+    call_id: str
+    tool: str
+    run_id: str
+    entry: str
+    at: datetime
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    record: CallRecord | None = None
+    parent_id: str | None = None
+    description: str = field(default="", repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as JSON shapes."""
+        return {
+            "kind": self.kind,
+            "call_id": self.call_id,
+            "tool": self.tool,
+            "run_id": self.run_id,
+            "entry": self.entry,
+            "at": self.at.isoformat(),
+            "data": dict(self.data),
+            "record": None if self.record is None else self.record.to_dict(),
+            "parent_id": self.parent_id,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """What is kept of a call that ended, with secrets hidden.
+
+    Attributes:
+        arguments: The final arguments; None when the call did not get as far as valid ones.
+        requested: The arguments as they came, when they differ from the final ones.
+        decisions: What each decision hook said, in order.
+        approval: Who said yes or no, when, to which digest; None when nobody was asked.
+        outcome: The outcome as JSON shapes, or `{"kind": "cancelled"}`.
+        duration_ms: From the call's arrival to its end, people's time included.
+        parent_id: The turn, program or request that made the call, or the call whose tool did; None at the top.
+    """
+
+    call_id: str
+    tool: str
+    run_id: str
+    entry: str
+    principal: str | None
+    arguments: Mapping[str, Any] | None
+    requested: Any
+    decisions: tuple[DecisionNote, ...]
+    approval: Mapping[str, Any] | None
+    outcome: Mapping[str, Any]
+    started_at: datetime
+    ended_at: datetime
+    duration_ms: float
+    parent_id: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as JSON shapes."""
+        return {
+            "call_id": self.call_id,
+            "tool": self.tool,
+            "run_id": self.run_id,
+            "entry": self.entry,
+            "principal": self.principal,
+            "arguments": None if self.arguments is None else dict(self.arguments),
+            "requested": self.requested,
+            "decisions": [note.to_dict() for note in self.decisions],
+            "approval": None if self.approval is None else dict(self.approval),
+            "outcome": dict(self.outcome),
+            "started_at": self.started_at.isoformat(),
+            "ended_at": self.ended_at.isoformat(),
+            "duration_ms": round(self.duration_ms, 3),
+            "parent_id": self.parent_id,
+        }

@@ -1,0 +1,124 @@
+"""How requests for approval and their answers look on a screen, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from toolcrib.approvals import ApprovalEntry
+from toolcrib.calls import Denial, Grant, now
+from toolcrib.cli._formatting import arguments_text
+from toolcrib.cli._terminal import visible
+
+__all__ = ["entries_table", "entry_json", "entry_text", "state_of"]
+
+_SHORT = 16  # characters of an id in a list: enough to tell requests apart, and to answer them by
+_SCOPES = {"once": "", "arguments": "always, with these arguments", "tool": "always, whatever the arguments"}
+_WIDE = 60  # characters of the arguments in a list
+
+
+def entry_json(entry: ApprovalEntry) -> dict[str, Any]:
+    """Return a request and its answer as JSON shapes; secrets are hidden, as they are kept."""
+    return {
+        **entry.request.to_dict(),
+        "state": state_of(entry),
+        "changes": entry.request.changes(),
+        "answer": None if entry.answer is None else entry.answer.to_dict(),
+        "used_at": None if entry.used_at is None else entry.used_at.isoformat(),
+    }
+
+
+def state_of(entry: ApprovalEntry) -> str:
+    """Return in a word how far a request is."""
+    if entry.state == "pending":
+        return "expired" if entry.answer is not None else "waiting"
+    said = "denied" if isinstance(entry.answer, Denial) else "approved"
+    return said if entry.state == "answered" or said == "denied" else "used"
+
+
+def entries_table(entries: Iterable[ApprovalEntry], *, answers: bool) -> Table:
+    """Return requests as a table, a line each.
+
+    Args:
+        answers: Whether to show what was answered as well.
+    """
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("id", "tool", "since", "for"):
+        table.add_column(column, no_wrap=True)
+    for column in ("state", "by", "until") if answers else ():
+        table.add_column(column, no_wrap=True)
+    table.add_column("arguments", overflow="fold")
+    for entry in entries:
+        request = entry.request
+        cells = [request.id[:_SHORT], request.tool, _age(request.created_at), request.principal or "-"]
+        if answers:
+            cells += [state_of(entry), entry.answer.approver if entry.answer is not None else "-", _until(entry)]
+        cells.append(arguments_text(request.arguments))
+        table.add_row(*(Text(_line(cell)) for cell in cells))
+    return table
+
+
+def entry_text(entry: ApprovalEntry) -> str:
+    """Return all that is known of a request, for the person who decides."""
+    request = entry.request
+    asked = {
+        "id": request.id,
+        "state": state_of(entry),
+        "since": f"{_time(request.created_at)} ({_age(request.created_at)} ago)",
+        "on behalf of": request.principal or "nobody in particular",
+        "call": request.call_id,
+        "digest": request.digest,
+    }
+    answered = {} if entry.answer is None else _answer_lines(entry.answer)
+    if entry.used_at is not None:
+        answered["used"] = _time(entry.used_at)
+    lines = [request.text(), "", *_aligned(asked)]
+    return "\n".join([*lines, "", *_aligned(answered)] if answered else lines) + "\n"
+
+
+def _answer_lines(answer: Grant | Denial) -> dict[str, str]:
+    if isinstance(answer, Denial):
+        found = {"denied by": answer.approver, "at": _time(answer.at), "message": answer.message}
+    else:
+        found = {
+            "approved by": answer.approver,
+            "at": _time(answer.at),
+            "message": answer.message,
+            "scope": _SCOPES[answer.scope],
+            "until": _time(answer.expires_at) if answer.expires_at is not None else "",
+            "arguments": "" if answer.override_args is None else arguments_text(answer.override_args),
+            "input": "" if answer.user_input is None else str(answer.user_input),
+            "digest": answer.digest or "",
+        }
+    return {name: " ".join(text.split()) for name, text in found.items() if text}
+
+
+def _aligned(named: dict[str, str]) -> list[str]:
+    width = max(map(len, named))
+    return [f"{name:{width}}  {text}" for name, text in named.items()]
+
+
+def _line(text: str) -> str:
+    line = " ".join(visible(text[: 2 * _WIDE]).split())
+    return line if len(line) <= _WIDE else line[: _WIDE - 1] + "…"
+
+
+def _until(entry: ApprovalEntry) -> str:
+    until = entry.answer.expires_at if isinstance(entry.answer, Grant) else None
+    return "-" if until is None else _time(until)
+
+
+def _time(at: datetime) -> str:
+    return at.astimezone().isoformat(sep=" ", timespec="seconds")
+
+
+def _age(since: datetime) -> str:
+    seconds = max(0, int((now() - since).total_seconds()))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

@@ -1,0 +1,167 @@
+"""What happens while a program runs, as events in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from toolcrib.calls import CallEvent
+from toolcrib.code._paused import PendingCall
+from toolcrib.code._result import ExecutionResult
+from toolcrib.code._runner import OnOutput
+from toolcrib.record import Sink
+
+__all__ = [
+    "CallEnded",
+    "CallStarted",
+    "CallSuspended",
+    "CallValue",
+    "Printed",
+    "ProgramDone",
+    "ProgramEvent",
+    "ProgramFailed",
+    "ProgramPaused",
+    "Start",
+    "events_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """The program printed something."""
+
+    text: str
+    stream: Literal["stdout", "stderr"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """The program called a tool, which has not run yet; `arguments` are as they came, secrets hidden."""
+
+    id: str
+    name: str
+    arguments: Any
+
+
+@dataclass(frozen=True, slots=True)
+class CallValue:
+    """A streaming tool gave one value, cut when it is long."""
+
+    id: str
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class CallSuspended:
+    """A call waits for a person and has not run; `request` is the `ApprovalRequest` as a dict."""
+
+    id: str
+    name: str
+    request: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """A call came to its outcome, which is a dict as in the call's record."""
+
+    id: str
+    name: str
+    outcome: Mapping[str, Any]
+    duration_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFailed:
+    """The program did not reach its end, or did not run; `text` is what a model is shown."""
+
+    error: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramPaused:
+    """The program ended at calls that wait for a person."""
+
+    pending: tuple[PendingCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramDone:
+    """Nothing more comes; how it went."""
+
+    result: ExecutionResult
+
+
+ProgramEvent: TypeAlias = (
+    Printed | CallStarted | CallValue | CallSuspended | CallEnded | ProgramFailed | ProgramPaused | ProgramDone
+)
+Start: TypeAlias = Callable[[OnOutput, Sink], Coroutine[Any, Any, ExecutionResult]]
+
+
+async def events_of(start: Start) -> AsyncGenerator[ProgramEvent, None]:
+    """Yield what happens in a program, which runs meanwhile and does not wait for whoever reads.
+
+    What is not read yet is kept; it cannot be more than the program's limits allow. Closing the generator stops the
+    program and its calls.
+
+    Args:
+        start: Runs the program, given who hears its output and a sink for its calls.
+    """
+    feed = _Feed()
+    task = asyncio.create_task(start(feed.printed, feed))
+    task.add_done_callback(lambda _: feed.close())
+    try:
+        while (event := await feed.next()) is not None:
+            yield event
+        result = await task
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # raised above, unless the reader left before
+    if result.is_paused:
+        yield ProgramPaused(result.suspended_calls)
+    elif not result.success:
+        yield ProgramFailed(result.error or "", result.text())
+    yield ProgramDone(result)
+
+
+class _Feed:
+    """A sink that puts the events of calls among what is printed."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[ProgramEvent | None] = asyncio.Queue()
+
+    async def next(self) -> ProgramEvent | None:
+        return await self._queue.get()
+
+    def close(self) -> None:
+        self._queue.put_nowait(None)
+
+    def printed(self, text: str, stream: str) -> None:
+        self._queue.put_nowait(Printed(text, "stderr" if stream == "stderr" else "stdout"))
+
+    def emit(self, event: CallEvent) -> None:
+        """Tell of a call; see `Sink`."""
+        made = _told(event)
+        if made is not None:
+            self._queue.put_nowait(made)
+
+
+def _told(event: CallEvent) -> ProgramEvent | None:
+    match event.kind:
+        case "received":
+            return CallStarted(event.call_id, event.tool, event.data["arguments"])
+        case "yielded":
+            return CallValue(event.call_id, event.tool, event.data["value"])
+        case "suspended":
+            return CallSuspended(event.call_id, event.tool, event.data["request"])
+        case "ended" if event.data["outcome"]["kind"] != "suspended":  # it is told already, and has not ended
+            took = 0.0 if event.record is None else event.record.duration_ms
+            return CallEnded(event.call_id, event.tool, event.data["outcome"], took)
+        case _:
+            return None

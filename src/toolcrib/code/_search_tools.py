@@ -1,0 +1,166 @@
+"""`search_tools` and `describe`: how a program finds a tool that its author was not told of.
+
+They are functions of every program and no tools: answered by the host, counted by the sandbox, recorded nowhere.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from toolcrib.calls import new_call_id
+from toolcrib.code._listing import Detail, Listing
+from toolcrib.errors import MissingExtraError, closest
+from toolcrib.pipeline import Run
+from toolcrib.sandbox import Emit, Host, Raised, Reply, Value
+from toolcrib.sandbox._protocol import Stream
+from toolcrib.schema import RunContext
+from toolcrib.toolsets import ToolEntry, Toolset, is_available
+
+__all__ = ["Lookup", "LookupHost", "finder_names", "matching"]
+
+_MOST = 20  # tools that one search finds
+_LONGEST = 2_000  # characters of a query or a name
+_WORD = re.compile(r"[^\W_]+")
+_COMMON = frozenset(
+    {"a", "an", "and", "as", "for", "in", "is", "it", "its", "of", "on", "or", "that", "the", "to", "with"}
+)
+_FUNCTION = re.compile(r"<function (\w+)")  # what a function becomes on its way out of a program
+_SEARCH, _DESCRIBE = "search_tools", "describe"
+
+
+def finder_names(taken: Collection[str]) -> tuple[str, str]:
+    """Return what programs call the two functions: with an underscore at the end where a tool has the name."""
+    search, describe = (f"{name}_" if name in taken else name for name in (_SEARCH, _DESCRIBE))
+    return search, describe
+
+
+class Lookup:
+    """Finds and describes the tools of one toolkit for its programs.
+
+    Args:
+        toolset: The tools.
+        names: The tools' own names, by the names that programs use.
+        listing: How tools are shown; its own tools do not count.
+
+    Attributes:
+        names: What programs call the two functions.
+        signatures: How they are called.
+    """
+
+    def __init__(self, toolset: Toolset, names: Mapping[str, str], listing: Listing) -> None:
+        self._toolset, self._tools, self._listing = toolset, names, listing
+        self._search, self._describe = self.names = listing.finders
+        self.signatures = {
+            self._search: f"{self._search}(query: str, limit: int = 5) -> list[dict[str, str]]",
+            self._describe: f"{self._describe}(name: str) -> str",
+        }
+        self._index: tuple[frozenset[str], Any] | None = None
+
+    async def answer(self, name: str, args: list[Any], kwargs: Mapping[str, Any], scope: Run) -> Reply:
+        """Answer a program's call of one of the two."""
+        order = ("query", "limit") if name == self._search else ("name",)
+        given = {**dict(zip(order, args, strict=False)), **kwargs}
+        text, limit = given.pop(order[0], None), given.pop("limit", 5)
+        if len(args) > len(order) or given or not isinstance(text, str):
+            return Raised("TypeError", f"write it as `{self.signatures[name]}`")
+        if len(text) > _LONGEST:
+            return Raised("ValueError", f"the {order[0]} has {len(text)} characters, and may have {_LONGEST}")
+        if not isinstance(limit, int) or not 1 <= limit <= _MOST:
+            return Raised("ValueError", f"the limit is a number from 1 to {_MOST}")
+        try:
+            if name == self._describe:
+                return await self._described(text, scope)
+            return Value([self._line(found) for found in await self._found(text, limit, scope)])
+        except Exception as error:  # a condition of availability is the user's code; a gate that fails is shut
+            return Raised("RuntimeError", f"it cannot be said which functions are available ({type(error).__name__})")
+
+    # --- describe
+
+    async def _described(self, text: str, scope: Run) -> Reply:
+        function = _FUNCTION.match(text)
+        name = function[1] if function else text.strip().removesuffix("()").replace(".", "__")
+        offered = self._offered(scope)
+        name = next((mine for mine, tool in offered.items() if text == tool), name)
+        if name not in offered or not await is_available(self._entry(name), self._context(name, scope)):
+            return Raised("NameError", f"there is no function `{text:.100}`. {closest(name, offered)}")
+        return Value(self._listing.function(name, self._entry(name)))
+
+    # --- search
+
+    async def _found(self, query: str, limit: int, scope: Run) -> list[str]:
+        offered = self._offered(scope)
+        mine = {tool: name for name, tool in offered.items()}
+        entries = [self._toolset[tool] for tool in mine]
+        ctx = self._context(_SEARCH, scope)
+        try:
+            searched = self._searcher(frozenset(mine), entries)
+        except MissingExtraError:
+            return [mine[entry.name] for entry in await matching(entries, query, limit, ctx)]
+        return [mine[found["name"]] for found in await searched.call(ctx, query, limit)]
+
+    def _searcher(self, names: frozenset[str], entries: list[ToolEntry]) -> Any:
+        if self._index is None or self._index[0] != names:
+            search = importlib.import_module("toolcrib.toolsets.search")  # with the extra of that name
+            self._index = (names, search.SearchTools(entries))
+        return self._index[1]
+
+    def _line(self, name: str) -> dict[str, str]:
+        entry = self._entry(name)
+        small = Listing({}, detail=Detail.SIGNATURES, streams=self._listing.streams)
+        call = small.function(name, entry).removeprefix("def ").removesuffix(": ...")
+        return {"name": name, "call": call, "description": entry.description}
+
+    # --- of both
+
+    def _offered(self, scope: Run) -> dict[str, str]:
+        allowed = self._toolset.offered() if scope.available is None else scope.available
+        return {name: tool for name, tool in self._tools.items() if tool in allowed or tool in scope.revealed}
+
+    def _entry(self, name: str) -> ToolEntry:
+        return self._toolset[self._tools[name]]
+
+    @staticmethod
+    def _context(name: str, scope: Run) -> RunContext[Any]:
+        """Return what conditions of availability see; nothing is revealed by a look-up."""
+        return RunContext(scope.deps, new_call_id(), name, scope.id, provided=scope.provide)
+
+
+class LookupHost:
+    """The host of one program, which answers what it looks up itself and leaves the rest to another host."""
+
+    def __init__(self, host: Host, lookup: Lookup, scope: Run) -> None:
+        self._host, self._lookup, self._scope = host, lookup, scope
+
+    async def call(self, name: str, args: list[Any], kwargs: dict[str, Any], emit: Emit | None = None) -> Reply:
+        """Answer a call of the program; see `Host`."""
+        if name in self._lookup.names:
+            return await self._lookup.answer(name, args, kwargs, self._scope)
+        return await self._host.call(name, args, kwargs, emit)
+
+    def output(self, text: str, stream: Stream) -> None:
+        """Take what was printed."""
+        self._host.output(text, stream)
+
+
+async def matching(entries: Iterable[ToolEntry], query: str, limit: int, ctx: RunContext[Any]) -> list[ToolEntry]:
+    """Return the tools with most words of the query in name or description, the name counting twice."""
+    words = set(_words(query))
+    scores = [
+        (len(words & set(_words(entry.name))) * 2 + len(words & set(_words(entry.description))), entry)
+        for entry in entries
+    ]
+    ranked = sorted((pair for pair in scores if pair[0]), key=lambda pair: -pair[0])
+    found: list[ToolEntry] = []
+    for _, entry in ranked:
+        if len(found) == limit:
+            break
+        if await is_available(entry, ctx):
+            found.append(entry)
+    return found
+
+
+def _words(text: str) -> list[str]:
+    return [word.removesuffix("s") for word in _WORD.findall(text.lower()) if word not in _COMMON]

@@ -1,0 +1,109 @@
+"""From an exception to the outcome that says it, in one place for every step and door."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from toolcrib.calls import Failed, ToolCall, cut
+from toolcrib.errors import (
+    HookError,
+    InvalidArguments,
+    ModelRetry,
+    NotAvailable,
+    RetriesExhausted,
+    ToolcribError,
+    UnknownTool,
+)
+from toolcrib.pipeline._plan import Plan
+from toolcrib.pipeline._run import Run
+from toolcrib.toolsets import ToolEntry, Toolset
+
+__all__ = ["described", "failure", "hook_failure", "misread", "not_offered", "offered", "tool_failure", "unknown"]
+
+_MOST = 100_000  # characters of a message, where the tool does not say
+
+
+def misread(name: str, call_id: str, error: Exception) -> Failed:
+    """Return the outcome for arguments that could not be read, before anybody counts it."""
+    if isinstance(error, InvalidArguments):
+        error = InvalidArguments(name, error.problems)  # a view may show the tool under another name
+        return Failed(name, call_id, error.code, str(error), type(error).__name__, error.problems, True, error)
+    code = error.code if isinstance(error, ToolcribError) else "tool_error"
+    return Failed(name, call_id, code, message_of(error), type(error).__name__, exception=error)
+
+
+def failure(plan: Plan, call_id: str, scope: Run, error: Exception) -> Failed:
+    """Return the outcome for what went wrong with a call.
+
+    Arguments that do not fit and a tool's `ModelRetry` are retryable, as long as the model has retries left.
+    """
+    name = plan.name
+    if isinstance(error, InvalidArguments) and error.tool != name:  # a view may show the tool under another name
+        error = InvalidArguments(name, error.problems)
+    if isinstance(error, InvalidArguments | ModelRetry):
+        problems = error.problems if isinstance(error, InvalidArguments) else ()
+        message = message_of(error)
+        if scope.retry(name, plan.max_retries):
+            return Failed(name, call_id, error.code, message, type(error).__name__, problems, True, error)
+        spent = RetriesExhausted(name, plan.max_retries, message)
+        return Failed(name, call_id, spent.code, str(spent), type(spent).__name__, problems, exception=error)
+    code = error.code if isinstance(error, ToolcribError) else "tool_error"
+    return Failed(name, call_id, code, message_of(error), type(error).__name__, exception=error)
+
+
+def tool_failure(plan: Plan, call_id: str, scope: Run, error: Exception) -> Failed:
+    """Return the outcome for what the tool raised, or a post hook passed on; its message is cut like a result.
+
+    Arguments that did not fit are another tool's, which this one called: it ran, so the model is not told to try again.
+    """
+    if isinstance(error, InvalidArguments):
+        failed = Failed(plan.name, call_id, "tool_error", message_of(error), type(error).__name__, exception=error)
+    else:
+        failed = failure(plan, call_id, scope, error)
+    most = _MOST if plan.max_result_chars is None else plan.max_result_chars
+    return failed if len(failed.message) <= most else replace(failed, message=cut(failed.message, most))
+
+
+def hook_failure(plan: Plan, call_id: str, kind: str, hook: object, error: Exception) -> Failed:
+    """Return the outcome for what a hook, a policy or another gate of the user's raised: such a gate is shut."""
+    name = hook if isinstance(hook, str) else getattr(hook, "__name__", type(hook).__name__)
+    wrapped = HookError(plan.name, kind, name, described(error))
+    wrapped.__cause__ = error
+    return Failed(plan.name, call_id, wrapped.code, str(wrapped), "HookError", exception=wrapped)
+
+
+def described(error: Exception) -> str:
+    """Return an exception's class and message."""
+    return f"{type(error).__name__}: {message_of(error)}"
+
+
+def message_of(error: Exception) -> str:
+    """Return an exception's message, whatever its class makes of it."""
+    try:
+        text = str(error)
+    except Exception as broken:  # the exception is anybody's class, and so is its __str__
+        return f"{type(error).__name__}, whose message cannot be shown ({type(broken).__name__})"
+    return text or type(error).__name__
+
+
+# --- step 1
+
+
+def offered(entry: ToolEntry, scope: Run) -> bool:
+    """Return whether a tool may be called in a run."""
+    if entry.name in scope.revealed:
+        return True
+    return not entry.off if scope.available is None else entry.name in scope.available
+
+
+def not_offered(name: str, call_id: str) -> Failed:
+    """Return the outcome for a tool that exists, and was not offered."""
+    error = NotAvailable(name, "it was not offered in this run")
+    return Failed(name, call_id, error.code, str(error), "NotAvailable", exception=error)
+
+
+def unknown(toolset: Toolset, call: ToolCall, scope: Run) -> Failed:
+    """Return the outcome for a tool that does not exist; it names those that were offered, and no others."""
+    known = tuple(name for name, entry in toolset.entries.items() if offered(entry, scope))
+    error = UnknownTool(call.name, known)
+    return Failed(call.name, call.id, error.code, str(error), "UnknownTool", exception=error)

@@ -1,0 +1,62 @@
+"""The record: call and activity events, the sinks that receive them, and the event log that keeps them.
+
+A room below the pipeline: nothing here knows a toolset, a gate or a tool.
+"""
+
+from toolcrib.record._activity_trace import (
+    ActivityTrace,
+    Stepped,
+    Within,
+    current_activity,
+    trace_activity,
+)
+from toolcrib.record._batch_sink import BatchSink, Told
+from toolcrib.record._call_trace import Trace
+from toolcrib.record._event_log import QUIET, Activity, ActivityFilter, EventLog, KeptEvent
+from toolcrib.record._event_tables import EVENT_TABLES, Rows, write_events
+from toolcrib.record._sinks import (
+    ActivitySink,
+    Followed,
+    JsonLinesSink,
+    ListSink,
+    LogSink,
+    RecordedRun,
+    Sink,
+    TracingSink,
+    calls_log,
+    merged_sinks,
+    wants_activities,
+)
+from toolcrib.record._sqlite_sink import SqliteSink, sqlite_events
+
+__all__ = [
+    "EVENT_TABLES",
+    "QUIET",
+    "Activity",
+    "ActivityFilter",
+    "ActivitySink",
+    "ActivityTrace",
+    "BatchSink",
+    "EventLog",
+    "Followed",
+    "JsonLinesSink",
+    "KeptEvent",
+    "ListSink",
+    "LogSink",
+    "RecordedRun",
+    "Rows",
+    "Sink",
+    "SqliteSink",
+    "Stepped",
+    "Told",
+    "Trace",
+    "TracingSink",
+    "Within",
+    "calls_log",
+    "current_activity",
+    "merged_sinks",
+    "sqlite_events",
+    "trace_activity",
+    "wants_activities",
+    "write_events",
+]

@@ -1,0 +1,206 @@
+"""What is told of runs, and what runs inside what; made only when somebody listens."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
+from contextvars import ContextVar, Token
+from typing import Any
+from uuid import uuid4
+
+from toolcrib.calls import ActivityEvent, ActivityEventKind, ActivityKind, now
+from toolcrib.record._sinks import (
+    ActivitySink,
+    Followed,
+    RecordedRun,
+    Sink,
+    TracingSink,
+    activity_sinks,
+    merged_sinks,
+    tracing_sinks,
+)
+
+__all__ = ["ActivityTrace", "Stepped", "Within", "current_activity", "parent_of", "trace_activity"]
+
+_log = logging.getLogger("toolcrib.calls")
+_here: ContextVar[str | None] = ContextVar("toolcrib_here", default=None)
+
+
+def current_activity() -> str | None:
+    """Return the id of the run or the call that the current code goes on in, as far as somebody follows it."""
+    return _here.get()
+
+
+def parent_of(scope: RecordedRun) -> str | None:
+    """Return what makes the calls of a run: what its door said, or what the current code goes on in."""
+    return _here.get() if scope.parent_id is None else scope.parent_id
+
+
+class Within:
+    """Entered where a tool's body or a run's code executes, so that what they start is known to be theirs.
+
+    Entered and left by one piece of code in one task; for another, make another.
+    """
+
+    __slots__ = ("_entered", "_id", "_kind", "_scope_id", "_sinks", "_token")
+
+    def __init__(self, kind: Followed, activity_id: str, run_id: str, sinks: tuple[TracingSink, ...]) -> None:
+        self._kind: Followed = kind
+        self._id, self._scope_id, self._sinks = activity_id, run_id, sinks
+        self._entered: list[AbstractContextManager[object]] | None = None
+        self._token: Token[str | None] | None = None
+
+    def __enter__(self) -> None:
+        self._token = _here.set(self._id)
+        for sink in self._sinks:
+            try:
+                made = sink.around(self._kind, self._id, self._scope_id)
+                made.__enter__()
+            except Exception:  # a sink is anybody's code, and watching must not change what is watched
+                _log.exception("the sink %s failed around %s", type(sink).__name__, self._id)
+            else:
+                self._entered = [*(self._entered or ()), made]
+
+    def __exit__(self, *error: object) -> None:
+        while self._entered:
+            try:
+                self._entered.pop().__exit__(None, None, None)
+            except Exception:  # as above
+                _log.exception("a sink failed to leave %s", self._id)
+        if self._token is not None:
+            with suppress(ValueError):  # thrown away unfinished, and closed by the garbage collector somewhere else
+                _here.reset(self._token)
+
+
+class Stepped:
+    """A stream, each step of which is made within something: between them, whoever takes the values runs."""
+
+    __slots__ = ("_stream", "_values", "_within")
+
+    def __init__(
+        self,
+        stream: AbstractAsyncContextManager[AsyncIterator[Any]],
+        within: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._stream, self._within = stream, within
+        self._values: AsyncIterator[Any] | None = None
+
+    async def __aenter__(self) -> Stepped:
+        with self._within():
+            self._values = await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        with self._within():
+            return await self._stream.__aexit__(*error)
+
+    def __aiter__(self) -> Stepped:
+        return self
+
+    async def __anext__(self) -> Any:
+        if self._values is None:
+            raise RuntimeError("the stream was not entered")
+        with self._within():
+            return await anext(self._values)
+
+
+class ActivityTrace:
+    """Follows one run; made by `trace_activity`.
+
+    Attributes:
+        id: Names the run.
+    """
+
+    __slots__ = ("_began", "_closed", "_name", "_parent", "_run", "_scope", "_sinks", "_tracing", "id")
+
+    def __init__(
+        self, run: ActivityKind, name: str, scope: RecordedRun, activity_id: str, sinks: tuple[Sink | ActivitySink, ...]
+    ) -> None:
+        self._run: ActivityKind = run
+        self.id, self._name, self._scope, self._parent = activity_id, name, scope, parent_of(scope)
+        self._sinks, self._tracing = activity_sinks(sinks), tracing_sinks(sinks)
+        self._began, self._closed = time.perf_counter(), False
+
+    def changed(self, **data: Any) -> None:
+        """Tell that something about the run is different now: its `state`, and what it waits for."""
+        self._tell("changed", data)
+
+    def closed(self, outcome: str, error: str | None = None, **data: Any) -> None:
+        """Tell how the run ended, once."""
+        if not self._closed:
+            self._closed = True
+            took = round((time.perf_counter() - self._began) * 1000, 3)
+            self._tell("closed", {"outcome": outcome, "error": error, "duration_ms": took, **data})
+
+    def broken_off(self, error: BaseException) -> None:
+        """Tell that an exception ended the run: its own, or a cancellation."""
+        if isinstance(error, Exception):
+            self.closed("error", f"{type(error).__name__}: {error}")
+        else:
+            self.closed("cancelled")
+
+    def within(self) -> Within:
+        """Return what the run's code is executed in; see `Within`."""
+        return Within(self._run, self.id, self._scope.id, self._tracing)
+
+    def carry(self) -> dict[str, str]:
+        """Return what whoever takes up the run in another process should hand to the sinks there."""
+        return carried(self._tracing, self._run, self.id, self._scope.id)
+
+    def opened(self, data: Mapping[str, Any]) -> None:
+        """Tell that the run begins."""
+        self._tell("opened", data)
+
+    def _tell(self, kind: ActivityEventKind, data: Mapping[str, Any]) -> None:
+        emit_activity_event(self._sinks, ActivityEvent(kind, self._run, self.id, self._parent, self._name, now(), data))
+
+
+def trace_activity(
+    run: ActivityKind,
+    name: str,
+    scope: RecordedRun,
+    sinks: tuple[Sink, ...] = (),
+    *,
+    activity_id: str | None = None,
+    about: Callable[[], Mapping[str, Any]] = dict[str, Any],
+) -> ActivityTrace | None:
+    """Tell sinks that a run begins, and return what tells them the rest; None, at no cost, when none wants to know.
+
+    Args:
+        run: What kind of run.
+        name: What it is called.
+        scope: The run that its calls belong to, with its sinks, and in `parent_id` what it goes on in.
+        sinks: More sinks, of the toolkit or pipeline.
+        activity_id: Its id, when it has one.
+        about: Returns what is told of it, as JSON shapes with secrets hidden; asked only when somebody wants to know.
+    """
+    several = merged_sinks(sinks, scope.sinks)
+    if not several or not activity_sinks(several):
+        return None
+    made = ActivityTrace(run, name, scope, activity_id or f"{run}_{uuid4().hex}", several)
+    made.opened({**about(), "run_id": scope.id, "entry": scope.entry})
+    return made
+
+
+def emit_activity_event(sinks: Iterable[ActivitySink], event: ActivityEvent) -> None:
+    """Hand an event to sinks; the only place where that is done."""
+    for sink in sinks:
+        try:
+            sink.emit_activity(event)
+        except Exception:  # a sink is anybody's code, and watching must not change what is watched
+            _log.exception(
+                "the sink %s failed on %s of the %s %s", type(sink).__name__, event.kind, event.run, event.name
+            )
+
+
+def carried(sinks: Iterable[TracingSink], kind: Followed, activity_id: str, run_id: str) -> dict[str, str]:
+    """Return what the sinks give to be found again with a run or call that is taken up later."""
+    found: dict[str, str] = {}
+    for sink in sinks:
+        try:
+            found.update(sink.carry(kind, activity_id, run_id))
+        except Exception:  # as above
+            _log.exception("the sink %s has nothing to carry for %s", type(sink).__name__, activity_id)
+    return found

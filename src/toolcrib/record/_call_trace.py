@@ -1,0 +1,161 @@
+"""The events of one call and the record that closes them; made only when somebody listens."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any, cast
+
+from toolcrib.calls import (
+    ApprovalRequest,
+    CallEvent,
+    CallRecord,
+    DecisionNote,
+    EventKind,
+    Outcome,
+    ToolCall,
+    calling_line,
+    cut,
+    lenient,
+    now,
+)
+from toolcrib.record._activity_trace import Within, carried, parent_of
+from toolcrib.record._sinks import RecordedRun, Sink, tracing_sinks
+
+__all__ = ["Trace"]
+
+_MOST = 100_000  # characters of one value in an event or a record
+_log = logging.getLogger("toolcrib.calls")
+
+
+class Trace:
+    """Follows one call; every door's calls are followed by the same code.
+
+    Attributes:
+        closed: Whether the record was made.
+    """
+
+    __slots__ = (
+        "_begun",
+        "_call",
+        "_description",
+        "_parent",
+        "_scope",
+        "_sinks",
+        "_started_at",
+        "_tracing",
+        "approval",
+        "arguments",
+        "closed",
+        "decisions",
+        "requested",
+    )
+
+    def __init__(self, call: ToolCall, scope: RecordedRun, sinks: tuple[Sink, ...], description: str = "") -> None:
+        self._call, self._scope, self._sinks, self._description = call, scope, sinks, description
+        self._parent, self._tracing = parent_of(scope), tracing_sinks(sinks)
+        self._begun, self._started_at = time.perf_counter(), now()
+        self.decisions: list[DecisionNote] = []
+        self.approval: dict[str, Any] | None = None
+        self.arguments: dict[str, Any] | None = None
+        self.requested: Any = None
+        self.closed = False
+
+    def received(self, requested: Any, resumed: Mapping[str, str] | None = None) -> None:
+        """Note the arguments as they came, and what `carry` gave when the call was suspended, if it was."""
+        self.requested = requested
+        data = {"arguments": requested}
+        if resumed is not None:
+            data["resumed"] = resumed
+        elif line := calling_line.get():
+            calling_line.set(0)  # what the tool calls in turn is not made there
+            data["line"] = line
+        self._emit("received", data)
+
+    def within(self) -> Within:
+        """Return what the tool and the hooks of the call are executed in."""
+        return Within("call", self._call.id, self._scope.id, self._tracing)
+
+    def carry(self) -> dict[str, str]:
+        """Return what whoever takes up the call in another process should hand to the sinks there."""
+        return carried(self._tracing, "call", self._call.id, self._scope.id)
+
+    def decided(self, note: DecisionNote) -> None:
+        """Note what a decision hook said."""
+        self.decisions.append(note)
+        self._emit("decided", note.to_dict())
+
+    def answered(self, answer: dict[str, Any]) -> None:
+        """Note who said yes or no."""
+        self.approval = answer
+        self._emit("decided", {"approval": answer})
+
+    def suspended(self, request: ApprovalRequest) -> None:
+        """Note that a person is asked."""
+        self._emit("suspended", {"request": request.to_dict()})
+
+    def started(self, arguments: dict[str, Any]) -> None:
+        """Note that the tool begins, with its final arguments."""
+        self.arguments = arguments
+        self._emit("started", {"arguments": arguments})
+
+    def yielded(self, value: Any) -> None:
+        """Note one value of a stream."""
+        self._emit("yielded", {"value": _brief(lenient(value))})
+
+    def ended(self, outcome: Outcome) -> None:
+        """Close the call with its outcome; what a suspension is resumed from stays out."""
+        data = outcome.to_dict()
+        data.pop("prepared", None)
+        if "value" in data:
+            data["value"] = _brief(data["value"])
+        self._close(data)
+
+    def cancelled(self) -> None:
+        """Close the call as cancelled."""
+        self._close({"kind": "cancelled"})
+
+    def _close(self, outcome: Mapping[str, Any]) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        scope, call = self._scope, self._call
+        record = CallRecord(
+            call_id=call.id,
+            tool=call.name,
+            run_id=scope.id,
+            entry=scope.entry,
+            principal=scope.principal,
+            arguments=self.arguments,
+            requested=None if self.requested == self.arguments else self.requested,
+            decisions=tuple(self.decisions),
+            approval=self.approval,
+            outcome=outcome,
+            started_at=self._started_at,
+            ended_at=now(),
+            duration_ms=(time.perf_counter() - self._begun) * 1000,
+            parent_id=self._parent,
+        )
+        self._emit("ended", {"outcome": outcome}, record)
+
+    def _emit(self, kind: EventKind, data: Mapping[str, Any], record: CallRecord | None = None) -> None:
+        call, scope = self._call, self._scope
+        event = CallEvent(
+            kind, call.id, call.name, scope.id, scope.entry, now(), data, record, self._parent, self._description
+        )
+        for sink in self._sinks:
+            try:
+                sink.emit(event)
+            except Exception:  # a sink is anybody's code, and watching must not change what is watched
+                _log.exception("the sink %s failed on %s of %s", type(sink).__name__, kind, call.name)
+
+
+def _brief(value: Any) -> Any:
+    if isinstance(value, str):
+        return cut(value, _MOST)
+    if not isinstance(value, list | dict):
+        return value
+    text = json.dumps(value, ensure_ascii=False)
+    return cast("Any", value) if len(text) <= _MOST else cut(text, _MOST)

@@ -1,0 +1,192 @@
+"""The two tables that events are kept in: what was told, append only, and how each call and run stands.
+
+One schema for SQLite and Postgres, with `?` where a value goes. Whoever writes holds a lock from before `next_position`
+to the end of its transaction, so that positions become visible in order: a reader that has seen one has seen all before
+it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from typing import Any, TypeAlias, cast
+
+from toolcrib.calls import CallEvent
+from toolcrib.record._batch_sink import Told
+
+__all__ = ["EVENT_TABLES", "Rows", "batch_rows", "write_events"]
+
+Rows: TypeAlias = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
+"""Runs one statement with its values, and returns its rows."""
+
+EVENT_TABLES = (
+    """CREATE TABLE IF NOT EXISTS toolcrib_events (
+        position BIGINT PRIMARY KEY, source TEXT NOT NULL, run_id TEXT NOT NULL, id TEXT NOT NULL, kind TEXT NOT NULL,
+        name TEXT NOT NULL, at TEXT NOT NULL, data TEXT NOT NULL)""",
+    "CREATE INDEX IF NOT EXISTS toolcrib_events_of ON toolcrib_events (id, position)",
+    """CREATE TABLE IF NOT EXISTS toolcrib_activities (
+        source TEXT NOT NULL, run_id TEXT NOT NULL, id TEXT NOT NULL, parent_id TEXT, name TEXT NOT NULL,
+        entry TEXT NOT NULL, status TEXT NOT NULL, principal TEXT, first_position BIGINT NOT NULL,
+        last_position BIGINT NOT NULL, started_at TEXT NOT NULL, ended_at TEXT, duration_ms DOUBLE PRECISION,
+        words TEXT NOT NULL, PRIMARY KEY (id, source, run_id))""",
+    "CREATE INDEX IF NOT EXISTS toolcrib_activities_first ON toolcrib_activities (first_position)",
+    "CREATE INDEX IF NOT EXISTS toolcrib_activities_last ON toolcrib_activities (last_position)",
+    "CREATE INDEX IF NOT EXISTS toolcrib_activities_by ON toolcrib_activities (source, status, first_position)",
+    "CREATE INDEX IF NOT EXISTS toolcrib_activities_name ON toolcrib_activities (name, first_position)",
+    "CREATE INDEX IF NOT EXISTS toolcrib_activities_run ON toolcrib_activities (run_id, first_position)",
+    "CREATE INDEX IF NOT EXISTS toolcrib_activities_parent ON toolcrib_activities (parent_id, first_position)",
+)
+"""What makes the tables; each statement may be run again."""
+
+_NEXT = "SELECT COALESCE(MAX(position), 0) + 1 FROM toolcrib_events"
+_ADD = (
+    "INSERT INTO toolcrib_events (position, source, run_id, id, kind, name, at, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_WAITING = {"suspended": "waiting", "paused": "waiting"}  # over for the process that told it, and not otherwise
+_WORDS = 2_000  # characters of one event that can be searched for
+
+
+@dataclass(slots=True)
+class _Change:
+    """What a batch does to one call or run: a row of the second table, the fields named as its columns are."""
+
+    source: str
+    run_id: str
+    id: str
+    parent_id: str | None
+    name: str
+    entry: str
+    status: str
+    principal: str | None
+    first_position: int
+    last_position: int
+    started_at: str
+    ended_at: str | None
+    duration_ms: float | None
+    words: str
+
+    def then(self, later: _Change) -> None:
+        """Take in what a later event of the same batch says."""
+        self.parent_id = later.parent_id or self.parent_id
+        self.principal = later.principal or self.principal
+        self.status, self.last_position = later.status, later.last_position
+        self.ended_at, self.duration_ms = later.ended_at, later.duration_ms
+        self.words += later.words
+
+
+_COLUMNS = tuple(field.name for field in fields(_Change))
+_CHANGE = f"""INSERT INTO toolcrib_activities ({", ".join(_COLUMNS)})
+    VALUES ({", ".join("?" * len(_COLUMNS))})
+    ON CONFLICT (id, source, run_id) DO UPDATE SET
+        parent_id = COALESCE(excluded.parent_id, toolcrib_activities.parent_id),
+        status = excluded.status,
+        principal = COALESCE(excluded.principal, toolcrib_activities.principal),
+        last_position = excluded.last_position,
+        ended_at = excluded.ended_at,
+        duration_ms = excluded.duration_ms,
+        words = CASE WHEN LENGTH(toolcrib_activities.words) > 8000 THEN toolcrib_activities.words
+            ELSE toolcrib_activities.words || excluded.words END"""
+_row = attrgetter(*_COLUMNS)
+
+
+def write_events(events: Iterable[Told], rows: Rows, each: Callable[[str, Sequence[Sequence[Any]]], object]) -> None:
+    """Write a batch inside a transaction that holds the writers' lock.
+
+    Args:
+        events: What was told, in order.
+        rows: Runs one statement.
+        each: Runs one statement for each of several tuples of values.
+    """
+    ((first,),) = rows(_NEXT, ())
+    added, changed = batch_rows(events, int(first))
+    each(_ADD, added)
+    each(_CHANGE, changed)
+
+
+def batch_rows(events: Iterable[Told], first: int) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """Return the rows that a batch adds to the first table, and those that it makes or changes in the second."""
+    added: list[tuple[Any, ...]] = []
+    changes: dict[tuple[str, str, str], _Change] = {}
+    for position, event in enumerate(events, first):
+        data = event.to_dict()
+        change = _call_change(data, position) if isinstance(event, CallEvent) else _run_change(data, position)
+        text = json.dumps(data, default=repr)
+        source = "call" if isinstance(event, CallEvent) else "run"
+        added.append((position, source, change.run_id, change.id, data["kind"], change.name, data["at"], text))
+        key = (change.id, change.source, change.run_id)
+        if key in changes:
+            changes[key].then(change)
+        else:
+            changes[key] = change
+    return added, [_row(changes[key]) for key in sorted(changes)]
+
+
+def _call_change(data: Mapping[str, Any], position: int) -> _Change:
+    kind, said = str(data["kind"]), cast("Mapping[str, Any]", data["data"])
+    record: Mapping[str, Any] = data["record"] or {}
+    request: Mapping[str, Any] = said.get("request") or {}
+    ended = kind == "ended"
+    status = str(said["outcome"]["kind"]) if ended else "waiting" if kind == "suspended" else "running"
+    return _Change(
+        source="call",
+        run_id=_plain(data["run_id"]),
+        id=_plain(data["call_id"]),
+        parent_id=_maybe(data["parent_id"]),
+        name=_plain(data["tool"]),
+        entry=_plain(data["entry"]),
+        status=_WAITING.get(status, status),
+        principal=_maybe(record.get("principal") or request.get("principal")),
+        first_position=position,
+        last_position=position,
+        started_at=str(data["at"]),
+        ended_at=str(data["at"]) if ended and status not in _WAITING else None,
+        duration_ms=record.get("duration_ms") if ended else None,
+        words="" if kind == "yielded" else _words(data["tool"], data["call_id"], record.get("principal"), said),
+    )
+
+
+def _run_change(data: Mapping[str, Any], position: int) -> _Change:
+    kind, said = str(data["kind"]), cast("Mapping[str, Any]", data["data"])
+    closed = kind == "closed"
+    status = _state(said.get("outcome"), "completed") if closed else _state(said.get("state"), "running")
+    return _Change(
+        source=str(data["run"]),
+        run_id="",
+        id=_plain(data["activity_id"]),
+        parent_id=_maybe(data["parent_id"]),
+        name=_plain(data["name"]),
+        entry="",
+        status=_WAITING.get(status, status),
+        principal=_maybe(said.get("principal")),
+        first_position=position,
+        last_position=position,
+        started_at=str(data["at"]),
+        ended_at=str(data["at"]) if closed and status not in _WAITING else None,
+        duration_ms=said.get("duration_ms") if closed else None,
+        words=_words(data["name"], data["activity_id"], said.get("principal"), said),
+    )
+
+
+def _state(said: Any, otherwise: str) -> str:
+    """Return a run's state or outcome as one word; an outcome may be an object with its kind."""
+    word = cast("Mapping[str, Any]", said).get("kind") if isinstance(said, Mapping) else said
+    return _plain(word).lower() if word else otherwise
+
+
+def _words(*parts: Any) -> str:
+    """Return what a search looks through: lower case, cut."""
+    texts = (
+        part if isinstance(part, str) else json.dumps(part, ensure_ascii=False, default=repr) for part in parts if part
+    )
+    return _plain(" ".join(texts))[:_WORDS].lower() + " "
+
+
+def _maybe(value: Any) -> str | None:
+    return None if value is None else _plain(value)
+
+
+def _plain(value: Any) -> str:
+    """Return text that any database takes: no half surrogate pairs, no zero characters."""
+    return str(value).encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")

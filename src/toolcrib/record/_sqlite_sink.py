@@ -1,0 +1,102 @@
+"""SqliteSink: events of calls and runs in a SQLite file that several processes write and read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from toolcrib._sqlite import sqlite3, write_ahead
+from toolcrib.record._batch_sink import BatchSink, Told
+from toolcrib.record._event_log import EventLog
+from toolcrib.record._event_tables import EVENT_TABLES, write_events
+
+__all__ = ["SqliteSink", "sqlite_events"]
+
+_BUSY_SECONDS = 30.0  # how long to wait for another process's write
+
+
+class SqliteSink(BatchSink):
+    """Keeps events of calls and runs in a SQLite file, which may be the one that holds the approvals, too.
+
+    It is what the console shows. A call does not wait for the disk: a thread writes what came within some 20 ms at
+    once. The end of the process, `close` and `flush` wait for it. The file holds what people and models wrote, so it is
+    made for its owner alone to read.
+
+    Args:
+        path: The file; it is made when missing, and added to. Its folder has to be on a local disk.
+
+    Raises:
+        ValueError: The path is no file.
+        OSError: The file cannot be made.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        _make_tables(self.path)
+        self._connection: sqlite3.Connection | None = None
+        super().__init__(self._write_events, self._connected)
+
+    def log(self) -> EventLog:
+        """Return what the file holds, this sink's latest events included."""
+        self.flush()
+        return sqlite_events(self.path)
+
+    @contextmanager
+    def _connected(self) -> Generator[None]:
+        with closing(_connect(self.path, shared=True)) as connection:
+            connection.execute("PRAGMA synchronous = NORMAL")  # a crash of the process loses nothing that is written
+            self._connection = connection
+            try:
+                yield
+            finally:
+                self._connection = None
+
+    def _write_events(self, events: Sequence[Told]) -> None:
+        connection = self._connection
+        if connection is None:
+            raise RuntimeError("a batch is written inside `_connected`")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            write_events(events, lambda sql, values: connection.execute(sql, values).fetchall(), connection.executemany)
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+
+
+def sqlite_events(path: str | Path) -> EventLog:
+    """Return what the sinks of all processes kept in a file; it is made when missing.
+
+    Raises:
+        ValueError: The path is no file.
+        OSError: The file cannot be made.
+    """
+    path = Path(path)
+    _make_tables(path)
+
+    def rows(sql: str, values: Sequence[Any]) -> list[Any]:
+        with closing(_connect(path)) as connection:  # quick, and neither threads nor forks make a difference
+            return connection.execute(sql, values).fetchall()
+
+    return EventLog(rows)
+
+
+def _connect(path: Path, *, shared: bool = False) -> sqlite3.Connection:
+    """Return a connection, for this thread alone unless it is shared by threads that take turns."""
+    return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=not shared)
+
+
+def _make_tables(path: Path) -> None:
+    if str(path) in ("", ".", ":memory:"):
+        raise ValueError("events are kept in a file; name one: SqliteSink('toolcrib.db')")
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    with closing(_connect(path)) as connection:
+        write_ahead(connection, _BUSY_SECONDS)
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in EVENT_TABLES:
+            connection.execute(statement)
+        connection.execute("COMMIT")

@@ -1,0 +1,328 @@
+"""What a worker and its host say to each other: length and JSON; each field is checked, for the worker may lie in all.
+
+Nothing that comes from a worker is unpickled, evaluated, or believed: it is text of the program's author.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, TypeAlias, cast
+
+from pydantic_core import from_json
+
+from toolcrib.calls import cut
+from toolcrib.sandbox._protocol import ErrorKind, ProgramError, Raised
+from toolcrib.sandbox._values import body_of, weight_in
+
+__all__ = [
+    "WAKE",
+    "Breach",
+    "CallAsked",
+    "Done",
+    "Dropped",
+    "Frame",
+    "Frames",
+    "NextAsked",
+    "Printed",
+    "Waits",
+    "batch",
+    "builtin_exception",
+    "do_nothing",
+    "frame_limit",
+    "item_of",
+    "raised_of",
+    "run_frame",
+    "value_of",
+]
+
+_HEAD = 4  # bytes that say how long a frame is
+_LEAST = 448 * 1024  # bytes: the most that a piece of printed text can take
+_MARGIN = 256 * 1024  # bytes of names and readings of the clock beside a value
+_READINGS = 10_000
+_INT64 = 1 << 63
+_MESSAGE = 4_000  # characters of what a program says of its error
+_TRACEBACK = 20_000
+_NAME = 200
+_KINDS: dict[str, ErrorKind] = {"syntax": "syntax", "exception": "exception", "memory": "memory"}
+
+
+class Breach(Exception):
+    """The worker said what the protocol has no room for; the message says what."""
+
+
+# --- from the worker
+
+
+@dataclass(frozen=True, slots=True)
+class CallAsked:
+    """The program calls a tool; `waits` when it does nothing until the reply, `weight` as `weight_in` its frame."""
+
+    id: int
+    name: str
+    args: list[Any]
+    kwargs: dict[str, Any]
+    waits: bool
+    line: int
+    clock: Sequence[int]
+    weight: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NextAsked:
+    """The program wants the next value of a streaming call."""
+
+    id: int
+    waits: bool
+    clock: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The program wants nothing more of a call."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The program does nothing until it hears something, or that many seconds are over."""
+
+    seconds: float | None
+    line: int
+    clock: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """The program printed."""
+
+    text: str
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The program came to its end."""
+
+    value: Any = None
+    error: ProgramError | None = None
+    clock: Sequence[int] = field(default=())
+
+
+Frame: TypeAlias = CallAsked | NextAsked | Dropped | Waits | Printed | Done
+
+
+def frame_limit(value_size: int) -> int:
+    """Return the most bytes that a frame of the worker may have."""
+    return max(value_size, _LEAST) + _MARGIN
+
+
+class Frames:
+    """Turns what comes from a worker, in pieces of any size, into frames.
+
+    Args:
+        most: The bytes that one frame may have; a longer one is refused before there is room made for it.
+    """
+
+    __slots__ = ("_buffer", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._buffer = bytearray()
+
+    @property
+    def is_between(self) -> bool:
+        """Whether the last frame came whole."""
+        return not self._buffer
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Take the next piece, and return the frames that are whole now.
+
+        Raises:
+            Breach: One of them is none.
+        """
+        if not self._buffer and len(data) >= _HEAD and int.from_bytes(data[:_HEAD], "big") == len(data) - _HEAD:
+            self._checked(len(data) - _HEAD)
+            return [_read(data[_HEAD:])]  # the usual case: just one
+        self._buffer += data
+        found: list[Frame] = []
+        at, have = 0, len(self._buffer)
+        while have - at >= _HEAD:
+            end = at + _HEAD + self._checked(int.from_bytes(self._buffer[at : at + _HEAD], "big"))
+            if end > have:
+                break
+            found.append(_read(bytes(self._buffer[at + _HEAD : end])))
+            at = end
+        del self._buffer[:at]
+        return found
+
+    def _checked(self, size: int) -> int:
+        if size > self._most:
+            raise Breach(f"a frame of {size} bytes, where {self._most} is the most")
+        return size
+
+
+def _read(body: bytes) -> Frame:
+    try:
+        found: Any = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise Breach(f"a frame that is no JSON ({cut(str(error), _NAME)})") from None
+    if type(found) is not dict:
+        raise Breach("a frame that is no object")
+    fields = cast("dict[str, Any]", found)
+    read = _READERS.get(_typed(fields, "t", str))
+    if read is None:
+        raise Breach(f"a frame of a kind that is not known: {fields['t']!r:.100}")
+    if read is _call:
+        return _call(fields, weight_in(body))
+    return read(fields)
+
+
+def _typed(fields: dict[str, Any], name: str, kind: type[Any]) -> Any:
+    value = fields.get(name)
+    if type(value) is not kind:  # a bool is no int here
+        raise Breach(f"`{name}` is no {kind.__name__}")
+    return value
+
+
+def _call(fields: dict[str, Any], weight: int = 0) -> CallAsked:
+    return CallAsked(
+        _typed(fields, "id", int),
+        _typed(fields, "name", str),
+        _typed(fields, "args", list),
+        _typed(fields, "kwargs", dict),
+        _typed(fields, "wait", bool),
+        _line(fields),
+        _clock(fields),
+        weight,
+    )
+
+
+def _next(fields: dict[str, Any]) -> NextAsked:
+    return NextAsked(_typed(fields, "id", int), _typed(fields, "wait", bool), _clock(fields))
+
+
+def _drop(fields: dict[str, Any]) -> Dropped:
+    return Dropped(_typed(fields, "id", int))
+
+
+def _wait(fields: dict[str, Any]) -> Waits:
+    seconds = fields.get("for")
+    if seconds is not None and (type(seconds) not in (int, float) or not 0 <= seconds < 1e9):
+        raise Breach("`for` is no number of seconds")
+    return Waits(None if seconds is None else float(seconds), _line(fields), _clock(fields))
+
+
+def _out(fields: dict[str, Any]) -> Printed:
+    return Printed(_typed(fields, "s", str), _typed(fields, "err", bool))
+
+
+def _done(fields: dict[str, Any]) -> Done:
+    clock = _clock(fields)
+    if fields.get("error") is None:
+        return Done(fields.get("v"), clock=clock)
+    told = cast("dict[str, Any]", _typed(fields, "error", dict))
+    kind = _KINDS.get(_typed(told, "kind", str))
+    if kind is None:
+        raise Breach("an error of a kind that is not known")
+    error = ProgramError(
+        kind,
+        cut(_typed(told, "type", str), _NAME),
+        cut(_typed(told, "message", str), _MESSAGE),
+        _line(told),
+        cut(_typed(told, "traceback", str), _TRACEBACK),
+    )
+    return Done(error=error, clock=clock)
+
+
+def _line(fields: dict[str, Any]) -> int:
+    line = fields.get("line", 0)
+    if type(line) is not int or not 0 <= line < 1 << 31:
+        raise Breach("`line` is no line")
+    return line
+
+
+def _clock(fields: dict[str, Any]) -> Sequence[int]:
+    found = fields.get("clock")
+    if found is None:
+        return ()
+    readings = cast("list[Any]", _typed(fields, "clock", list))
+    if len(readings) > _READINGS:
+        raise Breach("too many readings of the clock")
+    if not all(type(reading) is int and -_INT64 <= reading < _INT64 for reading in readings):
+        raise Breach("a reading of the clock that is none")
+    return readings
+
+
+_READERS: dict[str, Callable[[dict[str, Any]], Frame]] = {
+    "call": _call,
+    "next": _next,
+    "drop": _drop,
+    "wait": _wait,
+    "out": _out,
+    "done": _done,
+}
+
+
+def do_nothing() -> None:
+    """Stand in for who was told of things, so that a program that is over can be forgotten at once."""
+
+
+# --- to the worker: the JSON of an object without its last brace, which `batch` adds
+
+WAKE = b'{"t":"wake"'
+
+
+def run_frame(fields: dict[str, Any]) -> bytes:
+    """Return the frame that begins a program."""
+    return b'{"t":"run",' + body_of(fields)[1:-1]
+
+
+def value_of(call: int, value: Any) -> tuple[bytes, int]:
+    """Return the frame that ends a call with its result, and about how many characters the result takes."""
+    body = body_of(value)
+    return b'{"t":"ret","id":%d,"v":%b' % (call, body), _size(value, body)
+
+
+def item_of(call: int, value: Any) -> tuple[bytes, int]:
+    """Return the frame of one value of a stream, and about how many characters the value takes."""
+    body = body_of(value)
+    return b'{"t":"item","id":%d,"v":%b' % (call, body), _size(value, body)
+
+
+def raised_of(call: int, raised: Raised) -> bytes:
+    """Return the frame that ends a call with an exception."""
+    told = {"type": builtin_exception(raised.type), "message": raised.message}
+    return b'{"t":"ret","id":%d,"err":%b' % (call, body_of(told))
+
+
+def batch(frames: Sequence[bytes]) -> bytes:
+    """Return what is sent at once: each frame says whether more follow, since the worker reads no further."""
+    *some, last = frames
+    return b"".join([*(_framed(frame + b',"more":true}') for frame in some), _framed(last + b"}")])
+
+
+def _framed(body: bytes) -> bytes:
+    return len(body).to_bytes(_HEAD, "big") + body
+
+
+def _size(value: Any, body: bytes) -> int:
+    if isinstance(value, str):
+        return len(value)
+    return len(body) if isinstance(value, list | dict) else 2
+
+
+@lru_cache(maxsize=256)
+def builtin_exception(name: str) -> str:
+    """Return the builtin exception nearest above the one called `name` that is made from one text."""
+    kind: object = getattr(builtins, name, None)
+    for parent in kind.__mro__ if isinstance(kind, type) and issubclass(kind, Exception) else ():
+        try:
+            parent("text")
+        except TypeError:
+            continue
+        return parent.__name__
+    return "RuntimeError"

@@ -1,0 +1,180 @@
+"""UnsafeInlineSandbox: programs in this process, with all its rights, to look at them in a debugger."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import builtins
+import sys
+import threading
+import traceback
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from functools import partial
+from types import FrameType
+from typing import Any, Final
+
+from toolcrib.calls import calling_line
+from toolcrib.errors import CodeError
+from toolcrib.sandbox._frames import builtin_exception
+from toolcrib.sandbox._limit_messages import late, printed_too_much, too_many_calls
+from toolcrib.sandbox._output import Kept
+from toolcrib.sandbox._protocol import Host, Pending, Program, ProgramError, Raised, Reply, SandboxResult
+from toolcrib.sandbox._source import Source, parse
+from toolcrib.sandbox._threads import Workers
+from toolcrib.sandbox._values import OversizedValue, exported
+
+__all__ = ["UnsafeInlineSandbox"]
+
+_ISOLATION: Final = ("unsafe-inline", "no-isolation: all that this process can do", "limit:wall_time", "limit:calls")
+_NOTES: Final = ("Tools are plain functions: call them without `await`, one after another.",)
+
+
+class UnsafeInlineSandbox:
+    """Runs programs with `exec` in a thread of this process. It keeps NOTHING from them: for debugging only.
+
+    A program can read and change every object, file and secret that this process can, and end it. One that does not
+    come to its end is no longer waited for after `wall_time`, and goes on computing; memory and computing are not
+    limited at all. It is chosen by name only, and each result says so.
+    """
+
+    def __init__(self) -> None:
+        self._threads = Workers()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a model should know before it writes for it."""
+        return _NOTES
+
+    async def run(self, program: Program, host: Host) -> SandboxResult:
+        """Run a program to its end, or until it takes too long; then it goes on, and nobody waits for it."""
+        try:
+            source = parse(program.code, program.limits.source_size)
+        except CodeError as error:
+            refused = ProgramError("syntax", error.kind, error.problem, error.line)
+            return SandboxResult(error=refused, isolation=_ISOLATION)
+        run = _Run(program, host)
+        thread = self._threads.take()
+        deadline = asyncio.timeout(program.limits.wall_time)
+        try:
+            async with deadline:
+                value, error = await thread.run(partial(run.execute, source))
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            value, error = None, late(program.limits)
+        finally:
+            run.stop()
+            self._threads.give_back(thread) if run.is_done.is_set() else thread.stop()
+        if run.failed is not None:
+            raise run.failed
+        return SandboxResult(value, run.out.text(), "", error, _ISOLATION, run.calls)
+
+    def close(self) -> None:
+        """End the threads that wait for a program."""
+        self._threads.close()
+
+
+class _Run:
+    """One program in its thread."""
+
+    def __init__(self, program: Program, host: Host) -> None:
+        self._program, self._host = program, host
+        self._loop = asyncio.get_running_loop()
+        self.out = Kept(program.limits.output_kept)
+        self.is_over, self.is_done = threading.Event(), threading.Event()
+        self.failed: BaseException | None = None
+        self.calls = 0
+        self._asked: Future[Reply] | None = None
+
+    def stop(self) -> None:
+        """Cancel the call that runs, and let no other begin."""
+        self.is_over.set()
+        if self._asked is not None:
+            self._asked.cancel()
+
+    def execute(self, source: Source) -> tuple[Any, ProgramError | None]:
+        """Return the value of the last expression, or what went wrong."""
+        try:
+            return exported(self._evaluated(source.tree), self._program.limits.value_size, _no_fields), None
+        except _Stop as stop:
+            return None, stop.error
+        except OversizedValue as error:
+            return None, ProgramError("exception", "ValueError", f"the program's last value cannot leave it: {error}")
+        except BaseException as error:  # the program's own, SystemExit included
+            return None, self._told(error)
+        finally:
+            self.is_done.set()
+
+    def _evaluated(self, tree: ast.Module) -> Any:
+        names: dict[str, Any] = {"__name__": "__main__", "print": self._print}
+        names.update({name: partial(self._call, name) for name in self._program.tools})
+        last = tree.body[-1] if tree.body else None
+        expression = last.value if isinstance(last, ast.Expr) else None
+        body = tree.body[:-1] if expression is not None else tree.body
+        exec(compile(ast.Module(body, tree.type_ignores), self._program.name, "exec"), names)
+        if expression is None:
+            return None
+        return eval(compile(ast.Expression(expression), self._program.name, "eval"), names)
+
+    def _call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
+        limits = self._program.limits
+        if self.is_over.is_set():
+            raise _Stop(None)
+        if self.calls == limits.calls:
+            raise _Stop(too_many_calls(name, limits))
+        self.calls += 1
+        given = [exported(value, limits.value_size, _no_fields) for value in args]
+        named = {key: exported(value, limits.value_size, _no_fields) for key, value in kwargs.items()}
+        calling_line.set(self._line())
+        reply = self._answer(self._host.call(name, given, named))
+        if isinstance(reply, Pending):
+            raise _Stop(ProgramError("paused", "Paused", reply.reason))
+        if isinstance(reply, Raised):
+            raise getattr(builtins, builtin_exception(reply.type))(reply.message)
+        return reply.value
+
+    def _line(self) -> int:
+        """Return the program's line that makes a call."""
+        frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage] -- costs a tenth of inspect
+        while frame is not None and frame.f_code.co_filename != self._program.name:
+            frame = frame.f_back
+        return 0 if frame is None else frame.f_lineno
+
+    def _answer(self, call: Coroutine[Any, Any, Reply]) -> Reply:
+        try:
+            self._asked = asyncio.run_coroutine_threadsafe(call, self._loop)
+            return self._asked.result()
+        except BaseException as error:  # the host's own, or the run was cancelled: the program gets to see none of it
+            self.failed = error
+            raise _Stop(None) from None
+
+    def _print(self, *values: Any, sep: str | None = None, end: str | None = None, **more: Any) -> None:
+        if more.get("file") is not None:
+            print(*values, sep=sep, end=end, **more)
+            return
+        text = (" " if sep is None else sep).join(map(str, values)) + ("\n" if end is None else end)
+        self.out.add(text)
+        if self.out.size > self._program.limits.output_killed_at:
+            raise _Stop(printed_too_much(self._program.limits))
+        self._loop.call_soon_threadsafe(self._host.output, text, "stdout")
+
+    def _told(self, error: BaseException) -> ProgramError:
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == self._program.name]
+        shown = [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}' for frame in frames]
+        kind = type(error).__name__
+        text = "\n".join(["Traceback (most recent call last):", *shown, f"{kind}: {error}"])
+        line = (frames[-1].lineno or 0) if frames else 0
+        return ProgramError("exception", kind, str(error), line, text)
+
+
+class _Stop(BaseException):
+    """Takes a program to its end, past what it catches."""
+
+    def __init__(self, error: ProgramError | None) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def _no_fields(value: Any) -> None:
+    return None

@@ -1,0 +1,383 @@
+"""One program's way through a Monty session, as a generator: it yields what the program asks for, and is sent replies.
+
+Whoever runs it decides on which thread; nothing here waits for the host.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeAlias, TypeVar
+
+from pydantic_monty import (
+    ExternalSettledResult,
+    FunctionSnapshot,
+    FutureSnapshot,
+    Monty,
+    MontyClassProxy,
+    MontyComplete,
+    MontyCrashedError,
+    MontyError,
+    MontySession,
+    NameLookupSnapshot,
+    SyncSnapshot,
+)
+
+from toolcrib.errors import SandboxError
+from toolcrib.sandbox._host_calls import Call, Ended, Pause, Replies, Request
+from toolcrib.sandbox._limit_messages import (
+    LIMITS,
+    died,
+    printed_too_much,
+    returned_too_much,
+    slept_too_long,
+    too_many_calls,
+)
+from toolcrib.sandbox._monty_errors import known_exception, program_error
+from toolcrib.sandbox._monty_state import ENGINE, MontyState
+from toolcrib.sandbox._monty_subset import Checked
+from toolcrib.sandbox._output import Kept
+from toolcrib.sandbox._protocol import (
+    Pending,
+    Program,
+    ProgramError,
+    Reply,
+    SandboxResult,
+    Stream,
+    Value,
+)
+from toolcrib.sandbox._values import OversizedValue, exported, size_of
+
+__all__ = ["ISOLATION", "Drive", "Steps"]
+
+T = TypeVar("T")
+
+ISOLATION = (
+    ENGINE,
+    *("worker-process", "no-files", "no-network", "no-environment"),
+    *LIMITS,
+)
+_SUSPENSIONS_PER_CALL = 4  # a call may cost a name look-up, a future and a resolution besides
+_SUSPENSIONS = 20_000  # for sleeps and names
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # on Windows SIGTERM ends a process, too
+
+
+Steps: TypeAlias = Generator[list[Request], Replies, T]
+"""Yields requests to begin, and is sent at least one reply of those that are open."""
+
+
+class Drive:
+    """Takes one program to its end.
+
+    Args:
+        hear: Told what is printed, on the thread where the program's steps run.
+        left: Where it paused, for a program that goes on from there.
+
+    Attributes:
+        ended: Why the program was ended from outside, once it was.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        checked: Checked,
+        hear: Callable[[str, Stream], None],
+        left: MontyState | None = None,
+    ) -> None:
+        self._program, self._checked, self._limits, self._hear = program, checked, program.limits, hear
+        self._offered = frozenset(program.tools)
+        self._encoded = checked.code.encode()
+        self._out, self._err = Kept(program.limits.output_kept), Kept(program.limits.output_kept)
+        self._sleep_left = program.limits.sleep_time
+        self._calls = 0
+        self._held: dict[int, Request] = {}  # answered with a future and not awaited yet: not begun, as in asyncio
+        self._open: dict[int, Request] = {}  # begun, without a reply
+        self._waits: dict[int, tuple[Request, str]] = {}  # begun, and waiting for a person, and why
+        self._settled: dict[int, Reply] = {}  # replies that the program has not asked for yet
+        self._lines: dict[int, tuple[str, int]] = {}
+        self._lock = threading.Lock()
+        self._pid: int | None = None
+        self.computing = False
+        self.ended: Ended | None = None
+        self._left, self._state = left, None
+        self._state: MontyState | None
+        if left is not None:
+            self._restore(left)
+
+    def _restore(self, left: MontyState) -> None:
+        self._held = {request.id: request for request in left.held}
+        self._settled, self._lines = dict(left.settled), dict(left.lines)
+        self._calls, self._sleep_left = left.calls, left.sleep_left
+        for kept, text, size in zip((self._out, self._err), left.output, left.printed, strict=True):
+            kept.add(text)
+            kept.size = size
+
+    # --- from any thread
+
+    def end(self, error: ProgramError | None) -> None:
+        """End the program, at once if it computes and at its next step if it waits; the first reason counts."""
+        with self._lock:
+            if self.ended is not None:
+                return
+            self.ended = Ended(error)
+            if self.computing and self._pid is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(self._pid, _KILL)
+
+    def result(self, value: Any = None, error: ProgramError | None = None) -> SandboxResult:
+        """Return how the program went, with what was printed so far."""
+        state = None if self._state is None else self._state.to_dict()
+        return SandboxResult(value, self._out.text(), self._err.text(), error, ISOLATION, self._calls, state)
+
+    # --- step by step
+
+    def steps(self, pool: Callable[[], Monty]) -> Steps[SandboxResult]:
+        """Run the program in a session of its own.
+
+        Raises:
+            SandboxError: There is no worker for it.
+        """
+        value: Any = None
+        error: ProgramError | None = None
+        try:
+            with self._session(pool()) as session:
+                last = self._export((yield from self._play(session)))
+            if self.ended is not None:  # in its very last step
+                raise self.ended
+            value = last
+        except Ended as ended:
+            error = ended.error
+        except OversizedValue as oversized:
+            error = ProgramError("exception", "ValueError", f"the program's last value cannot leave it: {oversized}")
+        except MontyCrashedError as crash:
+            error = self._crashed(crash)
+        except MontyError as failed:
+            error = program_error(failed, self._program)
+        if error is None:
+            self._say_unawaited()
+        return self.result(value, error)
+
+    @contextmanager
+    def _session(self, pool: Monty) -> Generator[MontySession, None, None]:
+        limits = self._limits
+        checkout = pool.checkout(
+            script_name=self._program.name,
+            limits={
+                "max_feed_duration_secs": limits.program_time,
+                "max_memory": limits.memory,
+                "max_suspensions": _SUSPENSIONS_PER_CALL * limits.calls + _SUSPENSIONS,
+                "max_total_sleep_secs": limits.sleep_time,
+            },
+            os_policy={"sleep": "call_host"},  # sleeps end with the run, and are charged here
+        )
+        try:
+            session = checkout.__enter__()
+        except TimeoutError:
+            raise SandboxError(
+                "every worker was busy, for as long as this program was to wait for one. Allow more, with "
+                "MontySandbox(workers=...), or run fewer programs at a time"
+            ) from None
+        self._pid = session.worker_pid
+        try:
+            yield session
+        finally:
+            with self._lock:
+                self._pid = None  # from here on the worker may be another program's
+            checkout.__exit__(None, None, None)
+
+    def _play(self, session: MontySession) -> Steps[Any]:
+        if self._left is None:
+            snapshot = self._compute(session.feed_start, self._checked.code, print_callback=self._print)
+        else:
+            snapshot = yield from self._again(self._load(session, self._left.snapshot), self._left.waits)
+        while not isinstance(snapshot, MontyComplete):
+            if isinstance(snapshot, FunctionSnapshot):
+                step = self._system if snapshot.is_os_function else self._function
+                snapshot = yield from step(snapshot)
+            elif isinstance(snapshot, FutureSnapshot):
+                snapshot = yield from self._futures(snapshot)
+            else:
+                snapshot = self._name(snapshot)
+        return snapshot.output
+
+    def _load(self, session: MontySession, snapshot: bytes) -> SyncSnapshot:
+        try:
+            return self._compute(session.load_snapshot, snapshot, print_callback=self._print)
+        except MontyCrashedError:
+            raise
+        except MontyError as error:
+            raise SandboxError(f"Monty cannot read this snapshot: {error}") from error
+
+    def _compute(self, step: Callable[..., SyncSnapshot], *args: Any, **kwargs: Any) -> SyncSnapshot:
+        """Let the program compute until it asks for something; only then is ending it worth a killed worker."""
+        self.computing = True
+        try:
+            if self.ended is not None:  # asked after `computing` is set: whoever ends the program sees one or the other
+                raise self.ended
+            return step(*args, **kwargs)
+        finally:
+            self.computing = False
+
+    def _print(self, stream: Stream, text: str) -> None:
+        (self._out if stream == "stdout" else self._err).add(text)
+        if self._out.size + self._err.size <= self._limits.output_killed_at:
+            self._hear(text, stream)
+            return
+        self.end(printed_too_much(self._limits))
+
+    # --- what it asks for
+
+    def _name(self, snapshot: NameLookupSnapshot) -> SyncSnapshot:
+        name = snapshot.variable_name
+        if name in self._offered:
+            return self._compute(snapshot.resume, value=_stand_in(name))
+        return self._compute(snapshot.resume)
+
+    def _function(self, snapshot: FunctionSnapshot) -> Steps[SyncSnapshot]:
+        name = snapshot.function_name
+        if name not in self._offered or snapshot.object_id is not None:
+            return self._compute(snapshot.resume, {"exc_type": "NameError", "message": f"name '{name}' is not defined"})
+        self._calls += 1
+        if self._calls > self._limits.calls:
+            raise Ended(too_many_calls(name, self._limits, self._line(snapshot)))
+        try:
+            args = [self._export(value) for value in snapshot.args]
+            kwargs = {key: self._export(value) for key, value in snapshot.kwargs.items()}
+        except OversizedValue as error:
+            message = f"an argument of `{name}` cannot be passed to it: {error}"
+            return self._compute(snapshot.resume, {"exc_type": "ValueError", "message": message})
+        call = Call(snapshot.call_id, name, args, kwargs, self._line(snapshot))
+        return (yield from self._ask(snapshot, call, name, awaited=self._is_awaited(snapshot)))
+
+    def _system(self, snapshot: FunctionSnapshot) -> Steps[SyncSnapshot]:
+        if snapshot.function_name not in ("time.sleep", "asyncio.sleep"):
+            return self._compute(snapshot.resume_not_handled)
+        seconds = float(snapshot.args[0])
+        self._sleep_left -= seconds
+        if not self._sleep_left >= 0:  # also for nan
+            raise Ended(slept_too_long(seconds, self._limits, self._line(snapshot)))
+        name = str(snapshot.function_name)
+        return (yield from self._ask(snapshot, Pause(snapshot.call_id, seconds), name, awaited=name == "asyncio.sleep"))
+
+    def _ask(self, snapshot: FunctionSnapshot, request: Request, name: str, *, awaited: bool) -> Steps[SyncSnapshot]:
+        if awaited:
+            self._held[request.id] = request
+            self._lines[request.id] = (name, self._line(snapshot))
+            return self._compute(snapshot.resume, {"future": ...})
+        if self._open:
+            return (yield from self._sync(snapshot, [request], request.id, name))
+        [(_, reply)] = yield [request]  # nothing else runs: the one reply is this one's
+        if isinstance(reply, Value) and size_of(reply.value) <= self._limits.reply_size:
+            return self._compute(snapshot.resume, {"return_value": reply.value})
+        if isinstance(reply, Pending):
+            self._waits[request.id] = (request, reply.reason)
+            raise self._paused(snapshot, self._line(snapshot))
+        return self._compute(snapshot.resume, self._answer(reply, name))
+
+    def _sync(self, snapshot: FunctionSnapshot, requests: list[Request], wanted: int, name: str) -> Steps[SyncSnapshot]:
+        """Begin requests, and go on with the reply to the one for which the whole program waits."""
+        yield from self._wait(requests, {wanted})
+        if wanted not in self._settled:
+            raise self._paused(snapshot, self._line(snapshot))
+        return self._compute(snapshot.resume, self._answer(self._settled.pop(wanted), name))
+
+    def _futures(self, snapshot: FutureSnapshot, again: Sequence[Request] = ()) -> Steps[SyncSnapshot]:
+        pending = sorted(snapshot.pending_call_ids)  # in the order they were called
+        begun = [self._held.pop(call) for call in pending if call in self._held]
+        yield from self._wait([*again, *begun], set(pending))
+        answers: dict[int, ExternalSettledResult] = {}
+        for call in pending:
+            if call in self._settled:
+                answers[call] = self._answer(self._settled.pop(call), self._lines.pop(call)[0])
+        if not answers:
+            raise self._paused(snapshot, self._lines[next(iter(self._waits))][1])
+        return self._compute(snapshot.resume, answers)
+
+    def _again(self, snapshot: SyncSnapshot, waits: list[Request]) -> Steps[SyncSnapshot]:
+        """Go on from where the program paused: with all the calls that waited begun once more."""
+        if isinstance(snapshot, FunctionSnapshot):
+            return (yield from self._sync(snapshot, waits, snapshot.call_id, str(snapshot.function_name)))
+        if isinstance(snapshot, FutureSnapshot):
+            return (yield from self._futures(snapshot, waits))
+        raise SandboxError("this state is none that a paused program was left in")
+
+    def _wait(self, requests: list[Request], wanted: set[int]) -> Steps[None]:
+        """Begin requests, and wait until one of those wanted has its reply, or nothing runs any more."""
+        self._open.update((request.id, request) for request in requests)
+        while requests or (self._open and not self._settled.keys() & wanted):
+            for call, reply in (yield requests):
+                request = self._open.pop(call)
+                if isinstance(reply, Pending):
+                    self._waits[call] = (request, reply.reason)
+                else:
+                    self._settled[call] = reply
+            requests = []
+
+    def _answer(self, reply: Reply, name: str) -> ExternalSettledResult:
+        if isinstance(reply, Value):
+            size = size_of(reply.value)
+            if size <= self._limits.reply_size:
+                return {"return_value": reply.value}
+            reply = returned_too_much(name, size, self._limits)
+        if isinstance(reply, Pending):
+            raise SandboxError(f"the host gave no reply to `{name}`")
+        return {"exc_type": known_exception(reply.type), "message": reply.message}  # pyright: ignore[reportReturnType] -- one of Monty's own names
+
+    def _paused(self, snapshot: FunctionSnapshot | FutureSnapshot, line: int) -> Ended:
+        """Keep where the program is, and return its end: it cannot go on without the people it waits for."""
+        waits = [self._waits[call] for call in sorted(self._waits)]
+        self._state = MontyState(
+            snapshot.dump(),
+            self._checked,
+            [request for request, _ in waits],
+            list(self._held.values()),
+            dict(self._settled),
+            dict(self._lines),
+            self._calls,
+            self._sleep_left,
+            (self._out.text(), self._err.text()),
+            (self._out.size, self._err.size),
+        )
+        return Ended(ProgramError("paused", "Paused", waits[0][1], line))
+
+    # --- what is said of it
+
+    def _export(self, value: Any) -> Any:
+        return exported(value, self._limits.value_size, _fields)
+
+    def _is_awaited(self, snapshot: FunctionSnapshot) -> bool:
+        if not self._checked.awaited:
+            return False
+        position = snapshot.position
+        return position.filename != "<string>" and (position.start, position.end) in self._checked.awaited
+
+    def _line(self, snapshot: FunctionSnapshot) -> int:
+        position = snapshot.position
+        return 0 if position.filename == "<string>" else self._encoded.count(b"\n", 0, position.start) + 1
+
+    def _say_unawaited(self) -> None:
+        for call, request in self._held.items():
+            name, line = self._lines[call]
+            if isinstance(request, Call):
+                self._err.add(f"`{name}` (line {line}): never awaited, so it did not run\n")
+
+    def _crashed(self, crash: MontyCrashedError) -> ProgramError | None:
+        if self.ended is not None:
+            return self.ended.error
+        return died(str(crash))
+
+
+def _stand_in(name: str) -> Callable[[], None]:
+    """Return what Monty takes for the tool called `name` where it is used as a value."""
+
+    def tool() -> None: ...
+
+    tool.__name__ = name
+    return tool
+
+
+def _fields(value: Any) -> Mapping[Any, Any] | None:
+    return value.attributes if isinstance(value, MontyClassProxy) else None

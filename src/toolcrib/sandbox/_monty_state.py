@@ -1,0 +1,112 @@
+"""What a paused program leaves besides Monty's own snapshot, as JSON shapes."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from pydantic_monty import __version__
+
+from toolcrib.errors import SandboxError
+from toolcrib.sandbox._host_calls import Call, Pause, Request
+from toolcrib.sandbox._monty_subset import Checked
+from toolcrib.sandbox._protocol import Raised, Reply, Value
+
+__all__ = ["ENGINE", "MontyState"]
+
+ENGINE = f"monty-{__version__}"
+
+
+@dataclass(slots=True)
+class MontyState:
+    """A program between two of its steps.
+
+    Attributes:
+        snapshot: Monty's own.
+        checked: The program as Monty was given it.
+        waits: Calls without a reply, to be made again when the program goes on.
+        held: Calls and sleeps that were not awaited yet.
+        settled: Replies that the program has not asked for yet.
+        lines: The tool and the line of each awaited call, by id.
+        calls: How many calls it made.
+        sleep_left: Seconds it may still sleep.
+        output: What is kept of stdout and stderr.
+        printed: How many characters it printed to each.
+    """
+
+    snapshot: bytes
+    checked: Checked
+    waits: list[Request] = field(default_factory=list[Request])
+    held: list[Request] = field(default_factory=list[Request])
+    settled: dict[int, Reply] = field(default_factory=dict[int, Reply])
+    lines: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
+    calls: int = 0
+    sleep_left: float = 0.0
+    output: tuple[str, str] = ("", "")
+    printed: tuple[int, int] = (0, 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as JSON shapes."""
+        return {
+            "engine": ENGINE,
+            "snapshot": base64.b64encode(self.snapshot).decode(),
+            "code": self.checked.code,
+            "awaited": [list(span) for span in sorted(self.checked.awaited)],
+            "waits": [_request(request) for request in self.waits],
+            "held": [_request(request) for request in self.held],
+            "settled": [[call, *_reply(reply)] for call, reply in self.settled.items()],
+            "lines": [[call, *place] for call, place in self.lines.items()],
+            "calls": self.calls,
+            "sleep_left": self.sleep_left,
+            "output": list(self.output),
+            "printed": list(self.printed),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> MontyState:
+        """Return the state that `to_dict` described.
+
+        Raises:
+            SandboxError: It is none, or of another version of Monty.
+        """
+        if data.get("engine") != ENGINE:
+            raise SandboxError(f"this state is of {data.get('engine') or 'no engine'}, and this is {ENGINE}")
+        try:
+            awaited = frozenset((int(start), int(end)) for start, end in data["awaited"])
+            out, err = data["output"]
+            out_size, err_size = data["printed"]
+            return cls(
+                base64.b64decode(data["snapshot"], validate=True),
+                Checked(data["code"], awaited),
+                [_request_of(request) for request in data["waits"]],
+                [_request_of(request) for request in data["held"]],
+                {int(call): _reply_of(*reply) for call, *reply in data["settled"]},
+                {int(call): (name, line) for call, name, line in data["lines"]},
+                data["calls"],
+                data["sleep_left"],
+                (out, err),
+                (out_size, err_size),
+            )
+        except (KeyError, TypeError, ValueError, binascii.Error) as error:
+            raise SandboxError("this state is none that a paused program was left in") from error
+
+
+def _request(request: Request) -> list[Any]:
+    if isinstance(request, Pause):
+        return [request.id, request.seconds]
+    return [request.id, request.name, request.args, request.kwargs, request.line]
+
+
+def _request_of(data: list[Any]) -> Request:
+    return Pause(*data) if len(data) == 2 else Call(*data)
+
+
+def _reply(reply: Reply) -> list[Any]:
+    return [reply.value] if isinstance(reply, Value) else [cast("Raised", reply).type, cast("Raised", reply).message]
+
+
+def _reply_of(*data: Any) -> Reply:
+    return Value(data[0]) if len(data) == 1 else Raised(*data)

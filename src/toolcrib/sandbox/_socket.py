@@ -1,0 +1,158 @@
+"""The host's end of a worker's socket, on the event loop that runs the program."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable
+
+from toolcrib.sandbox._frames import Breach, Frame, Frames, do_nothing
+
+__all__ = ["Wire"]
+
+_PIECE = 1 << 16
+_LOOKS = 40
+_AHEAD = 1 << 20  # bytes that are read while nobody takes the frames in them
+_BLOCKED = struct.pack("ll", 0, 4_000)  # seconds and microseconds that `block` lasts at most
+
+
+class Wire:
+    """Frames of one worker while one program runs.
+
+    What comes is read whenever the loop turns, once it is `watch`ed, so that a worker's death is noticed whatever the
+    program waits for.
+
+    Args:
+        channel: A stream socket, which is left open.
+        most: The bytes that one frame may have.
+        woken: Told that there is something new: a frame, a breach, or the end.
+
+    Attributes:
+        is_over: Nothing more is read: the worker is dead, or said what is no frame.
+        breach: What that was.
+    """
+
+    def __init__(self, channel: socket.socket, most: int, woken: Callable[[], None]) -> None:
+        self._socket, self._woken, self._descriptor = channel, woken, channel.fileno()
+        self._loop = asyncio.get_running_loop()
+        self._incoming = Frames(most)
+        self._frames: deque[Frame] = deque()
+        self._ahead = 0
+        self._reads = self._blocks = False
+        self._unsent: deque[memoryview] = deque()
+        self.is_over = False
+        self.breach: Breach | None = None
+
+    # --- reading
+
+    def next(self) -> Frame | None:
+        """Return the next frame that is here already."""
+        if self._frames:
+            return self._frames.popleft()
+        if self._ahead > _AHEAD:
+            self._read(True)
+        self._ahead = 0
+        return None
+
+    def watch(self) -> None:
+        """Read what comes whenever the loop turns, from now on."""
+        if not self._reads:
+            self._read(True)
+
+    def block(self) -> bool:
+        """Wait a few milliseconds for the worker while the loop stands still; return whether something came."""
+        if self._unsent:
+            return False
+        if not self._blocks:
+            self._blocks = True
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _BLOCKED)
+        for _ in range(_LOOKS):  # to be woken takes longer than most programs need from one call to the next
+            self._pull(socket.MSG_DONTWAIT)
+            if self._frames or self.is_over:
+                return True
+        self._pull(0)
+        return bool(self._frames) or self.is_over
+
+    def pull(self) -> None:
+        """Read what is there now."""
+        self._pull(socket.MSG_DONTWAIT)
+
+    def _pull(self, flags: int) -> None:
+        if self.is_over:
+            return
+        try:
+            data = self._socket.recv(_PIECE, flags)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:  # the other end is gone
+            data = b""
+        self._take(data)
+        self._woken()
+
+    def _take(self, data: bytes) -> None:
+        if not data:
+            self.is_over = True
+            self._read(False)
+            return
+        try:
+            self._frames.extend(self._incoming.feed(data))
+        except Breach as breach:
+            self.breach, self.is_over = breach, True
+            self._read(False)
+            return
+        self._ahead += len(data)
+        if self._ahead > _AHEAD:
+            self._read(False)
+
+    def _read(self, wanted: bool) -> None:
+        wanted = wanted and not self.is_over
+        if wanted and not self._reads:
+            self._loop.add_reader(self._descriptor, self.pull)
+        elif self._reads and not wanted:
+            self._loop.remove_reader(self._descriptor)
+        self._reads = wanted
+
+    # --- writing
+
+    def send(self, data: bytes) -> None:
+        """Send, at once as far as the socket takes it, and the rest as the loop turns; a dead worker hears nothing."""
+        if self._unsent:
+            self._unsent.append(memoryview(data))
+            return
+        sent = self._send(data)
+        if sent < len(data):
+            self._unsent.append(memoryview(data)[sent:])
+            self._loop.add_writer(self._descriptor, self._send_more)
+
+    def _send(self, data: bytes | memoryview) -> int:
+        try:
+            return self._socket.send(data, socket.MSG_DONTWAIT)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError:  # reading tells of the end
+            return len(data)
+
+    def _send_more(self) -> None:
+        while self._unsent:
+            data = self._unsent[0]
+            sent = self._send(data)
+            if sent < len(data):
+                self._unsent[0] = data[sent:]
+                return
+            self._unsent.popleft()
+        self._loop.remove_writer(self._descriptor)
+
+    # --- ending
+
+    def leave(self) -> bool:
+        """Watch the socket no longer; return whether the worker is between two frames, and still there."""
+        self._read(False)
+        if self._unsent:
+            self._loop.remove_writer(self._descriptor)
+        quiet = not self._frames and self._incoming.is_between and not self._unsent
+        self._frames.clear()
+        self._unsent.clear()
+        self._woken = do_nothing
+        return quiet and not self.is_over

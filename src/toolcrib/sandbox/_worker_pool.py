@@ -1,0 +1,254 @@
+"""Workers ready for a program each: started once, checked, kept in stock, and started again when something died."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from toolcrib.errors import SandboxError, SandboxUnavailable
+from toolcrib.sandbox._zygote import Confined, Ready, Zygote
+from toolcrib.sandbox.worker._requests import LAYERS
+
+__all__ = ["LAYERS", "REQUIRED", "Confined", "WorkerPool"]
+
+REQUIRED: Final = frozenset({"no_new_privs", "seccomp", "rlimits", "landlock|empty_root"})
+"""Without which nothing runs by default; `a|b` is either."""
+
+_REMEDIES: Final[Mapping[str, str]] = {
+    "no_new_privs": "It needs Linux",
+    "namespaces": "Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces > 0)",
+    "empty_root": "Allow user namespaces, or start as root with the right to mount",
+    "dropped_root": "Start as a user who is not root, or give the container CAP_SETUID and CAP_SETGID",
+    "no_capabilities": "It needs Linux",
+    "landlock": "It needs Linux 5.13 or newer with `landlock` among the security modules (kernel option lsm=)",
+    "seccomp": "It needs Linux on x86_64 or aarch64, in a container whose own filter allows seccomp()",
+    "rlimits": "Raise the hard limits that this process was started with",
+    "closed_descriptors": "It needs a POSIX system",
+    "empty_environment": "It needs a POSIX system",
+}
+_OTHERWISE: Final = (
+    "Or choose by name a sandbox that needs no such layer: MontySandbox(), from pip install 'toolcrib[monty]'"
+)
+
+_GROWTH_OF_ONE: Final = 64 << 20
+
+
+class WorkerPool:
+    """Gives out confined workers, one for each program; synchronous, and safe to use from any thread.
+
+    A worker comes in microseconds when a spare is there, in milliseconds when it must be forked first. Starting takes
+    longer, a tenth of a second or two; do it, and the first `take`, away from an event loop. A process forked off the
+    host has none of the pool's workers and starts its own.
+
+    Attributes:
+        layers: The layers in force, in the order of `LAYERS`; empty before the start.
+        report: Every layer with `on`, `skipped`, or `unavailable: why`.
+        python: The version of Python that runs in the workers.
+    """
+
+    def __init__(
+        self,
+        *,
+        require: frozenset[str] | None = None,
+        skip: frozenset[str] = frozenset(),
+        spares: int = 2,
+        renew_after: int = 10_000,
+        guest: Path | None = None,
+    ) -> None:
+        """Make a pool; nothing is started yet.
+
+        Args:
+            require: Layers without which `start` refuses; `a|b` is either of them. None for `REQUIRED`.
+            skip: Layers not to put on, for tests and for sandboxes that say they do not confine.
+            spares: How many workers are forked ahead, for the limits that were used last.
+            renew_after: How many workers are forked before a fresh process takes over the forking.
+            guest: A Python file with `warm_up()` and `serve(descriptor)`, to run in the workers instead of programs.
+
+        Raises:
+            ValueError: There is no layer of that name.
+        """
+        self._require = REQUIRED if require is None else require
+        self._skip = skip
+        unknown = (skip | {name for each in self._require for name in each.split("|")}) - set(LAYERS)
+        if unknown:
+            raise ValueError(f"there is no layer {', '.join(sorted(unknown))}; there are {', '.join(LAYERS)}")
+        self._guest = guest
+        self._stock = spares
+        self._renew_after = renew_after
+        self.layers: tuple[str, ...] = ()
+        self.report: Mapping[str, str] = MappingProxyType({})
+        self.python = ""
+        self._reset()
+        _pools.add(self)
+
+    def _reset(self) -> None:
+        self._lock = threading.RLock()
+        self._zygote: Zygote | None = None
+        self._successor: Zygote | None = None
+        self._spares: deque[Confined] = deque()
+        self._limits: tuple[int, int] | None = None
+        self._died_unused = 0
+        self._closed = False
+
+    def start(self) -> None:
+        """Start, unless it has been started.
+
+        Raises:
+            SandboxUnavailable: A required layer cannot be had, or one in force does not hold; it names the remedy.
+        """
+        with self._lock:
+            if self._zygote is None:
+                self._closed = False
+                self._zygote = self._adopted(Zygote(self._skip, self._guest))
+
+    def take(self, cpu: int, memory: int) -> Confined:
+        """Return a worker, ready for its first frame; `Confined.close()` ends it.
+
+        Args:
+            cpu: Seconds it may compute.
+            memory: Bytes it may take on top of what it has at its start.
+
+        Raises:
+            SandboxError: The pool was closed, or its zygote dies whenever it is started.
+            SandboxUnavailable: It had to be started, and could not.
+        """
+        with self._lock:
+            for _ in range(2):
+                zygote = self._living()
+                worker = self._spare((cpu, memory))
+                try:
+                    worker = worker or zygote.fork(cpu, memory)
+                except ConnectionError:  # it died just now
+                    continue
+                worker.afterwards = self._restock
+                return worker
+            raise SandboxError("the sandbox's zygote dies as soon as it is started")
+
+    def close(self) -> None:
+        """End all workers, those that were taken included."""
+        with self._lock:
+            self._closed = True
+            self._drop_spares()
+            for zygote in (self._zygote, self._successor):
+                if zygote is not None:
+                    zygote.end()
+            self._zygote = self._successor = None
+
+    def forget(self) -> None:
+        """Leave everything to the process this one was forked from, and begin afresh."""
+        spares, zygotes, closed = self._spares, (self._zygote, self._successor), self._closed
+        self._reset()
+        self._closed = closed
+        for each in (*spares, *zygotes):
+            if each is not None:
+                each.forget()
+
+    # --- zygotes ----------------------------------------------------------------------------------------------------
+
+    def _living(self) -> Zygote:
+        if self._closed:
+            raise SandboxError("this sandbox was closed. Make another one")
+        zygote = self._zygote
+        if zygote is not None:
+            zygote.hear()
+            if zygote.alive:
+                return self._renewed(zygote)
+            self._bury(zygote)
+        self.start()
+        if self._zygote is None:
+            raise SandboxError("the sandbox's zygote dies as soon as it is started")
+        return self._zygote
+
+    def _bury(self, zygote: Zygote) -> None:
+        self._died_unused = 0 if zygote.served else self._died_unused + 1
+        self._drop_spares()
+        zygote.end()
+        self._zygote = None
+        if self._died_unused > 1:
+            self._died_unused = 0
+            raise SandboxError("the sandbox's zygote was started twice, and died each time before its first worker")
+
+    def _renewed(self, zygote: Zygote) -> Zygote:
+        """Return this zygote, or the one started to replace it once that is ready: nobody waits for it."""
+        if self._successor is None:
+            if zygote.forks >= self._renew_after or zygote.growth >= _GROWTH_OF_ONE:
+                self._successor = Zygote(self._skip, self._guest)
+        elif self._successor.spoke:
+            successor, self._successor = self._successor, None
+            self._drop_spares()
+            self._zygote = self._adopted(successor)
+            zygote.retire()
+            return self._zygote
+        return zygote
+
+    def _adopted(self, zygote: Zygote) -> Zygote:
+        ready = zygote.ready()
+        try:
+            self._check(ready)
+        except SandboxUnavailable:
+            zygote.end()
+            raise
+        self.report = MappingProxyType(ready.layers)
+        self.layers = tuple(name for name in LAYERS if ready.layers.get(name) == "on")
+        self.python = ready.python
+        return zygote
+
+    def _check(self, ready: Ready) -> None:
+        for layer, why in ready.broken.items():
+            raise SandboxUnavailable(
+                f"programs are not confined here: {layer} is in force and does not hold, {why}", layer, _OTHERWISE
+            )
+        for wanted in sorted(self._require):
+            either = wanted.split("|")
+            if not any(ready.layers.get(layer) == "on" for layer in either):
+                states = ", and ".join(f"{layer} is {ready.layers.get(layer)}" for layer in either)
+                remedies = ". ".join(_REMEDIES[layer] for layer in either)
+                raise SandboxUnavailable(
+                    f"programs cannot be confined here: {states}", either[0], f"{remedies}. {_OTHERWISE}"
+                )
+
+    # --- spares -----------------------------------------------------------------------------------------------------
+
+    def _spare(self, limits: tuple[int, int]) -> Confined | None:
+        if limits != self._limits:
+            self._drop_spares()
+            self._limits = limits
+        while self._spares:
+            worker = self._spares.popleft()
+            if worker.alive:
+                return worker
+            worker.close()
+        return None
+
+    def _restock(self) -> None:
+        """Fork ahead, now that a program has ended: while it ran, a fork would have taken the processor from it."""
+        with self._lock:
+            zygote, limits = self._zygote, self._limits
+            if zygote is None or limits is None:
+                return
+            with suppress(ConnectionError):  # it died; whoever takes a worker next will see
+                while len(self._spares) < self._stock:
+                    self._spares.append(zygote.fork(*limits))
+
+    def _drop_spares(self) -> None:
+        while self._spares:
+            self._spares.popleft().close()
+
+
+_pools: Final[weakref.WeakSet[WorkerPool]] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for pool in list(_pools):
+        pool.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)

@@ -1,0 +1,56 @@
+"""The two entries of a worker: what to load before it is sealed, and the conversation after."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import warnings
+
+from . import _optional_await, _seeded_random, _time_modules
+from ._exchange import Exchange
+from ._frames import Channel
+from ._imports import load_all
+from ._loop import LoopPolicy
+from ._program import Interpreter
+from ._time_zones import load_zones
+from ._warm_up import rehearse, touch
+
+__all__ = ["serve", "warm_up"]
+
+_STACK = 1 << 20  # bytes of each thread's stack, which counts as memory of the program
+
+
+def warm_up() -> None:
+    """Load all that programs may need; no file can be read later."""
+    load_all()
+    load_zones()
+    rehearse(_begin)
+
+
+def serve(fd: int) -> None:
+    """Run the programs that the host sends; return when it wants no more, or is gone."""
+    touch(_begin)
+    channel = Channel(fd)
+    exchange = Exchange(channel)
+    _begin(exchange)
+    exchange.printed.keep_time()
+    interpreter = Interpreter(exchange)
+    keep = True
+    while keep:
+        try:
+            frame = channel.read()
+        except (EOFError, OSError):
+            return
+        keep = bool(frame["keep"])
+        exchange.end(interpreter.run(frame))
+
+
+def _begin(exchange: Exchange) -> None:
+    """Put the program's clock, chance and asyncio in the place of Python's."""
+    _time_modules.install()
+    _time_modules.on_sleep(exchange.sleep)
+    _seeded_random.install()
+    _optional_await.install()
+    asyncio.set_event_loop_policy(LoopPolicy(exchange))  # pyright: ignore[reportDeprecated] -- until Python 3.16
+    threading.stack_size(_STACK)
+    warnings.simplefilter("ignore", DeprecationWarning)

@@ -1,0 +1,294 @@
+"""What a program asks the host, and the answers: calls, values of streams, waits, printed text.
+
+Nothing is read but after a frame that waits, and then one batch of the host's, so that a program that runs again gets
+the same answers at the same places. With threads, one of them reads for all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import threading
+import types
+from collections.abc import Callable
+from typing import Any
+
+from ._clock import CLOCK
+from ._export import ValueRefused, exported
+from ._frames import Frame, Wire, encoded
+from ._output import Printed
+
+__all__ = ["Exchange", "has_threads"]
+
+_MARGIN = 64_000  # bytes that a frame may have beyond a value
+_ROUNDING = 1_000  # ns
+
+
+class Exchange:
+    """The conversation of one program, or of one session, with its host.
+
+    Attributes:
+        fd: What the host's frames are read from.
+        printed: Takes what the program prints.
+        waiting: How many answers are awaited in a loop.
+        passed_on: Called when a thread stops reading for all, so that a loop may take its place.
+    """
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self.fd = wire.fd
+        self.printed = Printed(self._print, self._is_writing)
+        self.passed_on: Callable[[], None] | None = None
+        self._value_size = 0
+        self._last = 0
+        self._arrived: dict[int, Frame] = {}
+        self._futures: dict[int, asyncio.Future[Frame]] = {}
+        self._dropped: list[int] = []
+        self._forgotten: set[int] = set()
+        self._woken = False
+        self._until = 0
+        self._is_sending = False
+        self._writing = _Turns()
+        self._turn = threading.Condition()
+        self._read_by: int | None = None
+
+    def start(self, value_size: int) -> None:
+        """Begin another program, whose values may take `value_size` characters; calls are counted from 1 again."""
+        self._value_size = value_size
+        self._last = 0
+        self._arrived.clear()
+        self._futures.clear()
+        self._dropped.clear()
+        self._forgotten.clear()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._futures)
+
+    # --- calls
+
+    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, wait: bool, line: int = 0) -> int:
+        """Ask the host for a call, and return its id.
+
+        Args:
+            line: Where the program makes it; when 0, where it is now.
+
+        Raises:
+            ValueError: An argument cannot leave the program.
+        """
+        try:
+            given = [exported(value, self._value_size) for value in args]
+            named = {key: exported(value, self._value_size) for key, value in kwargs.items()}
+        except ValueRefused as refused:
+            raise ValueError(f"an argument of `{name}` cannot be passed to it: {refused}") from None
+        with self._writing:
+            call = self._last + 1
+            frame: Frame = {"t": "call", "id": call, "name": name, "args": given, "kwargs": named, "wait": wait}
+            frame["line"] = line or _line()
+            body = encoded(frame)
+            if len(body) > self._value_size + _MARGIN:
+                most = self._value_size
+                raise ValueError(f"the arguments of `{name}` cannot be passed to it: larger than {most} bytes as JSON")
+            self._last = call
+            self._send(body, more=not wait)
+        return call
+
+    def answered(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
+        """Call, wait for the end of the call, and return its frame."""
+        alone = not has_threads()
+        return self.answer(self.call(name, args, kwargs, wait=alone), asked=alone)
+
+    async def awaited(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], line: int) -> Frame:
+        """Call, let the loop go on until the call has ended, and return its frame."""
+        return await self._future(self.call(name, args, kwargs, wait=False, line=line))
+
+    def next(self, call: int) -> Frame:
+        """Wait for the next value of a streaming call, or its end."""
+        alone = not has_threads()
+        self._ask_next(call, wait=alone)
+        return self.answer(call, asked=alone)
+
+    async def next_awaited(self, call: int) -> Frame:
+        """Let the loop go on until the next value of a streaming call is there, or its end."""
+        self._ask_next(call, wait=False)
+        return await self._future(call)
+
+    def _ask_next(self, call: int, *, wait: bool) -> None:
+        with self._writing:
+            self._send(encoded({"t": "next", "id": call, "wait": wait}), more=not wait)
+
+    def drop(self, call: int) -> None:
+        """Take no more values of a streaming call. May be called from anywhere, a destructor included."""
+        self._dropped.append(call)
+
+    def answer(self, call: int, *, asked: bool = False) -> Frame:
+        """Wait for the frame that answers a call; `asked` when the host was told that the program waits for it."""
+        if has_threads():
+            return self._answer_to_one_of_many(call)
+        while call not in self._arrived:
+            if not asked:
+                self.wait(None)
+            asked = False
+            self.take()
+        return self._arrived.pop(call)
+
+    def _answer_to_one_of_many(self, call: int) -> Frame:
+        with self._turn:
+            while call not in self._arrived:
+                if self._read_by is not None:
+                    self._turn.wait()
+                    continue
+                self._read_by = threading.get_ident()
+                self._turn.release()
+                try:
+                    self.wait(None)
+                    self.take()
+                finally:
+                    self._turn.acquire()
+                    self.leave()
+            return self._arrived.pop(call)
+
+    async def _future(self, call: int) -> Frame:
+        future: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+        self._futures[call] = future
+        return await future
+
+    # --- waiting and reading
+
+    def lead(self) -> bool:
+        """Read for all threads from now on, unless another one does."""
+        with self._turn:
+            if self._read_by is None:
+                self._read_by = threading.get_ident()
+                return True
+            return False
+
+    def leave(self) -> None:
+        """Let another thread read."""
+        with self._turn:
+            self._read_by = None
+            self._turn.notify_all()
+        if self.passed_on is not None:
+            self.passed_on()
+
+    def wait(self, seconds: float | None) -> None:
+        """Tell the host that nothing happens until it answers, or until `seconds` are over."""
+        if seconds is not None:
+            self._until = CLOCK.last + int(seconds * 1e9) + _ROUNDING
+        with self._writing:
+            self._send(encoded({"t": "wait", "for": seconds} | ({"line": _line()} if seconds else {})))
+
+    def take(self) -> bool:
+        """Read one batch and hand it out; return whether the time that was waited for is over."""
+        self._woken = False
+        more = True
+        while more:
+            try:
+                frame = self._wire.read()
+            except (EOFError, OSError):
+                os._exit(0)  # nobody is there to hear how the program goes on
+            more = frame.get("more", False)
+            self._deliver(frame)
+        return self._woken
+
+    def sleep(self, seconds: float) -> None:
+        """Let that much time pass for the whole program."""
+        until = CLOCK.monotonic() + int(seconds * 1e9)
+        self.wait(seconds)
+        while not self.take():
+            self.wait(max(0.0, (until - CLOCK.monotonic()) / 1e9))
+
+    def _deliver(self, frame: Frame) -> None:
+        if frame["t"] == "wake":
+            self._woken = True
+            CLOCK.reach(self._until)
+            return
+        call: int = frame["id"]
+        if call in self._forgotten:
+            return
+        future = self._futures.pop(call, None)
+        if future is None:
+            self._arrived[call] = frame
+        elif self._read_by is None or not has_threads():
+            _settle(future, frame)
+        else:
+            future.get_loop().call_soon_threadsafe(_settle, future, frame)
+
+    # --- writing
+
+    def end(self, frame: Frame) -> None:
+        """Send how the program went."""
+        with self._writing:
+            self._send(encoded(frame))
+
+    def too_large(self, frame: Frame) -> bool:
+        """Return whether a frame is more than the host takes."""
+        return len(encoded(frame)) > self._value_size + _MARGIN
+
+    def _send(self, body: bytes, *, more: bool = False) -> None:
+        self._is_sending = True  # what is printed goes along
+        self.printed.flush()
+        self._is_sending = False
+        while self._dropped:
+            call = self._dropped.pop(0)
+            self._forgotten.add(call)
+            self._wire.write(encoded({"t": "drop", "id": call}), more=True)
+        told = CLOCK.take()
+        if told:
+            body = b'%b,"clock":%b}' % (body[:-1], json.dumps(told, separators=(",", ":")).encode())
+        self._wire.write(body, more=more)
+
+    def _is_writing(self) -> bool:
+        return self._writing.taken > 0
+
+    def _print(self, text: str, error: bool) -> None:
+        with self._writing:
+            body = encoded({"t": "out", "s": text, "err": error})
+            if len(body) > _MARGIN and len(text) > 1:
+                half = len(text) // 2
+                self._print(text[:half], error)
+                self._print(text[half:], error)
+            else:
+                self._wire.write(body, more=self._is_sending)
+
+
+class _Turns:
+    """A lock that one thread may take several times, and that tells a signal's handler whether it is taken."""
+
+    __slots__ = ("_lock", "taken")
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.taken = 0
+
+    def __enter__(self) -> None:
+        self.taken += 1  # before the lock, so that a handler in between holds back
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+        self.taken -= 1
+
+
+def has_threads() -> bool:
+    """Return whether anything runs beside the main thread."""
+    return threading.active_count() > 1
+
+
+def _line() -> int:
+    """Return the program's line that asks for something, 0 when none does."""
+    frame: types.FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage] -- costs a tenth of inspect
+    while frame is not None and not _is_of_program(frame):
+        frame = frame.f_back
+    return 0 if frame is None else frame.f_lineno
+
+
+def _is_of_program(frame: types.FrameType) -> bool:
+    return frame.f_globals.get("__name__") == "__main__" and frame.f_code.co_filename != "<string>"  # how we started
+
+
+def _settle(future: asyncio.Future[Frame], frame: Frame) -> None:
+    if not future.done():
+        future.set_result(frame)

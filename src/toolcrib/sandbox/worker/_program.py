@@ -1,0 +1,139 @@
+"""Runs programs: compiled, with the tools in their names, to the value of the last expression."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import builtins
+import inspect
+import linecache
+import sys
+import types
+from typing import Any, NoReturn
+
+from . import _seeded_random
+from ._clock import CLOCK
+from ._error_location import Sources
+from ._errors import failure, syntax_failure, unreadable
+from ._exchange import Exchange
+from ._export import ValueRefused, final
+from ._frames import Frame
+from ._imports import guarded_import
+from ._optional_await import AWAITABLE, DEFERRED, awaitable, marked, run_in_loop
+from ._stubs import Stubs, ValueStream
+
+__all__ = ["Interpreter"]
+
+_FUTURES = 0x1FF0000  # what `from __future__ import ...` sets in the flags of code
+_FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+
+class Interpreter:
+    """A place where programs run, one after another, each with the names that the last one left."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._stubs = Stubs(exchange)
+        self._sources = Sources()
+        self._names: dict[str, Any] = {"__name__": "__main__", "__builtins__": _builtins(self._stubs)}
+        module = types.ModuleType("__main__")
+        module.__dict__.update(self._names)
+        self._names = module.__dict__
+        sys.modules["__main__"] = module
+
+    def run(self, frame: Frame) -> Frame:
+        """Run the program of a `run` frame, and return the `done` frame."""
+        code, name = frame["code"], frame["name"]
+        own = self._sources.add(name, code)
+        linecache.cache[own] = (len(code), None, code.splitlines(keepends=True), own)
+        self._exchange.start(frame["value_size"])
+        CLOCK.start(frame["clock"])
+        _seeded_random.start(frame["seed"])
+        self._names.update(self._stubs.names(frame["tools"]))
+        sys.stdout, sys.stderr, sys.stdin = self._exchange.printed.out, self._exchange.printed.err, None
+        try:
+            body, last = _compiled(code, own)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            return {"t": "done", "error": syntax_failure(error, self._sources, own, name)}
+        try:
+            value = self._value(body, last)
+            value = list(value) if isinstance(value, ValueStream) else value
+            done = self._done(value, frame["value_size"])
+        except BaseException as error:
+            done = {"t": "done", "error": self._failure(error, own, frame)}
+        for sentence in self._stubs.unawaited():
+            self._exchange.printed.err.write(f"{sentence}\n")
+        return done
+
+    def _value(self, body: types.CodeType, last: types.CodeType | None) -> Any:
+        if (body.co_flags | (last.co_flags if last else 0)) & inspect.CO_COROUTINE:
+            return run_in_loop(self._awaited(body, last))
+        exec(body, self._names)
+        value = eval(last, self._names) if last else None
+        return run_in_loop(value) if asyncio.iscoroutine(value) else value
+
+    async def _awaited(self, body: types.CodeType, last: types.CodeType | None) -> Any:
+        done = eval(body, self._names)
+        if body.co_flags & inspect.CO_COROUTINE:
+            await done
+        value = eval(last, self._names) if last else None
+        return await value if asyncio.iscoroutine(value) else value
+
+    def _failure(self, error: BaseException, own: str, frame: Frame) -> dict[str, Any]:
+        signatures = {tool: about["signature"] for tool, about in frame["tools"].items()}
+        try:
+            return failure(error, self._sources, own, frame["name"], signatures)
+        except BaseException:  # the error's own class, or what became of Python under the program
+            return unreadable()
+
+    def _done(self, value: Any, most: int) -> Frame:
+        try:
+            done = {"t": "done", "v": final(value, most)}
+            if not self._exchange.too_large(done):
+                return done
+            problem = f"it is larger than {most} bytes as JSON"
+        except ValueRefused as refused:
+            problem = str(refused)
+        message = f"the program's last value cannot leave it: {problem}"
+        error = {"kind": "exception", "type": "ValueError", "message": message, "line": 0, "traceback": ""}
+        return {"t": "done", "error": error}
+
+
+def _compiled(code: str, name: str) -> tuple[types.CodeType, types.CodeType | None]:
+    """Return a program's code, its last expression apart."""
+    tree = marked(ast.parse(code, name), code)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    body: types.CodeType = compile(tree, name, "exec", _FLAGS, dont_inherit=True)
+    if not isinstance(last, ast.Expr):
+        return body, None
+    flags = _FLAGS | body.co_flags & _FUTURES
+    value: types.CodeType = compile(ast.Expression(last.value), name, "eval", flags, dont_inherit=True)
+    return body, value
+
+
+def _builtins(stubs: Stubs) -> dict[str, Any]:
+    return {
+        **vars(builtins),
+        "__import__": guarded_import,
+        "open": _no_files,
+        "input": _no_keyboard,
+        "breakpoint": _no_keyboard,
+        "help": _help,
+        "exit": sys.exit,
+        "quit": sys.exit,
+        DEFERRED: stubs.deferred,
+        AWAITABLE: awaitable,
+    }
+
+
+def _no_files(*args: Any, **kwargs: Any) -> NoReturn:
+    raise PermissionError("a program has no files: call a tool to read or write one, or use io.StringIO")
+
+
+def _no_keyboard(*args: Any, **kwargs: Any) -> NoReturn:
+    raise EOFError("a program has no keyboard: nobody answers it")
+
+
+def _help(thing: Any, /) -> None:
+    """Print what a function or class says of itself."""
+    print(inspect.getdoc(thing) or repr(thing))

@@ -1,0 +1,177 @@
+"""A process that has everything loaded and is sealed: it forks a worker for each program, and never runs one itself.
+
+What the host and it say to each other is in `_requests`.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import errno
+import gc
+import importlib
+import importlib.util
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from types import FrameType, ModuleType
+from typing import Any
+
+from ._limits import Limits
+from ._requests import ANSWER, KILL, REQUEST
+from ._seal import CHANNEL, Seal
+from ._selftest import broken_layers
+from ._syscalls import prctl
+
+__all__ = ["main"]
+
+
+def main(descriptor: str, options: str) -> None:
+    """Be a launcher: load what programs use, put the seal on, and fork until the host is gone. Does not return."""
+    control = socket.socket(fileno=os.dup(int(descriptor)))  # low, however many the host has: see Seal.restrict
+    os.close(int(descriptor))
+    gc.disable()  # nothing of what is loaded now is ever garbage
+    try:
+        _launch(control, json.loads(options))
+    except Exception as error:  # whatever the interpreter or the guest's modules raise, told to the host
+        control.sendall(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
+    finally:
+        os._exit(1)
+
+
+def _launch(control: socket.socket, options: dict[str, Any]) -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # both are inherited, and may be anything
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    guest = _load(options["guest"])
+    guest.warm_up()
+    sys.argv, sys.orig_argv = [""], [""]
+    seal = Seal(frozenset(options["skip"]))
+    if seal.separate():
+        _wait_for_inner(control)
+    seal.surround()
+    with contextlib.suppress(OSError):
+        prctl(1, signal.SIGKILL)  # die with the launcher, if that is another; a change of user would have undone it
+    gc.collect()
+    gc.freeze()  # so that a worker's collections touch no page that it shares
+    gc.enable()
+    ready = {"ready": seal.report, "broken": broken_layers(seal), "python": sys.version.split()[0]}
+    control.sendall(json.dumps(ready).encode())
+    _Zygote(control, seal, guest).run()
+
+
+def _load(guest: str | None) -> ModuleType:
+    """Return what serves in the workers: the module of this package, or the one in a file."""
+    if guest is None:
+        return importlib.import_module("._entry", __package__)
+    spec = importlib.util.spec_from_file_location("guest", guest)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{guest} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _wait_for_inner(control: socket.socket) -> None:
+    """Go on in a child, which is the first of its process namespace; this process only waits for it, and ends."""
+    inner = os.fork()
+    if inner == 0:
+        return
+    control.close()
+    with contextlib.suppress(OSError):
+        prctl(4, 0)
+    _, status = os.waitpid(inner, 0)
+    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+def _wake_up(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing: having a handler is what makes the signal write to the wakeup descriptor."""
+
+
+class _Zygote:
+    """Answers the host's requests, one after the other, and buries its dead."""
+
+    def __init__(self, control: socket.socket, seal: Seal, guest: ModuleType) -> None:
+        self._control = control
+        self._seal = seal
+        self._guest = guest
+        self._number = os.getpid()
+        self._living: set[int] = set()
+
+    def run(self) -> None:
+        """Answer until the host closes its end or dies; then every worker dies, too."""
+        awake, wake = socket.socketpair()
+        awake.setblocking(False)
+        wake.setblocking(False)
+        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, _wake_up)
+        poll = select.poll()
+        poll.register(awake, select.POLLIN)
+        poll.register(self._control, select.POLLIN)
+        while True:
+            events = dict(poll.poll())
+            if awake.fileno() in events:
+                self._bury(awake)
+            if self._control.fileno() in events and not self._answer():
+                break
+        for worker in self._living:
+            os.kill(worker, signal.SIGKILL)
+        os._exit(0)
+
+    def _bury(self, awake: socket.socket) -> None:
+        with contextlib.suppress(BlockingIOError):
+            awake.recv(4096)
+        with contextlib.suppress(ChildProcessError):
+            while (worker := os.waitpid(-1, os.WNOHANG)[0]) != 0:
+                self._living.discard(worker)
+
+    def _answer(self) -> bool:
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._control, REQUEST.size, 1)
+        except ConnectionError:
+            return False
+        if len(data) != REQUEST.size:
+            return False
+        what, first, second = REQUEST.unpack(data)
+        if what == KILL:
+            if first in self._living:
+                os.kill(first, signal.SIGKILL)
+        elif descriptors:
+            self._fork(Limits(first, second), descriptors[0])
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return True
+
+    def _fork(self, limits: Limits, channel: int) -> None:
+        mapped, resident = self._seal.mapped.read()
+        try:
+            worker = os.fork()
+        except OSError as error:
+            self._control.sendall(ANSWER.pack(-(error.errno or errno.EAGAIN), resident))
+            return
+        if worker == 0:
+            self._work(limits, channel, mapped)
+        self._living.add(worker)
+        answer = ANSWER.pack(worker, resident)
+        try:
+            handle = os.pidfd_open(worker)
+        except (AttributeError, OSError):  # not Linux, or too old
+            self._control.sendall(answer)
+            return
+        rights = array.array("i", [handle])
+        self._control.sendmsg([answer], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+        os.close(handle)
+
+    def _work(self, limits: Limits, channel: int, mapped: int) -> None:
+        """Be a worker. Does not return."""
+        try:
+            self._seal.detach(self._number)
+            self._seal.restrict(channel)
+            self._seal.limit(limits, mapped)
+            self._seal.filter()
+            self._guest.serve(CHANNEL)
+            os._exit(0)
+        finally:
+            os._exit(1)

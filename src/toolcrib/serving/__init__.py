@@ -1,0 +1,1 @@
+"""What every server needs: principals, limits, suspended calls kept for a later request, single flight, HTTP checks."""

@@ -1,0 +1,288 @@
+"""One run of an agent: its turns in order, or several at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from toolcrib.calls import Completed, Failed, Outcome, Suspended
+from toolcrib.errors import CompletionCheckReturnError
+from toolcrib.hooks import AgentHook, ambient
+from toolcrib.pipeline import Run
+from toolcrib.tools import ToolType
+from toolcrib.turns._binding import Table, TurnBinding, tell
+from toolcrib.turns._clock import Clock
+from toolcrib.turns._context import ContextItem
+from toolcrib.turns._queue import END, TurnQueue
+from toolcrib.turns._stop_reason import error_of
+from toolcrib.turns._turn import Turn
+
+if TYPE_CHECKING:
+    from toolcrib.turns._agent import Agent
+
+__all__ = ["AgentRun", "Results"]
+
+Results: TypeAlias = AsyncGenerator[tuple[Turn[Any], Any], None]
+_ROUTED: tuple[type[Any], ...] = (Turn, ContextItem)
+NOTHING: Any = object()  # a turn has no value for the caller
+
+
+class AgentRun:
+    """A run: takes turns from the agent's work, routes what they give, and yields the rest.
+
+    Attributes:
+        finished: Whether a completion check said so.
+    """
+
+    def __init__(self, agent: Agent, work: TurnQueue, scope: Run, *, wait: bool) -> None:
+        self._agent, self._work, self._scope, self._wait = agent, work, scope, wait
+        self.finished = False
+        self._most = 1
+        self._workers: set[asyncio.Task[None]] = set()
+        self._error: Exception | None = None
+        self._full: deque[asyncio.Future[None]] = deque()
+
+    # --- in order
+
+    async def in_order(self) -> Results:
+        """Run one turn after the other."""
+        work, turn = self._work, None
+        with self._agent.occupied(self._scope) as binding:
+            try:
+                while True:
+                    while work.undelivered:  # left over by a run that was left early
+                        turn, value = self._next_value()
+                        if value is not END:
+                            yield turn, value
+                    turn = work.take() if self._open() else None
+                    if turn is None:
+                        if not await self._more():
+                            return
+                    elif turn.tool.is_watched:
+                        async with self._streaming(turn, binding) as (values, clock, table):
+                            keep = turn.output.append
+                            async for value in values:  # no generator in between: each costs as much as a value
+                                keep(value)
+                                if not (table or isinstance(value, _ROUTED)) or await self._passes(
+                                    turn, value, binding
+                                ):
+                                    clock.rest()
+                                    yield turn, value
+                                    clock.begin()
+                        work.done(turn)
+                    else:
+                        value = await self._returned(turn, binding)
+                        work.done(turn)
+                        if value is not NOTHING:
+                            yield turn, value
+            except GeneratorExit:
+                if turn is not None:  # the caller has seen something of it, and wants no more
+                    work.done(turn)
+                raise
+            finally:
+                work.settle()
+
+    def _open(self) -> bool:
+        return not (self.finished or self._error is not None or self._agent.is_paused)
+
+    async def _more(self) -> bool:
+        """Wait until there may be something to do; False when there will not."""
+        paused = self._agent.is_paused
+        if self.finished or not (paused or self._wait or self._work.waiting):
+            return False
+        if paused or not self._work.waiting:
+            await self._work.changed()
+        return True
+
+    def _next_value(self) -> tuple[Turn[Any], Any]:
+        item = turn, value = self._work.undelivered.popleft()
+        if value is END:
+            self._work.done(turn)
+        else:
+            self._work.delivered(turn)
+        return item
+
+    # --- several at a time
+
+    async def at_once(self, most: int) -> Results:
+        """Run up to `most` turns at a time, and yield values as they come."""
+        work, left = self._work, False
+        self._most = most
+        with self._agent.occupied(self._scope) as binding:
+            try:
+                while True:
+                    self._hire(binding)
+                    if work.undelivered:
+                        turn, value = self._next_value()
+                        if len(work.undelivered) * 2 <= most:  # all at once: waking a task costs as much as a turn
+                            while self._full:
+                                _release(self._full.popleft())
+                        if value is not END:
+                            yield turn, value
+                    elif self._error is not None:
+                        raise self._error
+                    elif self._workers:
+                        await work.changed()
+                    elif not await self._more():
+                        return
+            except GeneratorExit:
+                left = True
+                raise
+            finally:
+                await self._dismiss()
+                work.settle(left=left)
+
+    def _hire(self, binding: TurnBinding) -> None:
+        if len(self._workers) >= self._most or not self._work.waiting or not self._open():
+            return
+        for _ in range(min(self._most - len(self._workers), len(self._work.waiting))):
+            self._workers.add(asyncio.create_task(self._labour(binding), name=f"{self._agent.name}: turns"))
+
+    async def _dismiss(self) -> None:
+        workers = list(self._workers)
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+
+    async def _labour(self, binding: TurnBinding) -> None:
+        """Run turns as long as there are any, for `at_once`."""
+        work = self._work
+        try:
+            while self._open() and (turn := work.take()) is not None:
+                if turn.tool.is_watched:
+                    await self._pour(turn, binding)
+                elif (value := await self._returned(turn, binding)) is NOTHING:
+                    work.done(turn)
+                else:
+                    await self._offer(turn, value)
+        except Exception as error:  # the turn's own, for whoever iterates over the run
+            self._error = self._error or error
+        finally:
+            task = asyncio.current_task()
+            if task is not None:
+                self._workers.discard(task)
+            work.wake()
+
+    async def _pour(self, turn: Turn[Any], binding: TurnBinding) -> None:
+        async with self._streaming(turn, binding) as (values, clock, _):
+            async for value in values:
+                turn.output.append(value)
+                if await self._passes(turn, value, binding):
+                    clock.rest()
+                    await self._offer(turn, value)
+                    clock.begin()
+        await self._offer(turn, END)
+
+    async def _offer(self, turn: Turn[Any], value: Any) -> None:
+        """Leave a value for the caller, and wait while there are many that it has not taken."""
+        undelivered = self._work.undelivered
+        undelivered.append((turn, value))
+        self._work.wake()
+        while len(undelivered) > self._most:  # only now: who is stopped while it waits has nothing in its hands
+            room = asyncio.get_running_loop().create_future()
+            self._full.append(room)
+            await room
+
+    # --- one turn
+
+    async def one(self, turn: Turn[Any], binding: TurnBinding) -> AsyncGenerator[Any, None]:
+        """Run one turn, which the agent need not have waiting, and yield what it gives the caller."""
+        if turn.tool.is_watched:
+            async with self._streaming(turn, binding) as (values, clock, _):
+                async for value in values:
+                    turn.output.append(value)
+                    if await self._passes(turn, value, binding):
+                        clock.rest()
+                        yield value
+                        clock.begin()
+        elif (value := await self._returned(turn, binding)) is not NOTHING:
+            yield value
+
+    @asynccontextmanager
+    async def _streaming(
+        self, turn: Turn[Any], binding: TurnBinding
+    ) -> AsyncGenerator[tuple[AsyncIterator[Any], Clock, Table]]:
+        """Run a turn whose tool streams, while the body takes what comes."""
+        table = await self._told_before(turn, binding)
+        try:
+            async with turn.streaming(binding, self._work.answers.get(turn)) as (values, clock):
+                yield values, clock, table
+            self._ended(turn, turn.outcome)
+        except Exception:  # it ended with an error: it is not to be run again, and whoever runs the agent is told
+            self._work.ended(turn)
+            raise
+        await tell(table, AgentHook.AFTER_TURN, self._agent, turn, ctx=binding.ctx)
+
+    async def _returned(self, turn: Turn[Any], binding: TurnBinding) -> Any:
+        """Run a turn whose tool returns, and give the value that is for the caller, or `NOTHING`."""
+        table, answers = self._agent.observers.table(), self._work.answers
+        if table:
+            await self._told_before(turn, binding)
+        value = NOTHING
+        try:
+            outcome = await turn.perform(binding, answers.get(turn) if answers else None)
+            if type(outcome) is Completed:
+                value = outcome.value
+                if turn.tool.options.type is ToolType.COMPLETION_CHECK:
+                    self._check(turn, value)
+                if (table or isinstance(value, _ROUTED)) and not await self._passes(turn, value, binding):
+                    value = NOTHING
+                self._work.ended(turn)
+            else:
+                self._ended(turn, outcome)
+        except Exception:  # as above
+            self._work.ended(turn)
+            raise
+        if table:
+            await tell(table, AgentHook.AFTER_TURN, self._agent, turn, ctx=binding.ctx)
+        return value
+
+    async def _told_before(self, turn: Turn[Any], binding: TurnBinding) -> Table:
+        table = self._agent.observers.table()
+        if not binding.taken_up:
+            await tell(table, AgentHook.BEFORE_TURN, self._agent, turn, ctx=binding.ctx)
+        return table
+
+    def _check(self, turn: Turn[Any], value: Any) -> None:
+        if not isinstance(value, bool):
+            raise CompletionCheckReturnError(turn.tool_name, type(value).__name__)
+        self.finished = self.finished or value
+
+    def _ended(self, turn: Turn[Any], outcome: Outcome | None) -> None:
+        self._work.ended(turn)
+        if type(outcome) is Completed:
+            return
+        if isinstance(outcome, Suspended):
+            self._work.hold(turn, outcome)
+        elif isinstance(outcome, Failed):
+            raise error_of(outcome)
+
+    async def _passes(self, turn: Turn[Any], value: Any, binding: TurnBinding) -> bool:
+        """Return whether a value is for the caller; what is for the agent is brought where it belongs."""
+        if isinstance(value, _ROUTED):
+            await self._route(value, binding)
+            return False
+        await tell(self._agent.observers.table(), AgentHook.ON_TURN_VALUE, self._agent, turn, value, ctx=binding.ctx)
+        return True
+
+    async def _route(self, value: Turn[Any] | ContextItem[Any], binding: TurnBinding) -> None:
+        agent = self._agent
+        if isinstance(value, Turn):
+            await agent.put(value)
+            return
+        token = ambient.set(binding.ctx)  # so that the hooks of queue and pool are supplied like any other
+        try:
+            if value.id is None:
+                await agent.context_queue.append(value)
+            else:
+                await agent.context_pool.add(value)
+        finally:
+            ambient.reset(token)
+
+
+def _release(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

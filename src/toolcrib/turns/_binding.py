@@ -1,0 +1,228 @@
+"""TurnBinding: how turns get to the counter."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Protocol, TypeAlias
+
+from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended
+from toolcrib.hooks import Hook, HookRaised, HookType, Observers, ambient, fire
+from toolcrib.pipeline import Pipeline, Run, shown_values
+from toolcrib.record import ActivityTrace, trace_activity, wants_activities
+from toolcrib.schema import RunContext
+from toolcrib.tools import Deadline, Tool
+from toolcrib.toolsets import Toolset
+
+__all__ = ["UNFOLLOWED", "Table", "TurnBinding", "Watched", "lone_binding", "names_in", "tell"]
+
+Table: TypeAlias = Mapping[HookType, tuple[Hook[Any], ...]]
+UNFOLLOWED = nullcontext(None)
+
+
+class Watched(Protocol):
+    """A turn, as far as its hooks are concerned."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def tool_name(self) -> str: ...
+    @property
+    def tags(self) -> frozenset[str]: ...
+    @property
+    def own_observers(self) -> Observers | None: ...
+    @property
+    def stop_reason(self) -> str | None: ...
+    @property
+    def outcome(self) -> Outcome | None: ...
+
+
+class TurnBinding:
+    """The pipeline and the run that turns are part of, with what their hooks are told.
+
+    Args:
+        pipeline: Runs the tools.
+        scope: The run; its approver is asked with the turn's clock stopped.
+        names: What the pipeline calls a tool; its own name where it is not in here.
+        ctx: What hooks are supplied from; the surrounding run's when None.
+        parent: Whose turn hooks reach each turn, besides its own and the global ones.
+
+    Attributes:
+        clocks: The deadlines of the turns that run, by call id, where somebody may be asked.
+        followed: Whether somebody wants to know of each turn.
+        taken_up: Whether its turns began before, in an execution that was cut off: hooks were told of that then.
+    """
+
+    __slots__ = (
+        "_approver",
+        "_around",
+        "_merged",
+        "_parent",
+        "_runs",
+        "clocks",
+        "ctx",
+        "followed",
+        "names",
+        "pipeline",
+        "scope",
+        "taken_up",
+    )
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        scope: Run,
+        names: Mapping[Tool[..., Any], str] | None = None,
+        *,
+        ctx: RunContext[Any] | None = None,
+        parent: Observers | None = None,
+    ) -> None:
+        self.pipeline, self.names, self.ctx, self._parent = pipeline, names or {}, ctx, parent
+        self._approver, self._around = scope.approver, scope
+        self.taken_up = False
+        self.followed = wants_activities(pipeline.sinks, scope.sinks)
+        self._runs: dict[str, ActivityTrace] = {}
+        self.scope = scope
+        if scope.approver is not None:
+            self.scope = replace(scope, approver=self._ask)
+        if self.followed and scope.parent_id is not None:
+            self.scope = replace(self.scope, parent_id=None)  # its calls are those of turns
+        self.clocks: dict[str, Deadline] | None = None if scope.approver is None else {}
+        self._merged: dict[frozenset[str], tuple[object, Observers]] = {}
+
+    def table(self, turn: Watched) -> Table:
+        """Return the hooks of a turn by moment: its own, its agent's, the global ones; each function once."""
+        parent, own = self._parent, turn.own_observers
+        if parent is None or not parent.entries:
+            if own is None:
+                own = _without_hooks(turn.tags) if turn.tags else _UNTAGGED
+            return own.table()
+        if own is not None:
+            return _merge(turn.tags, own, parent).table()
+        kept = self._merged.get(turn.tags)
+        if kept is None or kept[0] is not parent.entries:
+            kept = self._merged[turn.tags] = (parent.entries, _merge(turn.tags, parent))
+        return kept[1].table()
+
+    @contextmanager
+    def follow(
+        self, turn: Watched, tool: Tool[..., Any], arguments: Mapping[str, Any]
+    ) -> Generator[ActivityTrace | None]:
+        """Tell whoever wants to know that a turn begins, and after the body how it ended."""
+        name = self.names.get(tool) or tool.name
+        run = trace_activity(
+            "turn",
+            turn.tool_name,
+            self._around,
+            self.pipeline.sinks,
+            activity_id=turn.id,
+            about=lambda: {
+                "tool": name,
+                "arguments": shown_values(tool.spec, arguments),
+                "call_id": turn.id,
+            },
+        )
+        if run is None:
+            yield None
+            return
+        self._runs[turn.id] = run
+        error: BaseException | None = None
+        try:
+            yield run
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            self._runs.pop(turn.id, None)
+            ended = turn.stop_reason or "cancelled"
+            run.closed(str(ended), _told(turn.outcome, error), **_waits_for(turn.outcome))
+
+    async def _ask(self, request: ApprovalRequest) -> Grant | Denial | None:
+        approver, run = self._approver, self._runs.get(request.call_id)
+        if approver is None:
+            return None
+        if run is not None:
+            run.changed(state="waiting", request_id=request.id)
+        clock = self.clocks.get(request.call_id) if self.clocks is not None else None
+        try:
+            if clock is None:
+                return await approver(request)
+            with clock.stopped():
+                return await approver(request)
+        finally:
+            if run is not None:
+                run.changed(state="running")
+
+
+def _told(outcome: Outcome | None, error: BaseException | None) -> str | None:
+    """Return what went wrong in a turn, in words; None when nothing did."""
+    if isinstance(outcome, Failed):
+        return outcome.message
+    if isinstance(outcome, Rejected):
+        return outcome.reason
+    return f"{type(error).__name__}: {error}" if isinstance(error, Exception) else None
+
+
+def _waits_for(outcome: Outcome | None) -> dict[str, Any]:
+    return {"request_id": outcome.request.id} if isinstance(outcome, Suspended) else {}
+
+
+_UNTAGGED = Observers()
+
+
+@lru_cache(maxsize=1024)
+def _without_hooks(tags: frozenset[str]) -> Observers:
+    """Return the table of a turn that has no hooks of its own: one for all of them with these tags."""
+    return Observers(tags)
+
+
+def _merge(tags: frozenset[str], *several: Observers) -> Observers:
+    made = Observers(tags)
+    for observers in several:
+        made.adopt(observers)
+    return made
+
+
+@lru_cache(maxsize=256)
+def _plain_binding(tool: Tool[..., Any]) -> TurnBinding:
+    return TurnBinding(Pipeline([tool]), Run(id="turns", entry="turn"))
+
+
+def names_in(toolset: Toolset) -> dict[Tool[..., Any], str]:
+    """Return what a toolset calls its tools."""
+    names: dict[Tool[..., Any], str] = {}
+    for name, entry in toolset.entries.items():
+        names.setdefault(entry.tool, name)
+    return names
+
+
+def lone_binding(tool: Tool[..., Any], scope: Run | None = None, pipeline: Pipeline | None = None) -> TurnBinding:
+    """Return the binding of a turn that no agent runs.
+
+    Args:
+        scope: The run to be part of; without one, that of the tool which runs this code, or a plain one.
+        pipeline: Runs the tool with the gates of its toolset; without one, only the tool's own gates count.
+    """
+    if pipeline is not None:
+        return TurnBinding(pipeline, replace(scope or Run(), entry="turn"), names_in(pipeline.toolset))
+    plain = _plain_binding(tool)
+    if scope is not None:
+        return TurnBinding(plain.pipeline, replace(scope, entry="turn"))
+    around = ambient.get()
+    if around is None:
+        return plain
+    inner = Run(deps=around.deps, provide=around.provided, entry="turn")
+    return TurnBinding(plain.pipeline, inner, ctx=around)
+
+
+async def tell(table: Table, event: HookType, *about: Any, ctx: RunContext[Any] | None = None) -> None:
+    """Tell the hooks of one moment; what one of them raises comes out as it is."""
+    hooks = table.get(event)
+    if hooks is None:
+        return
+    try:
+        await fire(hooks, about, ctx=ctx)
+    except HookRaised as raised:
+        raise raised.error from None

@@ -1,0 +1,513 @@
+"""Step 5: who is asked, what they are shown, and what an answer opens."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import pytest
+from pydantic import SecretStr
+
+from toolcrib.approvals import AgentContext, MemoryApprovalStore, allow
+from toolcrib.calls import (
+    Ask,
+    Completed,
+    Failed,
+    Grant,
+    Rejected,
+    RunNormally,
+    Suspended,
+    ToolCall,
+    outcome_from_dict,
+)
+from toolcrib.errors import ApprovalRequired
+from toolcrib.hooks import HookSet
+from toolcrib.pipeline import Performed, Pipeline, Prepared, Run
+from toolcrib.schema import Redacted, RunContext
+from toolcrib.testing import RecordingSink
+from toolcrib.tools import BaseTool, ez_tool
+from toolcrib.toolsets import Toolset
+
+
+@ez_tool(requires_approval=True)
+async def pay(cents: int, to: str = "ann") -> str:
+    return f"{cents} to {to}"
+
+
+async def suspended(pipeline: Pipeline, arguments: Any = None, name: str = "pay", **scope: Any) -> Suspended:
+    call = ToolCall(name, {"cents": 5} if arguments is None else arguments)
+    outcome = await pipeline.run(call, Run(**scope))
+    assert isinstance(outcome, Suspended), outcome
+    return outcome
+
+
+# --- when it is needed
+
+
+async def policy_async(arguments: dict[str, Any], ctx: Any) -> str:
+    return f"{arguments['cents']} for {ctx.deps}"
+
+
+@pytest.mark.parametrize(
+    ("policy", "asked"),
+    [
+        (True, ""),
+        (lambda args, ctx: True, ""),
+        (lambda args, ctx: "dear" if args["cents"] > 1 else False, "dear"),
+        (policy_async, "5 for ann"),
+        (lambda args, ctx: False, None),
+        (lambda args, ctx: None, None),
+        (False, None),
+    ],
+)
+async def test_a_tool_says_when_it_needs_approval(policy: Any, asked: str | None) -> None:
+    @ez_tool(requires_approval=policy)
+    async def spend(cents: int) -> None: ...
+
+    outcome = await Pipeline([spend]).run(ToolCall("spend", {"cents": 5}), Run(deps="ann"))
+
+    assert (outcome.request.reason if isinstance(outcome, Suspended) else None) == asked
+
+
+async def test_reasons_are_gathered() -> None:
+    hooks = HookSet()
+
+    @hooks.on("spend")
+    async def late(call: Any, given: Any) -> Ask:
+        return Ask("it is late")
+
+    @ez_tool(requires_approval=lambda args, ctx: "it is dear")
+    async def spend() -> None: ...
+
+    waiting = await suspended(
+        Pipeline([spend], hooks=hooks), {}, "spend", deps=AgentContext(need_user_approve_tools=["spend"])
+    )
+
+    assert waiting.request.reason == "it is late; it is dear"
+
+
+async def test_a_policy_cannot_change_the_arguments() -> None:
+    @ez_tool(requires_approval=lambda args, ctx: args.update(cents=0))
+    async def spend(cents: int) -> int:
+        return cents
+
+    outcome = await Pipeline([spend]).run(ToolCall("spend", {"cents": 5}))
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == 5
+
+
+# --- what a person is shown
+
+
+async def test_a_request_tells_the_whole_story() -> None:
+    hooks = HookSet()
+
+    @hooks.on("pay")
+    async def halve(call: Any, given: Any) -> RunNormally:
+        return RunNormally(given.model_copy(update={"cents": 2}))
+
+    waiting = await suspended(Pipeline([pay], hooks=hooks), principal="bob", id="run_1")
+
+    request = waiting.request
+    assert (request.tool, request.call_id, request.run_id, request.principal) == (
+        "pay",
+        waiting.call_id,
+        "run_1",
+        "bob",
+    )
+    assert request.arguments == {"cents": 2, "to": "ann"}
+    assert request.requested == {"cents": 5, "to": "ann"}
+    assert request.changes() == ["cents: 5 -> 2"]
+    assert "pay needs approval" in request.text()
+    assert "cents: 5 -> 2" in request.text()
+
+
+async def test_a_tool_adds_what_a_person_should_see() -> None:
+    class Pay(BaseTool):
+        requires_approval = True
+
+        def get_approval_metadata(self) -> dict[str, Any]:
+            return {"account": "main"}
+
+        async def call(self, ctx: RunContext) -> None: ...
+
+    waiting = await suspended(Pipeline([Pay]), {})
+
+    assert waiting.request.metadata == {"account": "main"}
+    assert "account: main" in waiting.request.text()
+
+
+async def test_metadata_that_cannot_be_had_shuts_the_tool() -> None:
+    class Pay(BaseTool):
+        requires_approval = True
+
+        def get_approval_metadata(self) -> dict[str, Any]:
+            raise OSError("no account")
+
+        async def call(self, ctx: RunContext) -> None: ...
+
+    sink = RecordingSink()
+
+    outcome = await Pipeline([Pay]).run(ToolCall("pay"), Run(sinks=(sink,), approver=allow))
+
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "hook_error"
+    assert sink.record.outcome["code"] == "hook_error"
+
+
+# --- what an answer opens
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"expires_at": datetime.now(UTC) - timedelta(seconds=1)},
+        {"scope": "arguments", "digest": "0" * 64},
+        {"scope": "tool", "tool": "other"},
+    ],
+    ids=["expired", "other arguments", "other tool"],
+)
+async def test_a_grant_that_does_not_hold_opens_nothing(change: dict[str, Any]) -> None:
+    pipeline = Pipeline([pay])
+    waiting = await suspended(pipeline)
+
+    outcome = await pipeline.run(waiting, grant=replace(waiting.request.grant(), **change))
+
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "approval_error"
+
+
+@pytest.mark.parametrize("answer", [True, "yes", {"kind": "grant"}, object()])
+async def test_a_yes_without_a_signature_opens_nothing(answer: Any) -> None:
+    async def careless(request: Any) -> Any:
+        return answer
+
+    sink = RecordingSink()
+    scope = Run(approver=careless, sinks=(sink,))
+
+    outcome = await Pipeline([pay]).run(ToolCall("pay", {"cents": 5}), scope)
+
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "hook_error"
+    assert "careless" in outcome.message
+    assert sink.record.outcome["kind"] == "failed"
+
+
+async def test_an_approver_that_is_not_async_is_told_to_be() -> None:
+    ran: list[str] = []
+
+    @ez_tool(requires_approval=True)
+    async def append() -> None:
+        ran.append("x")
+
+    outcome = await Pipeline([append]).run(ToolCall("append"), Run(approver=lambda request: request.grant()))  # type: ignore[arg-type, return-value]
+
+    assert isinstance(outcome, Failed)
+    assert "of `append` failed: TypeError: an approver is an async function; write `async def`" in outcome.message
+    assert ran == []
+
+
+async def test_an_approver_may_leave_it_waiting() -> None:
+    async def busy(request: Any) -> None:
+        return None
+
+    assert await suspended(Pipeline([pay]), approver=busy)
+
+
+async def test_an_answer_for_another_call_is_an_error() -> None:
+    pipeline = Pipeline([pay])
+    waiting, other = await suspended(pipeline), await suspended(pipeline)
+
+    granted = await pipeline.run(waiting, grant=other.request.grant())
+    denied = await pipeline.run(waiting, grant=other.request.deny("no"))
+
+    assert [getattr(o, "code", o) for o in (granted, denied)] == ["approval_error", "approval_error"]
+
+
+async def test_a_grant_may_come_with_a_new_call() -> None:
+    pipeline = Pipeline([pay])
+    waiting = await suspended(pipeline)
+    call = ToolCall("pay", {"cents": 5}, waiting.call_id)
+
+    outcome = await pipeline.run(call, grant=waiting.request.grant())
+    changed = await pipeline.run(replace(call, arguments={"cents": 6}), grant=waiting.request.grant())
+
+    assert isinstance(outcome, Completed)
+    assert isinstance(changed, Failed)
+
+
+async def test_a_grant_that_names_no_request_is_used_once_in_a_run() -> None:
+    pipeline, scope = Pipeline([pay]), Run()
+    waiting = await suspended(pipeline)
+    call = ToolCall("pay", {"cents": 5}, waiting.call_id)
+    grant = Grant("pay", call_id=call.id, digest=waiting.request.digest)
+
+    first = await pipeline.run(call, scope, grant=grant)
+    second = await pipeline.run(call, scope, grant=grant)
+
+    assert isinstance(first, Completed)
+    assert isinstance(second, Failed)
+    assert second.code == "approval_error"
+
+
+async def test_a_grant_is_used_once_whatever_the_run() -> None:
+    pipeline = Pipeline([pay])
+    waiting = await suspended(pipeline)
+    restored = outcome_from_dict(json.loads(json.dumps(waiting.to_dict())))
+    assert isinstance(restored, Suspended)
+
+    first = await pipeline.run(waiting, Run(), grant=waiting.request.grant())
+    second = await pipeline.run(restored, Run(), grant=waiting.request.grant())
+
+    assert isinstance(first, Completed)
+    assert isinstance(second, Failed)
+    assert second.code == "approval_error"
+
+
+async def test_arguments_of_the_persons_own_take_the_models_place() -> None:
+    sink = RecordingSink()
+    pipeline = Pipeline([pay], sinks=[sink])
+    waiting = await suspended(pipeline)
+
+    outcome = await pipeline.run(waiting, grant=waiting.request.grant(override_args={"cents": 1, "to": "bob"}))
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == "1 to bob"
+    assert sink.records[-1].arguments == {"cents": 1, "to": "bob"}
+
+
+async def test_arguments_of_the_persons_own_are_validated_and_guarded() -> None:
+    pre = {"pay": lambda ctx, args, metadata: {**args, "to": args["to"].upper()}}
+    pipeline = Pipeline(Toolset([pay], pre_hooks=pre))
+    waiting = await suspended(pipeline)
+
+    wrong = await pipeline.run(waiting, grant=waiting.request.grant(override_args={"cents": "many"}))
+    again = await suspended(pipeline)
+    right = await pipeline.run(again, grant=again.request.grant(override_args={"cents": 1}))
+
+    assert isinstance(wrong, Failed)
+    assert isinstance(right, Completed)
+    assert right.value == "1 to ANN"
+
+
+async def test_what_a_person_typed_reaches_the_tool() -> None:
+    class Ask(BaseTool):
+        requires_approval = True
+
+        async def process_user_input(self, ctx: RunContext, user_input: Any) -> Any:
+            return user_input.upper()
+
+        async def call(self, ctx: RunContext) -> Any:
+            return ctx.approved, ctx.approver, ctx.user_input
+
+    pipeline = Pipeline([Ask])
+    waiting = await suspended(pipeline, {}, "ask")
+
+    outcome = await pipeline.run(waiting, grant=waiting.request.grant("ann", user_input="hello"))
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == (True, "ann", "HELLO")
+
+
+async def test_what_a_person_typed_and_broke_fails_the_call() -> None:
+    ran: list[str] = []
+
+    class Ask(BaseTool):
+        requires_approval = True
+
+        def process_user_input(self, ctx: RunContext, user_input: Any) -> Any:
+            raise ValueError("not a number")
+
+        async def call(self, ctx: RunContext) -> None:
+            ran.append("ran")
+
+    pipeline = Pipeline([Ask])
+    waiting = await suspended(pipeline, {}, "ask")
+
+    outcome = await pipeline.run(waiting, grant=waiting.request.grant(user_input="x"))
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("hook_error", [])
+
+
+async def test_no_secret_of_the_person_is_recorded() -> None:
+    @ez_tool(requires_approval=True)
+    async def login(password: SecretStr, pin: Annotated[str, Redacted] = "") -> None: ...
+
+    sink = RecordingSink()
+    pipeline = Pipeline([login], sinks=[sink])
+    waiting = await suspended(pipeline, {"password": "a"}, "login")
+    given = {"password": "hunter2", "pin": "pin-4711"}
+
+    await pipeline.run(waiting, grant=waiting.request.grant(override_args=given, user_input="swordfish"))
+
+    shown = json.dumps([event.to_dict() for event in sink.events])
+    assert not any(secret in shown for secret in ("hunter2", "pin-4711", "swordfish"))
+
+
+async def test_an_overridden_execution_cannot_change_what_was_approved() -> None:
+    ran: list[int] = []
+
+    @ez_tool(requires_approval=lambda args, ctx: args["cents"] < 100)
+    async def spend(cents: int) -> None:
+        ran.append(cents)
+
+    class Meddling(Toolset):
+        async def _call_tool_func(self, args: dict[str, Any], ctx: Any, tool: Any) -> Any:
+            return await tool.call_func({"cents": 999}, ctx)
+
+    pipeline = Pipeline(Meddling([spend]))
+
+    approved = await pipeline.run(ToolCall("spend", {"cents": 5}), Run(approver=allow))
+    free = await pipeline.run(ToolCall("spend", {"cents": 500}))
+
+    assert isinstance(approved, Failed)
+    assert approved.code == "approval_error"
+    assert isinstance(free, Completed)
+    assert ran == [999]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_arguments_that_change_between_approval_and_execution_do_not_run(stream: bool) -> None:
+    ran: list[Any] = []
+
+    @ez_tool(requires_approval=True)
+    async def spend(cents: list[int]) -> None:
+        ran.append(cents)
+
+    @ez_tool(name="spend", requires_approval=True)
+    async def spend_slowly(cents: list[int]) -> Any:
+        ran.append(cents)
+        yield 1
+
+    pipeline, scope = Pipeline([spend_slowly if stream else spend]), Run(approver=allow)
+    prepared = await pipeline.prepare(ToolCall("spend", {"cents": [5]}), scope)
+    assert isinstance(prepared, Prepared)
+    prepared.arguments["cents"].append(999)
+
+    performed = await pipeline.perform(prepared, scope)
+
+    assert isinstance(performed, Performed)
+    outcome = await pipeline.finish(performed, scope)
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("approval_error", [])
+
+
+# --- standing grants and stores
+
+
+async def test_a_standing_grant_opens_every_call() -> None:
+    store = MemoryApprovalStore([Grant("pay", scope="tool")])
+    pipeline, scope = Pipeline([pay]), Run(approvals=store)
+
+    outcomes = [await pipeline.run(ToolCall("pay", {"cents": n}), scope) for n in range(3)]
+
+    assert all(isinstance(outcome, Completed) for outcome in outcomes)
+
+
+async def test_a_standing_grant_for_arguments_opens_these_alone() -> None:
+    pipeline = Pipeline([pay])
+    waiting = await suspended(pipeline)
+    store = MemoryApprovalStore([waiting.request.grant(scope="arguments")])
+
+    same = await pipeline.run(ToolCall("pay", {"cents": 5}), Run(approvals=store))
+    other = await pipeline.run(ToolCall("pay", {"cents": 6}), Run(approvals=store))
+
+    assert isinstance(same, Completed)
+    assert isinstance(other, Suspended)
+
+
+@pytest.mark.parametrize("broken", ["put", "take"])
+async def test_a_store_that_fails_shuts_the_tool(broken: str) -> None:
+    class Broken(MemoryApprovalStore):
+        async def put(self, request: Any) -> None:
+            if broken == "put":
+                raise OSError("disk full")
+
+        async def take(self, request: Any) -> Any:
+            if broken == "take":
+                raise OSError("disk full")
+
+    sink = RecordingSink()
+
+    outcome = await Pipeline([pay]).run(ToolCall("pay", {"cents": 5}), Run(approvals=Broken(), sinks=(sink,)))
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, sink.record.outcome["code"]) == ("hook_error", "hook_error")
+
+
+async def test_a_question_is_kept_and_its_answer_found() -> None:
+    store = MemoryApprovalStore()
+    pipeline, scope = Pipeline([pay]), Run(approvals=store)
+    waiting = await suspended(pipeline, approvals=store)
+    await store.answer(waiting.request.deny("too dear", "bob"))
+
+    outcome = await pipeline.run(waiting, scope)
+
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason == "too dear"
+
+
+# --- a tool that asks for itself
+
+
+async def test_a_tool_may_ask_before_it_does_anything() -> None:
+    ran: list[Any] = []
+
+    @ez_tool
+    async def delete(path: str, ctx: RunContext) -> str:
+        if not ctx.approved:
+            raise ApprovalRequired({"size": 3})
+        ran.append(path)
+        return ctx.approver or ""
+
+    told: list[Any] = []
+
+    @delete.on_error
+    async def note(exc: Exception) -> None:
+        told.append(exc)
+
+    pipeline = Pipeline([delete])
+    waiting = await suspended(pipeline, {"path": "a"}, "delete")
+    before = list(ran)
+    outcome = await pipeline.run(waiting, grant=waiting.request.grant("ann"))
+
+    assert (before, ran, told) == ([], ["a"], [])
+    assert waiting.request.metadata == {"size": 3}
+    assert isinstance(outcome, Completed)
+    assert outcome.value == "ann"
+
+
+async def test_a_tool_that_asks_is_answered_at_once_where_somebody_is_there() -> None:
+    @ez_tool
+    async def delete(ctx: RunContext) -> str:
+        if not ctx.approved:
+            raise ApprovalRequired
+        return "deleted"
+
+    @ez_tool
+    async def purge(ctx: RunContext) -> Any:
+        if not ctx.approved:
+            raise ApprovalRequired
+        yield "purged"
+
+    pipeline = Pipeline([delete, purge])
+
+    returned = await pipeline.run(ToolCall("delete"), Run(approver=allow))
+    streamed = [item async for item in pipeline.stream(ToolCall("purge"), Run(approver=allow))]
+
+    assert isinstance(returned, Completed)
+    assert isinstance(streamed[-1], Completed)
+    assert (returned.value, streamed[-1].value) == ("deleted", ["purged"])
+
+
+async def test_a_tool_that_never_stops_asking_fails() -> None:
+    @ez_tool
+    async def delete() -> str:
+        raise ApprovalRequired
+
+    outcome = await Pipeline([delete]).run(ToolCall("delete"), Run(approver=allow))
+
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "approval_error"

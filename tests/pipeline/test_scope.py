@@ -1,0 +1,147 @@
+"""Run: limits, retries, requirements, and what a run supplies to its tools."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import pytest
+
+from toolcrib.calls import Completed, Failed, Outcome, Rejected, ToolCall
+from toolcrib.errors import ModelRetry
+from toolcrib.pipeline import CallLimits, Pipeline, Run, must_call
+from toolcrib.schema import Injectable, Injected, RunContext
+from toolcrib.tools import BaseTool, ez_tool, tool
+from toolcrib.toolsets import Toolset
+
+
+async def run(fn: Any, arguments: Any = "{}", scope: Run | None = None, **options: Any) -> Outcome:
+    """Make a tool of a function and call it."""
+    made = ez_tool(**options)(fn)
+    return await Pipeline([made]).run(ToolCall(made.name, arguments), scope)
+
+
+def raising(error: BaseException) -> Callable[[], Any]:
+    async def fail() -> None:
+        raise error
+
+    return fail
+
+
+# --- limits and requirements
+
+
+async def test_limits_by_tool() -> None:
+    made = [ez_tool(name=name)(raising(OSError())) for name in ("a", "b", "c")]
+    scope = Run(limits=CallLimits(per_tool={"a": 1, "b": 0}))
+    pipeline = Pipeline(made)
+
+    outcomes = [await pipeline.run(ToolCall(name), scope) for name in "aabcc"]
+
+    assert [type(outcome) for outcome in outcomes] == [Failed, Rejected, Rejected, Failed, Failed]
+    assert "1 calls (of `a`)" in outcomes[1].text()
+
+
+async def test_what_a_run_still_lacks() -> None:
+    async def save(fail: bool) -> None:
+        if fail:
+            raise OSError
+
+    made = ez_tool(save)
+    scope = Run(requirements=(must_call("save"), must_call("send"), must_call("log", before_finish=False)))
+    pipeline = Pipeline([made])
+
+    await pipeline.run(ToolCall("save", {"fail": True}), scope)
+    before = scope.finish()
+    await pipeline.run(ToolCall("save", {"fail": False}), scope)
+
+    assert len(before) == 2
+    assert [lacking.split("`")[1] for lacking in scope.finish()] == ["send"]
+    assert [remark.split("`")[1] for remark in scope.remarks()] == ["log"]
+
+
+def test_a_requirement_takes_whatever_stands_for_a_tool() -> None:
+    made = ez_tool(name="save")(raising(OSError()))
+
+    required = [must_call(Toolset([made]).from_name("save")), must_call(made), must_call("save")]
+
+    assert {one.tool for one in required} == {"save"}
+
+
+@pytest.mark.parametrize("limits", [{"concurrency": 0}, {"total": -1}, {"per_tool": -1}, {"per_tool": {"a": -1}}])
+def test_limits_that_cannot_be_are_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must be at least"):
+        CallLimits(**limits)
+
+
+async def test_retries_are_counted_by_tool_and_run() -> None:
+    made = [ez_tool(name=name)(raising(ModelRetry("again"))) for name in ("a", "b")]
+    pipeline, scope = Pipeline(Toolset(made, max_retries=1)), Run()
+
+    outcomes = [await pipeline.run(ToolCall(name), scope) for name in ("a", "a", "b")]
+    other = await pipeline.run(ToolCall("a"))
+
+    codes = [outcome.code for outcome in (*outcomes, other) if isinstance(outcome, Failed)]
+    assert codes == ["model_retry", "retries_exhausted", "model_retry", "model_retry"]
+    assert "again" in outcomes[1].text()
+
+
+# --- what a run supplies
+
+
+class Queue(Injectable): ...
+
+
+class MyQueue(Queue): ...
+
+
+class Pool(Injectable): ...
+
+
+async def test_a_run_supplies_what_a_tool_declares() -> None:
+    queue = MyQueue()
+
+    async def look(
+        n: int, ctx: RunContext[str], queue: Queue, db: Annotated[list[Any], Injected], other: Pool | None = None
+    ) -> Any:
+        return n, ctx.deps, queue, db, other
+
+    outcome = await run(look, {"n": 1}, Run(deps="deps", provide={MyQueue: queue, "db": [1]}))
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == (1, "deps", queue, [1], None)
+
+
+async def test_what_a_run_does_not_supply_is_named() -> None:
+    async def look(queue: Queue) -> None: ...
+
+    outcome = await run(look)
+
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "missing_provided"
+    assert "queue" in outcome.message
+
+
+async def test_a_tool_called_by_a_tool_belongs_to_the_same_run() -> None:
+    @tool
+    async def inner(ctx: RunContext, queue: Queue) -> Any:
+        return ctx.deps, queue
+
+    async def outer(ctx: RunContext) -> Any:
+        return await inner()  # type: ignore[call-arg]
+
+    queue = Queue()
+
+    outcome = await run(outer, run=Run(deps="deps", provide={Queue: queue}))
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == ("deps", queue)
+
+
+async def test_the_context_says_which_call_it_is() -> None:
+    class Look(BaseTool):
+        async def call(self, ctx: RunContext, n: int) -> Any:
+            return ctx.call_id, ctx.tool_name, ctx.run_id, ctx.idempotency_key, ctx.approved
+
+    outcome = await Pipeline([Look]).run(ToolCall("look", {"n": 1}, "c1"), Run(id="run_1"))
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == ("c1", "look", "run_1", "c1", False)

@@ -1,0 +1,83 @@
+"""Workers that do what a test says, and what can be seen of processes from outside."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from toolcrib.sandbox._worker_pool import Confined, WorkerPool
+
+GUEST = Path(__file__).parent / "acting_guest.py"
+CPU, MEMORY = 5, 64 << 20
+NOTHING_REQUIRED: frozenset[str] = frozenset()
+
+
+def acting_pool(*skip: str, spares: int = 1, renew_after: int = 10_000) -> WorkerPool:
+    """Return a pool of workers that evaluate what they are sent, with nothing required of their seal."""
+    return WorkerPool(
+        require=NOTHING_REQUIRED, skip=frozenset(skip), spares=spares, renew_after=renew_after, guest=GUEST
+    )
+
+
+def ask(worker: Confined, source: str) -> str:
+    """Return what the worker answers; empty when it died of it."""
+    worker.socket.settimeout(10)
+    try:
+        worker.socket.sendall(source.encode() + b"\0")
+        data = b""
+        while not data.endswith(b"\0"):
+            more = worker.socket.recv(1 << 16)
+            if not more:
+                return ""
+            data += more
+    except ConnectionError:
+        return ""
+    return data[:-1].decode()
+
+
+def act(pool: WorkerPool, source: str) -> str:
+    """Return what a worker of its own answers."""
+    worker = pool.take(CPU, MEMORY)
+    try:
+        return ask(worker, source)
+    finally:
+        worker.close()
+
+
+def until(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
+    """Wait for something that another process brings about."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def descendants(of: int) -> dict[int, str]:
+    """Return the living processes below one, each with its state's letter."""
+    parents: dict[int, tuple[int, str]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                state, parent = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()[:2]
+            except OSError:
+                continue
+            parents[int(name)] = int(parent), state
+    found: dict[int, str] = {}
+    wanted = {of}
+    while wanted:
+        below = {pid: state for pid, (parent, state) in parents.items() if parent in wanted}
+        found |= below
+        wanted = set(below)
+    return found
+
+
+def gone(process: int) -> bool:
+    """Tell whether a process has ended, be it that nobody has asked for its end yet."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True

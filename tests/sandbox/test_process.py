@@ -1,0 +1,200 @@
+"""How programs in processes end: by themselves, from outside, with their worker, with their sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.code.hosts import TableHost
+from toolcrib.errors import SandboxError
+from toolcrib.sandbox import Described, ProcessSandbox, Program, Resumable, SandboxLimits, SandboxResult
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="its processes need Linux")
+HERE = Path(__file__).parents[3]
+
+
+def program(code: str, *, may_block: bool = False) -> Program:
+    return Program(code, ("add", "slow", "stop"), SandboxLimits(program_time=20), may_block=may_block)
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+async def test_it_says_what_it_is(process_sandbox: ProcessSandbox) -> None:
+    sandbox: Resumable = process_sandbox
+
+    result = await process_sandbox.run(program("1"), TableHost())
+
+    assert sandbox.engine == f"process-{sys.version_info.major}.{sys.version_info.minor}"
+    assert sandbox.replays
+    assert isinstance(process_sandbox, Described)
+    assert result.isolation[0] == sandbox.engine
+    assert {"no_new_privs", "seccomp", "rlimits"} <= set(process_sandbox.layers) <= set(result.isolation)
+
+
+@pytest.mark.parametrize(
+    "code", ["add()\nwhile True: pass", "slow(60)", "import time\nadd()\ntime.sleep(20)", "parallel((slow, 60))"]
+)
+async def test_cancelling_stops_the_program_and_its_calls(process_sandbox: ProcessSandbox, code: str) -> None:
+    host = TableHost()
+    task = asyncio.create_task(process_sandbox.run(program(code), host))
+    await host.called.wait()
+
+    task.cancel()
+    (ended,) = await asyncio.gather(task, return_exceptions=True)
+
+    assert isinstance(ended, asyncio.CancelledError)
+    assert host.cancelled == (["slow"] if "slow" in code else [])
+    assert (await process_sandbox.run(program("add(1, 2)"), TableHost())).value == 3
+
+
+@pytest.mark.parametrize(
+    "crash",
+    [
+        "import ctypes",
+        "a = ()\nfor i in range(1_000_000): a = (a,)\nhash(a)",
+        "import os\nos._exit(3)",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
+    ],
+)
+async def test_a_program_that_breaks_its_interpreter_harms_nobody(process_sandbox: ProcessSandbox, crash: str) -> None:
+    result = await process_sandbox.run(program(crash), TableHost())
+
+    assert result.error is not None
+    assert result.error.kind in ("sandbox", "exception", "memory")
+    assert (await process_sandbox.run(program("add(1, 2)"), TableHost())).value == 3
+
+
+@pytest.mark.parametrize("may_block", [False, True])
+async def test_programs_run_at_a_time(process_sandbox: ProcessSandbox, may_block: bool) -> None:
+    runs = [
+        process_sandbox.run(program(f"slow(0.01)\nadd({n}, 1)", may_block=may_block), TableHost()) for n in range(9)
+    ]
+
+    results = await asyncio.gather(*runs)
+
+    assert [result.value for result in results] == list(range(1, 10))
+
+
+def test_one_sandbox_serves_several_threads_and_loops(process_sandbox: ProcessSandbox) -> None:
+    values: list[object] = []
+
+    def work(number: int) -> None:
+        for may_block in (False, True):
+            result = asyncio.run(process_sandbox.run(program(f"add({number}, 1)", may_block=may_block), TableHost()))
+            values.append(result.value)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(values, key=repr) == [1, 1, 2, 2, 3, 3, 4, 4]
+
+
+async def test_no_descriptor_is_left(process_sandbox: ProcessSandbox) -> None:
+    codes = ["1", "1 / 0", "stop()", "import os\nos._exit(1)", "parallel((add, 1), (add, 2))"]
+    await process_sandbox.run(program("1"), TableHost())
+    before = descriptors()
+
+    for code in codes * 3:
+        await process_sandbox.run(program(code), TableHost())
+
+    assert descriptors() <= before + 4  # spares come and go
+
+
+async def test_a_blocking_program_leaves_the_loop_its_turns(process_sandbox: ProcessSandbox) -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0.01)
+            turns += 1
+
+    counting = asyncio.create_task(count())
+    result = await process_sandbox.run(
+        program("import time\nuntil = time.time() + 0.4\nwhile time.time() < until: add(1)", may_block=True),
+        TableHost(),
+    )
+    counting.cancel()
+    await asyncio.gather(counting, return_exceptions=True)
+
+    assert result.error is None
+    assert turns > 2
+
+
+async def test_a_large_reply_arrives(process_sandbox: ProcessSandbox) -> None:
+    host = TableHost(big=lambda: ["x" * 1_000] * 5_000)
+
+    result = await process_sandbox.run(Program("[len(big()), len(big()[0])]", ("big",)), host)
+
+    assert result.value == [5_000, 1_000]
+
+
+@pytest.mark.parametrize("text", ["\ud800", "\x00", "é漢😀", "\u2028"])
+async def test_any_text_can_be_a_reply(process_sandbox: ProcessSandbox, text: str) -> None:
+    host = TableHost(get=lambda: text)
+
+    result = await process_sandbox.run(Program("[ord(c) for c in get()]", ("get",)), host)
+
+    assert result.value == [ord(c) for c in text]
+
+
+async def test_closing_ends_what_runs() -> None:
+    sandbox = ProcessSandbox()
+    codes = ["add()\nwhile True: pass", "slow(60)", "import time\nadd()\ntime.sleep(20)"]
+    hosts = {code: TableHost() for code in codes}
+    await sandbox.run(program("1"), TableHost())
+    tasks = [asyncio.create_task(sandbox.run(program(code), host)) for code, host in hosts.items()]
+    await asyncio.gather(*(host.called.wait() for host in hosts.values()))
+
+    await asyncio.to_thread(sandbox.close)
+    results: list[SandboxResult] = await asyncio.gather(*tasks)
+
+    assert {r.error.message for r in results if r.error} == {"the sandbox was closed while the program ran"}
+    with pytest.raises(SandboxError, match="was closed"):
+        await sandbox.run(program("1"), TableHost())
+
+
+def test_an_interpreter_ends_while_a_program_computes() -> None:
+    code = """
+import asyncio, threading, time
+from toolcrib.sandbox import ProcessSandbox, Program, Value
+class Host:
+    async def call(self, name, args, kwargs, emit=None): return Value(sum(args))
+    def output(self, text, stream): pass
+sandbox = ProcessSandbox()
+def run(code): return asyncio.run(sandbox.run(Program(code, ("add",)), Host())).value
+print(run("add(1, 2)"), flush=True)
+threading.Thread(target=run, args=("while True: pass",), daemon=True).start()
+time.sleep(0.2)
+"""
+
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", code], capture_output=True, text=True, timeout=25, cwd=HERE
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
+
+
+async def test_what_was_printed_is_told_while_the_program_computes_and_kept_when_it_is_ended(
+    process_sandbox: ProcessSandbox,
+) -> None:
+    host = TableHost()
+    endless = Program("print('here')\nwhile True: pass", limits=SandboxLimits(program_time=0.5))
+
+    result = await process_sandbox.run(endless, host)
+
+    assert result.output == "here\n"
+    assert host.printed == [("stdout", "here\n")]
+    assert result.error is not None
+    assert result.error.kind == "time"

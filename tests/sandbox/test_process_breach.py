@@ -1,0 +1,245 @@
+"""What a worker may say is checked: one that lies is ended, and the program's host learns why."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import select
+import weakref
+
+import pytest
+
+from tests.code.hosts import TableHost
+from tests.sandbox.fake_worker import Act, FakeGuest, faked
+from toolcrib.sandbox import Program, SandboxLimits, SandboxResult
+
+LIMITS = SandboxLimits()
+
+
+async def result_of(act: Act, host: TableHost | None = None, limits: SandboxLimits = LIMITS) -> SandboxResult:
+    host = host or TableHost()
+    program = Program("1", tuple(host.table), limits, streams=frozenset({"stream"}))
+    with faked(act) as sandbox:
+        return await sandbox.run(program, host)
+
+
+CALL = b'{"t":"call","id":1,"name":"add","args":[],"kwargs":{},"wait":true'
+FRAMES = [
+    (b"", "no JSON"),
+    (b"\x80\x04K\x01.", "no JSON"),
+    (b"[]", "no object"),
+    (b"{}", "`t` is no str"),
+    (b'{"t":1}', "`t` is no str"),
+    (b'{"t":"exec","code":"1"}', "not known"),
+    (b'{"t":"out","s":1,"err":false}', "`s` is no str"),
+    (b'{"t":"out","s":"\\ud800","err":false}', "no JSON"),
+    (b'{"t":"wait","for":-1}', "no number of seconds"),
+    (b'{"t":"wait","for":true}', "no number of seconds"),
+    (b'{"t":"wait","for":1e999}', "no number of seconds"),
+    (b'{"t":"done","v":' + b"[" * 100_000 + b"}", "recursion"),
+    (b'{"t":"done","v":' + b"9" * 10_000 + b"}", "no JSON"),
+    (b'{"t":"done","v":NaN}', "no JSON"),
+    (b'{"t":"done","error":"bad"}', "`error` is no dict"),
+    (b'{"t":"done","error":{"kind":"time","type":"","message":"","traceback":""}}', "not known"),
+    (CALL.replace(b'"id":1', b'"id":2') + b"}", "call 2 after call 0"),
+    (CALL.replace(b'"id":1', b'"id":true') + b"}", "`id` is no int"),
+    (CALL.replace(b'"id":1', b'"id":1.0') + b"}", "`id` is no int"),
+    (CALL.replace(b"add", b"os.system") + b"}", "`os.system` is called, which was not offered"),
+    (CALL.replace(b'"args":[]', b'"args":{}') + b"}", "`args` is no list"),
+    (CALL.replace(b'"kwargs":{}', b'"kwargs":[]') + b"}", "`kwargs` is no dict"),
+    (CALL.replace(b"true", b"1") + b"}", "`wait` is no bool"),
+    (CALL + b',"line":-1}', "`line` is no line"),
+    (CALL + b',"clock":[' + b"1," * 10_000 + b"1]}", "too many readings"),
+    (CALL + b',"clock":["now"]}', "reading of the clock"),
+    (CALL + b',"clock":[9223372036854775808]}', "reading of the clock"),
+    (b'{"t":"next","id":1,"wait":true}', "no stream"),
+    (b'{"t":"drop","id":1}', "which is no call"),
+]
+
+
+@pytest.mark.parametrize(("frame", "why"), FRAMES, ids=[frame[:70].decode(errors="replace") for frame, _ in FRAMES])
+async def test_a_frame_that_is_none_ends_the_worker(frame: bytes, why: str) -> None:
+    host = TableHost()
+
+    def lie(guest: FakeGuest) -> None:
+        guest.read()
+        guest.raw(frame)
+        guest.until_killed()
+
+    result = await result_of(lie, host)
+
+    assert host.calls == []
+    assert result.error is not None
+    assert (result.error.kind, result.error.type) == ("sandbox", "SandboxError")
+    assert result.error.message.startswith("the worker broke the protocol, and was ended: ")
+    assert why in result.error.message
+
+
+async def test_a_frame_that_is_too_long_is_refused_by_its_length() -> None:
+    def lie(guest: FakeGuest) -> None:
+        guest.bytes((1 << 31).to_bytes(4, "big"))
+        guest.until_killed()
+
+    result = await result_of(lie)
+
+    assert "a frame of 2147483648 bytes" in str(result.error)
+
+
+async def test_an_id_is_used_once() -> None:
+    def lie(guest: FakeGuest) -> None:
+        guest.call(1, "add", 1)
+        guest.call(1, "add", 2)
+        guest.until_killed()
+
+    assert "call 1 after call 1" in str((await result_of(lie)).error)
+
+
+async def test_a_stream_has_one_wish_at_a_time() -> None:
+    def lie(guest: FakeGuest) -> None:
+        guest.call(1, "stream")
+        guest.send("next", id=1, wait=False)
+        guest.send("next", id=1, wait=False)
+        guest.until_killed()
+
+    host = TableHost(stream=lambda: asyncio.sleep(60))
+
+    assert "no stream that could give one" in str((await result_of(lie, host)).error)
+
+
+async def test_frames_in_any_pieces_are_read() -> None:
+    def in_pieces(guest: FakeGuest) -> None:
+        body = b'{"t":"out","s":"one","err":false}'
+        frame = len(body).to_bytes(4, "big") + body
+        last = b'{"t":"done","v":[1]}'
+        whole = frame * 50 + len(last).to_bytes(4, "big") + last
+        for at in range(0, len(whole), 7):
+            guest.bytes(whole[at : at + 7])
+
+    result = await result_of(in_pieces)
+
+    assert (result.value, result.output, result.error) == ([1], "one" * 50, None)
+
+
+async def test_a_worker_that_goes_without_a_word_is_dead() -> None:
+    result = await result_of(lambda guest: None)
+
+    assert result.error is not None
+    assert result.error.kind == "sandbox"
+    assert result.error.message.startswith("the worker process died, and the program with it: it crashed, or took more")
+
+
+async def test_a_death_while_a_tool_runs_stops_the_tool() -> None:
+    host = TableHost()
+
+    def die(guest: FakeGuest) -> None:
+        guest.read()
+        guest.call(1, "slow", 60, wait=True)
+
+    result = await result_of(die, host)
+
+    assert "the worker process died" in str(result.error)
+    assert host.cancelled == ["slow"]
+
+
+async def test_one_that_computes_under_the_name_of_waiting_is_held_to_its_sleep() -> None:
+    def wait(guest: FakeGuest) -> None:
+        guest.send("wait", **{"for": 3})
+        guest.until_killed()
+
+    assert "wants to sleep 3 s more" in str((await result_of(wait, limits=SandboxLimits(sleep_time=2))).error)
+
+
+async def test_one_that_waits_for_nothing_is_told() -> None:
+    def wait(guest: FakeGuest) -> None:
+        guest.send("wait", **{"for": None})
+        guest.until_killed()
+
+    assert "something that never comes" in str((await result_of(wait)).error)
+
+
+async def test_one_that_never_reads_does_not_hold_the_host() -> None:
+    def call(guest: FakeGuest) -> None:
+        guest.call(1, "big")
+        guest.send("wait", **{"for": None})
+        hung_up = select.poll()
+        hung_up.register(guest.channel, select.POLLHUP)
+        hung_up.poll(5_000)
+
+    result = await result_of(call, TableHost(big=lambda: "x" * 5_000_000), limits=SandboxLimits(program_time=0.2))
+
+    assert result.error is not None
+    assert result.error.kind == "time"
+
+
+async def test_a_flood_is_ended_at_its_limit() -> None:
+    def flood(guest: FakeGuest) -> None:
+        while True:
+            guest.send("out", s="x" * 50_000, err=False)
+
+    result = await result_of(flood, limits=SandboxLimits(output_killed_at=1_000_000))
+
+    assert result.error is not None
+    assert result.error.kind == "output"
+
+
+async def test_a_flood_while_a_tool_runs_waits_in_the_socket() -> None:
+    sent = 0
+
+    def flood(guest: FakeGuest) -> None:
+        nonlocal sent
+        guest.call(1, "slow", 0.3, wait=True)
+        while True:
+            guest.send("out", s="x" * 50_000, err=False)
+            sent += 50_000
+
+    result = await result_of(flood, limits=SandboxLimits(output_killed_at=500_000_000, wall_time=0.2))
+
+    assert result.error is not None
+    assert result.error.kind == "time"
+    assert sent < 20_000_000
+
+
+async def test_arguments_of_calls_that_nobody_waits_for_are_no_way_to_fill_the_host() -> None:
+    began = 0
+
+    def hoard(guest: FakeGuest) -> None:
+        body = b"[" + b"{}," * 300_000 + b"1]"
+        for number in range(1, 100):
+            guest.raw(b'{"t":"call","id":%d,"name":"slow","args":%b,"kwargs":{},"wait":false}' % (number, body))
+
+    async def slow(*_: object) -> None:
+        nonlocal began
+        began += 1
+        await asyncio.sleep(60)
+
+    result = await result_of(hoard, TableHost(slow=slow))
+
+    assert result.error is not None
+    assert (result.error.kind, result.error.type) == ("calls", "CallLimit")
+    assert "take more than 128 MB" in result.error.message
+    assert began < 10
+
+
+@pytest.mark.parametrize("last", ["drop", "end", "done"])
+async def test_nothing_of_a_program_that_is_over_is_left(last: str) -> None:
+    def leave(guest: FakeGuest) -> None:
+        guest.read()
+        guest.call(1, "slow", 60)
+        guest.call(2, "add", 1)
+        guest.send("wait", **{"for": None})
+        guest.read()
+        if last != "end":
+            guest.send(last, id=1)
+            guest.send("done", v=1)
+            guest.until_killed()
+
+    host = TableHost()
+    left = weakref.ref(host)
+    gc.disable()
+    try:
+        await result_of(leave, host)
+        del host
+        await asyncio.sleep(0)
+        assert left() is None
+    finally:
+        gc.enable()

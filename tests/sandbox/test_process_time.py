@@ -1,0 +1,31 @@
+"""The time that a program computes, however it parts it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from toolcrib.sandbox._program_time import Stopwatch
+
+
+async def test_a_program_that_calls_now_and_then_gains_no_time() -> None:
+    over = asyncio.Event()
+    watch = Stopwatch(0.01, over.set)
+
+    async with asyncio.timeout(5):
+        while not over.is_set():
+            watch.rest()
+            watch.go()
+            await asyncio.sleep(0.001)
+    watch.stop()
+
+
+async def test_a_program_that_waits_has_all_its_time() -> None:
+    over = asyncio.Event()
+    watch = Stopwatch(0.01, over.set)
+
+    watch.go()
+    watch.rest()
+    await asyncio.sleep(0.15)
+    watch.stop()
+
+    assert not over.is_set()

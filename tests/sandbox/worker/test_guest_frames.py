@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import closing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.effort import examples
+from tests.sandbox.worker.guests import Guest
+from toolcrib.sandbox.worker._frames import Channel, encoded
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(), inner, max_size=5),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=examples(40))
+@given(st.dictionaries(st.text(), json_values, max_size=5))
+def test_a_frame_arrives_as_it_was_sent(frame: dict[str, object]) -> None:
+    ours, theirs = socket.socketpair()
+    with closing(ours), closing(theirs):
+        Channel(ours.fileno()).write(encoded(frame))
+
+        assert Channel(theirs.fileno()).read() == frame
+
+
+def test_a_frame_in_pieces_is_put_together() -> None:
+    ours, theirs = socket.socketpair()
+    with closing(ours), closing(theirs):
+        channel = Channel(theirs.fileno())
+        ours.sendall(b'\0\0\0\x07{"a":')
+        ours.sendall(b"1}\0\0\0\x02{}")
+
+        assert [channel.read(), channel.read()] == [{"a": 1}, {}]
+
+
+def test_the_end_of_the_host_is_the_end_of_the_frames() -> None:
+    ours, theirs = socket.socketpair()
+    with closing(theirs):
+        os.write(ours.fileno(), b"\0\0")
+        ours.close()
+
+        with pytest.raises(EOFError):
+            Channel(theirs.fileno()).read()
+
+
+def test_a_guest_ends_with_its_host(fresh: Guest) -> None:
+    fresh.run("1")
+
+    fresh.hang_up()
+
+    assert fresh.ended() == 0
+
+
+def test_answers_may_come_in_any_order_and_in_several_batches(fresh: Guest) -> None:
+    fresh.begin("parallel((echo, 1), (echo, 2), (echo, 3))")
+    assert [fresh.receive()["t"] for _ in range(4)] == ["call", "call", "call", "wait"]
+
+    fresh.send({"t": "ret", "id": 3, "v": "c"}, {"t": "ret", "id": 1, "v": "a"})
+    assert fresh.receive() == {"t": "wait", "for": None}
+    fresh.send({"t": "ret", "id": 2, "v": "b"})
+
+    assert fresh.receive()["v"] == ["a", "b", "c"]
+
+
+def test_an_answer_beside_the_one_waited_for_is_kept(fresh: Guest) -> None:
+    fresh.begin(
+        "import asyncio\nasync def f():\n    t = asyncio.create_task(echo(1))\n    await asyncio.sleep(0)\n"
+        "    x = echo(2)\n    return [x, await t]\nawait f()"
+    )
+    kinds = [fresh.receive() for _ in range(2)]
+    assert [(frame["id"], frame["wait"]) for frame in kinds] == [(1, False), (2, True)]
+
+    fresh.send({"t": "ret", "id": 1, "v": "one"})
+    assert fresh.receive()["t"] == "wait"
+    fresh.send({"t": "ret", "id": 2, "v": "two"})
+
+    assert fresh.receive()["v"] == ["two", "one"]

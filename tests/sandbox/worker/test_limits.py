@@ -1,0 +1,58 @@
+"""Limits of the kernel, tried in a process of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("resource")
+
+WORKER = Path(__file__).parents[4] / "src/toolcrib/sandbox/worker"
+LIMITED = """
+import os, resource, sys
+from worker._limits import Limits, Mapped, limit
+mapped, resident = Mapped().read()
+assert mapped > resident > 1 << 20, (mapped, resident)
+limit(Limits(cpu=3, memory=16 << 20), mapped, own_users={own})
+{then}
+"""
+
+
+def limited(then: str, own: bool = False) -> str:
+    code = LIMITED.format(own=own, then=then)
+    environment = {"PYTHONPATH": str(WORKER.parent)}  # as the package of its own that it is for a worker
+    ran = subprocess.run(
+        [sys.executable, "-S", "-c", code], env=environment, capture_output=True, text=True, timeout=20
+    )
+    return ran.stdout + ran.stderr.rpartition("\n")[0].rpartition("\n")[2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is mapped is read from /proc")
+def test_memory_counts_from_what_is_mapped() -> None:
+    assert limited("print(len(bytes(8 << 20)))") == f"{8 << 20}\n"
+    assert limited("bytes(32 << 20)") == "MemoryError"
+
+
+def test_no_file_has_a_size(tmp_path: Path) -> None:
+    file = str(tmp_path / "file")
+
+    assert "File too large" in limited(f"open({file!r}, 'wb', 0).write(b'x')")
+
+
+def test_limits_cannot_be_raised_again() -> None:
+    got = limited("print([resource.getrlimit(which) for which in (resource.RLIMIT_CPU, resource.RLIMIT_CORE)])")
+
+    assert got == "[(3, 4), (0, 0)]\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counted so on Linux")
+@pytest.mark.parametrize("own", [True, False])
+def test_threads_are_limited_only_where_they_are_counted_apart(own: bool) -> None:
+    inherited = limited("print(resource.getrlimit(resource.RLIMIT_NPROC)[0])")
+
+    got = limited("print(resource.getrlimit(resource.RLIMIT_NPROC)[0])", own=own)
+
+    assert got == ("512\n" if own else inherited)
