@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import SecretStr
 
-from toolcrib.approvals import AgentContext, MemoryApprovalStore, allow, deny
+from toolcrib.approvals import AgentContext, MemoryApprovalStore, approve_all, deny_all
 from toolcrib.calls import (
     Ask,
     Complete,
@@ -435,7 +435,7 @@ async def test_an_approval_policy_that_fails_shuts_the_tool(door: Door) -> None:
 @every_door
 async def test_an_approver_lets_the_call_run_and_the_record_says_who(door: Door) -> None:
     ran: list[Any] = []
-    counter = door([appending(ran, requires_approval=True)], approver=allow)
+    counter = door([appending(ran, requires_approval=True)], approver=approve_all)
 
     outcome = await counter.call("append", {"text": "x"})
 
@@ -443,13 +443,13 @@ async def test_an_approver_lets_the_call_run_and_the_record_says_who(door: Door)
     assert ran == [("x", 1)]
     [record] = counter.records
     assert record["approval"]["kind"] == "grant"
-    assert record["approval"]["approver"] in ("allow", "--yes")
+    assert record["approval"]["approver"] in ("approve_all", "--yes")
 
 
 @every_door
 async def test_a_denial_is_shown_to_the_model_and_recorded(door: Door) -> None:
     ran: list[Any] = []
-    counter = door([appending(ran, requires_approval=True)], approver=deny)
+    counter = door([appending(ran, requires_approval=True)], approver=deny_all)
 
     outcome = await counter.call("append", {"text": "x"})
 
@@ -845,7 +845,7 @@ async def test_a_secret_is_in_no_record_and_no_message(door: Door, fits: bool) -
     async def login(user: int, password: SecretStr, pin: Annotated[str, Redacted]) -> None:
         got.append(pin)
 
-    counter = door([login], approver=allow)
+    counter = door([login], approver=approve_all)
     arguments = {"user": 1 if fits else "one", "password": "hunter2", "pin": "pin-4711"}
 
     outcome = await counter.call("login", arguments)

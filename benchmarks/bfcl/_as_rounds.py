@@ -27,7 +27,7 @@ async def run_as_rounds(conversation: Conversation, format: WireFormat, *, as_pu
         transcript.extend(PROVIDERS[format].user(f"Turn {number + 1}, please."))
         calls = [_call(call, apis, f"{number:03}of{place:04}") for place, call in enumerate(turn)]
         reply = wire_reply(format, calls, "" if calls else "I cannot do that.")
-        plan = await decode(pipeline, reply, format=format, scope=scope, transcript=transcript).apply_hooks()
+        plan = await decode(pipeline, reply, format=format, run=scope, transcript=transcript).apply_hooks()
         answers.append(await _answers(plan, calls, transcript))
     return Replay(tuple(answers), states_of(apis))
 

@@ -9,7 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolcrib.approvals import AgentContext, ApprovalStore, MemoryApprovalStore, SqliteApprovalStore, allow, deny
+    from toolcrib.approvals import (
+        AgentContext,
+        ApprovalStore,
+        MemoryApprovalStore,
+        SqliteApprovalStore,
+        approve_all,
+        deny_all,
+    )
     from toolcrib.calls import (
         ApprovalRequest,
         Ask,
@@ -118,9 +125,9 @@ __all__ = [
     "Turn",
     "TurnHook",
     "Yielded",
-    "allow",
+    "approve_all",
     "decode",
-    "deny",
+    "deny_all",
     "ez_tool",
     "hook",
     "must_call",
@@ -139,8 +146,8 @@ _HOMES = {
         "ApprovalStore",
         "MemoryApprovalStore",
         "SqliteApprovalStore",
-        "allow",
-        "deny",
+        "approve_all",
+        "deny_all",
     ),
     "toolcrib.calls": (
         "ApprovalRequest",
@@ -176,16 +183,8 @@ _HOMES = {
         "hook",
         "per_value",
     ),
-    "toolcrib.pipeline": (
-        "CallLimits",
-        "JsonLinesSink",
-        "ListSink",
-        "LogSink",
-        "Pipeline",
-        "Run",
-        "SqliteSink",
-        "must_call",
-    ),
+    "toolcrib.pipeline": ("CallLimits", "Pipeline", "Run", "must_call"),
+    "toolcrib.record": ("JsonLinesSink", "ListSink", "LogSink", "SqliteSink"),
     "toolcrib.registry": ("registry_scope",),
     "toolcrib.rounds": ("Session", "decode"),
     "toolcrib.schema": ("IdempotencyKey", "Injectable", "Injected", "Redacted", "RunContext"),

@@ -11,7 +11,7 @@ from benchmarks.bfcl._as_programs import program
 from benchmarks.bfcl._calls import parse_call
 from benchmarks.bfcl._compare import Difference, differences
 from benchmarks.bfcl._data import FILES, Conversation, DataMissing, build_apis, load_conversations
-from benchmarks.bfcl._runs import Raised, Returned, Replay, function_named, run_directly
+from benchmarks.bfcl._runs import Raised, Replay, Returned, function_named, run_directly
 from benchmarks.bfcl._snapshots import Mismatch, mismatch, snapshot
 from benchmarks.bfcl.run import MODES, ROUNDS, main, replay
 

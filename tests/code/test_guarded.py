@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.approvals import allow
+from toolcrib.approvals import approve_all
 from toolcrib.code import ExecutionResult, FileJournal, PausedProgram, Toolkit
 from toolcrib.errors import ApprovalError, PausedProgramError
 from toolcrib.sandbox import sandbox_named
@@ -181,7 +181,7 @@ await asyncio.gather(*[trip(n) for n in range(3)])
 
 
 async def test_an_inline_approver_needs_no_pause(engine: str, till: Till) -> None:
-    kit = Toolkit(till.tools(), sandbox=sandbox_named(engine), approver=allow)
+    kit = Toolkit(till.tools(), sandbox=sandbox_named(engine), approver=approve_all)
 
     result = await kit.execute_async("[pay(1), list(drip(2))]")
 

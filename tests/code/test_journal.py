@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.code.scripts import Asks, ScriptSandbox
-from toolcrib.approvals import allow
+from toolcrib.approvals import approve_all
 from toolcrib.code import FileJournal, PausedProgram, Toolkit
 from toolcrib.code._journal import Journal, JournalEntry, call_digest
 from toolcrib.code._journal_lines import program_in
@@ -165,7 +165,7 @@ async def test_what_is_in_doubt_is_not_repeated_by_a_yes_to_every_call_of_the_to
 
     with pytest.raises(ApprovalError, match="no call that waits in this program is meant"):
         await here(done).resume_async(first.paused, grants=[standing])
-    again = await here(done).resume_async(first.paused, Run(approver=allow))
+    again = await here(done).resume_async(first.paused, Run(approver=approve_all))
 
     assert [call.in_doubt for call in again.suspended_calls] == [True]
     assert done == []
@@ -259,7 +259,7 @@ def test_a_line_that_was_cut_loses_no_other(tmp_path: Path) -> None:
 
 async def test_a_guarded_call_in_doubt_is_asked_about_even_where_somebody_always_says_yes(tmp_path: Path) -> None:
     done: list[str] = []
-    kit = Toolkit(paying(done), sandbox=FakeSandbox(*CALLS), approver=allow)
+    kit = Toolkit(paying(done), sandbox=FakeSandbox(*CALLS), approver=approve_all)
     journal = FileJournal(tmp_path / "journal")
     await kit.execute_async("", journal=journal)
     lines = (tmp_path / "journal").read_bytes().splitlines(keepends=True)
@@ -442,7 +442,7 @@ async def test_a_stream_that_was_cut_by_the_pause_is_in_doubt() -> None:
 
     second = await kit.resume_async(first.paused, grants=[first.suspended_calls[0].grant()])
     assert second.paused is not None
-    third = await kit.resume_async(second.paused, Run(approver=allow))
+    third = await kit.resume_async(second.paused, Run(approver=approve_all))
 
     for result in (second, third):
         assert [(call.tool, call.in_doubt) for call in result.suspended_calls] == [("count", True)]

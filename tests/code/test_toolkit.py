@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from toolcrib.approvals import allow, deny
+from toolcrib.approvals import approve_all, deny_all
 from toolcrib.calls import ApprovalRequest, Denial, Reject, RunNormally
 from toolcrib.code import SandboxLimits, Toolkit
 from toolcrib.errors import UnknownTool
@@ -126,7 +126,7 @@ async def test_several_calls_may_wait_at_once(kit: Toolkit) -> None:
 
 
 async def test_an_approver_is_asked_while_the_program_waits(sandbox: MontySandbox) -> None:
-    kit = Toolkit([book], sandbox=sandbox, approver=allow)
+    kit = Toolkit([book], sandbox=sandbox, approver=approve_all)
 
     assert (await kit.execute_async("book('Oslo')")).return_value == "booked Oslo"
 
@@ -257,11 +257,11 @@ async def test_what_a_run_of_the_hosts_leaves_open_is_the_toolkits(sandbox: Mont
     def who(ctx: RunContext[str]) -> str:
         return f"{ctx.deps}, {ctx.approver}"
 
-    kit = Toolkit([who], sandbox=sandbox, deps="ada", approver=allow, sinks=[ListSink()])
+    kit = Toolkit([who], sandbox=sandbox, deps="ada", approver=approve_all, sinks=[ListSink()])
     first = await kit.execute_async("who()", Run())
-    second = await kit.execute_async("who()", Run(deps="bo", approver=deny))
+    second = await kit.execute_async("who()", Run(deps="bo", approver=deny_all))
 
-    assert (first.return_value, first.records[0].entry) == ("ada, allow", "code")
+    assert (first.return_value, first.records[0].entry) == ("ada, approve_all", "code")
     assert second.error is not None
     assert second.error.startswith("PermissionError")
 

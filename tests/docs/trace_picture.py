@@ -23,7 +23,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_server import ServerOptions, build_server
-from toolcrib.approvals import allow
+from toolcrib.approvals import approve_all
 from toolcrib.code import Toolkit
 from toolcrib.telemetry import OtelSink
 from toolcrib.tools import ez_tool
@@ -65,7 +65,7 @@ async def exported() -> list[ReadableSpan]:
     sink = OtelSink()
     server = build_server([find_order], ServerOptions(sinks=(sink,)))
     async with connect(Client(server, mode="legacy")).open() as bound:
-        toolkit = Toolkit(Toolset.combined(bound, Toolset([refund])), sinks=[sink], approver=allow)
+        toolkit = Toolkit(Toolset.combined(bound, Toolset([refund])), sinks=[sink], approver=approve_all)
 
         @ez_tool
         async def run_python(code: str) -> str:

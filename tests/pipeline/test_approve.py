@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import SecretStr
 
-from toolcrib.approvals import AgentContext, MemoryApprovalStore, allow
+from toolcrib.approvals import AgentContext, MemoryApprovalStore, approve_all
 from toolcrib.calls import (
     Ask,
     Completed,
@@ -149,7 +149,7 @@ async def test_metadata_that_cannot_be_had_shuts_the_tool() -> None:
 
     sink = RecordingSink()
 
-    outcome = await Pipeline([Pay]).run(ToolCall("pay"), Run(sinks=(sink,), approver=allow))
+    outcome = await Pipeline([Pay]).run(ToolCall("pay"), Run(sinks=(sink,), approver=approve_all))
 
     assert isinstance(outcome, Failed)
     assert outcome.code == "hook_error"
@@ -359,7 +359,7 @@ async def test_an_overridden_execution_cannot_change_what_was_approved() -> None
 
     pipeline = Pipeline(Meddling([spend]))
 
-    approved = await pipeline.run(ToolCall("spend", {"cents": 5}), Run(approver=allow))
+    approved = await pipeline.run(ToolCall("spend", {"cents": 5}), Run(approver=approve_all))
     free = await pipeline.run(ToolCall("spend", {"cents": 500}))
 
     assert isinstance(approved, Failed)
@@ -381,7 +381,7 @@ async def test_arguments_that_change_between_approval_and_execution_do_not_run(s
         ran.append(cents)
         yield 1
 
-    pipeline, scope = Pipeline([spend_slowly if stream else spend]), Run(approver=allow)
+    pipeline, scope = Pipeline([spend_slowly if stream else spend]), Run(approver=approve_all)
     prepared = await pipeline.prepare(ToolCall("spend", {"cents": [5]}), scope)
     assert isinstance(prepared, Prepared)
     prepared.arguments["cents"].append(999)
@@ -494,8 +494,8 @@ async def test_a_tool_that_asks_is_answered_at_once_where_somebody_is_there() ->
 
     pipeline = Pipeline([delete, purge])
 
-    returned = await pipeline.run(ToolCall("delete"), Run(approver=allow))
-    streamed = [item async for item in pipeline.stream(ToolCall("purge"), Run(approver=allow))]
+    returned = await pipeline.run(ToolCall("delete"), Run(approver=approve_all))
+    streamed = [item async for item in pipeline.stream(ToolCall("purge"), Run(approver=approve_all))]
 
     assert isinstance(returned, Completed)
     assert isinstance(streamed[-1], Completed)
@@ -507,7 +507,7 @@ async def test_a_tool_that_never_stops_asking_fails() -> None:
     async def delete() -> str:
         raise ApprovalRequired
 
-    outcome = await Pipeline([delete]).run(ToolCall("delete"), Run(approver=allow))
+    outcome = await Pipeline([delete]).run(ToolCall("delete"), Run(approver=approve_all))
 
     assert isinstance(outcome, Failed)
     assert outcome.code == "approval_error"

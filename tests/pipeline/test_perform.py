@@ -89,7 +89,7 @@ async def test_arguments_that_another_tool_refused_are_not_the_models_to_mend() 
         await inner()  # type: ignore[call-arg]
 
     scope = Run()
-    outcome = await run(outer, scope=scope)
+    outcome = await run(outer, run=scope)
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, outcome.retryable, scope.retries) == ("tool_error", False, {})

@@ -15,7 +15,7 @@ from pydantic import BaseModel, SecretStr
 
 from tests.effort import examples
 from toolcrib._run_sync import run_sync
-from toolcrib.approvals import allow
+from toolcrib.approvals import approve_all
 from toolcrib.calls import (
     Completed,
     Denial,
@@ -110,7 +110,7 @@ def test_a_call_is_resumed_from_json_with_the_arguments_that_were_approved(argum
 async def both_ways(raw: str) -> tuple[Outcome, Outcome]:
     """Return what a call comes to when it is approved at once, and when it is written down in between."""
     pipeline = Pipeline([everything])
-    direct = await pipeline.run(ToolCall("everything", raw), Run(approver=allow))
+    direct = await pipeline.run(ToolCall("everything", raw), Run(approver=approve_all))
     waiting = await suspended(pipeline, raw, "everything")
     restored = outcome_from_dict(json.loads(json.dumps(waiting.to_dict())))
     assert isinstance(restored, Suspended)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.approvals import allow
+from toolcrib.approvals import approve_all
 from toolcrib.calls import CallEvent, Completed, Failed, Reject, RunNormally, Suspended, ToolCall
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Pipeline, Run
@@ -53,7 +53,7 @@ async def test_a_call_is_received_started_and_ended() -> None:
 
 
 async def test_decisions_and_approval_are_told_between() -> None:
-    sink = await events(adding(requires_approval=True), hooks=deciding(RunNormally), approver=allow)
+    sink = await events(adding(requires_approval=True), hooks=deciding(RunNormally), approver=approve_all)
 
     assert sink.kinds() == ["received", "decided", "decided", "started", "ended"]
     assert sink.told("decided")[1].data["approval"]["approver"] == "allow"

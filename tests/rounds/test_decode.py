@@ -90,7 +90,7 @@ def test_an_id_that_is_there_twice_is_given_once(format: WireFormat) -> None:
 def test_decoding_asks_counts_and_records_nothing() -> None:
     sink, scope = RecordingSink(), Run()
 
-    decode(Pipeline([WebSearch], sinks=[sink]), asks(("web_search", "{"), ("web_search", {"query": "x"})), scope=scope)
+    decode(Pipeline([WebSearch], sinks=[sink]), asks(("web_search", "{"), ("web_search", {"query": "x"})), run=scope)
 
     assert (sink.events, scope.calls, scope.retries) == ([], {}, {})
 

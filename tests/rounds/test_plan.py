@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.rounds.replies import ReadFile, SearchResult, WebSearch, adding, asks, results_in, round_of
-from toolcrib.approvals import MemoryApprovalStore, allow
+from toolcrib.approvals import MemoryApprovalStore, approve_all
 from toolcrib.calls import Ask, CallMetadata, Complete, Grant, Reject, RunNormally
 from toolcrib.errors import ApprovalError, ApprovalRequired, CommitError, ModelRetry, RoundError
 from toolcrib.hooks import GlobalHooks, HookSet, ToolHook, hook
@@ -202,7 +202,7 @@ async def test_answers_may_come_from_a_store() -> None:
 
 async def test_an_approver_answers_at_once() -> None:
     plan = await round_of(
-        [adding([], requires_approval=True)], ("add", {"a": 1}), run=Run(approver=allow)
+        [adding([], requires_approval=True)], ("add", {"a": 1}), run=Run(approver=approve_all)
     ).apply_hooks()
 
     assert len(plan.pending) == 1
@@ -227,9 +227,9 @@ async def test_a_tool_that_asks_itself_moves_to_awaiting_and_runs_after_the_answ
 
 async def test_the_limits_of_the_run_hold_over_rounds() -> None:
     scope, tools = Run(limits=CallLimits(total=3)), Toolset([adding([])])
-    await round_of(tools, ("add", {"a": 1}), ("add", {"a": 2}), scope=scope).apply_hooks()
+    await round_of(tools, ("add", {"a": 1}), ("add", {"a": 2}), run=scope).apply_hooks()
 
-    plan = await round_of(tools, ("add", {"a": 3}), ("add", {"a": 4}), scope=scope).apply_hooks()
+    plan = await round_of(tools, ("add", {"a": 3}), ("add", {"a": 4}), run=scope).apply_hooks()
 
     assert ([call.input.a for call in plan.pending], plan.rejected[0].source) == ([3], "limit")
 
@@ -238,7 +238,7 @@ async def test_a_model_that_goes_on_making_mistakes_is_told_that_it_was_the_last
     scope, tools = Run(), Toolset([adding([])], max_retries=1)
 
     codes = [
-        (await round_of(tools, ("add", {"a": "x"}), scope=scope).apply_hooks()).issues[0].outcome.code for _ in "123"
+        (await round_of(tools, ("add", {"a": "x"}), run=scope).apply_hooks()).issues[0].outcome.code for _ in "123"
     ]
 
     assert codes == ["invalid_arguments", "retries_exhausted", "retries_exhausted"]

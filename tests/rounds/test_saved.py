@@ -226,11 +226,11 @@ async def test_an_available_tool_that_is_off_stays_available() -> None:
 
 async def test_what_was_counted_is_not_forgotten() -> None:
     scope = Run(id="trip", limits=CallLimits(total=2))
-    plan = await decode([adding([])], asks(("add", {"a": 1}), ("add", {"a": 2})), scope=scope).apply_hooks()
+    plan = await decode([adding([])], asks(("add", {"a": 1}), ("add", {"a": 2})), run=scope).apply_hooks()
     fresh = Run(id="trip", limits=CallLimits(total=2))
 
-    await elsewhere(plan, [adding([])], scope=fresh)
-    late = await decode([adding([])], asks(("add", {"a": 3})), scope=fresh).apply_hooks()
+    await elsewhere(plan, [adding([])], run=fresh)
+    late = await decode([adding([])], asks(("add", {"a": 3})), run=fresh).apply_hooks()
 
     assert (fresh.calls, [one.source for one in late.rejected]) == ({"add": 2}, ["limit"])
 
@@ -323,7 +323,7 @@ async def test_a_session_with_an_open_round_goes_on_in_another_process() -> None
 
     assert isinstance(made, Finished)
     assert (made.result, ran, session.system, session.open_round) == ("done", [(1, 1)], "Be brief.", None)
-    assert session.scope.id == first.scope.id
+    assert session.run.id == first.run.id
     assert session.transcript.check() == []
 
 

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.code.conftest import engine, no_task_is_left, sandbox
 from tests.code.hosts import Run, TableHost
 from toolcrib.sandbox import MontySandbox, ProcessSandbox, Program, Sandbox, SandboxLimits, SandboxResult
+
+__all__ = ["engine", "no_task_is_left", "sandbox"]  # fixtures that programs in a toolkit take too
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="its processes need Linux")
 

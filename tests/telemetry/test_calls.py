@@ -13,7 +13,7 @@ from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 from pydantic import SecretStr
 
 from tests.telemetry.conftest import Watch
-from toolcrib.approvals import allow, deny
+from toolcrib.approvals import approve_all, deny_all
 from toolcrib.calls import Reject, RunNormally, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
@@ -109,7 +109,7 @@ async def test_what_is_secret_stays_hidden_though_everything_is_asked_for(watch:
         return "in"
 
     given = {"token": SECRET, "password": SECRET}
-    await call(watch, log_in, given, arguments=True, results=True, approver=allow)
+    await call(watch, log_in, given, arguments=True, results=True, approver=approve_all)
 
     assert "gen_ai.tool.call.arguments" in attributes(watch)
     assert SECRET not in watch.spans[-1].to_json()
@@ -153,7 +153,7 @@ async def test_decisions_and_approvals_are_events(watch: Watch) -> None:
     async def check(call: Any, given: Any) -> Any:
         return RunNormally(given)
 
-    await call(watch, refund, {"order": 1}, hooks, approver=allow)
+    await call(watch, refund, {"order": 1}, hooks, approver=approve_all)
 
     told = events(watch, "execute_tool refund")
     assert [name for name, _ in told] == ["toolcrib.decision", "toolcrib.approval", "toolcrib.started"]
@@ -170,7 +170,7 @@ async def test_a_denied_and_a_rejected_call_are_no_errors(watch: Watch) -> None:
     async def refuse(call: Any, given: Any) -> Any:
         return Reject(f"not with {SECRET}")
 
-    await call(watch, refund, {"order": 1}, approver=deny)
+    await call(watch, refund, {"order": 1}, approver=deny_all)
     await call(watch, add, {"a": 1}, hooks)
 
     denied, rejected = attributes(watch, "execute_tool refund"), attributes(watch, "execute_tool add")

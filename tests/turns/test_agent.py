@@ -486,7 +486,7 @@ async def test_a_scope_gives_limits_deps_and_a_record() -> None:
     agent = await put_all(Agent("sums", "", [double]), *turns)
     scope = Run(limits=CallLimits(total=2), sinks=(sink,), principal="ada")
 
-    assert await values_of(agent, scope=scope) == [0, 2]
+    assert await values_of(agent, run=scope) == [0, 2]
 
     assert turns[2].stop_reason is StopReason.ERROR
     assert [(r.call_id, r.entry, r.principal) for r in sink.records[:2]] == [(t.id, "agent", "ada") for t in turns[:2]]

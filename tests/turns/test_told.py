@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from toolcrib.approvals import allow
+from toolcrib.approvals import approve_all
 from toolcrib.calls import ActivityEvent
 from toolcrib.errors import TurnTimeoutError
 from toolcrib.pipeline import Run
@@ -114,7 +114,7 @@ async def test_a_turn_that_waits_for_a_person_says_so_and_goes_on_under_its_id()
 
 async def test_a_turn_says_that_an_approver_is_asked() -> None:
     sink = RecordingSink()
-    agent = Agent("a", "Refunds", [refund], sinks=[sink], approver=allow)
+    agent = Agent("a", "Refunds", [refund], sinks=[sink], approver=approve_all)
     await agent.put(Turn(refund, kwargs={"order": 7}))
 
     await drained(agent)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from toolcrib.approvals import allow, deny
+from toolcrib.approvals import approve_all
 from toolcrib.calls import ApprovalRequest, Complete, Denial, Grant, Reject
 from toolcrib.errors import (
     ApprovalDenied,
@@ -315,7 +315,7 @@ async def test_a_nested_turn_sees_the_surrounding_run() -> None:
     async def outer(ctx: RunContext[str]) -> str:
         return await Turn(asks).returning()
 
-    assert await Turn(outer).returning(scope=from_host) == "the database"
+    assert await Turn(outer).returning(run=from_host) == "the database"
 
 
 # --- timeouts --------------------------------------------------------------------------------------------------------
@@ -439,9 +439,9 @@ async def test_a_no_is_an_error_and_the_tool_never_runs(answer: str) -> None:
         raise AssertionError("it ran")
 
     turn = Turn(pay)
-    scope = Run(approver=deny if answer == "approver" else None)
+    scope = Run(approver=deny_all if answer == "approver" else None)
     with pytest.raises((ApprovalDenied, ApprovalRequired)):
-        await turn.returning(scope=scope)
+        await turn.returning(run=scope)
     if turn.request is not None:
         said = turn.request.deny("not today")
         assert isinstance(said, Denial)
@@ -456,7 +456,7 @@ async def test_an_approver_lets_it_run_at_once() -> None:
     async def pay() -> str:
         return "paid"
 
-    assert await Turn(pay).returning(run=Run(approver=allow)) == "paid"
+    assert await Turn(pay).returning(run=Run(approver=approve_all)) == "paid"
 
 
 async def test_a_pipeline_adds_the_gates_of_a_toolset() -> None:

@@ -6,7 +6,7 @@ tool.
 
 from toolcrib.approvals._digest import digest
 from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, misfit
-from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, allow, deny
+from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, approve_all, deny_all
 from toolcrib.approvals._sqlite import SqliteApprovalStore
 from toolcrib.approvals._store import ApprovalStore, MemoryApprovalStore
 from toolcrib.approvals._stored_approver import WaitableApprovalStore, stored_approver
@@ -25,8 +25,8 @@ __all__ = [
     "SuspendedCall",
     "SuspendedCallStore",
     "WaitableApprovalStore",
-    "allow",
-    "deny",
+    "approve_all",
+    "deny_all",
     "digest",
     "misfit",
     "stored_approver",

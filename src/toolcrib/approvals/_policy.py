@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 
-__all__ = ["AgentContext", "ApprovalPolicy", "Approver", "allow", "deny"]
+__all__ = ["AgentContext", "ApprovalPolicy", "Approver", "approve_all", "deny_all"]
 
 ApprovalPolicy: TypeAlias = bool | Callable[[dict[str, Any], Any], bool | str | Awaitable[bool | str]]
 """Whether a tool needs approval: a bool, or a function of the final arguments and the run context.
@@ -31,11 +31,11 @@ class AgentContext:
     need_user_approve_tools: list[str] = field(default_factory=list[str])
 
 
-async def allow(request: ApprovalRequest) -> Grant:
+async def approve_all(request: ApprovalRequest) -> Grant:
     """Approve whatever is asked; for scripts and tests, where nobody is there to be asked."""
-    return request.grant(approver="allow")
+    return request.grant(approver="approve_all")
 
 
-async def deny(request: ApprovalRequest) -> Denial:
+async def deny_all(request: ApprovalRequest) -> Denial:
     """Refuse whatever is asked."""
-    return request.deny(f"`{request.tool}` needs approval, and nobody can be asked here", approver="deny")
+    return request.deny(f"`{request.tool}` needs approval, and nobody can be asked here", approver="deny_all")

@@ -29,7 +29,7 @@ class ActivityEvent:
     """
 
     kind: ActivityEventKind
-    run: ActivityKind
+    activity: ActivityKind
     activity_id: str
     parent_id: str | None
     name: str
@@ -40,7 +40,7 @@ class ActivityEvent:
         """Return the event as JSON shapes."""
         return {
             "kind": self.kind,
-            "run": self.run,
+            "activity": self.activity,
             "activity_id": self.activity_id,
             "parent_id": self.parent_id,
             "name": self.name,

@@ -35,7 +35,7 @@ async def make_call(run: CliRun, name: str, arguments: str, timeout: float | Non
     tool, outcome = tool_name(run.toolset, name), None
     toolset = run.toolset if timeout is None else run.toolset.with_timeout(timeout)
     streams = tool in toolset and toolset[tool].tool.is_streaming
-    async with aclosing(Pipeline(toolset).stream(ToolCall(tool, arguments), run.scope)) as items:
+    async with aclosing(Pipeline(toolset).stream(ToolCall(tool, arguments), run.run)) as items:
         async for item in items:
             if not isinstance(item, Yielded):
                 outcome = item

@@ -25,7 +25,7 @@ async def run_program(run: CliRun, code: str, watcher: Watcher, timeout: float |
     toolkit = Toolkit(run.toolset, limits=limits_for(timeout))
     run.terminal.making_room = watcher.making_room
     with watcher.shown():
-        return await toolkit.execute_async(code, run.scope, on_output=None if run.json else watcher.output)
+        return await toolkit.execute_async(code, run.run, on_output=None if run.json else watcher.output)
 
 
 def limits_for(timeout: float | None) -> SandboxLimits:

@@ -61,14 +61,14 @@ async def resume_program(run: CliRun, given: Resumption, watcher: Watcher) -> Ex
         elif answer is not None:
             denials.append(answer)
     later = replace(answers, approve=frozenset())  # a name approves the calls that were seen, and no others
-    run.scope.approver = approver_of(later, run.toolset, run.terminal if present else None)
-    run.scope.approvals = UsedAnswers()
+    run.run.approver = approver_of(later, run.toolset, run.terminal if present else None)
+    run.run.approvals = UsedAnswers()
     toolkit = Toolkit(run.toolset, limits=limits_for(given.timeout))
     run.terminal.making_room = watcher.making_room
     with watcher.shown():
         return await toolkit.resume_async(
             given.paused,
-            run.scope,
+            run.run,
             grants=grants,
             denials=denials,
             on_output=None if run.json else watcher.output,

@@ -72,7 +72,7 @@ class CliRun:
     """
 
     toolset: Toolset
-    scope: Run
+    run: Run
     answers: Answers
     json: bool
     terminal: Terminal
@@ -85,7 +85,7 @@ class CliRun:
     async def _opened(self, work: Callable[[CliRun], Coroutine[Any, Any, T]]) -> T:
         async with opened(self.toolset) as toolset:
             answers = self.answers.named(toolset)
-            self.scope.approver = approver_of(answers, toolset, self.terminal if Terminal.present() else None)
+            self.run.approver = approver_of(answers, toolset, self.terminal if Terminal.present() else None)
             return await work(replace(self, toolset=toolset, answers=answers))
 
 
@@ -132,8 +132,8 @@ def open_run(options: RunOptions, terminal: Terminal | None = None, watcher: Sin
     answers = options.answers.named(toolset) if toolset.is_open else options.answers
     with recorder_of(options.record) as recorder:
         sinks = tuple(sink for sink in (recorder, watcher) if sink is not None)
-        scope = Run(sinks=sinks, entry="cli", hook_errors="fail")
-        yield CliRun(toolset, scope, answers, options.json, terminal or Terminal())
+        run = Run(sinks=sinks, entry="cli", hook_errors="fail")
+        yield CliRun(toolset, run, answers, options.json, terminal or Terminal())
 
 
 @contextmanager

@@ -117,13 +117,13 @@ class Programs:
 
     # --- before it runs
 
-    def check(self, code: str, scope: Run | None = None, left: Left | None = None) -> list[Finding]:
+    def check(self, code: str, run: Run | None = None, left: Left | None = None) -> list[Finding]:
         """Return what cannot work in a program, by line."""
         dialect = None
         with suppress(SandboxUnavailable):
             dialect = self.runs.dialect
         names = Names(
-            self.runs.callable_names(code, scope),
+            self.runs.callable_names(code, run),
             self._shape,
             {*self.runs.finders, *(() if left is None else left.names)},
             dialect,
@@ -131,10 +131,10 @@ class Programs:
         )
         return check_program(code, names, self.runs.limits.source_size)
 
-    async def _type_check(self, code: str, scope: Run | None, left: Left | None) -> list[Finding]:
+    async def _type_check(self, code: str, run: Run | None, left: Left | None) -> list[Finding]:
         if self._checker is None:
             return []
-        offered = self.runs.callable_names(code, scope)
+        offered = self.runs.callable_names(code, run)
         if left is not None and not left.names.isdisjoint(offered):
             return []  # an earlier program has put something else in a tool's place
         key = frozenset(offered)
@@ -162,7 +162,7 @@ class Programs:
             SandboxError: No worker could be had; nothing ran.
             Exception: What an observer raised, or the handler.
         """
-        options = replace(options, scope=options.scope or Run())  # one run for all of them
+        options = replace(options, run=options.run or Run())  # one run for all of them
         retries = retries or Retries()
         earlier: list[ExecutionResult] = []
         while True:
@@ -179,8 +179,8 @@ class Programs:
             code = program_in(answer)
 
     async def _once(self, code: str, options: RunOptions, left: Left | None) -> ExecutionResult:
-        findings = self.check(code, options.scope, left)
-        typed = await self._type_check(code, options.scope, left) if not findings else []
+        findings = self.check(code, options.run, left)
+        typed = await self._type_check(code, options.run, left) if not findings else []
         if self._typecheck == "error":
             findings, typed = [*findings, *typed], []
         if findings:

@@ -77,12 +77,12 @@ class ProgramHost:
     def __init__(
         self,
         pipeline: Pipeline,
-        scope: Run,
+        run: Run,
         tools: Mapping[str, ProgramTool],
         on_output: Callable[[str, str], None] | None = None,
         followed: FollowedProgram = UNFOLLOWED,
     ) -> None:
-        self._pipeline, self._scope, self._tools, self._on_output = pipeline, scope, tools, on_output
+        self._pipeline, self._scope, self._tools, self._on_output = pipeline, run, tools, on_output
         self._followed = followed
         self.calls: list[dict[str, Any]] = []
         self.suspended: list[ApprovalRequest] = []

@@ -53,13 +53,13 @@ class JournalHost(ProgramHost):
     def __init__(
         self,
         pipeline: Pipeline,
-        scope: Run,
+        run: Run,
         tools: Mapping[str, ProgramTool],
         on_output: Callable[[str, str], None] | None,
         given: Continuation,
         followed: FollowedProgram = UNFOLLOWED,
     ) -> None:
-        super().__init__(pipeline, scope, tools, on_output, followed)
+        super().__init__(pipeline, run, tools, on_output, followed)
         self.journal, self._answers, self._log, self._patience = given.journal, given.answers, given.log, given.patience
         self.calls = [entry.told for entry in given.journal.entries]
         self._waiting = given.journal.open
@@ -115,13 +115,13 @@ class JournalHost(ProgramHost):
     @property
     def counted(self) -> dict[str, Any]:
         """What its run has counted, as JSON shapes."""
-        scope = self._scope
+        run = self._scope
         return {
-            "id": scope.id,
-            "calls": dict(scope.calls),
-            "retries": dict(scope.retries),
-            "completed": sorted(scope.completed),
-            "revealed": list(scope.revealed),
+            "id": run.id,
+            "calls": dict(run.calls),
+            "retries": dict(run.retries),
+            "completed": sorted(run.completed),
+            "revealed": list(run.revealed),
             **self._followed.counted,
         }
 
@@ -214,8 +214,8 @@ class JournalHost(ProgramHost):
             _, emit = self._asked.get(entry.id, (None, None))
             if entry.suspended is not None and emit is None and not entry.values:
                 answer = self._answers.get(entry.id)
-                scope = self._alone if entry.in_doubt and answer is None else self._scope
-                made = await self._pipeline.prepare(entry.suspended, scope, answer)
+                run = self._alone if entry.in_doubt and answer is None else self._scope
+                made = await self._pipeline.prepare(entry.suspended, run, answer)
                 prepared[entry.id] = _fitting(made)
         return prepared
 

@@ -25,43 +25,43 @@ class FollowedProgram:
     """One program that is followed, or is not.
 
     Attributes:
-        run: Who tells of it; None when nobody wants to know.
-        scope: The run that its calls belong to.
+        activity: Emits its events; None when no sink wants them.
+        run: The run that its calls belong to.
     """
 
-    run: ActivityTrace | None = None
-    scope: Run | None = None
+    activity: ActivityTrace | None = None
+    run: Run | None = None
 
     @property
     def counted(self) -> dict[str, Any]:
         """What is kept of a paused program, so that it is the same one when it is taken up."""
-        return {} if self.run is None else {"program": self.run.id, "trace": self.run.carry()}
+        return {} if self.activity is None else {"program": self.activity.id, "trace": self.activity.carry()}
 
     def waits(self, request: ApprovalRequest) -> None:
         """Tell that a call of the program waits for a person."""
-        if self.run is not None:
-            self.run.changed(state="waiting", tool=request.tool, call_id=request.call_id, request_id=request.id)
+        if self.activity is not None:
+            self.activity.changed(state="waiting", tool=request.tool, call_id=request.call_id, request_id=request.id)
 
     @contextmanager
     def running(self) -> Generator[None]:
         """Run the program in the body; what leaves it as an exception ended the program."""
-        if self.run is None:
+        if self.activity is None:
             yield
             return
-        with self.run.within():
+        with self.activity.within():
             try:
                 yield
             except BaseException as error:
-                self.run.broken_off(error)
+                self.activity.broken_off(error)
                 raise
 
     def ended(self, result: ExecutionResult) -> ExecutionResult:
         """Tell how the program went, and return the result."""
-        if self.run is not None:
+        if self.activity is not None:
             outcome = "paused" if result.is_paused else "completed" if result.success else "failed"
             waiting = [{"tool": call.tool, "request_id": call.request_id} for call in result.suspended_calls]
             told = {"output": len(result.output), "calls": len(result.tool_calls), "isolation": result.isolation}
-            self.run.closed(outcome, result.error, **told, **({"waiting": waiting} if waiting else {}))
+            self.activity.closed(outcome, result.error, **told, **({"waiting": waiting} if waiting else {}))
         return result
 
 
@@ -69,33 +69,33 @@ UNFOLLOWED = FollowedProgram()
 
 
 def follow_program(
-    code: str, scope: Run, sinks: tuple[Sink, ...], about: Mapping[str, Any], before: Mapping[str, Any] = _NOTHING
+    code: str, run: Run, sinks: tuple[Sink, ...], about: Mapping[str, Any], before: Mapping[str, Any] = _NOTHING
 ) -> FollowedProgram:
     """Tell that a program begins to run.
 
     Args:
         code: The program.
-        scope: The run that its calls belong to.
+        run: The run that its calls belong to.
         sinks: Who is told, besides the sinks of the run.
         about: Where it runs, and with which tools.
         before: What `FollowedProgram.counted` gave when it paused.
     """
-    if not wants_activities(sinks, scope.sinks):
-        return FollowedProgram(scope=scope)
+    if not wants_activities(sinks, run.sinks):
+        return FollowedProgram(run=run)
 
     def told() -> dict[str, Any]:
         resumed = {"resumed": dict(before.get("trace", ()))} if before else {}
         return {"source": cut(code, _MOST), **about, **resumed}
 
-    named = before.get("program") or scope.program_id
-    run = trace_activity("program", "program", scope, sinks, activity_id=named, about=told)
-    return FollowedProgram(run, scope if run is None else replace(scope, parent_id=run.id, program_id=None))
+    named = before.get("program") or run.program_id
+    activity = trace_activity("program", "program", run, sinks, activity_id=named, about=told)
+    return FollowedProgram(activity, run if activity is None else replace(run, parent_id=activity.id, program_id=None))
 
 
 def tell_refused(
-    code: str, scope: Run, sinks: tuple[Sink, ...], about: Mapping[str, Any], findings: list[Finding]
+    code: str, run: Run, sinks: tuple[Sink, ...], about: Mapping[str, Any], findings: list[Finding]
 ) -> None:
     """Tell of a program that does not run, because it cannot work."""
-    run = follow_program(code, scope, sinks, about).run
-    if run is not None:
-        run.closed("refused", "; ".join(map(str, findings)), findings=[finding.line for finding in findings])
+    activity = follow_program(code, run, sinks, about).activity
+    if activity is not None:
+        activity.closed("refused", "; ".join(map(str, findings)), findings=[finding.line for finding in findings])

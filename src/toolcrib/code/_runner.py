@@ -71,14 +71,14 @@ class RunOptions:
     """How one program is run.
 
     Attributes:
-        scope: The run that its calls belong to; one of its own when None.
+        run: The run that its calls belong to; one of its own when None.
         on_output: Told what is printed, and to which stream, while the program runs.
         may_block: Nothing else happens on the event loop; see `Program.may_block`.
         place: Where it runs; the toolkit's sandbox when None.
         journal: Where its calls are kept while it runs.
     """
 
-    scope: Run | None = None
+    run: Run | None = None
     on_output: OnOutput | None = None
     may_block: bool = False
     place: Place | None = None
@@ -133,19 +133,19 @@ class Runs:
             self._sandbox = default_sandbox()
         return self._sandbox
 
-    def offered(self, scope: Run | None = None) -> dict[str, str]:
+    def offered(self, run: Run | None = None) -> dict[str, str]:
         """Return the tools that programs are offered, by the name they use."""
-        allowed = None if scope is None else scope.available
+        allowed = None if run is None else run.available
         if allowed is None:
             allowed = self.toolset.offered()
         return {name: tool for name, tool in self.names.items() if tool in allowed}
 
-    def callable_names(self, code: str, scope: Run | None = None) -> dict[str, str]:
+    def callable_names(self, code: str, run: Run | None = None) -> dict[str, str]:
         """Return the tools that a program can name: those on offer, and those it might find and then call.
 
         A tool that has to be found first is only there for a program that mentions it; its call is refused until then.
         """
-        offered = self.offered(scope)
+        offered = self.offered(run)
         hidden = {name: tool for name, tool in self.names.items() if name not in offered and self.toolset[tool].off}
         if hidden and not _BY_TEXT.search(code):
             words = set(re.findall(r"\w+", code.replace(".", "__"))) | set(re.findall(r"\w+", code))
@@ -174,19 +174,19 @@ class Runs:
             Exception: What an observer raised.
         """
         place = options.place or self.sandbox
-        scope, watch = self._opened(options.scope)
-        program = self._program(code, scope, options)
-        followed, scope = self._follow(program, place, scope)
+        run, watch = self._opened(options.run)
+        program = self._program(code, run, options)
+        followed, run = self._follow(program, place, run)
         with followed.running():
             if not _is_resumable(place):
-                host = ProgramHost(self._pipeline, scope, self._tools, options.on_output, followed)
-                return followed.ended(_result(await place.run(program, self._answering(host, scope)), host, watch))
+                host = ProgramHost(self._pipeline, run, self._tools, options.on_output, followed)
+                return followed.ended(_result(await place.run(program, self._answering(host, run)), host, watch))
             given = Continuation(Journal(replays=place.replays), log=options.journal)
-            host = JournalHost(self._pipeline, scope, self._tools, options.on_output, given, followed)
+            host = JournalHost(self._pipeline, run, self._tools, options.on_output, given, followed)
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused_from(program, place, host, {}).to_dict()})
                 program = replace(program, remember=host.remember)
-            run = place.run(program, self._answering(host, scope))
+            run = place.run(program, self._answering(host, run))
             return followed.ended(await self._driven(program, host, place, run, watch, options))
 
     async def resume(
@@ -202,32 +202,32 @@ class Runs:
         if missing:
             raise PausedProgramError(f"it was offered `{missing[0]}`, and this toolkit has no such tool")
         found = answers_for(paused, answers)
-        scope, watch = self._opened(options.scope, paused.run)
+        run, watch = self._opened(options.run, paused.run)
         program = self._resumed(paused, options)
         held_back = bool(paused.state.get("pending")) and not paused.state.get("cut")  # see `Resumable.resume`
         journal = Journal(paused.copied(), replays=paused.replays, open_last=held_back)
         given = Continuation(journal, found, _patience(self.limits), options.journal)
-        followed, scope = self._follow(program, place, scope, paused.run)
+        followed, run = self._follow(program, place, run, paused.run)
         with followed.running():
-            host = JournalHost(self._pipeline, scope, self._tools, options.on_output, given, followed)
+            host = JournalHost(self._pipeline, run, self._tools, options.on_output, given, followed)
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused.to_dict()})
                 program = replace(program, remember=host.remember)
-            run = place.resume(program, paused.state, self._answering(host, scope))
+            run = place.resume(program, paused.state, self._answering(host, run))
             return followed.ended(await self._driven(program, host, place, run, watch, options))
 
     def refused(self, code: str, options: RunOptions, findings: list[Finding]) -> None:
         """Tell whoever wants to know of a program that does not run, because it cannot work."""
-        scope, _ = self._opened(options.scope)
-        tell_refused(code, scope, self._sinks, {"tools": list(self.names)}, findings)
+        run, _ = self._opened(options.run)
+        tell_refused(code, run, self._sinks, {"tools": list(self.names)}, findings)
 
     def _follow(
-        self, program: Program, place: object, scope: Run, before: Mapping[str, Any] = MappingProxyType({})
+        self, program: Program, place: object, run: Run, before: Mapping[str, Any] = MappingProxyType({})
     ) -> tuple[FollowedProgram, Run]:
         """Tell whoever wants to know that a program begins; return it with the run that its calls belong to."""
         about = {"sandbox": type(place).__name__, "tools": list(program.tools)}
-        followed = follow_program(program.code, scope, self._sinks, about, before)
-        return followed, followed.scope or scope
+        followed = follow_program(program.code, run, self._sinks, about, before)
+        return followed, followed.run or run
 
     async def _driven(
         self,
@@ -252,9 +252,9 @@ class Runs:
             await options.journal.flush()
         return _result(ended, host, watch, paused)
 
-    def _answering(self, host: ProgramHost, scope: Run) -> Host:
+    def _answering(self, host: ProgramHost, run: Run) -> Host:
         """Return the host of a program with what it can look up besides."""
-        return LookupHost(host, self._look_up(), scope)
+        return LookupHost(host, self._look_up(), run)
 
     def _look_up(self) -> Lookup:
         if self._lookup is None:
@@ -264,8 +264,8 @@ class Runs:
             self._lookup = Lookup(self.toolset, self.names, listing)
         return self._lookup
 
-    def _program(self, code: str, scope: Run, options: RunOptions) -> Program:
-        named = self.callable_names(code, scope)
+    def _program(self, code: str, run: Run, options: RunOptions) -> Program:
+        named = self.callable_names(code, run)
         return Program(
             code,
             (*named, *self.finders),
@@ -297,24 +297,24 @@ class Runs:
             before: What was counted before it paused; a run of the host's that counted nothing yet goes on from there.
         """
         if given is None:
-            scope = Run(deps=self._deps, approver=self._approver, entry="code")
-            scope.id = before.get("id", scope.id)
+            run = Run(deps=self._deps, approver=self._approver, entry="code")
+            run.id = before.get("id", run.id)
         else:
-            scope = replace(
+            run = replace(
                 given,
                 deps=self._deps if given.deps is None else given.deps,
                 approver=given.approver or self._approver,
                 entry="code" if given.entry == "pipeline" else given.entry,
             )
-        if before and not scope.calls:
-            scope.calls.update(before["calls"])
-            scope.retries.update(before["retries"])
-            scope.completed.update(before["completed"])
-            scope.revealed.update(dict.fromkeys(before["revealed"]))
-        if not (self._sinks or scope.sinks):
-            return scope, None
+        if before and not run.calls:
+            run.calls.update(before["calls"])
+            run.retries.update(before["retries"])
+            run.completed.update(before["completed"])
+            run.revealed.update(dict.fromkeys(before["revealed"]))
+        if not (self._sinks or run.sinks):
+            return run, None
         watch = ListSink()
-        return replace(scope, sinks=(*scope.sinks, watch)), watch
+        return replace(run, sinks=(*run.sinks, watch)), watch
 
 
 def _result(

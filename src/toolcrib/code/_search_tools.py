@@ -59,7 +59,7 @@ class Lookup:
         }
         self._index: tuple[frozenset[str], Any] | None = None
 
-    async def answer(self, name: str, args: list[Any], kwargs: Mapping[str, Any], scope: Run) -> Reply:
+    async def answer(self, name: str, args: list[Any], kwargs: Mapping[str, Any], run: Run) -> Reply:
         """Answer a program's call of one of the two."""
         order = ("query", "limit") if name == self._search else ("name",)
         given = {**dict(zip(order, args, strict=False)), **kwargs}
@@ -72,29 +72,29 @@ class Lookup:
             return Raised("ValueError", f"the limit is a number from 1 to {_MOST}")
         try:
             if name == self._describe:
-                return await self._described(text, scope)
-            return Value([self._line(found) for found in await self._found(text, limit, scope)])
+                return await self._described(text, run)
+            return Value([self._line(found) for found in await self._found(text, limit, run)])
         except Exception as error:  # a condition of availability is the user's code; a gate that fails is shut
             return Raised("RuntimeError", f"it cannot be said which functions are available ({type(error).__name__})")
 
     # --- describe
 
-    async def _described(self, text: str, scope: Run) -> Reply:
+    async def _described(self, text: str, run: Run) -> Reply:
         function = _FUNCTION.match(text)
         name = function[1] if function else text.strip().removesuffix("()").replace(".", "__")
-        offered = self._offered(scope)
+        offered = self._offered(run)
         name = next((mine for mine, tool in offered.items() if text == tool), name)
-        if name not in offered or not await is_available(self._entry(name), self._context(name, scope)):
+        if name not in offered or not await is_available(self._entry(name), self._context(name, run)):
             return Raised("NameError", f"there is no function `{text:.100}`. {closest(name, offered)}")
         return Value(self._listing.function(name, self._entry(name)))
 
     # --- search
 
-    async def _found(self, query: str, limit: int, scope: Run) -> list[str]:
-        offered = self._offered(scope)
+    async def _found(self, query: str, limit: int, run: Run) -> list[str]:
+        offered = self._offered(run)
         mine = {tool: name for name, tool in offered.items()}
         entries = [self._toolset[tool] for tool in mine]
-        ctx = self._context(_SEARCH, scope)
+        ctx = self._context(_SEARCH, run)
         try:
             searched = self._searcher(frozenset(mine), entries)
         except MissingExtraError:
@@ -115,24 +115,24 @@ class Lookup:
 
     # --- of both
 
-    def _offered(self, scope: Run) -> dict[str, str]:
-        allowed = self._toolset.offered() if scope.available is None else scope.available
-        return {name: tool for name, tool in self._tools.items() if tool in allowed or tool in scope.revealed}
+    def _offered(self, run: Run) -> dict[str, str]:
+        allowed = self._toolset.offered() if run.available is None else run.available
+        return {name: tool for name, tool in self._tools.items() if tool in allowed or tool in run.revealed}
 
     def _entry(self, name: str) -> ToolEntry:
         return self._toolset[self._tools[name]]
 
     @staticmethod
-    def _context(name: str, scope: Run) -> RunContext[Any]:
+    def _context(name: str, run: Run) -> RunContext[Any]:
         """Return what conditions of availability see; nothing is revealed by a look-up."""
-        return RunContext(scope.deps, new_call_id(), name, scope.id, provided=scope.provide)
+        return RunContext(run.deps, new_call_id(), name, run.id, provided=run.provide)
 
 
 class LookupHost:
     """The host of one program, which answers what it looks up itself and leaves the rest to another host."""
 
-    def __init__(self, host: Host, lookup: Lookup, scope: Run) -> None:
-        self._host, self._lookup, self._scope = host, lookup, scope
+    def __init__(self, host: Host, lookup: Lookup, run: Run) -> None:
+        self._host, self._lookup, self._scope = host, lookup, run
 
     async def call(self, name: str, args: list[Any], kwargs: dict[str, Any], emit: Emit | None = None) -> Reply:
         """Answer a call of the program; see `Host`."""

@@ -30,10 +30,10 @@ class ProgramSession:
     """
 
     def __init__(
-        self, programs: Programs, place: SandboxSession, scope: Run, followed: ActivityTrace | None = None
+        self, programs: Programs, place: SandboxSession, run: Run, followed: ActivityTrace | None = None
     ) -> None:
         self._programs, self._place, self._followed = programs, place, followed
-        self._scope = scope if followed is None else replace(scope, parent_id=followed.id)
+        self._scope = run if followed is None else replace(run, parent_id=followed.id)
         self._left = Left()
         self._runs = self._closed = False
 
@@ -72,10 +72,10 @@ class ProgramSession:
             raise SandboxError("this session is closed; open another with toolkit.session()")
         if self._runs:
             raise SandboxError("this session runs a program already; wait for its end, or open a session for each user")
-        scope = self._scope if sink is None else replace(self._scope, sinks=(*self._scope.sinks, sink))
+        run = self._scope if sink is None else replace(self._scope, sinks=(*self._scope.sinks, sink))
         self._runs = True
         try:
-            return await self._programs.run(code, replace(options, scope=scope, place=self._place), retries, self._left)
+            return await self._programs.run(code, replace(options, run=run, place=self._place), retries, self._left)
         finally:
             self._runs = False
 
@@ -104,7 +104,7 @@ class ProgramSession:
         self.close()
 
 
-def opened_session(programs: Programs, scope: Run | None) -> ProgramSession:
+def opened_session(programs: Programs, run: Run | None) -> ProgramSession:
     """Return a session in the toolkit's sandbox.
 
     Raises:
@@ -116,7 +116,7 @@ def opened_session(programs: Programs, scope: Run | None) -> ProgramSession:
             f"{type(sandbox).__name__} keeps nothing from one program to the next. ProcessSandbox does, on Linux: "
             'Toolkit(tools, sandbox="process")'
         )
-    scope = scope or Run()
+    run = run or Run()
     about = {"sandbox": type(sandbox).__name__, "tools": list(programs.runs.names)}
-    followed = trace_activity("session", "session", scope, programs.runs.sinks, about=lambda: about)
-    return ProgramSession(programs, sandbox.session(), scope, followed)
+    followed = trace_activity("session", "session", run, programs.runs.sinks, about=lambda: about)
+    return ProgramSession(programs, sandbox.session(), run, followed)

@@ -122,7 +122,7 @@ class Toolkit:
     async def execute_async(
         self,
         code: str,
-        scope: Run | None = None,
+        run: Run | None = None,
         *,
         on_output: OnOutput | None = None,
         journal: JournalLog | None = None,
@@ -134,7 +134,7 @@ class Toolkit:
         Cancelling stops the program and the calls that are running for it.
 
         Args:
-            scope: The run that its calls belong to; one of its own when None. The toolkit's `deps` and `approver` are
+            run: The run that its calls belong to; one of its own when None. The toolkit's `deps` and `approver` are
                 its, where it has none.
             on_output: Told what is printed, and to which stream, while the program runs.
             journal: Where its calls are kept while it runs, so that it can be taken up after a crash: a `FileJournal`.
@@ -149,10 +149,10 @@ class Toolkit:
             SandboxUnavailable: There is no sandbox here; the message says what to install.
             Exception: What an observer raised, as everywhere.
         """
-        options = RunOptions(scope, on_output, journal=journal)
+        options = RunOptions(run, on_output, journal=journal)
         return await self._programs.run(code, options, Retries.of(max_retries, retry_handler))
 
-    def stream(self, code: str, scope: Run | None = None) -> AsyncGenerator[ProgramEvent, None]:
+    def stream(self, code: str, run: Run | None = None) -> AsyncGenerator[ProgramEvent, None]:
         """Yield what happens in a program while it runs: what it prints, its calls, and at last how it went.
 
         The program does not wait for whoever reads; what is not read yet is kept. Leaving early stops the program and
@@ -160,23 +160,23 @@ class Toolkit:
         """
 
         async def start(on_output: OnOutput, sink: Sink) -> ExecutionResult:
-            opened = scope or Run()
+            opened = run or Run()
             return await self._programs.run(code, RunOptions(replace(opened, sinks=(*opened.sinks, sink)), on_output))
 
         return events_of(start)
 
-    def session(self, scope: Run | None = None) -> ProgramSession:
+    def session(self, run: Run | None = None) -> ProgramSession:
         """Return a session: programs that run in it find the names that earlier ones left.
 
         Open one for each user, and close it, or use it in `with` or `async with`.
 
         Args:
-            scope: The run that all its calls belong to; one of its own when None.
+            run: The run that all its calls belong to; one of its own when None.
 
         Raises:
             SandboxError: The sandbox keeps nothing between programs; the message names one that does.
         """
-        return opened_session(self._programs, scope)
+        return opened_session(self._programs, run)
 
     def resume(
         self,
@@ -198,7 +198,7 @@ class Toolkit:
     async def resume_async(
         self,
         paused: PausedProgram,
-        scope: Run | None = None,
+        run: Run | None = None,
         *,
         grants: Iterable[Grant] = (),
         denials: Iterable[Denial] = (),
@@ -213,7 +213,7 @@ class Toolkit:
 
         Args:
             paused: `ExecutionResult.paused`, or `PausedProgram.from_bytes(...)`.
-            scope: The run that its calls belong to; one of its own when None, which goes by the id it had.
+            run: The run that its calls belong to; one of its own when None, which goes by the id it had.
             grants: Yes to calls that wait, each as `result.suspended_calls[0].grant("ada")` makes it.
             denials: No to calls that wait.
             on_output: Told what is printed from here on.
@@ -224,7 +224,7 @@ class Toolkit:
             ApprovalError: An answer fits no call that waits, or was used before; no waiting call was made.
             ReplayDiverged: The program did not do again what it did before; no waiting call was made.
         """
-        options = RunOptions(scope, on_output, journal=journal)
+        options = RunOptions(run, on_output, journal=journal)
         return self._programs.told(await self._runs.resume(paused, (*grants, *denials), options))
 
     # --- before it runs

@@ -16,29 +16,29 @@ from toolcrib.pipeline._run import Run
 __all__ = ["answered", "approve"]
 
 
-async def approve(prepared: Prepared, scope: Run, given: Grant | Denial | None) -> Outcome | None:
+async def approve(prepared: Prepared, run: Run, given: Grant | Denial | None) -> Outcome | None:
     """Have step 5 say whether a call may go on; None when it may."""
     with prepared.within():
-        reasons = await reasons_for(prepared, scope)
+        reasons = await reasons_for(prepared, run)
     if isinstance(reasons, Failed):
         return reasons
-    return await answered(prepared, scope, reasons, given) if reasons else None
+    return await answered(prepared, run, reasons, given) if reasons else None
 
 
-async def answered(prepared: Prepared, scope: Run, reasons: list[str], given: Grant | Denial | None) -> Outcome | None:
+async def answered(prepared: Prepared, run: Run, reasons: list[str], given: Grant | Denial | None) -> Outcome | None:
     """Get an answer for these reasons and do what it says; None when the call may go on."""
     with prepared.within():
-        answer = await ask(prepared, scope, reasons, given)
+        answer = await ask(prepared, run, reasons, given)
         if not isinstance(answer, Grant):
             return answer
         if answer.override_args is not None:
-            refused = await _override(prepared, scope, answer.override_args)
+            refused = await _override(prepared, run, answer.override_args)
             if refused is not None:
                 return refused
         return await _welcome(prepared, answer)
 
 
-async def _override(prepared: Prepared, scope: Run, arguments: Mapping[str, Any]) -> Outcome | None:
+async def _override(prepared: Prepared, run: Run, arguments: Mapping[str, Any]) -> Outcome | None:
     """Take the arguments a person gave through steps 2 to 4: guards see them, and approval is not asked again."""
     plan, call = prepared.plan, prepared.call
     replaced = ToolCall(call.name, dict(arguments), call.id, call.origin)
@@ -46,8 +46,8 @@ async def _override(prepared: Prepared, scope: Run, arguments: Mapping[str, Any]
     try:
         prepared.arguments = plan.read(replaced)
     except (InvalidArguments, SchemaError) as error:
-        return failure(plan, call.id, scope, error)
-    return await decide_and_edit(prepared, scope) if plan.guarded else None
+        return failure(plan, call.id, run, error)
+    return await decide_and_edit(prepared, run) if plan.guarded else None
 
 
 async def _welcome(prepared: Prepared, grant: Grant) -> Outcome | None:

@@ -20,7 +20,7 @@ from toolcrib.schema import ToolSpec
 __all__ = ["ask", "reasons_for", "shown_arguments", "shown_request", "shown_values"]
 
 
-async def reasons_for(prepared: Prepared, scope: Run) -> list[str] | Failed:
+async def reasons_for(prepared: Prepared, run: Run) -> list[str] | Failed:
     """Return why approval is needed, empty when it is not; a policy that fails is a Failed."""
     plan = prepared.plan
     reasons = list(prepared.asks)
@@ -34,12 +34,12 @@ async def reasons_for(prepared: Prepared, scope: Run) -> list[str] | Failed:
                 return hook_failure(plan, prepared.call.id, "approval policy", policy, error)
         if answer:
             reasons.append(answer if isinstance(answer, str) else "")
-    if scope.asks_for(plan.name):
+    if run.asks_for(plan.name):
         reasons.append("")
     return reasons
 
 
-async def ask(prepared: Prepared, scope: Run, reasons: list[str], given: Grant | Denial | None) -> Outcome | Grant:
+async def ask(prepared: Prepared, run: Run, reasons: list[str], given: Grant | Denial | None) -> Outcome | Grant:
     """Return the grant that lets the call go on, or the outcome that ends it here.
 
     Looked for in this order: the answer given with the call, an answer or standing grant in the run's store, the run's
@@ -47,35 +47,35 @@ async def ask(prepared: Prepared, scope: Run, reasons: list[str], given: Grant |
     """
     asked: object = "get_approval_metadata"
     try:
-        request = _request(prepared, scope, reasons)
+        request = _request(prepared, run, reasons)
         answer, taken = given, False
-        if answer is None and scope.approvals is not None:
-            asked = scope.approvals
-            answer = await scope.approvals.take(request)
+        if answer is None and run.approvals is not None:
+            asked = run.approvals
+            answer = await run.approvals.take(request)
             taken = answer is not None
-        if answer is None and scope.approver is not None:
-            asked = scope.approver
-            answer = await _answering(scope.approver(request))
+        if answer is None and run.approver is not None:
+            asked = run.approver
+            answer = await _answering(run.approver(request))
         if answer is None:
-            return await _suspend(prepared, scope, request)
+            return await _suspend(prepared, run, request)
         _note(prepared, request, answer)
-        _settle(prepared, scope, request, answer)
+        _settle(prepared, run, request, answer)
         if not taken:
-            asked = scope.approvals
-            await _use(scope, request, answer)
+            asked = run.approvals
+            await _use(run, request, answer)
     except ApprovalError as error:
         return Failed(prepared.plan.name, prepared.call.id, error.code, str(error), "ApprovalError", exception=error)
     except Exception as error:  # tool, store and approver are the user's code; a gate that fails is shut
         return hook_failure(prepared.plan, prepared.call.id, "approval", asked, error)
     if isinstance(answer, Grant):
         return answer
-    by = "" if answer.approver in ("host", "deny") else f" by {answer.approver}"
+    by = "" if answer.approver in ("host", "deny_all") else f" by {answer.approver}"
     return Rejected(request.tool, request.call_id, answer.message or f"`{request.tool}` was denied{by}", "user")
 
 
-async def _suspend(prepared: Prepared, scope: Run, request: ApprovalRequest) -> Suspended:
-    if scope.approvals is not None:
-        await scope.approvals.put(request)
+async def _suspend(prepared: Prepared, run: Run, request: ApprovalRequest) -> Suspended:
+    if run.approvals is not None:
+        await run.approvals.put(request)
     if prepared.trace is not None:
         prepared.trace.suspended(request)
     return Suspended(request.tool, request.call_id, request, prepared)
@@ -95,16 +95,16 @@ def _note(prepared: Prepared, request: ApprovalRequest, answer: Grant | Denial) 
         prepared.trace.answered({**_said(answer), "digest": request.digest, "request_id": request.id})
 
 
-def _settle(prepared: Prepared, scope: Run, request: ApprovalRequest, answer: Grant | Denial) -> None:
+def _settle(prepared: Prepared, run: Run, request: ApprovalRequest, answer: Grant | Denial) -> None:
     """Let one call of this process go on with an answer to a request; ApprovalError for one that does not fit."""
     standing = isinstance(answer, Grant) and answer.standing
     if isinstance(answer, Grant) and (why := misfit(answer, request)):
         raise ApprovalError(request.tool, why)
     if isinstance(answer, Grant) and not standing and answer.request_id is None:
         mark = f"{answer.call_id}:{answer.digest}"
-        if mark in scope.used_grants:
+        if mark in run.used_grants:
             raise ApprovalError(request.tool, "it was used before; ask again")
-        scope.used_grants.add(mark)
+        run.used_grants.add(mark)
     word = "used" if isinstance(answer, Grant) else "denied"
     resumed = None if prepared.request is None else prepared.request.id
     for request_id in {resumed, None if standing else answer.request_id} - {None}:
@@ -113,12 +113,12 @@ def _settle(prepared: Prepared, scope: Run, request: ApprovalRequest, answer: Gr
             raise ApprovalError(request.tool, f"it was {before} before; ask again")
 
 
-async def _use(scope: Run, request: ApprovalRequest, answer: Grant | Denial) -> None:
+async def _use(run: Run, request: ApprovalRequest, answer: Grant | Denial) -> None:
     """Have the run's store keep an answer that did not come from it; without one a standing grant holds for the run."""
-    if scope.approvals is not None:
-        await scope.approvals.use(request, answer)
+    if run.approvals is not None:
+        await run.approvals.use(request, answer)
     elif isinstance(answer, Grant) and answer.standing:
-        scope.approvals = MemoryApprovalStore([answer])
+        run.approvals = MemoryApprovalStore([answer])
 
 
 class _Settled:
@@ -152,7 +152,7 @@ def _said(answer: Grant | Denial) -> dict[str, Any]:
     return {key: value for key, value in said.items() if value not in (None, "")}
 
 
-def _request(prepared: Prepared, scope: Run, reasons: list[str]) -> ApprovalRequest:
+def _request(prepared: Prepared, run: Run, reasons: list[str]) -> ApprovalRequest:
     plan, call = prepared.plan, prepared.call
     source = plan.tool.source
     extra = source.get_approval_metadata() if source is not None else None
@@ -166,8 +166,8 @@ def _request(prepared: Prepared, scope: Run, reasons: list[str]) -> ApprovalRequ
         requested=shown_request(prepared),
         reason="; ".join(reason for reason in reasons if reason),
         metadata={**(extra or {}), **prepared.ask_metadata},
-        run_id=scope.id,
-        principal=scope.principal,
+        run_id=run.id,
+        principal=run.principal,
         parameters=_schema_of(prepared),
         definition=None if definition is None else digest(plan.name, definition),
     )

@@ -15,17 +15,17 @@ __all__ = ["at_once"]
 class Steps(Protocol):
     """The pipeline, as far as this is made of it."""
 
-    async def perform(self, prepared: Prepared, scope: Run) -> Performed | Outcome: ...
-    async def finish(self, performed: Performed, scope: Run) -> Outcome: ...
+    async def perform(self, prepared: Prepared, run: Run) -> Performed | Outcome: ...
+    async def finish(self, performed: Performed, run: Run) -> Outcome: ...
 
 
 async def at_once(
-    steps: Steps, plans: Mapping[str, Plan], prepared: Prepared | Outcome, scope: Run, *, plain: bool
+    steps: Steps, plans: Mapping[str, Plan], prepared: Prepared | Outcome, run: Run, *, plain: bool
 ) -> tuple[Outcome, list[Any]]:
     """Return the outcome and the values of a call whose values cannot be given before the end, or that ended."""
     if isinstance(prepared, Prepared):
-        made = await steps.perform(prepared, scope)
-        outcome = await steps.finish(made, scope) if isinstance(made, Performed) else made
+        made = await steps.perform(prepared, run)
+        outcome = await steps.finish(made, run) if isinstance(made, Performed) else made
     else:
         outcome = prepared
     if not isinstance(outcome, Completed) or (outcome is prepared and not plain):

@@ -32,7 +32,7 @@ def misread(name: str, call_id: str, error: Exception) -> Failed:
     return Failed(name, call_id, code, message_of(error), type(error).__name__, exception=error)
 
 
-def failure(plan: Plan, call_id: str, scope: Run, error: Exception) -> Failed:
+def failure(plan: Plan, call_id: str, run: Run, error: Exception) -> Failed:
     """Return the outcome for what went wrong with a call.
 
     Arguments that do not fit and a tool's `ModelRetry` are retryable, as long as the model has retries left.
@@ -43,7 +43,7 @@ def failure(plan: Plan, call_id: str, scope: Run, error: Exception) -> Failed:
     if isinstance(error, InvalidArguments | ModelRetry):
         problems = error.problems if isinstance(error, InvalidArguments) else ()
         message = message_of(error)
-        if scope.retry(name, plan.max_retries):
+        if run.retry(name, plan.max_retries):
             return Failed(name, call_id, error.code, message, type(error).__name__, problems, True, error)
         spent = RetriesExhausted(name, plan.max_retries, message)
         return Failed(name, call_id, spent.code, str(spent), type(spent).__name__, problems, exception=error)
@@ -51,7 +51,7 @@ def failure(plan: Plan, call_id: str, scope: Run, error: Exception) -> Failed:
     return Failed(name, call_id, code, message_of(error), type(error).__name__, exception=error)
 
 
-def tool_failure(plan: Plan, call_id: str, scope: Run, error: Exception) -> Failed:
+def tool_failure(plan: Plan, call_id: str, run: Run, error: Exception) -> Failed:
     """Return the outcome for what the tool raised, or a post hook passed on; its message is cut like a result.
 
     Arguments that did not fit are another tool's, which this one called: it ran, so the model is not told to try again.
@@ -59,7 +59,7 @@ def tool_failure(plan: Plan, call_id: str, scope: Run, error: Exception) -> Fail
     if isinstance(error, InvalidArguments):
         failed = Failed(plan.name, call_id, "tool_error", message_of(error), type(error).__name__, exception=error)
     else:
-        failed = failure(plan, call_id, scope, error)
+        failed = failure(plan, call_id, run, error)
     most = _MOST if plan.max_result_chars is None else plan.max_result_chars
     return failed if len(failed.message) <= most else replace(failed, message=cut(failed.message, most))
 
@@ -89,11 +89,11 @@ def message_of(error: Exception) -> str:
 # --- step 1
 
 
-def offered(entry: ToolEntry, scope: Run) -> bool:
+def offered(entry: ToolEntry, run: Run) -> bool:
     """Return whether a tool may be called in a run."""
-    if entry.name in scope.revealed:
+    if entry.name in run.revealed:
         return True
-    return not entry.off if scope.available is None else entry.name in scope.available
+    return not entry.off if run.available is None else entry.name in run.available
 
 
 def not_offered(name: str, call_id: str) -> Failed:
@@ -102,8 +102,8 @@ def not_offered(name: str, call_id: str) -> Failed:
     return Failed(name, call_id, error.code, str(error), "NotAvailable", exception=error)
 
 
-def unknown(toolset: Toolset, call: ToolCall, scope: Run) -> Failed:
+def unknown(toolset: Toolset, call: ToolCall, run: Run) -> Failed:
     """Return the outcome for a tool that does not exist; it names those that were offered, and no others."""
-    known = tuple(name for name, entry in toolset.entries.items() if offered(entry, scope))
+    known = tuple(name for name, entry in toolset.entries.items() if offered(entry, run))
     error = UnknownTool(call.name, known)
     return Failed(call.name, call.id, error.code, str(error), "UnknownTool", exception=error)

@@ -60,13 +60,13 @@ async def available(prepared: Prepared) -> Failed | None:
     return None
 
 
-async def decide_and_edit(prepared: Prepared, scope: Run, first: Iterable[DecisionHook] = ()) -> Outcome | None:
+async def decide_and_edit(prepared: Prepared, run: Run, first: Iterable[DecisionHook] = ()) -> Outcome | None:
     """Run the decision hooks, `first` before the others, then the pre hooks; return the outcome one of them gave."""
     with prepared.within():
         ended = await decide(prepared, (*first, *prepared.plan.decisions()))
         if ended is not None:
             return ended
-        return await _apply_pre(prepared, scope) if prepared.plan.pre else None
+        return await _apply_pre(prepared, run) if prepared.plan.pre else None
 
 
 # --- decisions
@@ -151,7 +151,7 @@ def _arguments_of(prepared: Prepared, edited: Any) -> dict[str, Any]:
 # --- middleware
 
 
-async def _apply_pre(prepared: Prepared, scope: Run) -> Failed | None:
+async def _apply_pre(prepared: Prepared, run: Run) -> Failed | None:
     ctx, arguments = _context(prepared), _copy(prepared)
     for step in prepared.plan.pre:
         try:
@@ -189,7 +189,7 @@ def _equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
         return False
 
 
-async def apply_post(performed: Performed, scope: Run) -> Failed | None:
+async def apply_post(performed: Performed, run: Run) -> Failed | None:
     """Run the post hooks on the result or the exception; return the failure, if one of them fails."""
     prepared = performed.prepared
     ctx = _context(prepared)

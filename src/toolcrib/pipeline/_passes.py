@@ -14,9 +14,9 @@ from toolcrib.pipeline._run import Run
 __all__ = ["once_more", "received"]
 
 
-def received(plan: Plan, call: ToolCall, scope: Run) -> Prepared | Failed:
+def received(plan: Plan, call: ToolCall, run: Run) -> Prepared | Failed:
     """Return a call of this tool with its arguments read, or why it cannot be made."""
-    if not offered(plan.entry, scope):
+    if not offered(plan.entry, run):
         return not_offered(plan.name, call.id)
     prepared = Prepared(call, plan)
     try:
@@ -26,7 +26,7 @@ def received(plan: Plan, call: ToolCall, scope: Run) -> Prepared | Failed:
     return prepared
 
 
-async def once_more(prepared: Prepared, scope: Run, hooks: HookSet | None, edited: bool) -> Outcome | None:
+async def once_more(prepared: Prepared, run: Run, hooks: HookSet | None, edited: bool) -> Outcome | None:
     """Ask more decision hooks, and step 5 again where that changed something; None when the call may go on."""
     before, asks = prepared.arguments, prepared.asks
     if hooks is not None:
@@ -39,4 +39,4 @@ async def once_more(prepared: Prepared, scope: Run, hooks: HookSet | None, edite
     prepared.approved = None
     if prepared.ctx is not None:
         prepared.ctx.approved = False
-    return await approve(prepared, scope, None)
+    return await approve(prepared, run, None)

@@ -90,37 +90,37 @@ class Pipeline:
     # --- the whole way
 
     async def run(
-        self, call: ToolCall | Suspended, scope: Run | None = None, *, grant: Grant | Denial | None = None
+        self, call: ToolCall | Suspended, run: Run | None = None, *, grant: Grant | Denial | None = None
     ) -> Outcome:
         """Take a call from its arguments to its outcome.
 
         Args:
             call: A new call, or a suspended one, whose hooks are not run again.
-            scope: The run it belongs to; one of its own when None.
+            run: The run it belongs to; one of its own when None.
             grant: The answer to the approval request of this call, if it is known.
 
         Raises:
             Exception: What an observer raised, unless the scope has it fail the call.
         """
-        if scope is None:
-            scope = Run()
-        prepared = await self.prepare(call, scope, grant)
+        if run is None:
+            run = Run()
+        prepared = await self.prepare(call, run, grant)
         if not isinstance(prepared, Prepared):
             return prepared
-        performed = await self.perform(prepared, scope)
+        performed = await self.perform(prepared, run)
         if not isinstance(performed, Performed):
             return performed
-        return await self.finish(performed, scope) if prepared.plan.held else self._concluded(performed, scope)
+        return await self.finish(performed, run) if prepared.plan.held else self._concluded(performed, run)
 
     @overload
     def stream(
-        self, call: ToolCall | Suspended, scope: Run | None = None, *, grant: Grant | Denial | None = None
+        self, call: ToolCall | Suspended, run: Run | None = None, *, grant: Grant | Denial | None = None
     ) -> AsyncGenerator[Yielded | Outcome, None]: ...
     @overload
     def stream(
         self,
         call: ToolCall | Suspended,
-        scope: Run | None = None,
+        run: Run | None = None,
         *,
         grant: Grant | Denial | None = None,
         ended: Callable[[Outcome], None],
@@ -128,7 +128,7 @@ class Pipeline:
     async def stream(
         self,
         call: ToolCall | Suspended,
-        scope: Run | None = None,
+        run: Run | None = None,
         *,
         grant: Grant | Denial | None = None,
         ended: Callable[[Outcome], None] | None = None,
@@ -143,11 +143,11 @@ class Pipeline:
             ended: Is given the outcome; the values then come as they are, which is quicker, and also those that a
                 decision hook gave in the tool's place. The last of a tool that returns is its result.
         """
-        if scope is None:
-            scope = Run()
-        prepared = await self.prepare(call, scope, grant)
+        if run is None:
+            run = Run()
+        prepared = await self.prepare(call, run, grant)
         if not isinstance(prepared, Prepared) or (body := prepared.plan.live) is None:
-            work = at_once(self, self._plans, prepared, scope, plain=ended is not None)
+            work = at_once(self, self._plans, prepared, run, plain=ended is not None)
             if isinstance(prepared, Prepared) and prepared.ctx is not None and not prepared.plan.streaming:
                 reports = Reports(prepared.ctx, work)
                 async with aclosing(reports.values()) as told:
@@ -174,7 +174,7 @@ class Pipeline:
                         stream: Any = body.stream(prepared.arguments, prepared.ctx, prepared.plan.timeout)
                         if prepared.trace is not None:
                             stream = Stepped(stream, prepared.trace.within)
-                        async with scope.slot(), stream as values:
+                        async with run.slot(), stream as values:
                             async for value in values:
                                 shown = await each(prepared, value) if watched else value
                                 kept.append(shown)
@@ -185,12 +185,12 @@ class Pipeline:
                         raise
                     except Exception as error:  # the tool's own code: what it raised becomes the outcome
                         performed.error = error
-                    outcome = await asked_late(performed, scope)
+                    outcome = await asked_late(performed, run)
                     if outcome is not None or not isinstance(performed.error, ApprovalRequired):
                         break  # else it asked before it did anything, and was granted
-                outcome = await self.finish(performed, scope) if outcome is None else outcome
+                outcome = await self.finish(performed, run) if outcome is None else outcome
             except HookRaised as raised:
-                outcome = observer_failed(prepared, scope, raised)
+                outcome = observer_failed(prepared, run, raised)
             if ended is not None:
                 ended(outcome)
             elif not left:  # else nobody takes it
@@ -198,19 +198,19 @@ class Pipeline:
 
     # --- prepare: steps 1 to 5
 
-    def receive(self, call: ToolCall, scope: Run) -> Prepared | Failed:
+    def receive(self, call: ToolCall, run: Run) -> Prepared | Failed:
         """Read a call before its gates are asked: nothing is counted, decided or recorded yet.
 
         Returns:
             What `prepare` takes; or what is wrong with the call, of which `prepare` makes the same outcome.
         """
         plan = self._plans.get(call.name) or self._plan(call.name)
-        return unknown(self.toolset, call, scope) if plan is None else received(plan, call, scope)
+        return unknown(self.toolset, call, run) if plan is None else received(plan, call, run)
 
     async def prepare(
         self,
         call: ToolCall | Suspended | Prepared,
-        scope: Run,
+        run: Run,
         grant: Grant | Denial | None = None,
         *,
         hooks: HookSet | None = None,
@@ -219,7 +219,7 @@ class Pipeline:
 
         Args:
             call: A new call, one that `receive` has read, or a suspended one.
-            scope: The run it belongs to.
+            run: The run it belongs to.
             grant: The answer to the approval request of this call, if it is known.
             hooks: Decision hooks for this call alone, asked before the others.
 
@@ -227,59 +227,59 @@ class Pipeline:
             What `perform` takes; or the outcome, when a gate ends the call.
         """
         if isinstance(call, Suspended):
-            return await self._resume(call, scope, grant)
+            return await self._resume(call, run, grant)
         read = isinstance(call, Prepared)
         prepared, call = (call, call.call) if read else (None, call)
         plan = self._plans.get(call.name) or self._plan(call.name)
-        trace = self._trace(call, scope, plan)
+        trace = self._trace(call, run, plan)
         if plan is None:
-            return close(trace, unknown(self.toolset, call, scope))
+            return close(trace, unknown(self.toolset, call, run))
         if prepared is None:
             prepared = Prepared(call, plan, trace)
         else:
             prepared.trace = trace
         try:
             refused: Outcome | None = None
-            if plan.off or scope.available is not None or scope.limits is not None:
-                refused = self._refusal(plan, call, scope)
-                prepared.revealed = plan.name in scope.revealed
-            if refused is None and (plan.wants_ctx or scope.deps is not None or scope.provide):
-                prepared.enter(scope)
+            if plan.off or run.available is not None or run.limits is not None:
+                refused = self._refusal(plan, call, run)
+                prepared.revealed = plan.name in run.revealed
+            if refused is None and (plan.wants_ctx or run.deps is not None or run.provide):
+                prepared.enter(run)
                 refused = await available(prepared) if plan.availability else None
             if refused is None and (trace is not None or not read):
-                refused = read_arguments(prepared, scope, read)
+                refused = read_arguments(prepared, run, read)
             if refused is None and (plan.guarded or hooks is not None):
                 first = () if hooks is None else hooks.decisions_for(plan.name)
-                refused = await decide_and_edit(prepared, scope, first)
-            if refused is None and (plan.approvals or prepared.asks or scope.deps is not None):
-                refused = await approve(prepared, scope, grant)
+                refused = await decide_and_edit(prepared, run, first)
+            if refused is None and (plan.approvals or prepared.asks or run.deps is not None):
+                refused = await approve(prepared, run, grant)
             return prepared if refused is None else close(trace, refused)
         except BaseException:  # quicker than `with prepared:`, on the way of every call
             prepared.cut_off()
             raise
 
-    async def _resume(self, suspended: Suspended, scope: Run, given: Grant | Denial | None) -> Prepared | Outcome:
+    async def _resume(self, suspended: Suspended, run: Run, given: Grant | Denial | None) -> Prepared | Outcome:
         """Take up a suspended call: availability and step 5 again, nothing else."""
         state = suspended.prepared
         plan, call = self._plan(suspended.tool), ToolCall(suspended.tool, {}, suspended.call_id)
-        trace = self._trace(call, scope, plan)
+        trace = self._trace(call, run, plan)
         if plan is None or state is None:
-            return close(trace, unknown(self.toolset, call, scope))
+            return close(trace, unknown(self.toolset, call, run))
         try:
-            prepared = restored(plan, state, scope)
+            prepared = restored(plan, state, run)
         except (InvalidArguments, SchemaError) as error:  # the tool has changed since
             changed = ApprovalError(plan.name, f"the tool has changed since it was asked ({error})")
-            return close(trace, failure(plan, call.id, scope, changed))
+            return close(trace, failure(plan, call.id, run, changed))
         prepared.plan, prepared.trace, prepared.request = plan, trace, suspended.request
-        prepared.enter(scope, dict(prepared.metadata))
+        prepared.enter(run, dict(prepared.metadata))
         with prepared:
-            refused = await approve_again(prepared, suspended, scope, given)
+            refused = await approve_again(prepared, suspended, run, given)
             return prepared if refused is None else close(trace, refused)
 
     async def again(
         self,
         prepared: Prepared,
-        scope: Run,
+        run: Run,
         *,
         hooks: HookSet | None = None,
         arguments: Mapping[str, Any] | None = None,
@@ -295,10 +295,10 @@ class Pipeline:
         if arguments is not None:
             prepared.revise(arguments)
         with prepared:
-            refused = await once_more(prepared, scope, hooks, arguments is not None)
+            refused = await once_more(prepared, run, hooks, arguments is not None)
             return prepared if refused is None else close(prepared.trace, refused)
 
-    def restore(self, state: Mapping[str, Any], scope: Run) -> Prepared | Failed:
+    def restore(self, state: Mapping[str, Any], run: Run) -> Prepared | Failed:
         """Return the call that `Prepared.to_dict` described, no gate asked; Failed when the tool does not take it now.
 
         Have `readmit` ask before it is performed.
@@ -306,17 +306,17 @@ class Pipeline:
         call = ToolCall(state["name"], state["arguments"], state["id"], state["origin"])
         plan = self._plan(call.name)
         if plan is None:
-            return unknown(self.toolset, call, scope)
+            return unknown(self.toolset, call, run)
         try:
-            return restored(plan, state, scope)
+            return restored(plan, state, run)
         except (InvalidArguments, SchemaError) as error:
             return misread(plan.name, call.id, error)
 
-    async def readmit(self, prepared: Prepared, scope: Run) -> Prepared | Outcome:
+    async def readmit(self, prepared: Prepared, run: Run) -> Prepared | Outcome:
         """Take a restored call through availability and step 5 once more; hooks are not run again."""
-        prepared.trace = self._trace(prepared.call, scope, prepared.plan)
+        prepared.trace = self._trace(prepared.call, run, prepared.plan)
         with prepared:
-            refused = await pass_again(prepared, scope)
+            refused = await pass_again(prepared, run)
             return prepared if refused is None else close(prepared.trace, refused)
 
     # --- perform: step 6
@@ -326,7 +326,7 @@ class Pipeline:
         begin(prepared)
         return Performed(prepared, value, error)
 
-    async def perform(self, prepared: Prepared, scope: Run) -> Performed | Outcome:
+    async def perform(self, prepared: Prepared, run: Run) -> Performed | Outcome:
         """Run the tool of a prepared call, once.
 
         Returns:
@@ -339,7 +339,7 @@ class Pipeline:
         try:
             if prepared.approved is not None:
                 prepared.require_approved(prepared.arguments)
-            free = scope.limits is None or scope.limits.concurrency is None
+            free = run.limits is None or run.limits.concurrency is None
             if free and plan.direct and plan.body is not None:
                 if prepared.trace is None:
                     performed.value = await plan.body.call(prepared.arguments, prepared.ctx, plan.timeout)
@@ -347,12 +347,12 @@ class Pipeline:
                     with prepared.within():
                         performed.value = await plan.body.call(prepared.arguments, prepared.ctx, plan.timeout)
             else:
-                async with scope.slot():
+                async with run.slot():
                     with prepared.within():
                         performed.value = await execute(prepared)
             return performed
         except HookRaised as raised:
-            return observer_failed(prepared, scope, raised)
+            return observer_failed(prepared, run, raised)
         except Exception as error:  # the tool's own code: what it raised becomes the outcome
             performed.error = error
         except BaseException:
@@ -360,35 +360,35 @@ class Pipeline:
             raise
         with prepared:
             if isinstance(performed.error, ApprovalRequired):
-                late = await asked_late(performed, scope)
-                return await self.perform(prepared, scope) if late is None else late  # it did nothing before it asked
+                late = await asked_late(performed, run)
+                return await self.perform(prepared, run) if late is None else late  # it did nothing before it asked
         return performed
 
     # --- finish: steps 7 and 8
 
-    async def finish(self, performed: Performed, scope: Run) -> Outcome:
+    async def finish(self, performed: Performed, run: Run) -> Outcome:
         """Let the post hooks at the result or the exception, and close the call's record."""
         prepared = performed.prepared
         outcome: Outcome | None = None
         if prepared.plan.held:
             with prepared, prepared.within():
-                outcome = await apply_post(performed, scope)
-        return self._concluded(performed, scope) if outcome is None else close(prepared.trace, outcome)
+                outcome = await apply_post(performed, run)
+        return self._concluded(performed, run) if outcome is None else close(prepared.trace, outcome)
 
-    def finished(self, performed: Performed, scope: Run) -> Outcome | None:
+    def finished(self, performed: Performed, run: Run) -> Outcome | None:
         """Return what `finish` does, at once; None where a post hook has to be awaited, and nothing was done."""
-        return None if performed.prepared.plan.held else self._concluded(performed, scope)
+        return None if performed.prepared.plan.held else self._concluded(performed, run)
 
-    def _concluded(self, performed: Performed, scope: Run) -> Outcome:
+    def _concluded(self, performed: Performed, run: Run) -> Outcome:
         """Return what a call came to that nobody touches any more, and close its record."""
         prepared = performed.prepared
         plan, call_id = prepared.plan, prepared.call.id
         if performed.error is None:
             outcome = completed(plan.name, call_id, performed.value, plan.max_result_chars)
-            if scope.requirements:
-                scope.completed.add(plan.name)
+            if run.requirements:
+                run.completed.add(plan.name)
         else:
-            outcome = tool_failure(plan, call_id, scope, performed.error)
+            outcome = tool_failure(plan, call_id, run, performed.error)
         return outcome if prepared.trace is None else close(prepared.trace, outcome)
 
     # --- inside
@@ -400,18 +400,18 @@ class Pipeline:
             plan = self._plans[name] = Plan(self.toolset[name], self._hooks, self._executor)
         return plan
 
-    def _trace(self, call: ToolCall, scope: Run, plan: Plan | None) -> Trace | None:
+    def _trace(self, call: ToolCall, run: Run, plan: Plan | None) -> Trace | None:
         logs = calls_log.isEnabledFor(logging.INFO)
-        if not (logs or self._sinks or scope.sinks):
+        if not (logs or self._sinks or run.sinks):
             return None
-        sinks = merged_sinks(self._sinks, scope.sinks)
+        sinks = merged_sinks(self._sinks, run.sinks)
         about = "" if plan is None else plan.entry.description
-        return Trace(call, scope, (*sinks, _LOG_SINK) if logs else sinks, about)
+        return Trace(call, run, (*sinks, _LOG_SINK) if logs else sinks, about)
 
-    def _refusal(self, plan: Plan, call: ToolCall, scope: Run) -> Outcome | None:
-        if not offered(plan.entry, scope):
+    def _refusal(self, plan: Plan, call: ToolCall, run: Run) -> Outcome | None:
+        if not offered(plan.entry, run):
             return not_offered(plan.name, call.id)
-        if scope.limits is None:
+        if run.limits is None:
             return None
-        spent = scope.admit(plan.name)
+        spent = run.admit(plan.name)
         return None if spent is None else Rejected(plan.name, call.id, str(spent), "limit")

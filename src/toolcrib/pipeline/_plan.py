@@ -237,14 +237,14 @@ class Prepared:
         """
         return self.plan.parse(self.call.arguments if self.source is None else self.source)
 
-    def enter(self, scope: Run, metadata: dict[str, Any] | None = None) -> None:
+    def enter(self, run: Run, metadata: dict[str, Any] | None = None) -> None:
         """Make the context that hooks and tool are given."""
-        call_id, tool, provided, revealed = self.call.id, self.plan.name, scope.provide, scope.revealed
+        call_id, tool, provided, revealed = self.call.id, self.plan.name, run.provide, run.revealed
         self.ctx = RunContext(  # by position, which costs half: agents have one made for every turn
-            scope.deps,
+            run.deps,
             call_id,
             tool,
-            scope.id,
+            run.id,
             metadata or {},
             None,
             False,
@@ -253,7 +253,7 @@ class Prepared:
             provided,
             revealed,
             None if self.trace is None else self.trace.yielded,
-            scope.approver,
+            run.approver,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -28,14 +28,14 @@ def close(trace: Trace | None, outcome: Outcome) -> Outcome:
     return outcome
 
 
-def read_arguments(prepared: Prepared, scope: Run, read: bool) -> Failed | None:
+def read_arguments(prepared: Prepared, run: Run, read: bool) -> Failed | None:
     """Read the arguments of a call, unless they were read before, and tell those who follow it what came."""
     refused: Failed | None = None
     try:
         if not read:
             prepared.arguments = prepared.plan.read(prepared.call)
     except (InvalidArguments, SchemaError) as error:
-        refused = failure(prepared.plan, prepared.call.id, scope, error)
+        refused = failure(prepared.plan, prepared.call.id, run, error)
     if prepared.trace is not None:
         fresh = refused is None and not read  # the arguments are the request, and nobody had them yet
         shown = shown_arguments(prepared) if fresh else shown_request(prepared)
@@ -58,7 +58,7 @@ async def each(prepared: Prepared, value: Any) -> Any:
     return shown
 
 
-async def asked_late(performed: Performed, scope: Run) -> Outcome | None:
+async def asked_late(performed: Performed, run: Run) -> Outcome | None:
     """Answer a tool that asked for approval itself; None when it did not ask, or was granted it."""
     error, prepared = performed.error, performed.prepared
     if not isinstance(error, ApprovalRequired):
@@ -67,20 +67,20 @@ async def asked_late(performed: Performed, scope: Run) -> Outcome | None:
         again = ApprovalError(
             prepared.plan.name, "it asked for approval again after it was approved; check `ctx.approved` first"
         )
-        return close(prepared.trace, failure(prepared.plan, prepared.call.id, scope, again))
+        return close(prepared.trace, failure(prepared.plan, prepared.call.id, run, again))
     prepared.asks = (*prepared.asks, "the tool asks for it")
     prepared.ask_metadata = {**prepared.ask_metadata, **error.metadata}
-    refused = await answered(prepared, scope, list(prepared.asks), None)
+    refused = await answered(prepared, run, list(prepared.asks), None)
     return None if refused is None else close(prepared.trace, refused)
 
 
-def observer_failed(prepared: Prepared, scope: Run, raised: HookRaised) -> Failed:
+def observer_failed(prepared: Prepared, run: Run, raised: HookRaised) -> Failed:
     """Return the outcome for what an observer raised; raises it where the scope says so."""
     name, call_id = prepared.plan.name, prepared.call.id
     error = HookError(name, "observer", raised.hook, described(raised.error))
     outcome = Failed(name, call_id, error.code, str(error), "HookError", exception=raised.error)
     close(prepared.trace, outcome)
-    if scope.hook_errors == "raise":
+    if run.hook_errors == "raise":
         raise raised.error from raised.error.__cause__
     return outcome
 

@@ -33,9 +33,9 @@ def current_activity() -> str | None:
     return _here.get()
 
 
-def parent_of(scope: RecordedRun) -> str | None:
+def parent_of(run: RecordedRun) -> str | None:
     """Return what makes the calls of a run: what its door said, or what the current code goes on in."""
-    return _here.get() if scope.parent_id is None else scope.parent_id
+    return _here.get() if run.parent_id is None else run.parent_id
 
 
 class Within:
@@ -113,13 +113,13 @@ class ActivityTrace:
         id: Names the run.
     """
 
-    __slots__ = ("_began", "_closed", "_name", "_parent", "_run", "_scope", "_sinks", "_tracing", "id")
+    __slots__ = ("_began", "_closed", "_kind", "_name", "_parent", "_run", "_sinks", "_tracing", "id")
 
     def __init__(
-        self, run: ActivityKind, name: str, scope: RecordedRun, activity_id: str, sinks: tuple[Sink | ActivitySink, ...]
+        self, kind: ActivityKind, name: str, run: RecordedRun, activity_id: str, sinks: tuple[Sink | ActivitySink, ...]
     ) -> None:
-        self._run: ActivityKind = run
-        self.id, self._name, self._scope, self._parent = activity_id, name, scope, parent_of(scope)
+        self._kind: ActivityKind = kind
+        self.id, self._name, self._run, self._parent = activity_id, name, run, parent_of(run)
         self._sinks, self._tracing = activity_sinks(sinks), tracing_sinks(sinks)
         self._began, self._closed = time.perf_counter(), False
 
@@ -143,24 +143,26 @@ class ActivityTrace:
 
     def within(self) -> Within:
         """Return what the run's code is executed in; see `Within`."""
-        return Within(self._run, self.id, self._scope.id, self._tracing)
+        return Within(self._kind, self.id, self._run.id, self._tracing)
 
     def carry(self) -> dict[str, str]:
         """Return what whoever takes up the run in another process should hand to the sinks there."""
-        return carried(self._tracing, self._run, self.id, self._scope.id)
+        return carried(self._tracing, self._kind, self.id, self._run.id)
 
     def opened(self, data: Mapping[str, Any]) -> None:
         """Tell that the run begins."""
         self._tell("opened", data)
 
     def _tell(self, kind: ActivityEventKind, data: Mapping[str, Any]) -> None:
-        emit_activity_event(self._sinks, ActivityEvent(kind, self._run, self.id, self._parent, self._name, now(), data))
+        emit_activity_event(
+            self._sinks, ActivityEvent(kind, self._kind, self.id, self._parent, self._name, now(), data)
+        )
 
 
 def trace_activity(
-    run: ActivityKind,
+    kind: ActivityKind,
     name: str,
-    scope: RecordedRun,
+    run: RecordedRun,
     sinks: tuple[Sink, ...] = (),
     *,
     activity_id: str | None = None,
@@ -169,18 +171,18 @@ def trace_activity(
     """Tell sinks that a run begins, and return what tells them the rest; None, at no cost, when none wants to know.
 
     Args:
-        run: What kind of run.
+        kind: What kind of activity.
         name: What it is called.
-        scope: The run that its calls belong to, with its sinks, and in `parent_id` what it goes on in.
+        run: The run that its calls belong to, with its sinks, and in `parent_id` what it goes on in.
         sinks: More sinks, of the toolkit or pipeline.
         activity_id: Its id, when it has one.
         about: Returns what is told of it, as JSON shapes with secrets hidden; asked only when somebody wants to know.
     """
-    several = merged_sinks(sinks, scope.sinks)
+    several = merged_sinks(sinks, run.sinks)
     if not several or not activity_sinks(several):
         return None
-    made = ActivityTrace(run, name, scope, activity_id or f"{run}_{uuid4().hex}", several)
-    made.opened({**about(), "run_id": scope.id, "entry": scope.entry})
+    made = ActivityTrace(kind, name, run, activity_id or f"{kind}_{uuid4().hex}", several)
+    made.opened({**about(), "run_id": run.id, "entry": run.entry})
     return made
 
 
@@ -191,7 +193,7 @@ def emit_activity_event(sinks: Iterable[ActivitySink], event: ActivityEvent) -> 
             sink.emit_activity(event)
         except Exception:  # a sink is anybody's code, and watching must not change what is watched
             _log.exception(
-                "the sink %s failed on %s of the %s %s", type(sink).__name__, event.kind, event.run, event.name
+                "the sink %s failed on %s of the %s %s", type(sink).__name__, event.kind, event.activity, event.name
             )
 
 

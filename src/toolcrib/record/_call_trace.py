@@ -53,9 +53,9 @@ class Trace:
         "requested",
     )
 
-    def __init__(self, call: ToolCall, scope: RecordedRun, sinks: tuple[Sink, ...], description: str = "") -> None:
-        self._call, self._scope, self._sinks, self._description = call, scope, sinks, description
-        self._parent, self._tracing = parent_of(scope), tracing_sinks(sinks)
+    def __init__(self, call: ToolCall, run: RecordedRun, sinks: tuple[Sink, ...], description: str = "") -> None:
+        self._call, self._scope, self._sinks, self._description = call, run, sinks, description
+        self._parent, self._tracing = parent_of(run), tracing_sinks(sinks)
         self._begun, self._started_at = time.perf_counter(), now()
         self.decisions: list[DecisionNote] = []
         self.approval: dict[str, Any] | None = None
@@ -121,13 +121,13 @@ class Trace:
         if self.closed:
             return
         self.closed = True
-        scope, call = self._scope, self._call
+        run, call = self._scope, self._call
         record = CallRecord(
             call_id=call.id,
             tool=call.name,
-            run_id=scope.id,
-            entry=scope.entry,
-            principal=scope.principal,
+            run_id=run.id,
+            entry=run.entry,
+            principal=run.principal,
             arguments=self.arguments,
             requested=None if self.requested == self.arguments else self.requested,
             decisions=tuple(self.decisions),
@@ -141,9 +141,9 @@ class Trace:
         self._emit("ended", {"outcome": outcome}, record)
 
     def _emit(self, kind: EventKind, data: Mapping[str, Any], record: CallRecord | None = None) -> None:
-        call, scope = self._call, self._scope
+        call, run = self._call, self._scope
         event = CallEvent(
-            kind, call.id, call.name, scope.id, scope.entry, now(), data, record, self._parent, self._description
+            kind, call.id, call.name, run.id, run.entry, now(), data, record, self._parent, self._description
         )
         for sink in self._sinks:
             try:

@@ -220,7 +220,7 @@ class ToolRoundPlan:
         tools: Pipeline | ToolsetLike,
         text: str | bytes,
         *,
-        scope: Run | None = None,
+        run: Run | None = None,
         format: ProviderFormat | None = None,
     ) -> ToolRoundPlan:
         """Return the plan that `to_json` described.
@@ -231,13 +231,13 @@ class ToolRoundPlan:
         Args:
             tools: The toolset, or a pipeline of it; of tools that have changed, calls may become issues.
             text: What `to_json` returned.
-            scope: The run that goes on; what was counted in it before is added. One of the same id when None.
+            run: The run that goes on; what was counted in it before is added. One of the same id when None.
             format: What the round was decoded with, where that is no provider's name.
 
         Raises:
             ValueError: The text is no plan.
         """
-        return cls(await loaded(tools, json.loads(text), scope, format))
+        return cls(await loaded(tools, json.loads(text), run, format))
 
     def __repr__(self) -> str:
         counted = Counter(work.state for work in self._paper.works)

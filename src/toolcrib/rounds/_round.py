@@ -34,12 +34,12 @@ class ToolRound:
         stop: The provider's word for why the reply ended.
         items: The turn as it will stand in the transcript.
         format: The name of the wire format.
-        scope: The run that the calls are part of.
+        run: The run that the calls are part of.
     """
 
-    def __init__(self, paper: RoundState, scope: Run) -> None:
+    def __init__(self, paper: RoundState, run: Run) -> None:
         self._paper = paper
-        self.format, self.scope = paper.format.title, scope
+        self.format, self.run = paper.format.title, run
         reply = paper.reply
         self.text, self.problems, self.stop = reply.text, reply.problems, reply.stop
         self.items: tuple[Item, ...] = reply.items
@@ -118,12 +118,12 @@ class ToolRound:
         tools: Pipeline | ToolsetLike,
         text: str | bytes,
         *,
-        scope: Run | None = None,
+        run: Run | None = None,
         format: ProviderFormat | None = None,
     ) -> ToolRound:
         """Return the round that `to_json` described; see `ToolRoundPlan.from_json`, whose arguments these are."""
-        paper = await loaded(tools, json.loads(text), scope, format)
-        run = paper.works[0].desk.scope if paper.works else scope or Run(entry="round")
+        paper = await loaded(tools, json.loads(text), run, format)
+        run = paper.works[0].desk.run if paper.works else run or Run(entry="round")
         return cls(paper, run)
 
     def __repr__(self) -> str:
@@ -136,7 +136,7 @@ def decode(
     available: ToolAvailability | None = None,
     *,
     format: WireFormat | ProviderFormat | None = None,
-    scope: Run | None = None,
+    run: Run | None = None,
     transcript: Sequence[Any] = (),
     strict: bool = False,
 ) -> ToolRound:
@@ -147,7 +147,7 @@ def decode(
         reply: What the provider's SDK returned, the same as a dict, a list of a stream's chunks, or a `WireReply`.
         available: Which tools were offered; the default ones when None.
         format: The wire format; told from the reply when None. Or the rules of one that is no provider's.
-        scope: The run that the calls are part of; one of their own when None.
+        run: The run that the calls are part of; one of their own when None.
         transcript: What came before. A call whose id is in it gets another.
         strict: Whether the tools were defined with `strict=True`: a null in the place of what is optional is left out.
 
@@ -168,7 +168,7 @@ def decode(
     if not wire.items and isinstance(format, str):
         _require_format(format, cast("object", reply))
     pipeline = pipeline_of(tools)
-    run = scope or Run(entry="round")
+    run = run or Run(entry="round")
     if available is not None:
         run = replace(run, available=pipeline.toolset.offered(available))
     desk = Desk(pipeline, run, strict)
@@ -179,7 +179,7 @@ class DecodeKeywords(TypedDict, total=False):
     """What `decode` takes by keyword."""
 
     format: WireFormat | ProviderFormat | None
-    scope: Run | None
+    run: Run | None
     transcript: Sequence[Any]
     strict: bool
 

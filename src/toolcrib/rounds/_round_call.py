@@ -23,7 +23,7 @@ class Desk:
     """Where the calls of one round are taken: the pipeline, the run they are part of, and how tools were defined."""
 
     pipeline: Pipeline
-    scope: Run
+    run: Run
     strict: bool = False
 
 
@@ -50,7 +50,7 @@ class Work:
         self._made_of: object = None
         self.prepared: Prepared | None = None
         self.outcome: Outcome | None = None
-        self._take(desk.pipeline.receive(self._call(), desk.scope))
+        self._take(desk.pipeline.receive(self._call(), desk.run))
 
     def _call(self) -> ToolCall:
         wire, desk = self.wire, self.desk
@@ -122,39 +122,39 @@ class Work:
         Raises:
             InvalidArguments: The host edited the input to what does not fit; the call is as it was.
         """
-        pipeline, scope = self.desk.pipeline, self.desk.scope
+        pipeline, run = self.desk.pipeline, self.desk.run
         made: Prepared | Outcome
         if self.asked:
             edited = self.edited() if self.outcome is None else None
             if self.outcome is not None or (hooks is None and edited is None):
                 return
-            made = await pipeline.again(self.ready, scope, hooks=hooks, arguments=edited)
+            made = await pipeline.again(self.ready, run, hooks=hooks, arguments=edited)
         elif self.prepared is None:  # once more, so that it is counted and recorded
             self.asked = True
-            made = await pipeline.prepare(self._call(), scope, hooks=hooks)
+            made = await pipeline.prepare(self._call(), run, hooks=hooks)
         else:
             edited = None if self._made_of is None else self.edited()  # nobody looked at the input
             if edited is not None:
                 self.prepared.revise(edited)
             self.asked = True
-            made = await pipeline.prepare(self.prepared, scope, hooks=hooks)
+            made = await pipeline.prepare(self.prepared, run, hooks=hooks)
         self._take(made)
 
     async def resolve(self, answer: Grant | Denial | None) -> None:
         """Take up a call that waits for a person with what they said; with None their store or approver is asked."""
         if isinstance(self.outcome, Suspended):
-            self._take(await self.desk.pipeline.prepare(self.outcome, self.desk.scope, answer))
+            self._take(await self.desk.pipeline.prepare(self.outcome, self.desk.run, answer))
 
     async def readmit(self) -> None:
         """Ask availability and approval once more for a call that was taken up from its JSON."""
         if not self.begun:
-            self._take(await self.desk.pipeline.readmit(self.ready, self.desk.scope))
+            self._take(await self.desk.pipeline.readmit(self.ready, self.desk.run))
 
     def provide(self, values: Mapping[str, Any]) -> None:
         """Add what the caller supplies for injected parameters of this call."""
         prepared = self.ready
         if values and prepared.ctx is None:
-            prepared.enter(self.desk.scope)
+            prepared.enter(self.desk.run)
         if values and prepared.ctx is not None:
             prepared.ctx.provided = {**prepared.ctx.provided, **values}
 
@@ -165,7 +165,7 @@ class Work:
         if self.begun or self.outcome is not None:
             return
         self.begun = True
-        made = await self.desk.pipeline.perform(self.ready, self.desk.scope)
+        made = await self.desk.pipeline.perform(self.ready, self.desk.run)
         if isinstance(made, Performed):
             made.value = _as_it_is_now(made.value)
             self.performed = made
@@ -177,14 +177,14 @@ class Work:
         """Let the post hooks at what the tool or the host's own code came to, once, and close the record."""
         if self.finished is None:
             performed = self._performed(output, error)
-            self.finished = await self.desk.pipeline.finish(performed, self.desk.scope)
+            self.finished = await self.desk.pipeline.finish(performed, self.desk.run)
         return self.finished
 
     def finish_at_once(self, output: Any, error: Exception | None) -> Outcome | None:
         """Do what `finish` does where there is no post hook to wait for; else nothing, and return None."""
         if self.finished is None and not self.ready.plan.held:
             desk = self.desk
-            self.finished = desk.pipeline.finished(self._performed(output, error), desk.scope)
+            self.finished = desk.pipeline.finished(self._performed(output, error), desk.run)
         return self.finished
 
     def _performed(self, output: Any, error: Exception | None) -> Performed:

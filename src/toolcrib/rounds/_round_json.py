@@ -42,13 +42,13 @@ def saved(paper: RoundState) -> dict[str, Any]:
             "problems": list(reply.problems),
         },
         "strict": desk is not None and desk.strict,
-        "run": None if desk is None else run_of(desk.scope),
+        "run": None if desk is None else run_of(desk.run),
         "works": [_saved_work(work) for work in paper.works],
     }
 
 
 async def loaded(
-    tools: Pipeline | ToolsetLike, data: Mapping[str, Any], scope: Run | None, format: ProviderFormat | None
+    tools: Pipeline | ToolsetLike, data: Mapping[str, Any], run: Run | None, format: ProviderFormat | None
 ) -> RoundState:
     """Return the round that `saved` described, with availability and approval asked again; no hook is.
 
@@ -68,7 +68,7 @@ async def loaded(
         stop=told["stop"],
         problems=tuple(told["problems"]),
     )
-    run = run_from(data["run"], scope, "round")
+    run = run_from(data["run"], run, "round")
     desk = Desk(pipeline_of(tools), run, data["strict"])
     works = [await _loaded_work(desk, call, one) for call, one in zip(reply.calls, data["works"], strict=True)]
     return RoundState(rules, reply, tuple(works))
@@ -77,35 +77,35 @@ async def loaded(
 # --- the run
 
 
-def run_of(scope: Run) -> dict[str, Any]:
+def run_of(run: Run) -> dict[str, Any]:
     """Return what was counted in a run, and what may be called in it, as JSON shapes."""
     return {
-        "id": scope.id,
-        "principal": scope.principal,
-        "available": None if scope.available is None else sorted(scope.available),
-        "retries": dict(scope.retries),
-        "calls": dict(scope.calls),
-        "completed": sorted(scope.completed),
-        "used_grants": sorted(scope.used_grants),
-        "revealed": list(scope.revealed),
+        "id": run.id,
+        "principal": run.principal,
+        "available": None if run.available is None else sorted(run.available),
+        "retries": dict(run.retries),
+        "calls": dict(run.calls),
+        "completed": sorted(run.completed),
+        "used_grants": sorted(run.used_grants),
+        "revealed": list(run.revealed),
     }
 
 
-def run_from(data: Mapping[str, Any] | None, scope: Run | None, door: str) -> Run:
+def run_from(data: Mapping[str, Any] | None, run: Run | None, door: str) -> Run:
     """Return the run that goes on: the one given or one of the same id, with nothing forgotten that was counted."""
     told = data or {}
-    if scope is None:
+    if run is None:
         named = {"id": told["id"], "principal": told["principal"]} if told else {}
-        scope = Run(entry=door, **named)
-    for kept, key in ((scope.retries, "retries"), (scope.calls, "calls")):
+        run = Run(entry=door, **named)
+    for kept, key in ((run.retries, "retries"), (run.calls, "calls")):
         for name, count in told.get(key, {}).items():
             kept[name] = max(kept.get(name, 0), count)
-    scope.completed |= set(told.get("completed", ()))
-    scope.used_grants |= set(told.get("used_grants", ()))
-    scope.revealed |= dict.fromkeys(told.get("revealed", ()))
-    if scope.available is None and told.get("available") is not None:
-        return replace(scope, available=frozenset(told["available"]))  # which counts in the same places
-    return scope
+    run.completed |= set(told.get("completed", ()))
+    run.used_grants |= set(told.get("used_grants", ()))
+    run.revealed |= dict.fromkeys(told.get("revealed", ()))
+    if run.available is None and told.get("available") is not None:
+        return replace(run, available=frozenset(told["available"]))  # which counts in the same places
+    return run
 
 
 # --- one call
@@ -140,7 +140,7 @@ async def _loaded_work(desk: Desk, call: WireCall, data: Mapping[str, Any]) -> W
     work.asked, work.begun = True, data["begun"]
     outcome = None if data["outcome"] is None else outcome_from_dict(data["outcome"])
     state = outcome.prepared if isinstance(outcome, Suspended) else data["prepared"]
-    made = None if state is None else desk.pipeline.restore(cast("Mapping[str, Any]", state), desk.scope)
+    made = None if state is None else desk.pipeline.restore(cast("Mapping[str, Any]", state), desk.run)
     if isinstance(made, Prepared):
         work.prepared = made
     work.outcome = outcome if outcome is not None or isinstance(made, Prepared) else made

@@ -98,7 +98,7 @@ class Session:
         format: The wire format that the transcript and the requests are in, and the model's replies.
         system: The instructions.
         transcript: What came before.
-        scope: The run; one of its own when None.
+        run: The run; one of its own when None.
         defaults: What every step is asked to do, unless it says otherwise.
     """
 
@@ -109,14 +109,14 @@ class Session:
         format: WireFormat = "openai",
         system: str = "",
         transcript: Iterable[Any] = (),
-        scope: Run | None = None,
+        run: Run | None = None,
         **defaults: Unpack[StepKeywords],
     ) -> None:
         _require_known(defaults)
         self.model, self.system = model, system
         self.format: WireFormat = format
         self.transcript = Transcript(transcript, format)
-        self.scope = scope or Run(entry="session")
+        self.host_run = run or Run(entry="session")
         self.defaults: StepKeywords = defaults
         self._staged: ToolRound | None = None
 
@@ -162,7 +162,7 @@ class Session:
             reply,
             asked.get("available"),
             format=self.format,
-            scope=self.scope,
+            run=self.host_run,
             transcript=self.transcript,
             strict=asked.get("strict", False),
         )
@@ -224,8 +224,8 @@ class Session:
     def copy(self) -> Session:
         """Return another session that goes on from here: with the same model, its own transcript and its own counts."""
         self._require_settled()
-        run = self.scope
-        scope = replace(
+        run = self.host_run
+        run = replace(
             run,
             id=Run().id,
             retries={**run.retries},
@@ -238,7 +238,7 @@ class Session:
             format=self.format,
             system=self.system,
             transcript=self.transcript,
-            scope=scope,
+            run=run,
             **self.defaults,
         )
 
@@ -266,7 +266,7 @@ class Session:
                 "format": self.format,
                 "system": self.system,
                 "transcript": [dict(shape_of(item)) for item in self.transcript],
-                "run": run_of(self.scope),
+                "run": run_of(self.host_run),
                 "round": None if open_round is None else open_round.to_json(),
             },
             ensure_ascii=False,
@@ -274,7 +274,7 @@ class Session:
 
     @classmethod
     async def from_json(
-        cls, model: ChatModel, text: str | bytes, *, scope: Run | None = None, **defaults: Unpack[StepKeywords]
+        cls, model: ChatModel, text: str | bytes, *, run: Run | None = None, **defaults: Unpack[StepKeywords]
     ) -> Session:
         """Return the session that `to_json` described; `open_round` has the round that was open, if there was one.
 
@@ -283,7 +283,7 @@ class Session:
         Args:
             model: The model.
             text: What `to_json` returned.
-            scope: The run that goes on; what was counted in it before is added. One of the same id when None.
+            run: The run that goes on; what was counted in it before is added. One of the same id when None.
             defaults: As for `Session`; the tools have to be among them when a round is open.
 
         Raises:
@@ -292,14 +292,14 @@ class Session:
         told = json.loads(text)
         if "transcript" not in told:
             raise ValueError("the text is no session, as `to_json` returns one")
-        run = run_from(told["run"], scope, "session")
+        run = run_from(told["run"], run, "session")
         made = cls(
-            model, format=told["format"], system=told["system"], transcript=told["transcript"], scope=run, **defaults
+            model, format=told["format"], system=told["system"], transcript=told["transcript"], run=run, **defaults
         )
         if told["round"] is not None:
             if "tools" not in defaults:
                 raise ValueError("a round is open, and its calls are of no tools: give `tools=`")
-            made._staged = await ToolRound.from_json(defaults.get("tools", ()), told["round"], scope=run)
+            made._staged = await ToolRound.from_json(defaults.get("tools", ()), told["round"], run=run)
         return made
 
     # --- inside
@@ -322,7 +322,7 @@ class Session:
             strict=asked.get("strict", False),
             return_schemas=asked.get("return_schemas", False),
             describe=describe,
-            revealed=self.scope.revealed,
+            revealed=self.host_run.revealed,
         )
         output = asked.get("output")
         return ChatRequest(

@@ -52,14 +52,14 @@ class Principal:
     """Somebody on whose behalf requests come, with all that is theirs alone.
 
     Attributes:
-        scope: The run of all their calls.
+        run: The run of all their calls.
         pending: Their view of the approval store, which the run has.
         changes: Told when the tools that they are shown have changed.
         listen: Answers their `subscriptions/listen`.
     """
 
     name: str
-    scope: Run
+    run: Run
     pending: PendingApprovals
     changes: InMemorySubscriptionBus
     listen: ListenHandler
@@ -99,10 +99,10 @@ class Principals:
 
     def _opened(self, name: str) -> Principal:
         options = self._options
-        given = Run(limits=options.limits, deps=options.deps) if options.scope is None else options.scope(name)
+        given = Run(limits=options.limits, deps=options.deps) if options.run is None else options.run(name)
         store = self._approvals if given.approvals is None else given.approvals
         pending = PendingApprovals(store, name, options.max_pending, options.kept_for)
-        scope = replace(
+        run = replace(
             given,
             principal=name,
             approvals=pending,
@@ -110,7 +110,7 @@ class Principals:
             hook_errors="fail",
         )
         bus = InMemorySubscriptionBus()
-        return Principal(name, scope, pending, bus, ListenHandler(bus))
+        return Principal(name, run, pending, bus, ListenHandler(bus))
 
 
 def _of_token(token: AccessToken) -> str:

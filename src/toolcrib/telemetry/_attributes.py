@@ -74,12 +74,12 @@ def of_call(event: CallEvent) -> dict[str, AttributeValue]:
 
 def of_run(event: ActivityEvent) -> dict[str, AttributeValue]:
     """Return what is known of a run when it begins."""
-    made: dict[str, AttributeValue] = {_IDS.get(event.run, "toolcrib.session.id"): event.activity_id}
-    if event.run == "agent":
+    made: dict[str, AttributeValue] = {_IDS.get(event.activity, "toolcrib.session.id"): event.activity_id}
+    if event.activity == "agent":
         made |= {OPERATION: "invoke_agent", AGENT_NAME: event.name}
         if event.data.get("description"):
             made["gen_ai.agent.description"] = text_of(event.data["description"])
-    elif event.run == "turn":
+    elif event.activity == "turn":
         made[TOOL_NAME] = str(event.data.get("tool", event.name))
     elif "sandbox" in event.data:
         made["toolcrib.sandbox"] = str(event.data["sandbox"])
@@ -98,9 +98,9 @@ def span_name(event: CallEvent | ActivityEvent) -> str:
     if isinstance(event, CallEvent):
         tool = tool_of(event)
         return "execute_tool" if tool == OTHER else f"execute_tool {tool}"
-    if event.run == "agent":
+    if event.activity == "agent":
         return f"invoke_agent {event.name}"
-    return f"turn {event.name}" if event.run == "turn" else event.run
+    return f"turn {event.name}" if event.activity == "turn" else event.activity
 
 
 def tool_of(event: CallEvent) -> str:

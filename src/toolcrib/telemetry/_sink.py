@@ -107,10 +107,10 @@ class OtelSink:
 
     def emit_activity(self, event: ActivityEvent) -> None:
         """Take an event of an agent, a turn, a program, a session or a request; see `ActivitySink`."""
-        if event.run == "request":
+        if event.activity == "request":
             self._request(event)
             return
-        key: Key = (event.run, event.activity_id, "")
+        key: Key = (event.activity, event.activity_id, "")
         if event.kind == "opened":
             opened = self._begin(key, event, named.of_run(event), event.data.get("resumed"))
             if self._arguments and "source" in event.data:

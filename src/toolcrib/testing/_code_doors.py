@@ -43,14 +43,14 @@ class CodeDoor(Door):
 
     async def carry(self, visit: Visit) -> Outcome:
         watch = RecordingSink()
-        scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
+        run = replace(visit.run, sinks=(*visit.run.sinks, watch))
         sandbox = None if self._sandbox is None else sandbox_named(self._sandbox)
-        error = await self._execute(Toolkit(visit.toolset, sandbox=sandbox), program_of(visit), scope)
+        error = await self._execute(Toolkit(visit.toolset, sandbox=sandbox), program_of(visit), run)
         return outcome_of(visit, watch, error)
 
-    async def _execute(self, toolkit: Toolkit, code: str, scope: Run) -> str:
+    async def _execute(self, toolkit: Toolkit, code: str, run: Run) -> str:
         """Run the program this door's own way, and return its error."""
-        return (await toolkit.execute_async(code, scope)).error or ""
+        return (await toolkit.execute_async(code, run)).error or ""
 
 
 class CodeEventsDoor(CodeDoor):
@@ -60,8 +60,8 @@ class CodeEventsDoor(CodeDoor):
         super().__init__()
         self.title = "code events"
 
-    async def _execute(self, toolkit: Toolkit, code: str, scope: Run) -> str:
-        async with aclosing(toolkit.stream(code, scope)) as events:
+    async def _execute(self, toolkit: Toolkit, code: str, run: Run) -> str:
+        async with aclosing(toolkit.stream(code, run)) as events:
             async for event in events:
                 if isinstance(event, ProgramDone):
                     return event.result.error or ""
@@ -75,8 +75,8 @@ class CodeSessionDoor(CodeDoor):
         super().__init__("process")
         self.title = "code session"
 
-    async def _execute(self, toolkit: Toolkit, code: str, scope: Run) -> str:
-        async with toolkit.session(scope) as session:
+    async def _execute(self, toolkit: Toolkit, code: str, run: Run) -> str:
+        async with toolkit.session(run) as session:
             await session.execute_async("before = 1")
             return (await session.execute_async(code)).error or ""
 
@@ -99,17 +99,17 @@ class ResumedProgramDoor(Door):
 
     async def carry(self, visit: Visit) -> Outcome:
         watch = RecordingSink()
-        scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
+        run = replace(visit.run, sinks=(*visit.run.sinks, watch))
         toolkit = Toolkit(visit.toolset, sandbox=sandbox_named(self._sandbox))
         if not isinstance(visit.call, Suspended):
-            result = await toolkit.execute_async(program_of(visit), scope)
+            result = await toolkit.execute_async(program_of(visit), run)
             return self._waiting(result.paused) or outcome_of(visit, watch, result.error or "")
         paused = self._paused_at(visit.call)
         answers: dict[str, Any] = {"grants": [], "denials": []}
         if visit.answer is not None:
             answers["grants" if isinstance(visit.answer, Grant) else "denials"].append(visit.answer)
         try:
-            result = await toolkit.resume_async(paused, scope, **answers)
+            result = await toolkit.resume_async(paused, run, **answers)
         except ApprovalError as error:
             return Failed(visit.call.tool, visit.call.call_id, error.code, str(error), "ApprovalError", exception=error)
         return self._waiting(result.paused) or outcome_of(visit, watch, result.error or "")
@@ -138,7 +138,7 @@ class ProgramToolDoor(Door):
     abilities = frozenset({"model", "concurrent", "cancel"})
 
     async def carry(self, visit: Visit) -> Outcome:
-        watch, given = RecordingSink(), visit.scope
+        watch, given = RecordingSink(), visit.run
         toolkit = Toolkit(visit.toolset, approver=given.approver, deps=given.deps, sinks=(*given.sinks, watch))
         said = await toolkit.as_tool()(program_of(visit))
         return outcome_of(visit, watch, said)

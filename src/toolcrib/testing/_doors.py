@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import pytest
 
-from toolcrib.approvals import allow, deny
+from toolcrib.approvals import approve_all, deny_all
 from toolcrib.calls import (
     CallEvent,
     Denial,
@@ -76,7 +76,7 @@ class Visit:
 
     toolset: Toolset
     call: ToolCall | Suspended
-    scope: Run
+    run: Run
     answer: Grant | Denial | None
     records: list[dict[str, Any]]
 
@@ -119,10 +119,10 @@ class Door(ABC):
     title: str
     abilities: ClassVar[frozenset[Ability]] = frozenset()
 
-    def __call__(self, tools: ToolsetLike, *, hooks: HookSet | None = None, **scope: Any) -> Counter:
+    def __call__(self, tools: ToolsetLike, *, hooks: HookSet | None = None, **run: Any) -> Counter:
         """Return the counter of these tools; `scope` are the fields of the `Run` that its calls belong to."""
         toolset = Toolset.of(tools)
-        return Counter(self, toolset if hooks is None else toolset.with_hooks(hooks), scope)
+        return Counter(self, toolset if hooks is None else toolset.with_hooks(hooks), run)
 
     @abstractmethod
     async def carry(self, visit: Visit) -> Outcome:
@@ -146,7 +146,7 @@ class Counter:
     """Tools behind one door, in one run.
 
     Attributes:
-        scope: The run; for a door without the ability `run`, only its approver counts.
+        run: The run; for a door without the ability `run`, only its approver counts.
         records: The records of the calls that ended, as JSON shapes.
     """
 
@@ -155,18 +155,18 @@ class Counter:
         self.records: list[dict[str, Any]] = []
         sinks: tuple[Sink, ...] = (*options.get("sinks", ()), _RecordsTo(self.records))
         merged: dict[str, Any] = {"entry": door.title, **options, "sinks": sinks}
-        self.scope = Run(**merged)
+        self.run = Run(**merged)
 
     async def call(self, name: str, arguments: str | Mapping[str, Any] = "{}", *, id: str | None = None) -> Outcome:
         """Call a tool with arguments as JSON text or as values, and return the outcome."""
         call = ToolCall(name, arguments) if id is None else ToolCall(name, arguments, id)
-        return await self._door.carry(Visit(self._toolset, call, self.scope, None, self.records))
+        return await self._door.carry(Visit(self._toolset, call, self.run, None, self.records))
 
     async def answer(self, suspended: Outcome, answer: Grant | Denial | None) -> Outcome:
         """Take up a suspended call with an answer, and return the outcome; raises TypeError for another outcome."""
         if not isinstance(suspended, Suspended):
             raise TypeError(f"the call was not suspended: {suspended}")
-        return await self._door.carry(Visit(self._toolset, suspended, self.scope, answer, self.records))
+        return await self._door.carry(Visit(self._toolset, suspended, self.run, answer, self.records))
 
 
 class RunDoor(Door):
@@ -176,7 +176,7 @@ class RunDoor(Door):
     abilities = frozenset({"model", "json", "run", "id", "answer", "concurrent", "cancel"})
 
     async def carry(self, visit: Visit) -> Outcome:
-        return await visit.pipeline.run(visit.call, visit.scope, grant=visit.answer)
+        return await visit.pipeline.run(visit.call, visit.run, grant=visit.answer)
 
 
 class StepsDoor(Door):
@@ -186,12 +186,12 @@ class StepsDoor(Door):
     abilities = RunDoor.abilities
 
     async def carry(self, visit: Visit) -> Outcome:
-        pipeline, scope = visit.pipeline, visit.scope
-        prepared = await pipeline.prepare(visit.call, scope, visit.answer)
+        pipeline, run = visit.pipeline, visit.run
+        prepared = await pipeline.prepare(visit.call, run, visit.answer)
         if not isinstance(prepared, Prepared):
             return prepared
-        performed = await pipeline.perform(prepared, scope)
-        return await pipeline.finish(performed, scope) if isinstance(performed, Performed) else performed
+        performed = await pipeline.perform(prepared, run)
+        return await pipeline.finish(performed, run) if isinstance(performed, Performed) else performed
 
 
 class StreamDoor(Door):
@@ -201,7 +201,7 @@ class StreamDoor(Door):
     abilities = RunDoor.abilities
 
     async def carry(self, visit: Visit) -> Outcome:
-        async with aclosing(visit.pipeline.stream(visit.call, visit.scope, grant=visit.answer)) as items:
+        async with aclosing(visit.pipeline.stream(visit.call, visit.run, grant=visit.answer)) as items:
             async for item in items:
                 if not isinstance(item, Yielded):
                     return item
@@ -215,10 +215,14 @@ class CommandLineDoor(Door):
     abilities = frozenset({"model", "json"})
 
     async def carry(self, visit: Visit) -> Outcome:
-        answers: dict[object, list[str]] = {None: ["--suspend"], allow: ["--yes"], deny: ["--deny", visit.new.name]}
+        answers: dict[object, list[str]] = {
+            None: ["--suspend"],
+            approve_all: ["--yes"],
+            deny_all: ["--deny", visit.new.name],
+        }
         raw = visit.new.arguments
         text = raw if isinstance(raw, str) else json.dumps(raw) if isinstance(raw, Mapping) else raw.decode()
-        options = ["--json", *answers[visit.scope.approver]]
+        options = ["--json", *answers[visit.run.approver]]
         return await asyncio.to_thread(self._run, visit, [visit.new.name, text, *options])
 
     def _run(self, visit: Visit, arguments: list[str]) -> Outcome:
@@ -257,7 +261,7 @@ class TurnDoor(Door):
             turn = visit.turn()
         except UnknownTool as error:
             return unknown_of(visit, error)
-        options: dict[str, Any] = {"scope": visit.scope, "grant": visit.answer, "pipeline": visit.pipeline}
+        options: dict[str, Any] = {"run": visit.run, "grant": visit.answer, "pipeline": visit.pipeline}
         try:
             if turn.tool.is_streaming:
                 async for _ in turn.yielding(**options):
@@ -291,7 +295,7 @@ class AgentDoor(Door):
         except UnknownTool as error:
             return unknown_of(visit, error)
         try:
-            async for _ in agent.run(scope=visit.scope, max_concurrency=self._most):
+            async for _ in agent.run(run=visit.run, max_concurrency=self._most):
                 pass
         except Exception:
             if turn.outcome is None:

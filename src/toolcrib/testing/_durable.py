@@ -89,7 +89,7 @@ class DurableDoor(Door):
 
     async def carry(self, visit: Visit) -> Outcome:
         agent = Agent(f"visit_{uuid4().hex}", "Makes one call.", visit.toolset)
-        durable = DurableAgent(agent, VISITS, scope=visit.scope)
+        durable = DurableAgent(agent, VISITS, run=visit.run)
         return await OFFICE.run(self._carried(durable, visit))
 
     async def _carried(self, durable: DurableAgent, visit: Visit) -> Outcome:

@@ -25,8 +25,8 @@ class DurableProgramDoor(Door):
 
     async def carry(self, visit: Visit) -> Outcome:
         watch = RecordingSink()
-        scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
-        toolkit = DurableToolkit(Toolkit(visit.toolset), VISITS, name=f"visit_{uuid4().hex}", scope=scope)
+        run = replace(visit.run, sinks=(*visit.run.sinks, watch))
+        toolkit = DurableToolkit(Toolkit(visit.toolset), VISITS, name=f"visit_{uuid4().hex}", run=run)
         result = await OFFICE.run(self._settled(toolkit, program_of(visit)))
         return outcome_of(visit, watch, result.error or "")
 

@@ -111,9 +111,9 @@ class McpDoor(Door):
 
     async def carry(self, visit: Visit) -> Outcome:
         watch = RecordingSink()
-        scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
-        principal = visit.scope.principal or "ann"
-        options = ServerOptions(scope=lambda name: scope, principal=principal)
+        run = replace(visit.run, sinks=(*visit.run.sinks, watch))
+        principal = visit.run.principal or "ann"
+        options = ServerOptions(run=lambda name: run, principal=principal)
         outer = RecordingSink()
         transport = self.transport(visit, options, outer)
         async with Client(transport, mode=self._generation, cache=None) as client:
@@ -160,8 +160,8 @@ class NestedMcpDoor(McpDoor):
         self, visit: Visit, options: ServerOptions, outer: RecordingSink
     ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """Return how a client reaches a server of the tools of a server of the tools."""
-        outside = ServerOptions(scope=lambda name: replace(scope, sinks=(outer,)))
-        scope = self._outside.setdefault(visit.scope.id, Run())
+        outside = ServerOptions(run=lambda name: replace(run, sinks=(outer,)))
+        run = self._outside.setdefault(visit.run.id, Run())
         inner = Toolset([connect(build_server(visit.toolset, options))])
         return super().transport(replace(visit, toolset=inner), outside, outer)
 

@@ -42,13 +42,13 @@ class PydanticDoor(Door):
 
     async def carry(self, visit: Visit) -> Outcome:
         watch = RecordingSink()
-        scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
-        toolset = as_toolset(visit.toolset, scope=lambda ctx: scope)
+        inner = replace(visit.run, sinks=(*visit.run.sinks, watch))
+        toolset = as_toolset(visit.toolset, run=lambda ctx: inner)
         made = visit.call
         model = FunctionModel(_calling(made) if isinstance(made, ToolCall) else _silent)
         agent = Agent(model, toolsets=[toolset], output_type=[str, DeferredToolRequests], deps_type=object)
         if isinstance(made, ToolCall):
-            run = await agent.run("call it", deps=visit.scope.deps)
+            run = await agent.run("call it", deps=visit.run.deps)
         else:
             history, deferred = self._stopped[made.request.id]
             deferred = {**deferred, "suspended": made.to_dict()}
@@ -56,10 +56,10 @@ class PydanticDoor(Door):
             metadata = {made.call_id: {"toolcrib": deferred}}
             asked = DeferredToolRequests(approvals=[_last_call(messages)], metadata=metadata)
             try:
-                results = await _results(asked, visit.answer, toolset, scope)
+                results = await _results(asked, visit.answer, toolset, inner)
             except ApprovalError as error:
                 return Failed(made.tool, made.call_id, error.code, str(error), "ApprovalError", exception=error)
-            run = await agent.run(message_history=messages, deferred_tool_results=results, deps=visit.scope.deps)
+            run = await agent.run(message_history=messages, deferred_tool_results=results, deps=visit.run.deps)
         if isinstance(run.output, DeferredToolRequests):
             (metadata,) = run.output.metadata.values()
             deferred = json.loads(json.dumps(metadata["toolcrib"]))
@@ -72,12 +72,12 @@ class PydanticDoor(Door):
         return _not_offered(visit, run.all_messages())
 
 
-async def _results(asked: DeferredToolRequests, answer: Grant | Denial | None, toolset: Any, scope: Run) -> Any:
+async def _results(asked: DeferredToolRequests, answer: Grant | Denial | None, toolset: Any, run: Run) -> Any:
     match answer:
         case Grant():
             return await answers(asked, [answer])
         case Denial():
-            return await answers(asked, denials=[answer], toolset=toolset, scope=scope)
+            return await answers(asked, denials=[answer], toolset=toolset, run=run)
         case None:  # somebody approves who knows nothing of our metadata
             return DeferredToolResults(approvals={call.tool_call_id: True for call in asked.approvals})
 
@@ -93,11 +93,11 @@ class NestedPydanticDoor(Door):
 
     async def carry(self, visit: Visit) -> Outcome:
         watch = RecordingSink()
-        scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
+        theirs_run = replace(visit.run, sinks=(*visit.run.sinks, watch))
         outer = RecordingSink()
-        outside = self._outside.setdefault(scope.id, Run(deps=scope.deps, hook_errors=scope.hook_errors))
+        outside = self._outside.setdefault(theirs_run.id, Run(deps=theirs_run.deps, hook_errors=theirs_run.hook_errors))
         outside = replace(outside, sinks=(outer,))
-        theirs = from_toolset(as_toolset(visit.toolset, scope=lambda ctx: scope))
+        theirs = from_toolset(as_toolset(visit.toolset, run=lambda ctx: theirs_run))
         async with Toolset([theirs]).open(_about(visit)) as opened:
             outcome = await Pipeline(opened).run(visit.new, outside)
         if not watch.records:  # the outer counter said no
@@ -140,7 +140,7 @@ def _not_offered(visit: Visit, messages: list[ModelMessage]) -> Failed:
 
 
 def _about(visit: Visit) -> RunContext[Any]:
-    return RunContext(visit.scope.deps, "", "", visit.scope.id)
+    return RunContext(visit.run.deps, "", "", visit.run.id)
 
 
 def _last_call(messages: list[ModelMessage]) -> ToolCallPart:

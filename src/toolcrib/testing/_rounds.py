@@ -36,10 +36,10 @@ class RoundDoor(Door):
 
     async def carry(self, visit: Visit) -> Outcome:
         watch = RecordingSink()
-        scope = replace(visit.scope, sinks=(*visit.scope.sinks, watch))
+        run = replace(visit.run, sinks=(*visit.run.sinks, watch))
         if not isinstance(visit.call, Suspended):
-            return await (await self._begin(visit, scope, watch)).go_on()
-        begun = await self._take_up(visit, visit.call, scope, watch)
+            return await (await self._begin(visit, run, watch)).go_on()
+        begun = await self._take_up(visit, visit.call, run, watch)
         match visit.answer:
             case Grant() as grant:
                 await begun.plan.resolve([grant])
@@ -49,14 +49,14 @@ class RoundDoor(Door):
                 await begun.plan.resolve()
         return await begun.go_on()
 
-    async def _begin(self, visit: Visit, scope: Run, watch: RecordingSink) -> Begun:
+    async def _begin(self, visit: Visit, run: Run, watch: RecordingSink) -> Begun:
         reply = wire_reply(self._format, [visit.new])
-        round = decode(visit.pipeline, reply, format=self._format, scope=scope)
+        round = decode(visit.pipeline, reply, format=self._format, run=run)
         return self._begun(await round.apply_hooks(), watch)
 
-    async def _take_up(self, visit: Visit, waiting: Suspended, scope: Run, watch: RecordingSink) -> Begun:
+    async def _take_up(self, visit: Visit, waiting: Suspended, run: Run, watch: RecordingSink) -> Begun:
         text = json.dumps(_with_call(_saved(waiting), waiting))
-        return self._begun(await ToolRoundPlan.from_json(visit.pipeline, text, scope=scope), watch)
+        return self._begun(await ToolRoundPlan.from_json(visit.pipeline, text, run=run), watch)
 
     def _begun(self, plan: ToolRoundPlan, watch: RecordingSink) -> Begun:
         transcript = Transcript(PROVIDERS[self._format].user("go"), self._format)
@@ -76,18 +76,18 @@ class SessionDoor(TextRoundDoor):
         super().__init__("openai")
         self.title = "session"
 
-    async def _begin(self, visit: Visit, scope: Run, watch: RecordingSink) -> Begun:
-        session = Session(ScriptedModel(visit.new), scope=scope, tools=visit.pipeline).say("go")
+    async def _begin(self, visit: Visit, run: Run, watch: RecordingSink) -> Begun:
+        session = Session(ScriptedModel(visit.new), run=run, tools=visit.pipeline).say("go")
         made = await session.step()
         if not isinstance(made, NeedsTools):
             raise AssertionError("the session took a reply with a call for an answer")
         return await self._opened(session, watch)
 
-    async def _take_up(self, visit: Visit, waiting: Suspended, scope: Run, watch: RecordingSink) -> Begun:
+    async def _take_up(self, visit: Visit, waiting: Suspended, run: Run, watch: RecordingSink) -> Begun:
         told = _saved(waiting)
         told["round"] = json.dumps(_with_call(json.loads(told["round"]), waiting))
         model = ScriptedModel()
-        session = await Session.from_json(model, json.dumps(told), scope=scope, tools=visit.pipeline)
+        session = await Session.from_json(model, json.dumps(told), run=run, tools=visit.pipeline)
         return await self._opened(session, watch)
 
     async def _opened(self, session: Session, watch: RecordingSink) -> Begun:

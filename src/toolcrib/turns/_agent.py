@@ -221,7 +221,7 @@ class Agent(Observed):
 
     # --- running
 
-    def run(self, *, wait: bool = False, max_concurrency: int = 1, scope: Run | None = None) -> Results:
+    def run(self, *, wait: bool = False, max_concurrency: int = 1, run: Run | None = None) -> Results:
         """Run the turns, and yield `(turn, value)` as values come, until the queue is empty or a check says it is done.
 
         What a turn raises ends the run; the turns behind it stay in the queue, and so do those that it interrupts.
@@ -230,7 +230,7 @@ class Agent(Observed):
         Args:
             wait: On an empty queue wait for further turns, until a completion check returns True.
             max_concurrency: The most turns that run at a time; with 1 they run strictly in order.
-            scope: The run to be part of, with its deps, limits, sinks and principal; a plain one when None.
+            run: The run to be part of, with its deps, limits, sinks and principal; a plain one when None.
 
         Raises:
             SafeExecutionError: The agent runs already, or something else runs its turns.
@@ -240,35 +240,35 @@ class Agent(Observed):
             raise SafeExecutionError(f"{self!r} does not run its turns itself: {self._carrier!r} does")
         if max_concurrency < 1:
             raise ValueError(f"max_concurrency must be at least 1, and is {max_concurrency}")
-        run = AgentRun(self, self._work, Run() if scope is None else scope, wait=wait)
-        return run.in_order() if max_concurrency == 1 else run.at_once(max_concurrency)
+        agent_run = AgentRun(self, self._work, Run() if run is None else run, wait=wait)
+        return agent_run.in_order() if max_concurrency == 1 else agent_run.at_once(max_concurrency)
 
     @contextmanager
-    def occupied(self, scope: Run) -> Generator[TurnBinding]:
+    def occupied(self, run: Run) -> Generator[TurnBinding]:
         """Be running for the body, which gets the binding that turns go through; for runs."""
         if self._is_running:
             raise SafeExecutionError(f"{self!r} is running already; one caller at a time takes its values")
-        run = trace_activity(
-            "agent", self._name, replace(scope, entry="agent"), self._pipeline.sinks, about=self._shown
+        activity = trace_activity(
+            "agent", self._name, replace(run, entry="agent"), self._pipeline.sinks, about=self._shown
         )
-        self._is_running, self._run = True, run
+        self._is_running, self._run = True, activity
         try:
-            yield self.binding(scope if run is None else replace(scope, parent_id=run.id), self._pipeline)
+            yield self.binding(run if activity is None else replace(run, parent_id=activity.id), self._pipeline)
         except BaseException as error:
-            if run is not None:
-                run.broken_off(error)
+            if activity is not None:
+                activity.broken_off(error)
             raise
         finally:
             self._is_running, self._run = False, None
-            if run is not None:
-                run.closed("completed", waiting=list(self._work.held))
+            if activity is not None:
+                activity.closed("completed", waiting=list(self._work.held))
 
-    def binding(self, scope: Run, pipeline: Pipeline, name: str = "agent") -> TurnBinding:
+    def binding(self, run: Run, pipeline: Pipeline, name: str = "agent") -> TurnBinding:
         """Return the binding that turns of a run go through to `pipeline`, whose tools are the agent's; for runs."""
-        provided = {**scope.provide, **self._provided()}
-        approver = self._approver if scope.approver is None else scope.approver
-        opened = replace(scope, provide=provided, approver=approver, entry=name)
-        ctx = RunContext[Any](scope.deps, "", "", scope.id, provided=provided)
+        provided = {**run.provide, **self._provided()}
+        approver = self._approver if run.approver is None else run.approver
+        opened = replace(run, provide=provided, approver=approver, entry=name)
+        ctx = RunContext[Any](run.deps, "", "", run.id, provided=provided)
         return TurnBinding(pipeline, opened, self._names, ctx=ctx, parent=self._observers)
 
     def carry(self, carrier: TurnBackend) -> list[Turn[Any]]:

@@ -37,8 +37,8 @@ class AgentRun:
         finished: Whether a completion check said so.
     """
 
-    def __init__(self, agent: Agent, work: TurnQueue, scope: Run, *, wait: bool) -> None:
-        self._agent, self._work, self._scope, self._wait = agent, work, scope, wait
+    def __init__(self, agent: Agent, work: TurnQueue, run: Run, *, wait: bool) -> None:
+        self._agent, self._work, self._scope, self._wait = agent, work, run, wait
         self.finished = False
         self._most = 1
         self._workers: set[asyncio.Task[None]] = set()

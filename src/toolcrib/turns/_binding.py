@@ -44,7 +44,7 @@ class TurnBinding:
 
     Args:
         pipeline: Runs the tools.
-        scope: The run; its approver is asked with the turn's clock stopped.
+        run: The run; its approver is asked with the turn's clock stopped.
         names: What the pipeline calls a tool; its own name where it is not in here.
         ctx: What hooks are supplied from; the surrounding run's when None.
         parent: Whose turn hooks reach each turn, besides its own and the global ones.
@@ -66,30 +66,30 @@ class TurnBinding:
         "followed",
         "names",
         "pipeline",
-        "scope",
+        "run",
         "taken_up",
     )
 
     def __init__(
         self,
         pipeline: Pipeline,
-        scope: Run,
+        run: Run,
         names: Mapping[Tool[..., Any], str] | None = None,
         *,
         ctx: RunContext[Any] | None = None,
         parent: Observers | None = None,
     ) -> None:
         self.pipeline, self.names, self.ctx, self._parent = pipeline, names or {}, ctx, parent
-        self._approver, self._around = scope.approver, scope
+        self._approver, self._around = run.approver, run
         self.taken_up = False
-        self.followed = wants_activities(pipeline.sinks, scope.sinks)
+        self.followed = wants_activities(pipeline.sinks, run.sinks)
         self._runs: dict[str, ActivityTrace] = {}
-        self.scope = scope
-        if scope.approver is not None:
-            self.scope = replace(scope, approver=self._ask)
-        if self.followed and scope.parent_id is not None:
-            self.scope = replace(self.scope, parent_id=None)  # its calls are those of turns
-        self.clocks: dict[str, Deadline] | None = None if scope.approver is None else {}
+        self.run = run
+        if run.approver is not None:
+            self.run = replace(run, approver=self._ask)
+        if self.followed and run.parent_id is not None:
+            self.run = replace(self.run, parent_id=None)  # its calls are those of turns
+        self.clocks: dict[str, Deadline] | None = None if run.approver is None else {}
         self._merged: dict[frozenset[str], tuple[object, Observers]] = {}
 
     def table(self, turn: Watched) -> Table:
@@ -198,18 +198,18 @@ def names_in(toolset: Toolset) -> dict[Tool[..., Any], str]:
     return names
 
 
-def lone_binding(tool: Tool[..., Any], scope: Run | None = None, pipeline: Pipeline | None = None) -> TurnBinding:
+def lone_binding(tool: Tool[..., Any], run: Run | None = None, pipeline: Pipeline | None = None) -> TurnBinding:
     """Return the binding of a turn that no agent runs.
 
     Args:
-        scope: The run to be part of; without one, that of the tool which runs this code, or a plain one.
+        run: The run to be part of; without one, that of the tool which runs this code, or a plain one.
         pipeline: Runs the tool with the gates of its toolset; without one, only the tool's own gates count.
     """
     if pipeline is not None:
-        return TurnBinding(pipeline, replace(scope or Run(), entry="turn"), names_in(pipeline.toolset))
+        return TurnBinding(pipeline, replace(run or Run(), entry="turn"), names_in(pipeline.toolset))
     plain = _plain_binding(tool)
-    if scope is not None:
-        return TurnBinding(plain.pipeline, replace(scope, entry="turn"))
+    if run is not None:
+        return TurnBinding(plain.pipeline, replace(run, entry="turn"))
     around = ambient.get()
     if around is None:
         return plain

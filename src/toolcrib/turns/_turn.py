@@ -211,14 +211,14 @@ class Turn(Observed, Generic[T]):
     async def returning(
         self,
         *,
-        scope: Run | None = None,
+        run: Run | None = None,
         grant: Grant | Denial | None = None,
         pipeline: Pipeline | None = None,
     ) -> T:
         """Run the turn and return what its tool returns.
 
         Args:
-            scope: The run it is part of, with its deps, approver, limits; a plain one when None.
+            run: The run it is part of, with its deps, approver, limits; a plain one when None.
             grant: The answer to `turn.request`, when the turn waits for approval; the call is taken up where it was.
             pipeline: Adds the gates of a toolset; without one, only those of the tool itself count.
 
@@ -232,7 +232,7 @@ class Turn(Observed, Generic[T]):
         """
         if self._tool.is_streaming:
             raise WrongRunMethodError(f"the tool `{self.tool_name}` yields values; run its turn with yielding()")
-        outcome = await self.perform(lone_binding(self._tool, scope, pipeline), grant)
+        outcome = await self.perform(lone_binding(self._tool, run, pipeline), grant)
         if isinstance(outcome, Completed):
             return outcome.value
         raise error_of(outcome)
@@ -240,7 +240,7 @@ class Turn(Observed, Generic[T]):
     async def yielding(
         self,
         *,
-        scope: Run | None = None,
+        run: Run | None = None,
         grant: Grant | Denial | None = None,
         pipeline: Pipeline | None = None,
     ) -> AsyncGenerator[T, None]:
@@ -250,7 +250,7 @@ class Turn(Observed, Generic[T]):
         """
         if not self._tool.is_streaming:
             raise WrongRunMethodError(f"the tool `{self.tool_name}` returns one value; run its turn with returning()")
-        async with self.streaming(lone_binding(self._tool, scope, pipeline), grant) as (values, clock):
+        async with self.streaming(lone_binding(self._tool, run, pipeline), grant) as (values, clock):
             async for value in values:
                 self.output.append(value)
                 clock.rest()
@@ -281,7 +281,7 @@ class Turn(Observed, Generic[T]):
                 await tell_begin(self, binding, table)
             with clock:  # what an argument waits for counts
                 call = waits or self._call(binding) or await self._asked_call(binding)
-                outcome = await binding.pipeline.run(call, binding.scope, grant=grant)
+                outcome = await binding.pipeline.run(call, binding.run, grant=grant)
             self.outcome = outcome
             if isinstance(outcome, Completed):
                 self.output = outcome.value
@@ -313,7 +313,7 @@ class Turn(Observed, Generic[T]):
                     await tell_begin(self, binding, table)
                 with clock:
                     call = waits or self._call(binding) or await self._asked_call(binding)
-                stream = aclosing(binding.pipeline.stream(call, binding.scope, grant=grant, ended=self._conclude))
+                stream = aclosing(binding.pipeline.stream(call, binding.run, grant=grant, ended=self._conclude))
                 async with stream if run is None else Stepped(stream, run.within) as values:
                     with clock as running:
                         yield values, running

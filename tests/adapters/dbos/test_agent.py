@@ -419,7 +419,7 @@ async def test_what_cannot_be_durable_is_refused_by_name(file: str) -> None:
 async def test_events_of_a_durable_turn_go_to_the_sinks(file: str) -> None:
     sink = RecordingSink()
     agent = DurableAgent(
-        Agent("watched", "Tested.", [add]), Queue("watched", polling=QUICK), scope=lambda: Run(sinks=(sink,))
+        Agent("watched", "Tested.", [add]), Queue("watched", polling=QUICK), run=lambda: Run(sinks=(sink,))
     )
 
     async with engine_of(file, agent):

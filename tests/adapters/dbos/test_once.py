@@ -17,7 +17,7 @@ from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import continue_approved
 from toolcrib.adapters.dbos._recorded import NotingStore, RecordedPipeline, Unit, current_unit
 from toolcrib.adapters.dbos._run_store import RunStore
-from toolcrib.approvals import MemoryApprovalStore, allow, deny, digest
+from toolcrib.approvals import MemoryApprovalStore, approve_all, deny_all, digest
 from toolcrib.calls import ApprovalRequest, Completed, Outcome, Rejected, Suspended, ToolCall
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Performed, Prepared, Run
@@ -76,10 +76,10 @@ async def test_a_call_in_doubt_is_one_question_however_often_it_is_taken_up() ->
 
 
 async def test_an_approval_is_not_asked_again_and_holds_for_the_same_arguments_only() -> None:
-    state = await written("place", Run(approver=allow), amount=5)
+    state = await written("place", Run(approver=approve_all), amount=5)
     other = {**state, "prepared": {**state["prepared"], "arguments": {"amount": 500}}}
 
-    made = [await taken_up(one, Run(approver=deny)) for one in (state, other)]
+    made = [await taken_up(one, Run(approver=deny_all)) for one in (state, other)]
     done = [await PIPELINE.perform(one, Run()) for one in made if isinstance(one, Prepared)]
 
     first, second = [one for one in done if isinstance(one, Performed)]
@@ -88,9 +88,9 @@ async def test_an_approval_is_not_asked_again_and_holds_for_the_same_arguments_o
 
 
 async def test_a_refusal_that_was_written_down_is_the_outcome() -> None:
-    state = await written("place", Run(approver=deny), amount=5)
+    state = await written("place", Run(approver=deny_all), amount=5)
 
-    outcome = await taken_up(state, Run(approver=allow))
+    outcome = await taken_up(state, Run(approver=approve_all))
 
     assert isinstance(outcome, Rejected)
 

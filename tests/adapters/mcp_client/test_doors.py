@@ -14,7 +14,7 @@ from tests.npm.programs import command
 from toolcrib import Agent, Turn
 from toolcrib.adapters.mcp_client import Progress, connect
 from toolcrib.adapters.pydantic_ai import as_toolset
-from toolcrib.approvals import deny
+from toolcrib.approvals import deny_all
 from toolcrib.calls import ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalDenied
@@ -44,7 +44,7 @@ async def test_a_turn() -> None:
 
 async def test_an_agent_with_a_gate() -> None:
     async with connect(small_server(), approval=["facts"]).open() as tools:
-        agent = Agent("sums", "Adds", tools, approver=deny)
+        agent = Agent("sums", "Adds", tools, approver=deny_all)
         sums, facts = Turn(tools["add"].tool, kwargs={"a": 1, "b": 2}), Turn(tools["facts"].tool)
         await agent.put(sums)
         await agent.put(facts)
@@ -69,7 +69,7 @@ async def test_an_agent_gives_progress_before_the_result(most: int) -> None:
 async def test_a_turn_that_is_refused_never_reaches_the_server() -> None:
     async with connect(small_server(), approval=True).open() as tools:
         with pytest.raises(ApprovalDenied):
-            await Turn(tools["add"].tool, kwargs={"a": 1, "b": 2}).returning(run=Run(approver=deny))
+            await Turn(tools["add"].tool, kwargs={"a": 1, "b": 2}).returning(run=Run(approver=deny_all))
 
 
 @pytest.mark.parametrize("format", ["openai", "anthropic", "gemini"])

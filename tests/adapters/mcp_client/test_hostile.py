@@ -239,12 +239,12 @@ async def test_a_standing_grant_is_for_what_the_tool_was_said_to_be(now: dict[st
     server = Server("turncoat", on_list_tools=list_tools, on_call_tool=call_tool)
     async with connect(server, mode="legacy", approval=True).open() as tools:
         tools.tell_when_renewed(told)
-        asked = await outcome_of(tools, "add", scope=scope)
+        asked = await outcome_of(tools, "add", run=scope)
         assert isinstance(asked, Suspended)
         await store.answer(asked.request.always("ann"))
-        before = await outcome_of(tools, "add", scope=scope)
+        before = await outcome_of(tools, "add", run=scope)
         await told.wait()
-        after = await outcome_of(tools, "add", scope=scope)
+        after = await outcome_of(tools, "add", run=scope)
 
     assert (type(before), type(after)) == (Completed, kind)
 
@@ -390,7 +390,7 @@ async def test_an_answer_that_is_packed_is_not_unpacked() -> None:
     asked: list[str] = []
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
-        asked.append(Headers(scope=scope)["accept-encoding"])
+        asked.append(Headers(run=scope)["accept-encoding"])
         packed = [(b"content-type", b"application/json"), (b"content-encoding", b"gzip")]
         await send({"type": "http.response.start", "status": 200, "headers": packed})
         await send({"type": "http.response.body", "body": gzip.compress(b" " * 1_000_000)})

@@ -14,7 +14,7 @@ import tests.adapters.mcp_client.small_server as module
 from tests.adapters.mcp_client.servers import called, failed, outcome_of
 from tests.adapters.mcp_client.small_server import small_server
 from toolcrib.adapters.mcp_client import Elicitation, connect
-from toolcrib.approvals import allow, deny
+from toolcrib.approvals import approve_all, deny_all
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant
 from toolcrib.pipeline import Run
 
@@ -75,7 +75,7 @@ async def test_without_a_callback_the_run_s_approver_is_asked(mode: str) -> None
 
 
 @both_generations
-@pytest.mark.parametrize("approver", [None, deny, allow])
+@pytest.mark.parametrize("approver", [None, deny_all, approve_all])
 async def test_nobody_a_denial_and_a_bare_yes_fill_in_no_form(mode: str, approver: Any) -> None:
     async with connect(small_server(), mode=mode).open() as tools:
         outcome = await outcome_of(tools, "book", run=Run(approver=approver), city="Oslo")

@@ -48,14 +48,14 @@ async def in_a_program(crib: Toolset, no: Approver, watch: RecordingSink) -> str
 async def in_a_round(crib: Toolset, no: Approver, watch: RecordingSink) -> str:
     reply = wire_reply("openai", [ToolCall("delete_file", {"path": "a.txt"})])
     scope = Run(approver=no, sinks=(watch,), entry="round")
-    plan = await decode(Pipeline(crib), reply, format="openai", scope=scope).apply_hooks()
+    plan = await decode(Pipeline(crib), reply, format="openai", run=scope).apply_hooks()
     transcript = Transcript(PROVIDERS["openai"].user("go"), "openai")
     await plan.commit(transcript, await plan.run_pending())
     return json.dumps(list(transcript))
 
 
 async def over_mcp(crib: Toolset, no: Approver, watch: RecordingSink) -> str:
-    options = ServerOptions(scope=lambda name: Run(approver=no), sinks=(watch,))
+    options = ServerOptions(run=lambda name: Run(approver=no), sinks=(watch,))
     async with Client(build_server(crib, options), cache=None) as client:
         result: Any = await client.call_tool("delete_file", {"path": "a.txt"})
     return text_of(result)

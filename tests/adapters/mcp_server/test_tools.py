@@ -384,7 +384,7 @@ async def test_budgets_and_deps_are_of_a_principal_in_all_sessions(way: Way) -> 
     def opened(name: str) -> Run:
         return Run(deps=f"{name}'s", limits=CallLimits(total=2))
 
-    server = build_server([whose], ServerOptions(scope=opened))
+    server = build_server([whose], ServerOptions(run=opened))
 
     async def told(name: str) -> str:
         with acting_as(name):
@@ -405,7 +405,7 @@ async def test_availability_is_asked_for_each_principal() -> None:
         async def call(self, ctx: RunContext) -> str:
             return "done"
 
-    server = build_server([Admin], ServerOptions(scope=lambda name: Run(deps=name)))
+    server = build_server([Admin], ServerOptions(run=lambda name: Run(deps=name)))
     listed: dict[str, list[str]] = {}
     for name in ("root", "eve"):
         with acting_as(name):

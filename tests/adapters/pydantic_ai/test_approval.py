@@ -55,7 +55,7 @@ async def desk(*calls: tuple[str, Any, str], scope: Any = None, **options: Any) 
         ran.append(text)
         return text
 
-    toolset = as_toolset([refunding(ran, **options), note], sinks=[sink], scope=scope)
+    toolset = as_toolset([refunding(ran, **options), note], sinks=[sink], run=scope)
     run = await agent(scripted(calls or [REFUND]), toolset).run("go")
     return Desk(ran, run, toolset, sink)
 
@@ -268,7 +268,7 @@ async def test_an_override_without_metadata_suspends_again(override: dict[str, A
 
 async def test_a_store_entry_lets_an_approval_without_metadata_run() -> None:
     store = MemoryApprovalStore()
-    waiting = await desk(scope=lambda ctx: Run(approvals=store))
+    waiting = await desk(run=lambda ctx: Run(approvals=store))
     [request] = approval_requests(waiting.asked)
     await store.answer(request.grant("ann"))
 
@@ -342,8 +342,8 @@ async def test_an_approval_counts_once() -> None:
 
 
 async def test_an_approval_on_behalf_of_somebody_else_opens_nothing() -> None:
-    ann = await desk(scope=lambda ctx: Run(principal="ann"))
-    ben = as_toolset(ann.toolset.tools, scope=lambda ctx: Run(principal="ben"))
+    ann = await desk(run=lambda ctx: Run(principal="ann"))
+    ben = as_toolset(ann.toolset.tools, run=lambda ctx: Run(principal="ben"))
     answered = DeferredToolResults(approvals={"c1": True}, metadata=ann.asked.metadata)
 
     run = await agent(scripted(), ben).run(message_history=ann.run.all_messages(), deferred_tool_results=answered)
@@ -361,7 +361,7 @@ async def test_a_standing_grant_holds_for_the_run() -> None:
         return request.always("ann")
 
     calls = [[("refund", {"order": n}, f"c{n}")] for n in range(3)]
-    toolset = as_toolset([refunding(ran)], scope=lambda ctx: Run(approver=once))
+    toolset = as_toolset([refunding(ran)], run=lambda ctx: Run(approver=once))
     await agent(scripted(*calls), toolset).run("go")
 
     assert (asked, len(ran)) == (["c0"], 3)

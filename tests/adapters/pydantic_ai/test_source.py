@@ -253,7 +253,7 @@ async def test_a_refusal_inside_is_a_failure_outside() -> None:
     async def no(request: Any) -> Any:
         return request.deny("not today", "ann")
 
-    crib = Toolset([from_toolset(as_toolset([refunding([])], scope=lambda ctx: Run(approver=no)))])
+    crib = Toolset([from_toolset(as_toolset([refunding([])], run=lambda ctx: Run(approver=no)))])
 
     outcome = await called(crib, "refund", {"order": 7})
 

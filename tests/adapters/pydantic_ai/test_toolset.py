@@ -104,7 +104,7 @@ async def test_exhausted_retries_do_not_end_the_run() -> None:
 async def test_an_exhausted_budget_is_told() -> None:
     one = ("add", '{"a": 1, "b": 2}')
 
-    first, second = await told([add], one, one, scope=lambda ctx: Run(limits=CallLimits(total=1)))
+    first, second = await told([add], one, one, run=lambda ctx: Run(limits=CallLimits(total=1)))
 
     assert first == ("success", 3)
     assert second[0] == "denied"
@@ -112,7 +112,7 @@ async def test_an_exhausted_budget_is_told() -> None:
 
 
 async def test_each_run_has_a_budget_of_its_own() -> None:
-    toolset = as_toolset([add], scope=lambda ctx: Run(limits=CallLimits(total=1)))
+    toolset = as_toolset([add], run=lambda ctx: Run(limits=CallLimits(total=1)))
     one = agent(scripted([("add", {"a": 1, "b": 2}, "c1")]), toolset)
 
     outcomes = [results((await one.run("go")).all_messages())[0][1] for _ in range(2)]

@@ -46,7 +46,7 @@ class DurableAgent:
     Args:
         agent: The agent; turns that wait on it are put into the queue by `run`.
         queue: Where its turns wait, with its limits; a queue of the agent's name when None.
-        scope: The run that turns are part of, with its deps, principal and sinks, or what makes one anew for each turn.
+        run: The run that turns are part of, with its deps, principal and sinks, or what makes one anew for each turn.
             Its limits count on each worker by itself.
         client: What turns are put with where no engine runs in the process.
     """
@@ -56,13 +56,13 @@ class DurableAgent:
         agent: Agent,
         queue: Queue | str | None = None,
         *,
-        scope: Run | Callable[[], Run] | None = None,
+        run: Run | Callable[[], Run] | None = None,
         client: Client | None = None,
         _base: DurableAgent | None = None,
     ) -> None:
         self.agent = agent
         self.queue = queue if isinstance(queue, Queue) else Queue(queue or agent.name)
-        self._scope, self._client, self._base = scope, client, _base
+        self._scope, self._client, self._base = run, client, _base
         self._pipeline = RecordedPipeline(agent.toolset, sinks=agent.sinks)
         self.context = SharedContext(agent, watched=_base is not None)
         self._followed: deque[tuple[Turn[Any], TurnHandle]] = deque(maxlen=_FOLLOWED)
@@ -238,7 +238,7 @@ class DurableAgent:
         base = self._base or self
         await self.context.bring(self.client)
         made = DurableAgent(
-            self.agent.branch(name, description), self.queue, scope=self._scope, client=self._client, _base=base
+            self.agent.branch(name, description), self.queue, run=self._scope, client=self._client, _base=base
         )
         await made.context.store(self.client)
         for data in await self.client.waiting(TURN, self.queue.name):
@@ -250,7 +250,7 @@ class DurableAgent:
     def branched(self, name: str) -> DurableAgent:
         """Return the branch of that name, which another process made; for workers."""
         agent = AgentRegistry.get(name) if name in AgentRegistry else self.agent.branch(name)
-        return DurableAgent(agent, self.queue, scope=self._scope, client=self._client, _base=self)
+        return DurableAgent(agent, self.queue, run=self._scope, client=self._client, _base=self)
 
     # --- on a worker
 
@@ -281,8 +281,8 @@ class DurableAgent:
         return bool(watched) or self._pipeline.gives_context(turn.tool)
 
     def _door(self, engine: Engine, unit: Unit) -> TurnBinding:
-        scope = self._scope
-        given = Run(id=self.name) if scope is None else scope() if callable(scope) else scope
+        run = self._scope
+        given = Run(id=self.name) if run is None else run() if callable(run) else run
         store = NotingStore(cast("AnswerStore", given.approvals or engine.client.approvals), unit)
         told = engine.recorded(replace(given, approvals=store), self._pipeline.sinks)
         return self.agent.binding(told, self._pipeline, "durable")

@@ -100,16 +100,16 @@ class Engine:
             raise EngineError("the engine does not run; enter it: `async with Engine(...) as engine:`")
         return self._client
 
-    def recorded(self, scope: Run, more: tuple[Sink, ...] = ()) -> Run:
+    def recorded(self, run: Run, more: tuple[Sink, ...] = ()) -> Run:
         """Return a run whose events are kept in the database, if they are to be and are not by a sink of its own.
 
         Args:
             more: The sinks that are told besides those of the run.
         """
         sink = self.sink
-        if sink is None or any(keeps_events_in(one, self.database) for one in (*scope.sinks, *more)):
-            return scope
-        return replace(scope, sinks=(*scope.sinks, sink))
+        if sink is None or any(keeps_events_in(one, self.database) for one in (*run.sinks, *more)):
+            return run
+        return replace(run, sinks=(*run.sinks, sink))
 
     async def __aenter__(self) -> Engine:
         global _current, _process

@@ -61,7 +61,7 @@ class DurableToolkit:
         toolkit: What runs the programs; it may use any sandbox.
         name: What workers know it by; the same in every process.
         queue: Where its programs wait, a name or a `Queue` with limits.
-        scope: The run that calls are part of, with its deps, principal and sinks, or what makes one anew for each
+        run: The run that calls are part of, with its deps, principal and sinks, or what makes one anew for each
             program; one of its own for each when None.
         client: What programs are enqueued with where no engine runs in the process.
         replace: Take the place of one that has the name already, as when a notebook cell is run again.
@@ -76,11 +76,11 @@ class DurableToolkit:
         queue: Queue | str = "programs",
         *,
         name: str = "toolkit",
-        scope: Run | Callable[[], Run] | None = None,
+        run: Run | Callable[[], Run] | None = None,
         client: Client | None = None,
         replace: bool = False,
     ) -> None:
-        self.toolkit, self.name, self._scope, self._client = toolkit, name, scope, client
+        self.toolkit, self.name, self._scope, self._client = toolkit, name, run, client
         self.queue = Queue(queue) if isinstance(queue, str) else queue
         self._again: Toolkit | None = None
         toolkits.register(name, self, replace=replace)
@@ -110,15 +110,15 @@ class DurableToolkit:
         return replace(told, principal=principal or given.principal, approvals=store, program_id=run)
 
     async def run_journalled(
-        self, code: str, scope: Run, journal: ProgramJournal, paused: PausedProgram | None
+        self, code: str, run: Run, journal: ProgramJournal, paused: PausedProgram | None
     ) -> ExecutionResult:
         """Run a program, or take one up, inside its workflow."""
         if self._again is None:
             self._again = self.toolkit.with_sandbox(running_again(self.toolkit.sandbox))
         if paused is None:
-            return await self._again.execute_async(code, scope, journal=journal)
-        answers = await _answers(paused, scope.approvals)
-        return await self._again.resume_async(paused, scope, **answers, journal=journal)
+            return await self._again.execute_async(code, run, journal=journal)
+        answers = await _answers(paused, run.approvals)
+        return await self._again.resume_async(paused, run, **answers, journal=journal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,9 +255,9 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     store: ApprovalStore = engine.client.approvals
     try:
         toolkit = toolkits.get(data["toolkit"])
-        scope = toolkit.opened(run, data["principal"], engine)
-        store = scope.approvals or store
-        result = await toolkit.run_journalled(data["code"], scope, journal, program_in(claim.lines))
+        run = toolkit.opened(run, data["principal"], engine)
+        store = run.approvals or store
+        result = await toolkit.run_journalled(data["code"], run, journal, program_in(claim.lines))
     except _TOLD as error:
         result = ExecutionResult(success=False, error=f"{type(error).__name__}: {error}")
     finally:

@@ -122,7 +122,7 @@ class RecordedPipeline(Pipeline):
     async def prepare(
         self,
         call: ToolCall | Suspended | Prepared,
-        scope: Run,
+        run: Run,
         grant: Grant | Denial | None = None,
         *,
         hooks: HookSet | None = None,
@@ -132,8 +132,8 @@ class RecordedPipeline(Pipeline):
         if unit is None:
             raise RuntimeError("a durable agent's turns are run by its workers")
         if unit.state is not None:
-            return await self._taken_up(unit, unit.state, scope)
-        prepared = await super().prepare(unit.waiting or call, scope, grant, hooks=hooks)
+            return await self._taken_up(unit, unit.state, run)
+        prepared = await super().prepare(unit.waiting or call, run, grant, hooks=hooks)
         if isinstance(prepared, Prepared):
             prepared = self._told_result(unit, prepared)
         await unit.reach(_written(prepared, unit))
@@ -158,16 +158,16 @@ class RecordedPipeline(Pipeline):
         value = cast("Mapping[str, Any]", given)["result"]
         return close(prepared.trace, Completed(prepared.plan.name, prepared.call.id, value))
 
-    async def _taken_up(self, unit: Unit, state: Mapping[str, Any], scope: Run) -> Prepared | Outcome:
+    async def _taken_up(self, unit: Unit, state: Mapping[str, Any], run: Run) -> Prepared | Outcome:
         """Return a call that an earlier execution prepared: to be made again if it may be, else as a question."""
         unit.approval = state.get("approval")
         if "outcome" in state:
             return outcome_from_dict(state["outcome"])
-        prepared = self.restore(state["prepared"], scope)
+        prepared = self.restore(state["prepared"], run)
         if not isinstance(prepared, Prepared):
             return prepared
         prepared.approved = state["approved"]
-        prepared.trace = trace = self._trace(prepared.call, scope, prepared.plan)
+        prepared.trace = trace = self._trace(prepared.call, run, prepared.plan)
         if trace is not None:
             trace.decisions, trace.approval = list(prepared.notes), unit.approval
         ctx = prepared.ctx
@@ -175,9 +175,9 @@ class RecordedPipeline(Pipeline):
             ctx.approved, ctx.approver, ctx.user_input = True, state["approver"], state["user_input"]
         if prepared.plan.tool.options.idempotent:
             return prepared
-        request = _question(prepared, unit, scope)
-        if scope.approvals is not None:
-            await scope.approvals.put(request)
+        request = _question(prepared, unit, run)
+        if run.approvals is not None:
+            await run.approvals.put(request)
         if trace is not None:
             trace.suspended(request)
         prepared.approved = None
@@ -199,7 +199,7 @@ def _written(prepared: Prepared | Outcome, unit: Unit) -> dict[str, Any]:
     }
 
 
-def _question(prepared: Prepared, unit: Unit, scope: Run) -> ApprovalRequest:
+def _question(prepared: Prepared, unit: Unit, run: Run) -> ApprovalRequest:
     plan, arguments = prepared.plan, prepared.arguments
     return ApprovalRequest(
         id=f"ask_{uuid5(NAMESPACE_URL, f'toolcrib:in-doubt:{unit.work_id}').hex}",
@@ -210,8 +210,8 @@ def _question(prepared: Prepared, unit: Unit, scope: Run) -> ApprovalRequest:
         requested=plan.spec.dump(arguments, redact=True),
         reason=_ASKED,
         metadata={IN_DOUBT: "it may have been done"},
-        run_id=scope.id,
-        principal=scope.principal,
+        run_id=run.id,
+        principal=run.principal,
     )
 
 

@@ -12,11 +12,11 @@ from toolcrib.pipeline import CallLimits, Executor, Run
 from toolcrib.record import Sink
 from toolcrib.sandbox import Sandbox, SandboxName
 
-__all__ = ["ApproveBy", "OpenScope", "ServerOptions"]
+__all__ = ["ApproveBy", "OpenRun", "ServerOptions"]
 
 ApproveBy: TypeAlias = Literal["store", "elicit"]
 
-OpenScope: TypeAlias = Callable[[str], Run]
+OpenRun: TypeAlias = Callable[[str], Run]
 """Opens the run that all the calls of one principal belong to, given its name."""
 
 
@@ -44,7 +44,7 @@ class ServerOptions:
             servers that stand in for each other share them. A key of this process alone when empty.
         state_seconds: How long such a state is good for.
         principal: On whose behalf requests come that say nothing about it, as over stdio; the user's name when None.
-        scope: Opens the run of a principal, once; their calls, retries and found tools are counted there.
+        run: Opens the run of a principal, once; their calls, retries and found tools are counted there.
         limits: The budget of each principal, where `scope` is None.
         deps: What the tools get as `ctx.deps`, where `scope` is None.
         sinks: Where the events of calls go.
@@ -68,7 +68,7 @@ class ServerOptions:
     keys: Sequence[bytes | str] = ()
     state_seconds: float = 600.0
     principal: str | None = None
-    scope: OpenScope | None = None
+    run: OpenRun | None = None
     limits: CallLimits | None = None
     deps: Any = None
     sinks: tuple[Sink, ...] = ()

@@ -103,7 +103,7 @@ class ServedPrograms(Served):
         denials = [answer for answer in answers if isinstance(answer, Denial)]
         try:
             paused = PausedProgram.from_dict(state)
-            result = await self._toolkit.resume_async(paused, visit.scope, grants=grants, denials=denials)
+            result = await self._toolkit.resume_async(paused, visit.run, grants=grants, denials=denials)
         except (ApprovalError, PausedProgramError, ReplayDiverged, SandboxError) as error:
             return error_result(f"{type(error).__name__}: {error}")
         return _said(result)
@@ -114,14 +114,14 @@ class ServedPrograms(Served):
                 f"InvalidArguments: `{_RUN}` cannot take these arguments: code: missing, it is required"
             )
         try:
-            return _said(await self._toolkit.execute_async(code, visit.scope))
+            return _said(await self._toolkit.execute_async(code, visit.run))
         except SandboxError as error:
             return error_result(f"{type(error).__name__}: {error}")
 
     async def _search(self, visit: Visit, wanted: _Search) -> types.CallToolResult:
         """Answer as a program that searches is answered."""
         code = f"{self._finder}({wanted.query!r}, {wanted.limit})"
-        result = await self._toolkit.execute_async(code, visit.scope)
+        result = await self._toolkit.execute_async(code, visit.run)
         if not result.success:
             return error_result(result.text())
         lines = [f"{found['call']}\n    {found['description']}" for found in result.return_value]

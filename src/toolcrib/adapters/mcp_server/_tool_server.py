@@ -49,7 +49,7 @@ class Visit:
     """One request to call a tool.
 
     Attributes:
-        scope: The run of its principal, with the client as the approver where it can be asked meanwhile.
+        run: The run of its principal, with the client as the approver where it can be asked meanwhile.
         key: The same for the same call on behalf of the same principal.
         requests: The questions of the call that it takes up, if it takes one up.
         done: Progress so far; it only ever grows.
@@ -59,7 +59,7 @@ class Visit:
     ctx: ServerRequestContext[Any, Any]
     params: types.CallToolRequestParams
     principal: Principal
-    scope: Run
+    run: Run
     key: str
     requests: tuple[str, ...] = ()
     done: float = 0
@@ -122,13 +122,13 @@ class Served(ABC):
         """Make a call or take up the same one that waits, and return what the client is answered."""
         key = digest(params.name, {"principal": principal.name, "arguments": params.arguments or {}})
         visit = Visit(ctx, params, principal, self._scope(ctx, principal), key)
-        run = trace_activity("request", "tools/call", visit.scope, self._options.sinks, about=lambda: _about(visit))
-        before = len(principal.scope.revealed)
+        run = trace_activity("request", "tools/call", visit.run, self._options.sinks, about=lambda: _about(visit))
+        before = len(principal.run.revealed)
         if run is None:
             result = await self._answer(visit)
         else:
             result = await _followed(run, self._answer(visit))
-        if len(principal.scope.revealed) > before:
+        if len(principal.run.revealed) > before:
             await principal.tell_changed(ctx)
         return result
 
@@ -151,10 +151,10 @@ class Served(ABC):
         return made
 
     def _scope(self, ctx: ServerRequestContext[Any, Any], principal: Principal) -> Run:
-        scope = principal.scope
-        if self._options.approve_by == "store" or scope.approver is not None or is_stateless(ctx):
-            return scope
-        return replace(scope, approver=asked_through(ctx, principal.pending)) if can_elicit(ctx) else scope
+        run = principal.run
+        if self._options.approve_by == "store" or run.approver is not None or is_stateless(ctx):
+            return run
+        return replace(run, approver=asked_through(ctx, principal.pending)) if can_elicit(ctx) else run
 
     async def _kept(self, visit: Visit) -> SuspendedCall | None:
         """Return the call that waits and is made again: the same one, or the one whose question the client names."""

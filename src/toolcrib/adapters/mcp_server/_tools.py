@@ -55,25 +55,25 @@ class ServedTools(Served):
     async def list(self, principal: Principal) -> Sequence[types.Tool]:
         """Return the tools that a principal is shown now, those they found last."""
         texts = await self.pipeline.toolset.description_overrides()
-        shown = [self._shown(entry, texts.get(entry.name)) for entry in await self._offered(principal.scope)]
+        shown = [self._shown(entry, texts.get(entry.name)) for entry in await self._offered(principal.run)]
         return [tool for tool in shown if tool is not None]
 
     async def instructions(self, principal: Principal) -> Sequence[str]:
         """Return what the tools that a principal is shown have to say."""
-        names = [entry.name for entry in await self._offered(principal.scope)]
+        names = [entry.name for entry in await self._offered(principal.run)]
         try:
-            found = await self.pipeline.toolset.subset(names).get_instructions(_about(principal.scope))
+            found = await self.pipeline.toolset.subset(names).get_instructions(_about(principal.run))
         except Exception:  # the tools' own code; a server without instructions serves all the same
             _log.exception("the instructions of the tools cannot be told")
             return []
         return [clean(instruction.content) for instruction in found]
 
-    async def _offered(self, scope: Run) -> Sequence[ToolEntry]:
+    async def _offered(self, run: Run) -> Sequence[ToolEntry]:
         entries = self.pipeline.toolset.entries
-        allowed = self.pipeline.toolset.offered() if scope.available is None else scope.available
+        allowed = self.pipeline.toolset.offered() if run.available is None else run.available
         names = [name for name in entries if name in allowed]
-        found = [name for name in scope.revealed if name in entries and name not in names]
-        about = _about(scope)
+        found = [name for name in run.revealed if name in entries and name not in names]
+        about = _about(run)
         return [entries[name] for name in (*names, *found) if await _is_shown(entries[name], about)]
 
     def _shown(self, entry: ToolEntry, text: str | None) -> types.Tool | None:
@@ -93,7 +93,7 @@ class ServedTools(Served):
 
     def may_wait(self, visit: Visit) -> bool:
         """Return whether something about the tool may ask for approval, or has done so."""
-        return visit.params.name in self._asking or isinstance(visit.scope.deps, AgentContext)
+        return visit.params.name in self._asking or isinstance(visit.run.deps, AgentContext)
 
     async def begin(self, visit: Visit) -> types.CallToolResult | Halted:
         """Make a new call."""
@@ -110,12 +110,12 @@ class ServedTools(Served):
 
     async def _run(self, visit: Visit, call: ToolCall | Suspended, answer: Grant | Denial | None = None) -> Outcome:
         """Take a call over the counter; what a tool yields or reports meanwhile is told as progress."""
-        entry, scope = self.pipeline.toolset.entries.get(visit.params.name), visit.scope
+        entry, run = self.pipeline.toolset.entries.get(visit.params.name), visit.run
         if visit.leave is not None:
-            scope = replace(scope, sinks=(*scope.sinks, Starting(visit.leave)))
+            run = replace(run, sinks=(*run.sinks, Starting(visit.leave)))
         if entry is None or not entry.tool.is_watched:
-            return await self.pipeline.run(call, scope, grant=answer)
-        async with aclosing(self.pipeline.stream(call, scope, grant=answer)) as items:
+            return await self.pipeline.run(call, run, grant=answer)
+        async with aclosing(self.pipeline.stream(call, run, grant=answer)) as items:
             async for item in items:
                 if not isinstance(item, Yielded):
                     return item
@@ -127,12 +127,12 @@ class ServedTools(Served):
             self._asking.add(outcome.tool)  # also a tool that only asked when it ran
             return Halted((outcome.request,), outcome.to_dict(), outcome.text())
         if isinstance(outcome, Completed):
-            visit.scope.retries.pop(outcome.tool, None)  # a principal's run may last for months
+            visit.run.retries.pop(outcome.tool, None)  # a principal's run may last for months
         return reply_to(outcome, self._listed.get(outcome.tool))
 
 
-def _about(scope: Run) -> RunContext[Any]:
-    return RunContext(scope.deps, "", "", scope.id, provided=scope.provide, revealed=scope.revealed)
+def _about(run: Run) -> RunContext[Any]:
+    return RunContext(run.deps, "", "", run.id, provided=run.provide, revealed=run.revealed)
 
 
 async def _is_shown(entry: ToolEntry, ctx: RunContext[Any]) -> bool:

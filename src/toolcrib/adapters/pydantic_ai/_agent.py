@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_ai import Agent
 from pydantic_ai.tools import DeferredToolRequests
 
-from toolcrib.adapters.pydantic_ai._toolset import OpenScope, as_toolset
+from toolcrib.adapters.pydantic_ai._toolset import OpenRun, as_toolset
 from toolcrib.hooks import GlobalHooks
 from toolcrib.toolsets import Toolset
 
@@ -23,7 +23,7 @@ def create_agent(
     pre_hooks: Mapping[str, Any] | None = None,
     post_hooks: Mapping[str, Any] | None = None,
     global_hooks: GlobalHooks | None = None,
-    scope: OpenScope | None = None,
+    run: OpenRun | None = None,
     **options: Any,
 ) -> Agent[Any, Any]:
     """Return a Pydantic AI agent with these tools; its run ends with `DeferredToolRequests` when a person is asked.
@@ -31,11 +31,11 @@ def create_agent(
     Args:
         model: What `pydantic_ai.Agent` takes as one.
         tools: What `Toolset` takes.
-        scope: Opens the run of the calls; see `as_toolset`.
+        run: Opens the run of the calls; see `as_toolset`.
         options: Everything else that `pydantic_ai.Agent` takes.
     """
     crib = Toolset(tools, pre_hooks=pre_hooks, post_hooks=post_hooks, global_hooks=global_hooks)
-    toolsets = [as_toolset(crib, scope=scope), *(options.pop("toolsets", None) or ())]
+    toolsets = [as_toolset(crib, run=run), *(options.pop("toolsets", None) or ())]
     output = options.pop("output_type", str)
     outputs: list[Any] = [*output] if isinstance(output, list | tuple) else [output]
     if DeferredToolRequests not in outputs:

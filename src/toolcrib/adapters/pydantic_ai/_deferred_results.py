@@ -30,7 +30,7 @@ async def answers(
     denials: Iterable[Denial] = (),
     *,
     toolset: CribToolset[Any] | Agent[Any, Any] | None = None,
-    scope: Run | None = None,
+    run: Run | None = None,
 ) -> DeferredToolResults:
     """Return grants and denials as the results that the next run of the agent takes.
 
@@ -40,7 +40,7 @@ async def answers(
         requests: The output of the run that stopped.
         toolset: What `as_toolset` returned, or the agent that has it alone. Pydantic AI does not tell a toolset of a
             denial, so it is recorded here.
-        scope: The run that denials are recorded in: its sinks, its store.
+        run: The run that denials are recorded in: its sinks, its store.
 
     Raises:
         ApprovalError: An answer is for nothing that is asked.
@@ -56,7 +56,7 @@ async def answers(
         results.answered_by[call_id] = grant.approver
     for denial in denials:
         call_id = _asked_by(denial, waiting)
-        await _record(waiting[call_id], denial, _counter(toolset), scope or Run(entry="pydantic_ai"))
+        await _record(waiting[call_id], denial, _counter(toolset), run or Run(entry="pydantic_ai"))
         results.approvals[call_id] = ToolDenied(denial.message or f"`{denial.tool}` was denied")
         results.answered_by[call_id] = denial.approver
     return results
@@ -86,12 +86,12 @@ def _counter(toolset: CribToolset[Any] | Agent[Any, Any] | None) -> CribToolset[
     return ours[0]
 
 
-async def _record(waiting: Waiting, denial: Denial, toolset: CribToolset[Any], scope: Run) -> None:
+async def _record(waiting: Waiting, denial: Denial, toolset: CribToolset[Any], run: Run) -> None:
     """Let the denial end the suspended call at the counter: it is in the record, and no grant opens it any more."""
-    if scope.principal is None:
-        scope = replace(scope, principal=waiting.request.principal)
-    about = RunContext[Any](scope.deps, "", "", scope.id, provided=scope.provide)
+    if run.principal is None:
+        run = replace(run, principal=waiting.request.principal)
+    about = RunContext[Any](run.deps, "", "", run.id, provided=run.provide)
     async with toolset.tools.open(about, hide_unavailable=False) as opened:
-        outcome = await Pipeline(opened, sinks=toolset.sinks).run(waiting.suspended, scope, grant=denial)
+        outcome = await Pipeline(opened, sinks=toolset.sinks).run(waiting.suspended, run, grant=denial)
     if isinstance(outcome, Failed) and isinstance(outcome.exception, ApprovalError):
         raise outcome.exception

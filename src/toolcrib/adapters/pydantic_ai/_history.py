@@ -51,7 +51,7 @@ def decode_response(
     response: ModelResponse,
     available: ToolAvailability | None = None,
     *,
-    scope: Run | None = None,
+    run: Run | None = None,
     history: MessageHistory | None = None,
     strict: bool = False,
 ) -> ToolRound:
@@ -63,7 +63,7 @@ def decode_response(
         history: What came before. A call whose id is in it gets another.
     """
     before = () if history is None else history.transcript
-    return decode(tools, response, available, format=MESSAGES, scope=scope, transcript=before, strict=strict)
+    return decode(tools, response, available, format=MESSAGES, run=run, transcript=before, strict=strict)
 
 
 def _key(shape: Item) -> str:

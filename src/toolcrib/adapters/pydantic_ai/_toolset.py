@@ -22,25 +22,25 @@ from toolcrib.record import Sink
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike, is_available
 
-__all__ = ["CribToolset", "OpenScope", "as_toolset"]
+__all__ = ["CribToolset", "OpenRun", "as_toolset"]
 
-OpenScope: TypeAlias = Callable[[pydantic_ai.RunContext[Any]], Run]
+OpenRun: TypeAlias = Callable[[pydantic_ai.RunContext[Any]], Run]
 """Opens the run that the calls of one agent run belong to: its limits, approver, store, principal."""
 
 _log = logging.getLogger("toolcrib.adapters")
 
 
 def as_toolset(
-    tools: ToolsetLike, *, scope: OpenScope | None = None, sinks: Iterable[Sink] = (), id: str | None = None
+    tools: ToolsetLike, *, run: OpenRun | None = None, sinks: Iterable[Sink] = (), id: str | None = None
 ) -> CribToolset[Any]:
     """Return the tools as a toolset for `pydantic_ai.Agent(toolsets=[...])`; every call goes over the pipeline.
 
     Args:
-        scope: Opens the run, once for each run of the agent. `deps` are those of the agent where it leaves them out.
+        run: Opens the run, once for each run of the agent. `deps` are those of the agent where it leaves them out.
         sinks: Where the events of calls go.
         id: Names the toolset; its own `toolset_id` when None.
     """
-    return CribToolset(Toolset.of(tools), scope or _plain_scope, tuple(sinks), id)
+    return CribToolset(Toolset.of(tools), run or _plain_scope, tuple(sinks), id)
 
 
 def _plain_scope(ctx: pydantic_ai.RunContext[Any]) -> Run:
@@ -55,9 +55,9 @@ class CribToolset(AbstractToolset[AgentDepsT]):
         sinks: Where the events of calls go.
     """
 
-    def __init__(self, tools: Toolset, scope: OpenScope, sinks: tuple[Sink, ...], id: str | None) -> None:
+    def __init__(self, tools: Toolset, run: OpenRun, sinks: tuple[Sink, ...], id: str | None) -> None:
         self.tools, self.sinks = tools, sinks
-        self._open_scope, self._id = scope, id
+        self._open_scope, self._id = run, id
         self._pipeline = Pipeline(tools, sinks=sinks) if tools.is_open else None
 
     @property
@@ -66,12 +66,12 @@ class CribToolset(AbstractToolset[AgentDepsT]):
 
     async def for_run(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         """Return the toolset for one run of the agent, with the run's limits and counts."""
-        scope = self._open_scope(ctx)
-        if scope.approvals is None:  # of this run: each call has its own copy of the scope, and they share the store
-            scope.approvals = MemoryApprovalStore()
-        deps = ctx.deps if scope.deps is None else scope.deps
-        scope = replace(scope, deps=deps, entry="pydantic_ai" if scope.entry == "pipeline" else scope.entry)
-        return _CribRun(self, scope, ctx, self._pipeline)
+        run = self._open_scope(ctx)
+        if run.approvals is None:  # of this run: each call has its own copy of the scope, and they share the store
+            run.approvals = MemoryApprovalStore()
+        deps = ctx.deps if run.deps is None else run.deps
+        run = replace(run, deps=deps, entry="pydantic_ai" if run.entry == "pipeline" else run.entry)
+        return _CribRun(self, run, ctx, self._pipeline)
 
     async def get_tools(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
         """Return the tools of a run of their own; a run of an agent asks what `for_run` returned."""
@@ -94,11 +94,11 @@ class _CribRun(AbstractToolset[AgentDepsT]):
     def __init__(
         self,
         toolset: CribToolset[AgentDepsT],
-        scope: Run,
+        run: Run,
         ctx: pydantic_ai.RunContext[AgentDepsT],
         pipeline: Pipeline | None,
     ) -> None:
-        self._toolset, self._scope, self._begun_with, self._pipeline = toolset, scope, ctx, pipeline
+        self._toolset, self._scope, self._begun_with, self._pipeline = toolset, run, ctx, pipeline
         self._stack = AsyncExitStack()
 
     @property
@@ -139,14 +139,14 @@ class _CribRun(AbstractToolset[AgentDepsT]):
         given = tool_args.given() if isinstance(tool_args, RawText) else tool_args
         waiting = resumed(name, tool_args, ctx)
         call, grant = waiting if waiting is not None else (ToolCall(name, given, ctx.tool_call_id), None)
-        scope = replace(self._scope, provide={**self._scope.provide, pydantic_ai.RunContext: ctx})
-        return reply_to(await self._run(call, scope, grant, ctx), tool_args)
+        run = replace(self._scope, provide={**self._scope.provide, pydantic_ai.RunContext: ctx})
+        return reply_to(await self._run(call, run, grant, ctx), tool_args)
 
     async def _run(
-        self, call: ToolCall | Suspended, scope: Run, grant: Grant | None, ctx: pydantic_ai.RunContext[AgentDepsT]
+        self, call: ToolCall | Suspended, run: Run, grant: Grant | None, ctx: pydantic_ai.RunContext[AgentDepsT]
     ) -> Outcome:
         watched = True
-        async with aclosing(self._opened.stream(call, scope, grant=grant)) as items:
+        async with aclosing(self._opened.stream(call, run, grant=grant)) as items:
             async for item in items:
                 if not isinstance(item, Yielded):
                     return item
@@ -162,9 +162,9 @@ class _CribRun(AbstractToolset[AgentDepsT]):
         return self._pipeline
 
     def _about(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> RunContext[Any]:
-        scope = self._scope
-        provided: dict[Any, Any] = {**scope.provide, pydantic_ai.RunContext: ctx}
-        return RunContext(scope.deps, "", "", scope.id, provided=provided, revealed=scope.revealed)
+        run = self._scope
+        provided: dict[Any, Any] = {**run.provide, pydantic_ai.RunContext: ctx}
+        return RunContext(run.deps, "", "", run.id, provided=provided, revealed=run.revealed)
 
     async def _offered(self, ctx: pydantic_ai.RunContext[AgentDepsT], *, broken: bool = True) -> list[ToolEntry]:
         """Return what the model is shown at this step; whether it may be called is asked again by the pipeline.
@@ -172,11 +172,11 @@ class _CribRun(AbstractToolset[AgentDepsT]):
         Args:
             broken: With the tools of which it cannot be told: a call is refused with the error, and that is recorded.
         """
-        scope, about = self._scope, self._about(ctx)
+        run, about = self._scope, self._about(ctx)
         found: list[ToolEntry] = []
         for entry in self._opened.toolset:
-            allowed = not entry.off if scope.available is None else entry.name in scope.available
-            if (allowed or entry.name in scope.revealed) and await _is_shown(entry, about, broken):
+            allowed = not entry.off if run.available is None else entry.name in run.available
+            if (allowed or entry.name in run.revealed) and await _is_shown(entry, about, broken):
                 found.append(entry)
         return found
 
