@@ -44,7 +44,7 @@ async def test_a_program_is_told_with_its_calls_inside_of_it() -> None:
     await toolkit.execute_async("double(n=2)\ndouble(n=3)")
 
     start, end = sink.runs
-    assert (start.run, start.name, start.parent_id, start.data["source"]) == (
+    assert (start.activity, start.name, start.parent_id, start.data["source"]) == (
         *("program", "program", None),
         "double(n=2)\ndouble(n=3)",
     )
@@ -134,14 +134,14 @@ async def test_programs_of_a_session_are_inside_of_it() -> None:
         await session.execute_async("a = double(2)")
         await session.execute_async("double(a)")
 
-    assert [(event.run, event.kind) for event in sink.runs] == [
+    assert [(event.activity, event.kind) for event in sink.runs] == [
         ("session", "opened"),
         *[("program", "opened"), ("program", "closed")] * 2,
         ("session", "closed"),
     ]
     assert sink.runs[0].parent_id == "request_1"
-    assert {event.parent_id for event in sink.runs if event.run == "program"} == {sink.runs[0].activity_id}
-    programs = [event.activity_id for event in told(sink, "opened") if event.run == "program"]
+    assert {event.parent_id for event in sink.runs if event.activity == "program"} == {sink.runs[0].activity_id}
+    programs = [event.activity_id for event in told(sink, "opened") if event.activity == "program"]
     assert [record.parent_id for record in sink.records] == programs
 
 
@@ -150,4 +150,4 @@ async def test_events_of_programs_are_json() -> None:
 
     await toolkit.execute_async("double(n=2)")
 
-    assert json.loads(json.dumps([event.to_dict() for event in sink.runs]))[0]["run"] == "program"
+    assert json.loads(json.dumps([event.to_dict() for event in sink.runs]))[0]["activity"] == "program"

@@ -92,21 +92,21 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "description of what is not available",
         _LOOKUP,
-        "if name not in offered or not await is_available(self._entry(name), self._context(name, scope)):",
+        "if name not in offered or not await is_available(self._entry(name), self._context(name, run)):",
         "if name not in offered:",
         _OF_LOOKUP,
     ),
     Gate(
         "look-up of what is not offered",
         _LOOKUP,
-        "if tool in allowed or tool in scope.revealed}",
+        "if tool in allowed or tool in run.revealed}",
         "}",
         _OF_LOOKUP,
     ),
     Gate(
         "look-up of what the run may not call",
         _LOOKUP,
-        "self._toolset.offered() if scope.available is None else scope.available",
+        "self._toolset.offered() if run.available is None else run.available",
         "self._toolset.offered()",
         _OF_LOOKUP,
     ),
@@ -137,7 +137,7 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate("text of a paused program", _PAUSED, 'if paused.code_hash != data["code_hash"]:', "if False:", _OF_PAUSED),
     Gate("engine of a paused program", _RUNS, "if place.engine != paused.engine:", "if False:", _OF_RESUME),
     Gate("tools of a paused program", _RUNS, "        if missing:\n", "        if False:\n", _OF_RESUME),
-    Gate("counts of a paused program's run", _RUNS, "if before and not scope.calls:", "if False:", _OF_RESUME),
+    Gate("counts of a paused program's run", _RUNS, "if before and not run.calls:", "if False:", _OF_RESUME),
     Gate("bound of what is kept of results", _REPLAY, "return self._size > _MOST", "return False", _OF_RESUME),
     # --- the answers
     Gate("answer to nothing", _ANSWERS, "        if not calls:\n", "        if False:\n", _OF_RESUME),
@@ -248,8 +248,8 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "approver of a call in doubt that was asked about",
         _REPLAY,
-        "scope = self._alone if entry.in_doubt and answer is None else self._scope",
-        "scope = self._scope",
+        "run = self._alone if entry.in_doubt and answer is None else self._scope",
+        "run = self._scope",
         _OF_JOURNAL,
     ),
     Gate(

@@ -42,7 +42,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "hooks are told once",
         _WORK,
-        "                self._unit.state, door.taken_up = state, True\n",
+        "                self._unit.state, binding.taken_up = state, True\n",
         "                self._unit.state = state\n",
         _OF_RECOVERY,
     ),
@@ -96,7 +96,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
         "        arguments=plan.spec.dump(arguments, redact=False),\n",
         _OF_ONCE,
     ),
-    Gate("whose call is in doubt", _RECORDED, "principal=scope.principal,", "", _OF_ONCE),
+    Gate("whose call is in doubt", _RECORDED, "principal=run.principal,", "", _OF_ONCE),
     Gate(
         "approved arguments of a turn that is taken up",
         _RECORDED,

@@ -25,7 +25,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "available set of the run",
         "pipeline/_failures.py",
-        "return not entry.off if scope.available is None else entry.name in scope.available",
+        "return not entry.off if run.available is None else entry.name in run.available",
         "return True",
     ),
     Gate(
@@ -120,7 +120,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "approval",
         "pipeline/_pipeline.py",
-        "if refused is None and (plan.approvals or prepared.asks or scope.deps is not None):",
+        "if refused is None and (plan.approvals or prepared.asks or run.deps is not None):",
         "if False:",
     ),
     Gate("approval policy", "pipeline/_approve.py", "for policy in plan.approvals:", "for policy in ():"),
@@ -130,7 +130,7 @@ GATES: tuple[Gate, ...] = (
         'return hook_failure(plan, prepared.call.id, "approval policy", policy, error)',
         "continue",
     ),
-    Gate("the context's list", "pipeline/_approve.py", "if scope.asks_for(plan.name):", "if False:"),
+    Gate("the context's list", "pipeline/_approve.py", "if run.asks_for(plan.name):", "if False:"),
     Gate(
         "approval on resuming",
         "pipeline/_resume.py",
@@ -147,7 +147,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "availability on resuming",
         "pipeline/_resume.py",
-        "    if not offered(plan.entry, scope):\n        return not_offered(plan.name, prepared.call.id)\n",
+        "    if not offered(plan.entry, run):\n        return not_offered(plan.name, prepared.call.id)\n",
         "",
     ),
     Gate(
@@ -177,7 +177,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "single use of a grant without a request",
         "pipeline/_approve.py",
-        "if mark in scope.used_grants:",
+        "if mark in run.used_grants:",
         "if False:",
         _OF_APPROVALS,
     ),
@@ -293,7 +293,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "denial at the counter",
         "adapters/pydantic_ai/_deferred_results.py",
-        '        await _record(waiting[call_id], denial, _counter(toolset), scope or Run(entry="pydantic_ai"))\n',
+        '        await _record(waiting[call_id], denial, _counter(toolset), run or Run(entry="pydantic_ai"))\n',
         "",
         ("tests/adapters/pydantic_ai",),
     ),
@@ -321,7 +321,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "what Pydantic AI's model is shown",
         "adapters/pydantic_ai/_toolset.py",
-        "if (allowed or entry.name in scope.revealed) and await _is_shown(entry, about, broken):",
+        "if (allowed or entry.name in run.revealed) and await _is_shown(entry, about, broken):",
         "if True:",
         ("tests/adapters/pydantic_ai",),
     ),

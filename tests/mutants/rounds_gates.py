@@ -45,7 +45,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "approval of input that its host edited",
         "rounds/_round_call.py",
-        "made = await pipeline.again(self.ready, scope, hooks=hooks, arguments=edited)",
+        "made = await pipeline.again(self.ready, run, hooks=hooks, arguments=edited)",
         "made = self.ready",
         ("tests/rounds/test_call.py", "tests/rounds"),
     ),

@@ -96,8 +96,8 @@ TELEMETRY_GATES: tuple[Gate, ...] = (
     Gate(
         "one program wherever it goes on",
         "code/_program_trace.py",
-        'named = before.get("program") or scope.program_id',
-        "named = scope.program_id",
+        'named = before.get("program") or run.program_id',
+        "named = run.program_id",
         _OF_PROGRAMS,
     ),
     # --- who is told

@@ -80,7 +80,7 @@ async def test_a_post_hook_that_fails_fails_the_call(tool: Any) -> None:
 async def test_a_post_hook_may_turn_a_result_into_a_failure() -> None:
     scope = Run()
 
-    outcome = await run(good, lambda ctx, result, metadata: ModelRetry("too short"), run=scope)
+    outcome = await run(good, lambda ctx, result, metadata: ModelRetry("too short"), scope=scope)
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, outcome.retryable, scope.retries) == ("model_retry", True, {"good": 1})

@@ -89,7 +89,7 @@ async def test_arguments_that_another_tool_refused_are_not_the_models_to_mend() 
         await inner()  # type: ignore[call-arg]
 
     scope = Run()
-    outcome = await run(outer, run=scope)
+    outcome = await run(outer, scope=scope)
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, outcome.retryable, scope.retries) == ("tool_error", False, {})
@@ -112,7 +112,7 @@ async def test_what_is_no_exception_goes_through_and_the_record_is_closed(error:
     sink = RecordingSink()
 
     with pytest.raises(type(error)):
-        await run(failing if stream else fail, run=Run(sinks=(sink,)))
+        await run(failing if stream else fail, scope=Run(sinks=(sink,)))
     assert sink.record.outcome == {"kind": "cancelled"}
 
 
@@ -128,7 +128,7 @@ async def test_a_tool_may_return_anything(value: Any) -> None:
 
     sink = RecordingSink()
 
-    outcome = await run(find, run=Run(sinks=(sink,)))
+    outcome = await run(find, scope=Run(sinks=(sink,)))
 
     assert isinstance(outcome, Completed)
     assert outcome.value is value
@@ -139,7 +139,7 @@ async def test_a_generator_that_was_returned_is_whole_after_recording() -> None:
     async def find() -> Any:
         return (n for n in "ab")
 
-    outcome = await run(find, run=Run(sinks=(RecordingSink(),)))
+    outcome = await run(find, scope=Run(sinks=(RecordingSink(),)))
 
     assert isinstance(outcome, Completed)
     assert list(outcome.value) == ["a", "b"]

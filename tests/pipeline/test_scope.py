@@ -130,7 +130,7 @@ async def test_a_tool_called_by_a_tool_belongs_to_the_same_run() -> None:
 
     queue = Queue()
 
-    outcome = await run(outer, run=Run(deps="deps", provide={Queue: queue}))
+    outcome = await run(outer, scope=Run(deps="deps", provide={Queue: queue}))
 
     assert isinstance(outcome, Completed)
     assert outcome.value == ("deps", queue)

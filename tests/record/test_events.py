@@ -56,7 +56,7 @@ async def test_decisions_and_approval_are_told_between() -> None:
     sink = await events(adding(requires_approval=True), hooks=deciding(RunNormally), approver=approve_all)
 
     assert sink.kinds() == ["received", "decided", "decided", "started", "ended"]
-    assert sink.told("decided")[1].data["approval"]["approver"] == "allow"
+    assert sink.told("decided")[1].data["approval"]["approver"] == "approve_all"
 
 
 async def test_a_suspension_is_told_and_ends_the_record() -> None:

@@ -206,7 +206,7 @@ async def test_a_run_event_goes_to_json() -> None:
     assert told.pop("at") == sink.runs[0].at.isoformat()
     assert told == {
         "kind": "opened",
-        "run": "program",
+        "activity": "program",
         "activity_id": "program_1",
         "parent_id": None,
         "name": "program",
@@ -224,7 +224,7 @@ async def test_a_file_of_events_has_those_of_runs_and_a_file_of_records_none(tmp
         await Toolkit([add], sinks=[sink], sandbox="process").execute_async("add(1)")
     lines = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
 
-    told = [(line.get("run"), line["kind"]) for line in lines if "kind" in line]
+    told = [(line.get("activity"), line["kind"]) for line in lines if "kind" in line]
     calls = [(None, kind) for kind in ("received", "started", "ended")]
     assert told == ([("program", "opened"), *calls, ("program", "closed")] if events else [])
     assert len(lines) == (5 if events else 1)

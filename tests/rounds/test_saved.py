@@ -323,7 +323,7 @@ async def test_a_session_with_an_open_round_goes_on_in_another_process() -> None
 
     assert isinstance(made, Finished)
     assert (made.result, ran, session.system, session.open_round) == ("done", [(1, 1)], "Be brief.", None)
-    assert session.run.id == first.run.id
+    assert session.host_run.id == first.run.id
     assert session.transcript.check() == []
 
 
@@ -348,7 +348,7 @@ async def test_the_tools_that_were_offered_to_a_round_are_not_those_of_the_sessi
 
     assert session.open_round is not None
     assert session.open_round.expect_one().input == ReadFile(path="/a")
-    assert session.scope.available is None
+    assert session.host_run.available is None
 
 
 async def test_a_staged_answer_has_to_be_settled_before_a_session_is_saved() -> None:

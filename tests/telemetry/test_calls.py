@@ -158,7 +158,7 @@ async def test_decisions_and_approvals_are_events(watch: Watch) -> None:
     told = events(watch, "execute_tool refund")
     assert [name for name, _ in told] == ["toolcrib.decision", "toolcrib.approval", "toolcrib.started"]
     assert told[0][1] == {"toolcrib.decision.hook": "check", "toolcrib.decision.decision": "run"}
-    assert told[1][1]["toolcrib.approval.approver"] == "allow"
+    assert told[1][1]["toolcrib.approval.approver"] == "approve_all"
     assert told[1][1]["toolcrib.approval.answer"] == "grant"
     assert told[1][1]["toolcrib.approval.at"].startswith("20")
 

@@ -48,11 +48,11 @@ async def forever() -> None:
 
 
 def told(sink: RecordingSink) -> list[tuple[str, str]]:
-    return [(event.run, event.kind) for event in sink.runs]
+    return [(event.activity, event.kind) for event in sink.runs]
 
 
 def closed(sink: RecordingSink, run: str = "turn") -> list[Any]:
-    return [event.data for event in sink.runs if (event.run, event.kind) == (run, "closed")]
+    return [event.data for event in sink.runs if (event.activity, event.kind) == (run, "closed")]
 
 
 async def drained(agent: Agent, **options: Any) -> list[Any]:
@@ -60,7 +60,7 @@ async def drained(agent: Agent, **options: Any) -> list[Any]:
 
 
 def opened(sink: RecordingSink, run: str) -> list[ActivityEvent]:
-    return [event for event in sink.runs if (event.run, event.kind) == (run, "opened")]
+    return [event for event in sink.runs if (event.activity, event.kind) == (run, "opened")]
 
 
 async def test_turns_are_inside_of_their_agent_and_calls_inside_of_their_turns() -> None:
@@ -75,7 +75,7 @@ async def test_turns_are_inside_of_their_agent_and_calls_inside_of_their_turns()
     turn, agent_told = ["opened", "closed"], opened(sink, "agent")[0]
     assert [kind for _, kind in told(sink)] == ["opened", *turn, *turn, "closed"]
     assert agent_told.data["tools"] == ["double", "count"]
-    assert {event.parent_id for event in sink.runs if event.run == "turn"} == {agent_told.activity_id}
+    assert {event.parent_id for event in sink.runs if event.activity == "turn"} == {agent_told.activity_id}
     assert [record.parent_id for record in sink.records] == [event.activity_id for event in opened(sink, "turn")]
     assert [record.call_id for record in sink.records] == [record.parent_id for record in sink.records]
     assert {record.run_id for record in sink.records} == {agent_told.data["run_id"]}
@@ -162,7 +162,7 @@ async def test_what_is_cancelled_is_closed(at_a_time: int) -> None:
 
     assert [data["outcome"] for data in closed(sink)] == ["cancelled"] * at_a_time
     assert closed(sink, "agent")[0]["outcome"] == "cancelled"
-    assert sink.runs[-1].run == "agent"
+    assert sink.runs[-1].activity == "agent"
 
 
 async def test_a_stream_that_is_left_early_is_closed() -> None:

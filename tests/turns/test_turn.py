@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from toolcrib.approvals import approve_all
+from toolcrib.approvals import approve_all, deny_all
 from toolcrib.calls import ApprovalRequest, Complete, Denial, Grant, Reject
 from toolcrib.errors import (
     ApprovalDenied,

@@ -152,7 +152,7 @@ def _run_change(data: Mapping[str, Any], position: int) -> _Change:
     closed = kind == "closed"
     status = _state(said.get("outcome"), "completed") if closed else _state(said.get("state"), "running")
     return _Change(
-        source=str(data["run"]),
+        source=str(data["activity"]),
         run_id="",
         id=_plain(data["activity_id"]),
         parent_id=_maybe(data["parent_id"]),

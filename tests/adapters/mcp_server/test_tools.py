@@ -294,7 +294,7 @@ async def test_whoever_follows_runs_is_told_of_the_request_and_what_it_made(way:
             await client.call_tool("ecko", {})
 
     opened, closed = watch.runs[0], watch.runs[1]
-    assert (opened.run, opened.kind, opened.data["tool"], opened.data["principal"]) == (
+    assert (opened.activity, opened.kind, opened.data["tool"], opened.data["principal"]) == (
         "request",
         "opened",
         "echo",
