@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from toolcrib import Toolset, ez_tool
-from toolcrib.code import SandboxLimits, Toolkit, sandboxes
+from toolcrib import sandbox as sandboxes
+from toolcrib.code import SandboxLimits, Toolkit
 
 LIMITS = SandboxLimits(program_time=0.5, wall_time=5.0, sleep_time=0.5, memory=64 * 1024 * 1024)
 _GROWTH = 40_000_000  # bytes that the host may be larger at the end than after its first programs

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from toolcrib import Toolset, ez_tool
-from toolcrib.code import SandboxLimits, Toolkit, sandboxes
+from toolcrib import sandbox as sandboxes
+from toolcrib.code import SandboxLimits, Toolkit
 
 LIMITS = SandboxLimits(program_time=1.0, wall_time=3.0, sleep_time=1.0, memory=128 * 1024 * 1024)
 PATIENT = SandboxLimits(program_time=20.0, wall_time=60.0, sleep_time=20.0)

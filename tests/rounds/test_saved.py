@@ -323,7 +323,7 @@ async def test_a_session_with_an_open_round_goes_on_in_another_process() -> None
 
     assert isinstance(made, Finished)
     assert (made.result, ran, session.system, session.open_round) == ("done", [(1, 1)], "Be brief.", None)
-    assert session.host_run.id == first.run.id
+    assert session.host_run.id == first.host_run.id
     assert session.transcript.check() == []
 
 

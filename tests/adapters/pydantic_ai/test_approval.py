@@ -268,7 +268,7 @@ async def test_an_override_without_metadata_suspends_again(override: dict[str, A
 
 async def test_a_store_entry_lets_an_approval_without_metadata_run() -> None:
     store = MemoryApprovalStore()
-    waiting = await desk(run=lambda ctx: Run(approvals=store))
+    waiting = await desk(scope=lambda ctx: Run(approvals=store))
     [request] = approval_requests(waiting.asked)
     await store.answer(request.grant("ann"))
 
@@ -342,7 +342,7 @@ async def test_an_approval_counts_once() -> None:
 
 
 async def test_an_approval_on_behalf_of_somebody_else_opens_nothing() -> None:
-    ann = await desk(run=lambda ctx: Run(principal="ann"))
+    ann = await desk(scope=lambda ctx: Run(principal="ann"))
     ben = as_toolset(ann.toolset.tools, run=lambda ctx: Run(principal="ben"))
     answered = DeferredToolResults(approvals={"c1": True}, metadata=ann.asked.metadata)
 

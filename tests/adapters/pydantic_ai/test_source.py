@@ -100,7 +100,7 @@ async def test_their_tool_sees_our_deps_and_a_model() -> None:
 
     crib = Toolset([from_toolset(toolset, model=model, usage=usage)])
 
-    outcome = await called(crib, "look", run=Run(deps="ann's"))
+    outcome = await called(crib, "look", scope=Run(deps="ann's"))
 
     assert isinstance(outcome, Completed)
     assert outcome.value == ["ann's", True, True, "look", "c1"]
