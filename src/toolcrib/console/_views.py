@@ -54,7 +54,7 @@ def activity_view(log: EventLog, activity: Activity, asked: Container[str] = ())
 
 def brief_event(event: KeptEvent) -> dict[str, Any]:
     """Return an event in a line."""
-    source = event.source if event.source == "call" else str(event.data["run"])
+    source = event.source if event.source == "call" else str(event.data["activity"])
     view = {"position": event.position, "source": source, "run_id": event.run_id, "id": event.id}
     return view | {"kind": event.kind, "name": event.name, "at": event.at, "text": _brief(event)}
 
