@@ -21,7 +21,7 @@ from toolcrib.sandbox.worker._seal import LAYERS as INNER_LAYERS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the seal is the Linux kernel's")
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 Own = Callable[[], dict[int, str]]

@@ -14,7 +14,7 @@ from tests.code.hosts import TableHost
 from toolcrib.errors import SandboxError
 from toolcrib.sandbox import MontySandbox, Program, SandboxLimits, SandboxResult
 
-HERE = Path(__file__).parents[3]
+HERE = Path(__file__).parents[2]
 ON_LINUX = pytest.mark.skipif(not Path("/proc/self").exists(), reason="finds its workers in /proc")
 
 

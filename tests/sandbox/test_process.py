@@ -16,7 +16,7 @@ from toolcrib.errors import SandboxError
 from toolcrib.sandbox import Described, ProcessSandbox, Program, Resumable, SandboxLimits, SandboxResult
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="its processes need Linux")
-HERE = Path(__file__).parents[3]
+HERE = Path(__file__).parents[2]
 
 
 def program(code: str, *, may_block: bool = False) -> Program:

@@ -215,7 +215,7 @@ def test_host_that_is_not_root(skip: tuple[str, ...]) -> None:
     python = next((each for each in (sys.executable, "/usr/bin/python3") if runs_for_everybody(each)), None)
     if python is None:
         pytest.skip("no Python here that anybody may run")
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[2]
 
     ran = subprocess.run(
         [sys.executable, "-c", UNPRIVILEGED, python, *skip], cwd=root, capture_output=True, text=True, timeout=25

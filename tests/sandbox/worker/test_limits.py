@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("resource")
 
-WORKER = Path(__file__).parents[4] / "src/toolcrib/sandbox/worker"
+WORKER = Path(__file__).parents[3] / "src/toolcrib/sandbox/worker"
 LIMITED = """
 import os, resource, sys
 from worker._limits import Limits, Mapped, limit

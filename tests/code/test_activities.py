@@ -1,4 +1,4 @@
-"""What is told of programs and sessions to sinks that want to know of runs."""
+"""Activity events of programs and sessions."""
 
 import asyncio
 import json
@@ -34,11 +34,11 @@ def kit(*calls: tuple[str, Any]) -> tuple[Toolkit, RecordingSink]:
     return Toolkit([double, refund, forever], sinks=[sink], sandbox=FakeSandbox(*calls, output="hi\n")), sink
 
 
-def told(sink: RecordingSink, kind: str) -> list[ActivityEvent]:
+def of_kind(sink: RecordingSink, kind: str) -> list[ActivityEvent]:
     return [event for event in sink.runs if event.kind == kind]
 
 
-async def test_a_program_is_told_with_its_calls_inside_of_it() -> None:
+async def test_a_program_is_recorded_with_its_calls_inside_of_it() -> None:
     toolkit, sink = kit(("double", {"n": 2}), ("double", {"n": 3}))
 
     await toolkit.execute_async("double(n=2)\ndouble(n=3)")
@@ -55,7 +55,7 @@ async def test_a_program_is_told_with_its_calls_inside_of_it() -> None:
     assert (end.data["outcome"], end.data["output"], end.data["calls"]) == ("completed", 3, 2)
 
 
-async def test_a_program_that_is_refused_is_told_and_did_not_run() -> None:
+async def test_a_program_that_is_refused_is_recorded_and_did_not_run() -> None:
     toolkit, sink = kit()
 
     await toolkit.execute_async("double(n=2")
@@ -75,10 +75,10 @@ async def test_a_program_that_fails_says_why_and_what_it_is_mended_to_is_another
 
     await toolkit.execute_async("double(n='x')", retry_handler=mend)
 
-    assert [event.data["outcome"] for event in told(sink, "closed")] == ["failed", "completed"]
-    assert "double" in str(told(sink, "closed")[0].data["error"])
+    assert [event.data["outcome"] for event in of_kind(sink, "closed")] == ["failed", "completed"]
+    assert "double" in str(of_kind(sink, "closed")[0].data["error"])
     assert len({event.activity_id for event in sink.runs}) == 2
-    assert len({event.data["run_id"] for event in told(sink, "opened")}) == 1
+    assert len({event.data["run_id"] for event in of_kind(sink, "opened")}) == 1
 
 
 async def test_a_cancelled_program_is_closed() -> None:
@@ -90,7 +90,7 @@ async def test_a_cancelled_program_is_closed() -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
-    assert told(sink, "closed")[0].data["outcome"] == "cancelled"
+    assert of_kind(sink, "closed")[0].data["outcome"] == "cancelled"
 
 
 async def test_a_program_that_pauses_says_so_and_goes_on_as_the_same_in_another_process() -> None:
@@ -141,7 +141,7 @@ async def test_programs_of_a_session_are_inside_of_it() -> None:
     ]
     assert sink.runs[0].parent_id == "request_1"
     assert {event.parent_id for event in sink.runs if event.activity == "program"} == {sink.runs[0].activity_id}
-    programs = [event.activity_id for event in told(sink, "opened") if event.activity == "program"]
+    programs = [event.activity_id for event in of_kind(sink, "opened") if event.activity == "program"]
     assert [record.parent_id for record in sink.records] == programs
 
 
