@@ -15,7 +15,7 @@ _OF_CALLS = ("tests/telemetry/test_calls.py",)
 _OF_RUNS = ("tests/telemetry/test_runs.py",)
 _OF_EVENTS = ("tests/pipeline/test_runs.py",)
 _OF_TURNS = ("tests/turns/test_told.py",)
-_OF_PROGRAMS = ("tests/code/test_told.py",)
+_OF_PROGRAMS = ("tests/code/test_activities.py",)
 
 TELEMETRY_GATES: tuple[Gate, ...] = (
     # --- what may be on a span
