@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from toolcrib.sandbox import Emit, Pending, Raised, Reply, SandboxResult, Value
+from toolcrib.sandbox import Emit, Raised, Reply, SandboxResult, SuspendedReply, Value
 
 Answer = Callable[..., Any]
 
@@ -28,7 +28,7 @@ def fail(kind: str, message: str) -> Reply:
 
 
 def stop(reason: str = "it waits for a person") -> Reply:
-    return Pending(reason)
+    return SuspendedReply(reason)
 
 
 async def slow(seconds: float, value: Any = None) -> Any:
@@ -55,7 +55,7 @@ class TableHost:
         except asyncio.CancelledError:
             self.cancelled.append(name)
             raise
-        return made if isinstance(made, Value | Raised | Pending) else Value(made)
+        return made if isinstance(made, Value | Raised | SuspendedReply) else Value(made)
 
     def output(self, text: str, stream: str) -> None:
         self.printed.append((stream, text))

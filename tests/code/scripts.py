@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from toolcrib.sandbox import Host, Pending, Program, ProgramError, Raised, SandboxResult
+from toolcrib.sandbox import Host, Program, ProgramError, Raised, SandboxResult, SuspendedReply
 
 Script = Callable[["Asks"], Awaitable[Any]]
 _ROUNDS = 30  # of the event loop, after which a program that did nothing waits
@@ -44,7 +44,7 @@ class Asks:
             await stream.aclose()
 
     async def taken(self, reply: Any) -> Any:
-        if isinstance(reply, Pending):
+        if isinstance(reply, SuspendedReply):
             self.pending += 1
             await asyncio.Event().wait()
         if isinstance(reply, Raised):

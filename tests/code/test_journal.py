@@ -20,7 +20,7 @@ from tests.code.scripts import Asks, ScriptSandbox
 from toolcrib.approvals import approve_all
 from toolcrib.code import FileJournal, PausedProgram, Toolkit
 from toolcrib.code._journal import Journal, JournalEntry, call_digest
-from toolcrib.code._journal_lines import program_in
+from toolcrib.code._journal_lines import paused_program_in
 from toolcrib.errors import ApprovalError, PausedProgramError, ReplayDiverged
 from toolcrib.pipeline import Run
 from toolcrib.sandbox import Host, Program, Raised, SandboxResult, Value
@@ -254,7 +254,7 @@ def test_a_line_that_was_cut_loses_no_other(tmp_path: Path) -> None:
         last = journal.paused()
 
     assert [(call.tool, call.in_doubt) for call in result.suspended_calls] == [("find", True)]
-    assert last.pending == result.suspended_calls
+    assert last.suspended_calls == result.suspended_calls
 
 
 async def test_a_guarded_call_in_doubt_is_asked_about_even_where_somebody_always_says_yes(tmp_path: Path) -> None:
@@ -362,7 +362,7 @@ async def test_a_call_that_the_program_gives_up_while_it_is_written_down_was_giv
     await Toolkit(paying([]), sandbox=GivesUp()).execute_async("", journal=log)
 
     assert [line["t"] for line in log.lines][-3:] == [kind, "cancelled", "done"]
-    left = program_in(log.lines[:-1])
+    left = paused_program_in(log.lines[:-1])
     assert left is not None
     [given_up] = left.journal
     assert (given_up.cancelled, given_up.reply, given_up.suspended, given_up.in_doubt) == (True, None, None, False)

@@ -43,7 +43,7 @@ def test_what_is_written_is_what_is_read(paused: PausedProgram) -> None:
 
 
 def test_it_says_what_it_waits_for_without_secrets(paused: PausedProgram) -> None:
-    [call] = PausedProgram.from_bytes(paused.to_bytes(KEY), KEY).pending
+    [call] = PausedProgram.from_bytes(paused.to_bytes(KEY), KEY).suspended_calls
 
     assert (call.tool, call.arguments) == ("book", {"city": "Ålesund", "card": "[redacted]"})
     assert "4000" not in call.request.text()

@@ -93,7 +93,7 @@ async def test_pauses_change_nothing(engine: str, program: list[Any], seed: Any,
     result = await kit.execute_async(code)
     while result.paused is not None:
         paused = PausedProgram.from_bytes(result.paused.to_bytes(KEY), KEY)
-        chosen = [call for call in paused.pending if seed.random() < 0.5]
+        chosen = [call for call in paused.suspended_calls if seed.random() < 0.5]
         answers = [answer(call.request, refuses=refuses) for call in chosen]
         result = await kit.resume_async(
             paused,

@@ -7,7 +7,7 @@ import pytest
 from toolcrib.calls import ApprovalRequest, Completed, Failed, Outcome, Rejected, Suspended
 from toolcrib.code._replies import reply_to
 from toolcrib.errors import FieldProblem, NotAvailable, ToolTimeoutError
-from toolcrib.sandbox import Pending, Raised, Reply, Value
+from toolcrib.sandbox import Raised, Reply, SuspendedReply, Value
 from toolcrib.tools import ez_tool
 
 
@@ -107,6 +107,6 @@ def test_missing_and_unknown_arguments_are_type_errors_and_wrong_ones_value_erro
 def test_a_call_that_waits_for_a_person_ends_the_program() -> None:
     request = ApprovalRequest("ask_1", "1", "find", {}, "digest")
 
-    assert reply(Suspended("find", "1", request)) == Pending(
+    assert reply(Suspended("find", "1", request)) == SuspendedReply(
         "`find` waits for approval (request ask_1); it has not run."
     )

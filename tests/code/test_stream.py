@@ -103,7 +103,7 @@ async def test_a_call_that_waits_is_told_and_then_the_pause(kit: Toolkit) -> Non
 
     suspended, paused = (next(e for e in found if isinstance(e, kind)) for kind in (CallSuspended, ProgramPaused))
     assert suspended.request["arguments"] == {"city": "Oslo"}
-    assert [pending.request.tool for pending in paused.pending] == ["book"]
+    assert [pending.request.tool for pending in paused.suspended_calls] == ["book"]
     assert names(found) == ["CallStarted", "CallSuspended", "ProgramPaused", "ProgramDone"]
 
 

@@ -77,7 +77,7 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "no value for a call that waits",
         "code/_replies.py",
-        "return Pending(outcome.text())",
+        "return SuspendedReply(outcome.text())",
         "return Value(None)",
         _OF_GUARDED,
     ),

@@ -106,7 +106,7 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate(
         "size of a reply in Monty",
         _MONTY,
-        "if isinstance(reply, Value) and size_of(reply.value) <= self._limits.reply_size:",
+        "if isinstance(reply, Value) and json_size(reply.value) <= self._limits.reply_size:",
         "if isinstance(reply, Value):",
         _LIMITS,
     ),

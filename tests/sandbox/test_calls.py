@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.code.hosts import TableHost
-from toolcrib.sandbox import Emit, Pending, Program, Raised, Reply, SandboxLimits, Value
+from toolcrib.sandbox import Emit, Program, Raised, Reply, SandboxLimits, SuspendedReply, Value
 from toolcrib.sandbox._host_calls import Call, Ended, HostCalls, Pause
 
 
@@ -55,9 +55,9 @@ async def test_no_more_calls_run_at_a_time_than_are_allowed() -> None:
 
 
 async def test_a_call_that_waits_for_a_person_gives_its_turn_to_the_next() -> None:
-    async def stop() -> Pending:
+    async def stop() -> SuspendedReply:
         await asyncio.sleep(0.01)
-        return Pending("wait")
+        return SuspendedReply("wait")
 
     host = TableHost(stop=stop, add=lambda: 1)
     calls = HostCalls(host, at_once(1))
@@ -66,7 +66,7 @@ async def test_a_call_that_waits_for_a_person_gives_its_turn_to_the_next() -> No
     while len(replies) < 2:
         replies += await calls.answer([])
 
-    assert replies == [(1, Pending("wait")), (2, Value(1))]
+    assert replies == [(1, SuspendedReply("wait")), (2, Value(1))]
 
 
 async def test_what_the_host_raises_is_raised() -> None:

@@ -11,12 +11,12 @@ from tests.code.hosts import TableHost
 from toolcrib.errors import SandboxError
 from toolcrib.sandbox import (
     MontySandbox,
-    Pending,
     Program,
     Raised,
     Resumable,
     SandboxLimits,
     SandboxResult,
+    SuspendedReply,
     Value,
 )
 
@@ -25,7 +25,7 @@ class Waiting(TableHost):
     """A host whose `book` waits for a person until it is told of a city, and whose `find` answers at once."""
 
     def __init__(self, **answers: Any) -> None:
-        super().__init__(find=len, book=lambda city: answers.get(city, Pending(f"{city} waits")))
+        super().__init__(find=len, book=lambda city: answers.get(city, SuspendedReply(f"{city} waits")))
 
 
 class Runs:

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from toolcrib.code import Toolkit
-from toolcrib.sandbox import MontySandbox, ProcessSandbox, Speaks
+from toolcrib.sandbox import HasDialect, MontySandbox, ProcessSandbox
 from toolcrib.sandbox._dialect import worker_dialect
 
 
@@ -14,7 +14,7 @@ def test_the_modules_are_those_of_this_python() -> None:
 
     assert {"json", "os.path", "xml.etree.ElementTree", "statistics"} <= modules
     assert not {"socket", "subprocess", "ctypes", "annotationlib"} & modules
-    assert "_strptime" in worker_dialect().unnamed
+    assert "_strptime" in worker_dialect().unlisted
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="its processes need Linux")
@@ -31,6 +31,6 @@ async def test_a_worker_has_what_is_said_and_nothing_more() -> None:
 
 
 def test_every_engine_says_what_it_has(sandbox: MontySandbox) -> None:
-    assert isinstance(sandbox, Speaks)
+    assert isinstance(sandbox, HasDialect)
     assert sandbox.dialect.streams is False
     assert "statistics" not in (sandbox.dialect.modules or ())

@@ -13,7 +13,7 @@ import pytest
 from tests.code.hosts import TableHost
 from tests.sandbox.fake_worker import FakeGuest, faked
 from toolcrib.errors import SandboxError
-from toolcrib.sandbox import Emit, Pending, ProcessSandbox, Program, Reply, Value
+from toolcrib.sandbox import Emit, ProcessSandbox, Program, Reply, SuspendedReply, Value
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="its processes need Linux")
 TOOLS = ("ask", "get", "slow")
@@ -33,7 +33,7 @@ class Journaled:
         if key in self.known:
             return self.known[key]
         if name == "ask" and args[0] not in self.allowed:
-            return Pending(f"may it {args[0]}?")
+            return SuspendedReply(f"may it {args[0]}?")
         if name == "slow":
             await asyncio.sleep(args[0])
         self.made.append(key)

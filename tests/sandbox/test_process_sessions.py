@@ -10,7 +10,7 @@ import pytest
 
 from tests.code.hosts import TableHost
 from toolcrib.errors import SandboxError
-from toolcrib.sandbox import KeepsSessions, ProcessSandbox, Program, SandboxLimits, SandboxSession
+from toolcrib.sandbox import HasSessions, ProcessSandbox, Program, SandboxLimits, SandboxSession
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="its processes need Linux")
 TOOLS = ("add", "slow", "stop", "fail")
@@ -18,7 +18,7 @@ TOOLS = ("add", "slow", "stop", "fail")
 
 @pytest.fixture
 def session(process_sandbox: ProcessSandbox) -> Iterator[SandboxSession]:
-    keeps: KeepsSessions = process_sandbox
+    keeps: HasSessions = process_sandbox
     made = keeps.session()
     yield made
     made.close()

@@ -12,13 +12,13 @@ import pytest
 from tests.code.hosts import TableHost
 from toolcrib.sandbox import (
     Emit,
-    Pending,
     ProcessSandbox,
     Program,
     Raised,
     Reply,
     SandboxLimits,
     SandboxResult,
+    SuspendedReply,
     Value,
 )
 
@@ -143,7 +143,7 @@ async def test_a_failure_comes_after_the_values(stream: Any) -> None:
 
 
 async def test_a_stream_that_waits_for_a_person_pauses_the_program(stream: Any) -> None:
-    result = await stream("for n in count(0): print(n)", StreamHost(lambda: Pending("may it?")))
+    result = await stream("for n in count(0): print(n)", StreamHost(lambda: SuspendedReply("may it?")))
 
     assert result.error is not None
     assert (result.error.kind, result.error.message) == ("paused", "may it?")

@@ -6,19 +6,19 @@ import sys
 import pytest
 
 from toolcrib.errors import CodeError
-from toolcrib.sandbox._source import parse
+from toolcrib.sandbox._source import parse_program
 
 
 def test_a_syntax_error_is_shown_with_its_line_and_a_caret() -> None:
     with pytest.raises(CodeError) as raised:
-        parse("x = 1\nprint('a'\n", 1_000)
+        parse_program("x = 1\nprint('a'\n", 1_000)
 
     assert str(raised.value) == "SyntaxError (line 2): '(' was never closed\n    print('a'\n         ^"
 
 
 def test_the_caret_counts_from_the_code_and_not_from_the_indent() -> None:
     with pytest.raises(CodeError) as raised:
-        parse("if True:\n        x = = 2\n", 1_000)
+        parse_program("if True:\n        x = = 2\n", 1_000)
 
     *_, line, caret = str(raised.value).splitlines()
     assert line[caret.index("^")] == "="
@@ -27,7 +27,7 @@ def test_the_caret_counts_from_the_code_and_not_from_the_indent() -> None:
 @pytest.mark.parametrize("code", ["-" * 50_000 + "1", "x" + ".a" * 50_000, "(" * 5_000 + ")" * 5_000])
 def test_code_that_is_nested_too_deep_is_an_error_like_any_other(code: str) -> None:
     with pytest.raises(CodeError, match="nested"):
-        parse(code, 1_000_000)
+        parse_program(code, 1_000_000)
 
 
 @pytest.mark.parametrize(
@@ -35,20 +35,20 @@ def test_code_that_is_nested_too_deep_is_an_error_like_any_other(code: str) -> N
 )
 def test_text_that_is_no_program_is_refused(code: str, why: str) -> None:
     with pytest.raises(CodeError, match=why):
-        parse(code, 100)
+        parse_program(code, 100)
 
 
 def test_a_stray_backslash_warns_nobody() -> None:
-    assert parse(r"x = '\d'", 100).text == r"x = '\d'"
+    assert parse_program(r"x = '\d'", 100).text == r"x = '\d'"
 
 
 @pytest.mark.parametrize("code", ["a\r\nb\r\n", "a\rb\r", "\ufeffa\nb\n"])
 def test_line_ends_are_line_feeds(code: str) -> None:
-    assert parse(code, 100).text == "a\nb\n"
+    assert parse_program(code, 100).text == "a\nb\n"
 
 
 def test_spans_count_bytes() -> None:
-    source = parse("x = 'é'; y = f('ü')\nz = f(1)", 100)
+    source = parse_program("x = 'é'; y = f('ü')\nz = f(1)", 100)
     calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
 
     spans = [source.span(call) for call in calls]
@@ -57,7 +57,7 @@ def test_spans_count_bytes() -> None:
 
 
 def test_edits_are_made_in_one_go() -> None:
-    source = parse("f(a.b, 'é')", 100)
+    source = parse_program("f(a.b, 'é')", 100)
 
     edited = source.edited([(2, 5, "a__b"), (0, 0, "g("), (12, 12, ")")])
 
@@ -69,8 +69,8 @@ def test_edits_are_made_in_one_go() -> None:
 @pytest.mark.parametrize("code", ["f'" + "{1}" * 6000 + "'", "f'{1}'\n" * 6000, "F'''" + "{1}\n" * 6000 + "'''"])
 def test_f_strings_that_take_the_parser_long_are_refused(code: str) -> None:
     with pytest.raises(CodeError, match="more than 5000 parts"):
-        parse(code, 200_000)
+        parse_program(code, 200_000)
 
 
 def test_many_braces_are_no_f_strings() -> None:
-    assert parse("x = [" + "{}, " * 6000 + "]\nf'{x}'", 200_000)
+    assert parse_program("x = [" + "{}, " * 6000 + "]\nf'{x}'", 200_000)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.sandbox._values import OversizedValue, exported, size_of
+from toolcrib.sandbox._values import OversizedValue, exported, json_size
 
 SHAPES = st.recursive(
     st.none()
@@ -124,4 +124,4 @@ def test_a_value_that_occurs_twice_is_counted_twice() -> None:
 def test_a_size_is_about_the_length_of_the_json(value: Any) -> None:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
-    assert size_of(value) <= 4 * len(text) + 2
+    assert json_size(value) <= 4 * len(text) + 2

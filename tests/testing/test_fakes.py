@@ -8,7 +8,7 @@ import pytest
 from toolcrib.calls import Completed, Outcome, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.pipeline import Pipeline
-from toolcrib.sandbox import Pending, ProcessSandbox, Raised, Value, default_sandbox
+from toolcrib.sandbox import ProcessSandbox, Raised, SuspendedReply, Value, default_sandbox
 from toolcrib.testing import DOORS, Door, FakeSandbox, RecordingSink, Visit, doors, every_door
 from toolcrib.tools import ez_tool
 
@@ -55,7 +55,7 @@ async def test_a_fake_program_ends_at_a_call_that_waits() -> None:
     result = await Toolkit([add, pay], sandbox=sandbox).execute_async("")
 
     assert result.is_paused
-    assert [type(reply) for reply in sandbox.replies] == [Pending]
+    assert [type(reply) for reply in sandbox.replies] == [SuspendedReply]
 
 
 async def test_a_recording_sink_is_asked_in_a_test() -> None:

@@ -52,7 +52,7 @@ async def resume_program(run: CliRun, given: Resumption, watcher: Watcher) -> Ex
     asker = approver_of(answers, run.toolset, run.terminal if present else None)
     grants: list[Grant] = []
     denials: list[Denial] = []
-    for call in given.paused.pending:
+    for call in given.paused.suspended_calls:
         answer = await asker(call.request)
         if answer is not None and not run.json and (not present or _named(answers, call.tool)):
             say(call.request.text())  # a person has seen it as a question
@@ -77,7 +77,7 @@ async def resume_program(run: CliRun, given: Resumption, watcher: Watcher) -> Ex
 
 def took_up(paused: PausedProgram, result: ExecutionResult) -> bool:
     """Return whether the program came as far as the calls it waited for, so that its file is out of date."""
-    waited = {call.call_id for call in paused.pending}
+    waited = {call.call_id for call in paused.suspended_calls}
     ended = {call["id"] for call in result.tool_calls if call["outcome"] != "suspended"}
     return result.success or not waited.isdisjoint(ended)
 

@@ -1,6 +1,7 @@
 """Code mode: model-written Python that calls tools, run in a sandbox.
 
-Toolkit renders the prompts and takes each call of a program to the pipeline; `sandboxes` runs the program.
+`Toolkit` renders the prompts, checks a program, has a sandbox run it, and takes each of its calls to the pipeline. The
+engines that run programs are in `toolcrib.sandbox`.
 """
 
 from toolcrib.code._check import Finding
@@ -18,7 +19,8 @@ from toolcrib.code._events import (
 from toolcrib.code._extract import extract_code
 from toolcrib.code._file_journal import FileJournal
 from toolcrib.code._journal import JournalLog
-from toolcrib.code._paused import PausedProgram, PendingCall
+from toolcrib.code._journal_lines import paused_program_in
+from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._session import ProgramSession
 from toolcrib.code._toolkit import Toolkit
@@ -34,7 +36,6 @@ __all__ = [
     "Finding",
     "JournalLog",
     "PausedProgram",
-    "PendingCall",
     "Printed",
     "ProgramDone",
     "ProgramEvent",
@@ -43,6 +44,8 @@ __all__ = [
     "ProgramSession",
     "Sandbox",
     "SandboxLimits",
+    "SuspendedProgramCall",
     "Toolkit",
     "extract_code",
+    "paused_program_in",
 ]

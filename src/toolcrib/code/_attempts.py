@@ -17,7 +17,7 @@ from toolcrib.code._runner import RunOptions, Runs
 from toolcrib.code._typing import Stubs
 from toolcrib.errors import SandboxUnavailable
 from toolcrib.pipeline import Run
-from toolcrib.sandbox import ChecksTypes, type_checker
+from toolcrib.sandbox import TypeChecker, type_checker
 
 __all__ = ["ErrorHint", "Left", "Programs", "Retries", "RetryHandler", "TypeCheck", "default_hint"]
 
@@ -111,7 +111,7 @@ class Programs:
         if typecheck not in ("off", "warn", "error"):
             raise ValueError(f'typecheck is "off", "warn" or "error", and not {typecheck!r}')
         self.runs, self._typecheck, self._hint = runs, typecheck, hint
-        self._checker: ChecksTypes | None = None if typecheck == "off" else type_checker()
+        self._checker: TypeChecker | None = None if typecheck == "off" else type_checker()
         self._shapes: dict[str, CallShape | None] = {}
         self._stubs: tuple[frozenset[str], bool, Stubs] | None = None
 

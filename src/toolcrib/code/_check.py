@@ -19,8 +19,7 @@ from typing import Literal, TypeAlias
 from toolcrib.code._misuse import CallShape, called_name, misuse
 from toolcrib.code._program_facts import Reading
 from toolcrib.errors import CodeError
-from toolcrib.sandbox import Dialect, ProgramError
-from toolcrib.sandbox._source import Source, parse
+from toolcrib.sandbox import Dialect, ProgramError, Source, parse_program
 
 __all__ = ["Finding", "FindingKind", "Names", "check_program", "defined_by", "refusal"]
 
@@ -84,7 +83,7 @@ def check_program(code: str, names: Names, most: int) -> list[Finding]:
         most: Characters it may have.
     """
     try:
-        source = parse(code, most)
+        source = parse_program(code, most)
         _compile(source)
     except CodeError as error:
         return [Finding(error.line, "SyntaxError", error.problem)]
@@ -102,7 +101,7 @@ def refusal(findings: Iterable[Finding]) -> ProgramError:
 def defined_by(code: str, most: int) -> tuple[frozenset[str], bool]:
     """Return the names that a program may leave to the next one, and whether those are all."""
     try:
-        program = Reading(parse(code, most).tree)
+        program = Reading(parse_program(code, most).tree)
     except CodeError:
         return frozenset(), True
     return frozenset(program.bound), not program.is_open
@@ -134,7 +133,7 @@ def _imports(program: Reading, dialect: Dialect | None) -> Iterator[Finding]:
     for found in sorted(program.imports, key=lambda found: found.line):
         top = found.module.partition(".")[0]
         if top not in tops and top != "__future__" and not found.catches & guards:
-            told = ", ".join(sorted(dialect.modules - dialect.unnamed))
+            told = ", ".join(sorted(dialect.modules - dialect.unlisted))
             module = f"`{found.module:.{_NAME}}`"
             message = f"{module} cannot be imported. A program can import {told}. For anything else call a tool."
             yield Finding(found.line, "ImportError", message)

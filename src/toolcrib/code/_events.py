@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from toolcrib.calls import CallEvent
-from toolcrib.code._paused import PendingCall
+from toolcrib.code._paused import SuspendedProgramCall
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._runner import OnOutput
 from toolcrib.record import Sink
@@ -83,9 +83,9 @@ class ProgramFailed:
 
 @dataclass(frozen=True, slots=True)
 class ProgramPaused:
-    """The program ended at calls that wait for a person."""
+    """The program is paused: it ended at calls that wait for a person."""
 
-    pending: tuple[PendingCall, ...]
+    suspended_calls: tuple[SuspendedProgramCall, ...]
 
 
 @dataclass(frozen=True, slots=True)

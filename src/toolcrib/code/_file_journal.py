@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from toolcrib.code._journal_lines import program_in
+from toolcrib.code._journal_lines import paused_program_in
 from toolcrib.code._paused import PausedProgram
 from toolcrib.errors import PausedProgramError
 
@@ -59,7 +59,7 @@ class FileJournal:
         Raises:
             PausedProgramError: There is none, it came to its end, or its engine does not run a program again.
         """
-        program = program_in(_lines(self.path))
+        program = paused_program_in(_lines(self.path))
         if program is None:
             raise PausedProgramError(f"{self.path} holds no program that has yet to end")
         return program

@@ -25,8 +25,7 @@ from toolcrib.code._program_trace import UNFOLLOWED, FollowedProgram
 from toolcrib.code._replies import reply_to
 from toolcrib.errors import InvalidArguments, ResultNotSerializable, SchemaError
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.sandbox import Emit, Raised, Reply, Value
-from toolcrib.sandbox._values import weight_of
+from toolcrib.sandbox import Emit, Raised, Reply, Value, memory_size
 from toolcrib.schema import ToolSpec
 
 __all__ = ["ProgramHost", "ProgramTool"]
@@ -167,7 +166,7 @@ class ProgramHost:
 
     def _fitting(self, kept: Any, otherwise: Any) -> Any:
         """Return what is to be kept of a call, or what instead once all that is kept of the program is too much."""
-        self._room -= weight_of(kept)
+        self._room -= memory_size(kept)
         return kept if self._room >= 0 else otherwise
 
     def output(self, text: str, stream: str) -> None:

@@ -16,8 +16,7 @@ from toolcrib.code._program_trace import UNFOLLOWED, FollowedProgram
 from toolcrib.errors import ApprovalError, ReplayDiverged
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Performed, Pipeline, Prepared, Run
-from toolcrib.sandbox import Emit, Pending, Program, ProgramError, Reply, Resumable, Value
-from toolcrib.sandbox._values import size_of
+from toolcrib.sandbox import Emit, Program, ProgramError, Reply, Resumable, SuspendedReply, Value, json_size
 
 __all__ = ["Continuation", "JournalHost", "paused_from"]
 
@@ -67,7 +66,9 @@ class JournalHost(ProgramHost):
         self._caught_up = asyncio.Event()
         self._taking_up: asyncio.Task[dict[str, Prepared | Outcome]] | None = None
         self._broken: ReplayDiverged | None = None
-        self._size = sum(size_of(entry.reply.value) for entry in self.journal.entries if isinstance(entry.reply, Value))
+        self._size = sum(
+            json_size(entry.reply.value) for entry in self.journal.entries if isinstance(entry.reply, Value)
+        )
         self._run_task = asyncio.current_task()
 
     # --- what the sandbox asks for
@@ -98,7 +99,7 @@ class JournalHost(ProgramHost):
             await asyncio.Event().wait()  # the program gives it up once more
         return await self._live(entry, args, kwargs, emit, partial(self._again, entry, emit))
 
-    def remember(self, state: Mapping[str, Any]) -> None:
+    def save_state(self, state: Mapping[str, Any]) -> None:
         """Keep what the engine needs to run the program again."""
         self._write("state", state=dict(state))
 
@@ -158,7 +159,7 @@ class JournalHost(ProgramHost):
         Args:
             told_otherwise: The program gets its value again by its values, or has it in the engine's own state.
         """
-        if isinstance(reply, Pending):
+        if isinstance(reply, SuspendedReply):
             entry.suspended = outcome if isinstance(outcome, Suspended) else None
             self._write("suspended", id=entry.id, outcome=outcome.to_dict(), in_doubt=entry.in_doubt)
             await self._flush()
@@ -173,7 +174,7 @@ class JournalHost(ProgramHost):
     def _kept(self, reply: Reply) -> Reply:
         """Return a reply to keep: nothing of its value, once there is too much in all."""
         if isinstance(reply, Value):
-            self._size += size_of(reply.value)
+            self._size += json_size(reply.value)
         return Value(None) if self.is_full and isinstance(reply, Value) else reply
 
     @property
@@ -253,7 +254,7 @@ class JournalHost(ProgramHost):
                 left -= 1
                 return
             if self.journal.replays:
-                self._size += size_of(value)
+                self._size += json_size(value)
                 if not self.is_full:
                     entry.values.append(value)
             self._write("value", id=entry.id, value=value)

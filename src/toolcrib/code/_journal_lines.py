@@ -11,10 +11,10 @@ from toolcrib.code._journal import JournalEntry, reply_from_dict
 from toolcrib.code._paused import PausedProgram
 from toolcrib.errors import PausedProgramError
 
-__all__ = ["program_in"]
+__all__ = ["paused_program_in"]
 
 
-def program_in(lines: Iterable[Mapping[str, Any]]) -> PausedProgram | None:
+def paused_program_in(lines: Iterable[Mapping[str, Any]]) -> PausedProgram | None:
     """Return the last program in a journal as far as it came; None when there is none, or it came to its end.
 
     Raises:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from toolcrib.approvals import misfit
 from toolcrib.calls import Denial, Grant
-from toolcrib.code._paused import PausedProgram, PendingCall
+from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
 from toolcrib.errors import ApprovalError
 
 __all__ = ["answers_for"]
@@ -20,7 +20,7 @@ def answers_for(paused: PausedProgram, answers: Iterable[Grant | Denial]) -> dic
     """
     found: dict[str, Grant | Denial] = {}
     for answer in answers:
-        calls = [call for call in paused.pending if _meant(answer, call)]
+        calls = [call for call in paused.suspended_calls if _meant(answer, call)]
         if not calls:
             raise ApprovalError(answer.tool, "no call that waits in this program is meant by it")
         for call in calls:
@@ -32,7 +32,7 @@ def answers_for(paused: PausedProgram, answers: Iterable[Grant | Denial]) -> dic
     return found
 
 
-def _meant(answer: Grant | Denial, call: PendingCall) -> bool:
+def _meant(answer: Grant | Denial, call: SuspendedProgramCall) -> bool:
     if answer.request_id is not None:
         return answer.request_id == call.request_id
     if answer.call_id is not None:

@@ -13,7 +13,7 @@ from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.code._journal import JournalEntry
 from toolcrib.errors import PausedProgramError
 
-__all__ = ["PausedProgram", "PendingCall"]
+__all__ = ["PausedProgram", "SuspendedProgramCall"]
 
 _MAGIC = b"toolcrib-paused"
 _FORMAT = 1
@@ -21,7 +21,7 @@ _KEY_LEAST = 16  # bytes
 
 
 @dataclass(frozen=True, slots=True)
-class PendingCall:
+class SuspendedProgramCall:
     """A call that a program waits for, and what a person is asked about it.
 
     Attributes:
@@ -102,10 +102,10 @@ class PausedProgram:
         return hashlib.sha256(self.code.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
-    def pending(self) -> tuple[PendingCall, ...]:
-        """The calls it waits for; see `ExecutionResult.suspended_calls`."""
+    def suspended_calls(self) -> tuple[SuspendedProgramCall, ...]:
+        """The calls that wait for a person; see `ExecutionResult.suspended_calls`."""
         waiting = [entry for entry in self.journal if entry.is_open and entry.suspended is not None]
-        return tuple(PendingCall(e.suspended.request, e.in_doubt) for e in waiting if e.suspended is not None)
+        return tuple(SuspendedProgramCall(e.suspended.request, e.in_doubt) for e in waiting if e.suspended is not None)
 
     def copied(self) -> list[JournalEntry]:
         """Return its calls for a run that goes on with them."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended
 from toolcrib.errors import ResultNotSerializable
-from toolcrib.sandbox import Pending, Raised, Reply, Value
+from toolcrib.sandbox import Raised, Reply, SuspendedReply, Value
 from toolcrib.schema import ToolSpec
 
 __all__ = ["reply_to"]
@@ -38,7 +38,7 @@ def reply_to(outcome: Outcome, arguments: Mapping[str, Any], spec: ToolSpec) -> 
         case Rejected():
             return Raised("PermissionError", outcome.reason)
         case Suspended():
-            return Pending(outcome.text())
+            return SuspendedReply(outcome.text())
         case Failed(problems=(_, *_)):
             return Raised(_misfit(outcome, arguments, spec), outcome.message)
         case Failed(code="tool_error", exception=Exception() as error):

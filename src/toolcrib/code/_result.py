@@ -7,7 +7,7 @@ from typing import Any
 
 from toolcrib.calls import ApprovalRequest, CallRecord
 from toolcrib.code._check import Finding
-from toolcrib.code._paused import PausedProgram, PendingCall
+from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
 
 __all__ = ["ExecutionResult"]
 
@@ -48,7 +48,7 @@ class ExecutionResult:
     isolation: tuple[str, ...] = ()
     suspended: tuple[ApprovalRequest, ...] = ()
     records: tuple[CallRecord, ...] = ()
-    suspended_calls: tuple[PendingCall, ...] = ()
+    suspended_calls: tuple[SuspendedProgramCall, ...] = ()
     paused: PausedProgram | None = None
     findings: tuple[Finding, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from toolcrib.code._journal_host import Continuation, JournalHost, paused_from
 from toolcrib.code._listing import Listing
 from toolcrib.code._match_answers import answers_for
 from toolcrib.code._names import program_names
-from toolcrib.code._paused import PausedProgram, PendingCall
+from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
 from toolcrib.code._program_trace import FollowedProgram, follow_program, tell_refused
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._search_tools import Lookup, LookupHost, finder_names
@@ -28,13 +28,13 @@ from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import ListSink, Sink
 from toolcrib.sandbox import (
     Dialect,
+    HasDialect,
     Host,
     Program,
     Resumable,
     Sandbox,
     SandboxLimits,
     SandboxResult,
-    Speaks,
     default_sandbox,
 )
 from toolcrib.toolsets import ToolEntry, Toolset
@@ -157,7 +157,7 @@ class Runs:
         """What the sandbox's Python has; None when it does not say."""
         if self._dialect is None:
             sandbox = self.sandbox
-            self._dialect = (sandbox.dialect if isinstance(sandbox, Speaks) else None,)
+            self._dialect = (sandbox.dialect if isinstance(sandbox, HasDialect) else None,)
         return self._dialect[0]
 
     def signature(self, name: str) -> str:
@@ -185,7 +185,7 @@ class Runs:
             host = JournalHost(self._pipeline, run, self._tools, options.on_output, given, followed)
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused_from(program, place, host, {}).to_dict()})
-                program = replace(program, remember=host.remember)
+                program = replace(program, save_state=host.save_state)
             run = place.run(program, self._answering(host, run))
             return followed.ended(await self._driven(program, host, place, run, watch, options))
 
@@ -212,7 +212,7 @@ class Runs:
             host = JournalHost(self._pipeline, run, self._tools, options.on_output, given, followed)
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused.to_dict()})
-                program = replace(program, remember=host.remember)
+                program = replace(program, save_state=host.save_state)
             run = place.resume(program, paused.state, self._answering(host, run))
             return followed.ended(await self._driven(program, host, place, run, watch, options))
 
@@ -324,9 +324,9 @@ def _result(
     said = [ended.error_output, "" if error is None else error.traceback]
     waits = error is not None and error.kind == "paused"
     if paused is not None:
-        pending = paused.pending
+        pending = paused.suspended_calls
     else:
-        pending = tuple(PendingCall(request) for request in host.suspended) if waits else ()
+        pending = tuple(SuspendedProgramCall(request) for request in host.suspended) if waits else ()
     return ExecutionResult(
         output=ended.output,
         error_output="\n".join(text.rstrip("\n") for text in said if text),

@@ -14,8 +14,7 @@ from toolcrib.calls import new_call_id
 from toolcrib.code._listing import Detail, Listing
 from toolcrib.errors import MissingExtraError, closest
 from toolcrib.pipeline import Run
-from toolcrib.sandbox import Emit, Host, Raised, Reply, Value
-from toolcrib.sandbox._protocol import Stream
+from toolcrib.sandbox import Emit, Host, OutputStream, Raised, Reply, Value
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry, Toolset, is_available
 
@@ -140,7 +139,7 @@ class LookupHost:
             return await self._lookup.answer(name, args, kwargs, self._scope)
         return await self._host.call(name, args, kwargs, emit)
 
-    def output(self, text: str, stream: Stream) -> None:
+    def output(self, text: str, stream: OutputStream) -> None:
         """Take what was printed."""
         self._host.output(text, stream)
 

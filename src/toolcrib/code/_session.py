@@ -14,7 +14,7 @@ from toolcrib.code._runner import OnOutput, RunOptions
 from toolcrib.errors import SandboxError
 from toolcrib.pipeline import Run
 from toolcrib.record import ActivityTrace, Sink, trace_activity
-from toolcrib.sandbox import KeepsSessions, SandboxSession
+from toolcrib.sandbox import HasSessions, SandboxSession
 
 __all__ = ["ProgramSession", "opened_session"]
 
@@ -111,7 +111,7 @@ def opened_session(programs: Programs, run: Run | None) -> ProgramSession:
         SandboxError: It keeps nothing between programs.
     """
     sandbox = programs.runs.sandbox
-    if not isinstance(sandbox, KeepsSessions):
+    if not isinstance(sandbox, HasSessions):
         raise SandboxError(
             f"{type(sandbox).__name__} keeps nothing from one program to the next. ProcessSandbox does, on Linux: "
             'Toolkit(tools, sandbox="process")'

@@ -34,7 +34,7 @@ from toolcrib.formats import FormatName, definition
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
-from toolcrib.sandbox import Described, Sandbox, SandboxLimits, SandboxName, sandbox_named
+from toolcrib.sandbox import HasNotes, Sandbox, SandboxLimits, SandboxName, sandbox_named
 from toolcrib.tools import Tool
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
@@ -328,7 +328,7 @@ class Toolkit:
     def _notes(self) -> tuple[str, ...]:
         with suppress(SandboxUnavailable):
             sandbox = self._runs.sandbox
-            return sandbox.notes if isinstance(sandbox, Described) else ()
+            return sandbox.notes if isinstance(sandbox, HasNotes) else ()
         return ()
 
     @staticmethod

@@ -10,9 +10,7 @@ from toolcrib.code._check import Finding
 from toolcrib.code._misuse import called_name
 from toolcrib.code._program_facts import Reading
 from toolcrib.errors import CodeError, SchemaError
-from toolcrib.sandbox import ChecksTypes
-from toolcrib.sandbox._source import Edit, Source, parse
-from toolcrib.sandbox.worker._awaiting import awaited_calls
+from toolcrib.sandbox import Source, SourceEdit, TypeChecker, awaited_calls, parse_program
 from toolcrib.schema import STUB_IMPORTS, StubTypes
 from toolcrib.tools import Tool
 
@@ -63,10 +61,10 @@ class Stubs:
             self._names.add(name)
         self.text = "\n\n".join([STUB_IMPORTS, _MORE, *types.render(docs=False), *functions])
 
-    async def check(self, code: str, checker: ChecksTypes) -> list[Finding]:
+    async def check(self, code: str, checker: TypeChecker) -> list[Finding]:
         """Return what the type checker finds, by line; empty for a program that does not parse."""
         try:
-            source = self._rewritten(parse(code, len(code)))
+            source = self._rewritten(parse_program(code, len(code)))
         except CodeError:
             return []
         problems = await checker.type_check(source.text, self.text)
@@ -76,7 +74,7 @@ class Stubs:
         """Return the program with each awaited call of a tool by a name that is async, and subtools by one name."""
         bound = Reading(source.tree).bound
         awaited = {id(call.func) for call in awaited_calls(source.tree)}
-        edits: list[Edit] = []
+        edits: list[SourceEdit] = []
         for node in ast.walk(source.tree):
             if isinstance(node, ast.ImportFrom) and node.module == "__future__":
                 edits.append((*source.span(node), "pass"))  # it would have to be the first statement
@@ -92,9 +90,9 @@ class Stubs:
         return source.edited(_outermost(edits))
 
 
-def _outermost(edits: list[Edit]) -> list[Edit]:
+def _outermost(edits: list[SourceEdit]) -> list[SourceEdit]:
     """Return the edits without those inside another one: `a` in `a.b`."""
-    kept: list[Edit] = []
+    kept: list[SourceEdit] = []
     for edit in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
         if not kept or edit[0] >= kept[-1][1]:
             kept.append(edit)

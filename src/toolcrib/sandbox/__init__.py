@@ -1,36 +1,42 @@
-"""Sandboxes: where a program runs, away from everything of the host's.
+"""Sandboxes, in which programs run apart from everything of the host's.
 
-One protocol, and an engine behind it for each way to isolate. Nothing here knows of tools: a `Host` answers the calls.
+One protocol, one engine for each way to isolate a program, and functions to read a program or measure a value. Nothing
+here knows of tools, a pipeline or a record: a `Host` answers the calls of a program.
 """
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import MissingExtraError
-from toolcrib.sandbox._default import SandboxName, default_sandbox, sandbox_named
+from toolcrib.sandbox._engines import SandboxName, default_sandbox, engine, sandbox_named, type_checker
 from toolcrib.sandbox._protocol import (
-    Described,
     Dialect,
     Emit,
+    HasDialect,
+    HasNotes,
+    HasSessions,
     Host,
-    KeepsSessions,
-    Pending,
+    OutputStream,
     Program,
     ProgramError,
     Raised,
-    Remember,
     Reply,
     Resumable,
     Sandbox,
     SandboxLimits,
     SandboxResult,
     SandboxSession,
-    Speaks,
+    SaveState,
+    SuspendedReply,
+    TypeChecker,
+    TypeProblem,
     Value,
 )
-from toolcrib.sandbox._type_checker import ChecksTypes, TypeProblem, type_checker
+from toolcrib.sandbox._rerun import replayable
+from toolcrib.sandbox._source import Source, SourceEdit, parse_program
+from toolcrib.sandbox._values import json_size, memory_size
+from toolcrib.sandbox.worker._awaiting import awaited_calls
 
 if TYPE_CHECKING:
     from toolcrib.sandbox._inline import UnsafeInlineSandbox
@@ -38,19 +44,18 @@ if TYPE_CHECKING:
     from toolcrib.sandbox._process import ProcessSandbox, SubprocessSandbox
 
 __all__ = [
-    "ChecksTypes",
-    "Described",
     "Dialect",
     "Emit",
+    "HasDialect",
+    "HasNotes",
+    "HasSessions",
     "Host",
-    "KeepsSessions",
     "MontySandbox",
-    "Pending",
+    "OutputStream",
     "ProcessSandbox",
     "Program",
     "ProgramError",
     "Raised",
-    "Remember",
     "Reply",
     "Resumable",
     "Sandbox",
@@ -58,30 +63,29 @@ __all__ = [
     "SandboxName",
     "SandboxResult",
     "SandboxSession",
-    "Speaks",
+    "SaveState",
+    "Source",
+    "SourceEdit",
     "SubprocessSandbox",
+    "SuspendedReply",
+    "TypeChecker",
     "TypeProblem",
     "UnsafeInlineSandbox",
     "Value",
+    "awaited_calls",
     "default_sandbox",
+    "json_size",
+    "memory_size",
+    "parse_program",
+    "replayable",
     "sandbox_named",
     "type_checker",
 ]
 
 
-_ENGINES = {
-    "MontySandbox": "_monty",
-    "ProcessSandbox": "_process",
-    "SubprocessSandbox": "_process",
-    "UnsafeInlineSandbox": "_inline",
-}
-
-
 def __getattr__(name: str) -> Any:
     """Load an engine, and its optional dependency with it, when it is first named."""
-    if name not in _ENGINES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        return getattr(importlib.import_module(f"{__name__}.{_ENGINES[name]}"), name)
+        return engine(name)
     except ImportError as error:
         raise MissingExtraError(name, "monty") from error

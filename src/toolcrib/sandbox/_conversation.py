@@ -38,7 +38,7 @@ from toolcrib.sandbox._limit_messages import (
 )
 from toolcrib.sandbox._open_calls import OpenCall, OpenCalls
 from toolcrib.sandbox._program_time import OutputMeter, Stopwatch
-from toolcrib.sandbox._protocol import Host, Pending, Program, ProgramError, SandboxResult
+from toolcrib.sandbox._protocol import Host, Program, ProgramError, SandboxResult, SuspendedReply
 from toolcrib.sandbox._replay import Diverged, ReplayLog
 from toolcrib.sandbox._socket import Wire
 
@@ -72,8 +72,8 @@ class Conversation:
         kill: Callable[[], None],
     ) -> None:
         self._program, self._limits, self._host, self._course = program, program.limits, host, course
-        if program.remember is not None:
-            course.told_to(program.remember)
+        if program.save_state is not None:
+            course.told_to(program.save_state)
         self._kill = kill
         self._loop = asyncio.get_running_loop()
         self._signal: asyncio.Future[None] | None = None
@@ -264,7 +264,7 @@ class Conversation:
             raise Ended(CANCELLED) from None
         finally:
             self._is_answering = False
-        if isinstance(reply, Pending):
+        if isinstance(reply, SuspendedReply):
             self._calls.settle(self._calls.add(asked), reply)
         else:
             self._go([self._calls.frame(asked, reply)])

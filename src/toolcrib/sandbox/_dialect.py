@@ -6,7 +6,7 @@ import importlib.util
 from functools import cache
 
 from toolcrib.sandbox._protocol import Dialect
-from toolcrib.sandbox.worker._imports import UNNAMED, WANTED
+from toolcrib.sandbox.worker._imports import UNLISTED, WANTED
 
 __all__ = ["NOTES", "worker_dialect"]
 
@@ -20,7 +20,9 @@ NOTES = (
 @cache
 def worker_dialect() -> Dialect:
     """Return what programs find there: the modules that there are in this Python, and what is at hand besides tools."""
-    return Dialect(frozenset(name for name in WANTED.split() if _is_here(name)), UNNAMED, frozenset({"parallel"}), True)
+    return Dialect(
+        frozenset(name for name in WANTED.split() if _is_here(name)), UNLISTED, frozenset({"parallel"}), True
+    )
 
 
 def _is_here(name: str) -> bool:

@@ -15,7 +15,7 @@ from pydantic_core import from_json
 
 from toolcrib.calls import cut
 from toolcrib.sandbox._protocol import ErrorKind, ProgramError, Raised
-from toolcrib.sandbox._values import body_of, weight_in
+from toolcrib.sandbox._values import body_of, memory_size_of_json
 
 __all__ = [
     "WAKE",
@@ -58,7 +58,7 @@ class Breach(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CallAsked:
-    """The program calls a tool; `waits` when it does nothing until the reply, `weight` as `weight_in` its frame."""
+    """The program calls a tool; `waits` when it does nothing until the reply, `weight` is what its frame takes."""
 
     id: int
     name: str
@@ -177,7 +177,7 @@ def _read(body: bytes) -> Frame:
     if read is None:
         raise Breach(f"a frame of a kind that is not known: {fields['t']!r:.100}")
     if read is _call:
-        return _call(fields, weight_in(body))
+        return _call(fields, memory_size_of_json(body))
     return read(fields)
 
 

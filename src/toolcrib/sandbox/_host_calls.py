@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from toolcrib.calls import calling_line
 from toolcrib.sandbox._limit_messages import CANCELLED, returned_too_much
 from toolcrib.sandbox._protocol import Host, Program, ProgramError, Raised, Reply, Value
-from toolcrib.sandbox._values import size_of
+from toolcrib.sandbox._values import json_size
 
 __all__ = ["Call", "Ended", "HostCalls", "Pause", "Replies", "Request"]
 
@@ -102,7 +102,7 @@ class HostCalls:
         async def emit(value: Any) -> None:
             nonlocal size, refused
             values.append(value)
-            size += size_of(value)
+            size += json_size(value)
             if size > self._program.limits.reply_size:
                 refused = returned_too_much(call.name, size, self._program.limits)
                 raise asyncio.CancelledError  # the stream is over, for the tool as well

@@ -19,8 +19,8 @@ from toolcrib.errors import CodeError
 from toolcrib.sandbox._frames import builtin_exception
 from toolcrib.sandbox._limit_messages import late, printed_too_much, too_many_calls
 from toolcrib.sandbox._output import Kept
-from toolcrib.sandbox._protocol import Host, Pending, Program, ProgramError, Raised, Reply, SandboxResult
-from toolcrib.sandbox._source import Source, parse
+from toolcrib.sandbox._protocol import Host, Program, ProgramError, Raised, Reply, SandboxResult, SuspendedReply
+from toolcrib.sandbox._source import Source, parse_program
 from toolcrib.sandbox._threads import Workers
 from toolcrib.sandbox._values import OversizedValue, exported
 
@@ -49,7 +49,7 @@ class UnsafeInlineSandbox:
     async def run(self, program: Program, host: Host) -> SandboxResult:
         """Run a program to its end, or until it takes too long; then it goes on, and nobody waits for it."""
         try:
-            source = parse(program.code, program.limits.source_size)
+            source = parse_program(program.code, program.limits.source_size)
         except CodeError as error:
             refused = ProgramError("syntax", error.kind, error.problem, error.line)
             return SandboxResult(error=refused, isolation=_ISOLATION)
@@ -128,7 +128,7 @@ class _Run:
         named = {key: exported(value, limits.value_size, _no_fields) for key, value in kwargs.items()}
         calling_line.set(self._line())
         reply = self._answer(self._host.call(name, given, named))
-        if isinstance(reply, Pending):
+        if isinstance(reply, SuspendedReply):
             raise _Stop(ProgramError("paused", "Paused", reply.reason))
         if isinstance(reply, Raised):
             raise getattr(builtins, builtin_exception(reply.type))(reply.message)

@@ -28,9 +28,8 @@ from toolcrib.sandbox._monty_drive import ISOLATION, Drive, Steps
 from toolcrib.sandbox._monty_state import ENGINE, MontyState
 from toolcrib.sandbox._monty_subset import MODULES, NOTES, Checked, check
 from toolcrib.sandbox._monty_type_checker import type_problems
-from toolcrib.sandbox._protocol import Dialect, Host, Program, ProgramError, SandboxResult, Stream
+from toolcrib.sandbox._protocol import Dialect, Host, OutputStream, Program, ProgramError, SandboxResult, TypeProblem
 from toolcrib.sandbox._threads import Worker, Workers
-from toolcrib.sandbox._type_checker import TypeProblem
 
 __all__ = ["MontySandbox"]
 
@@ -220,7 +219,7 @@ class _Run:
             return _step(steps, replies)
         return await thread.run(partial(_step, steps, replies))
 
-    def _hear(self, text: str, stream: Stream) -> None:
+    def _hear(self, text: str, stream: OutputStream) -> None:
         if self._program.may_block:
             self._host.output(text, stream)
         else:

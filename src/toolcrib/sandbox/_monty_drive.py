@@ -41,15 +41,15 @@ from toolcrib.sandbox._monty_state import ENGINE, MontyState
 from toolcrib.sandbox._monty_subset import Checked
 from toolcrib.sandbox._output import Kept
 from toolcrib.sandbox._protocol import (
-    Pending,
+    OutputStream,
     Program,
     ProgramError,
     Reply,
     SandboxResult,
-    Stream,
+    SuspendedReply,
     Value,
 )
-from toolcrib.sandbox._values import OversizedValue, exported, size_of
+from toolcrib.sandbox._values import OversizedValue, exported, json_size
 
 __all__ = ["ISOLATION", "Drive", "Steps"]
 
@@ -84,7 +84,7 @@ class Drive:
         self,
         program: Program,
         checked: Checked,
-        hear: Callable[[str, Stream], None],
+        hear: Callable[[str, OutputStream], None],
         left: MontyState | None = None,
     ) -> None:
         self._program, self._checked, self._limits, self._hear = program, checked, program.limits, hear
@@ -221,7 +221,7 @@ class Drive:
         finally:
             self.computing = False
 
-    def _print(self, stream: Stream, text: str) -> None:
+    def _print(self, stream: OutputStream, text: str) -> None:
         (self._out if stream == "stdout" else self._err).add(text)
         if self._out.size + self._err.size <= self._limits.output_killed_at:
             self._hear(text, stream)
@@ -270,9 +270,9 @@ class Drive:
         if self._open:
             return (yield from self._sync(snapshot, [request], request.id, name))
         [(_, reply)] = yield [request]  # nothing else runs: the one reply is this one's
-        if isinstance(reply, Value) and size_of(reply.value) <= self._limits.reply_size:
+        if isinstance(reply, Value) and json_size(reply.value) <= self._limits.reply_size:
             return self._compute(snapshot.resume, {"return_value": reply.value})
-        if isinstance(reply, Pending):
+        if isinstance(reply, SuspendedReply):
             self._waits[request.id] = (request, reply.reason)
             raise self._paused(snapshot, self._line(snapshot))
         return self._compute(snapshot.resume, self._answer(reply, name))
@@ -310,7 +310,7 @@ class Drive:
         while requests or (self._open and not self._settled.keys() & wanted):
             for call, reply in (yield requests):
                 request = self._open.pop(call)
-                if isinstance(reply, Pending):
+                if isinstance(reply, SuspendedReply):
                     self._waits[call] = (request, reply.reason)
                 else:
                     self._settled[call] = reply
@@ -318,11 +318,11 @@ class Drive:
 
     def _answer(self, reply: Reply, name: str) -> ExternalSettledResult:
         if isinstance(reply, Value):
-            size = size_of(reply.value)
+            size = json_size(reply.value)
             if size <= self._limits.reply_size:
                 return {"return_value": reply.value}
             reply = returned_too_much(name, size, self._limits)
-        if isinstance(reply, Pending):
+        if isinstance(reply, SuspendedReply):
             raise SandboxError(f"the host gave no reply to `{name}`")
         return {"exc_type": known_exception(reply.type), "message": reply.message}  # pyright: ignore[reportReturnType] -- one of Monty's own names
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from toolcrib.errors import CodeError
 from toolcrib.sandbox._protocol import Program
-from toolcrib.sandbox._source import Edit, Source, parse
+from toolcrib.sandbox._source import Source, SourceEdit, parse_program
 from toolcrib.sandbox.worker._awaiting import awaited_calls
 
 __all__ = ["MODULES", "NOTES", "Checked", "check"]
@@ -87,7 +87,7 @@ def check(program: Program) -> Checked:
     Raises:
         CodeError: It is not Python, or uses what Monty does not have; the message says how to write it instead.
     """
-    source = parse(program.code, program.limits.source_size)
+    source = parse_program(program.code, program.limits.source_size)
     dotted = "." in source.text and any("__" in name for name in program.tools)
     if not dotted and _WORTH_READING.search(source.text) is None:
         return Checked(source.text, frozenset())
@@ -199,8 +199,8 @@ class _Reader:
 
     # --- what is mended
 
-    def edits(self) -> list[Edit]:
-        made: list[Edit] = []
+    def edits(self) -> list[SourceEdit]:
+        made: list[SourceEdit] = []
         taken: set[ast.AST] = set()
         for node in self._nodes:
             match node:
@@ -221,7 +221,7 @@ class _Reader:
                     pass
         return made
 
-    def _subtool(self, node: ast.Attribute, taken: set[ast.AST]) -> Iterator[Edit]:
+    def _subtool(self, node: ast.Attribute, taken: set[ast.AST]) -> Iterator[SourceEdit]:
         """Yield `parent.child` as `parent__child`."""
         dotted = _dotted(node)
         name = self._subtools.get(dotted)
@@ -230,14 +230,14 @@ class _Reader:
         taken.update(ast.walk(node))
         yield (*self._source.span(node), name)
 
-    def _first_of(self, call: ast.Call, values: ast.GeneratorExp) -> Iterator[Edit]:
+    def _first_of(self, call: ast.Call, values: ast.GeneratorExp) -> Iterator[SourceEdit]:
         """Yield `next(x for ...)` as `next(iter([x for ...]))`: generator expressions are lists there."""
         start, end = self._source.span(values)
         shared = start == self._source.span(call.func)[1]  # the call's parentheses are the expression's too
         yield (start, start + 1, "(iter([" if shared else "iter([")
         yield (end - 1, end, "]))" if shared else "])")
 
-    def _as_text(self, text: ast.expr) -> Iterator[Edit]:
+    def _as_text(self, text: ast.expr) -> Iterator[SourceEdit]:
         """Yield `raise ValueError(x)` as `raise ValueError(str(x))`: exceptions take only text there."""
         plain = isinstance(text, ast.JoinedStr) or (isinstance(text, ast.Constant) and isinstance(text.value, str))
         if plain or isinstance(text, ast.Starred | ast.GeneratorExp) or "str" in self._own:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_monty import FunctionSnapshot, Monty, MontyError, MontyTypingError
 
-from toolcrib.sandbox._type_checker import TypeProblem
+from toolcrib.sandbox._protocol import TypeProblem
 
 __all__ = ["type_problems"]
 

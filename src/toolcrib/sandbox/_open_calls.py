@@ -10,7 +10,7 @@ from toolcrib.calls import calling_line
 from toolcrib.sandbox._frames import Breach, CallAsked, do_nothing, item_of, raised_of, value_of
 from toolcrib.sandbox._host_calls import Ended
 from toolcrib.sandbox._limit_messages import CANCELLED, asked_too_much, returned_too_much
-from toolcrib.sandbox._protocol import Host, Pending, Program, Raised, Reply, Value
+from toolcrib.sandbox._protocol import Host, Program, Raised, Reply, SuspendedReply, Value
 
 __all__ = ["OpenCall", "OpenCalls"]
 
@@ -34,7 +34,7 @@ class OpenCall:
         self.id, self.name, self.line = asked.id, asked.name, asked.line
         self.args, self.kwargs, self.is_stream = asked.args, asked.kwargs, is_stream
         self.weight = asked.weight
-        self.pending: Pending | None = None
+        self.pending: SuspendedReply | None = None
         self.task: asyncio.Task[None] | None = None
         self.ready: bytes | None = None  # the frame to deliver
         self.is_over = False  # that frame is the last one
@@ -173,7 +173,7 @@ class OpenCalls:
 
     def settle(self, call: OpenCall, reply: Reply) -> None:
         """Take the reply that ends a call, or that it waits for a person."""
-        if isinstance(reply, Pending):
+        if isinstance(reply, SuspendedReply):
             call.pending = reply
         else:
             call.is_over = True

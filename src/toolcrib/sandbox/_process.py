@@ -24,7 +24,7 @@ from toolcrib.sandbox._limit_messages import CLOSED, LIMITS
 from toolcrib.sandbox._protocol import Dialect, Host, Program, ProgramError, SandboxResult
 from toolcrib.sandbox._replay import ReplayLog
 from toolcrib.sandbox._socket import Wire
-from toolcrib.sandbox._source import plain
+from toolcrib.sandbox._source import normalized
 from toolcrib.sandbox._worker_pool import LAYERS, WorkerPool
 
 __all__ = ["ProcessSandbox", "ProcessSession", "SubprocessSandbox", "WorkerSandbox"]
@@ -290,5 +290,5 @@ class ProcessSession:
 
 def checked(program: Program) -> Program:
     """Return a program whose text can be sent; raises CodeError."""
-    code = plain(program.code, program.limits.source_size)
+    code = normalized(program.code, program.limits.source_size)
     return program if code == program.code else replace(program, code=code)

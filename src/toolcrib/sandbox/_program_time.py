@@ -10,7 +10,7 @@ from toolcrib.sandbox._frames import do_nothing
 from toolcrib.sandbox._host_calls import Ended
 from toolcrib.sandbox._limit_messages import printed_too_much
 from toolcrib.sandbox._output import Kept
-from toolcrib.sandbox._protocol import Host, SandboxLimits, Stream
+from toolcrib.sandbox._protocol import Host, OutputStream, SandboxLimits
 
 __all__ = ["OutputMeter", "Stopwatch"]
 
@@ -73,7 +73,7 @@ class OutputMeter:
         self._skipped = {"stdout": told[0], "stderr": told[1]}
         self.out, self.err = Kept(limits.output_kept), Kept(limits.output_kept)
 
-    def hear(self, text: str, stream: Stream) -> None:
+    def hear(self, text: str, stream: OutputStream) -> None:
         """Take text.
 
         Raises:

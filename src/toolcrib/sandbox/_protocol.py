@@ -1,4 +1,4 @@
-"""What a sandbox is given, what it asks for while a program runs, and what it gives back."""
+"""The protocol of sandboxes: a program and its limits, the host's replies to its calls, and its result."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 __all__ = [
-    "Described",
     "Dialect",
     "Emit",
     "ErrorKind",
+    "HasDialect",
+    "HasNotes",
+    "HasSessions",
     "Host",
-    "KeepsSessions",
-    "Pending",
+    "OutputStream",
     "Program",
     "ProgramError",
     "Raised",
-    "Remember",
     "Reply",
     "Resumable",
     "Sandbox",
     "SandboxLimits",
     "SandboxResult",
     "SandboxSession",
-    "Speaks",
-    "Stream",
+    "SaveState",
+    "SuspendedReply",
+    "TypeChecker",
+    "TypeProblem",
     "Value",
 ]
 
-Stream: TypeAlias = Literal["stdout", "stderr"]
+OutputStream: TypeAlias = Literal["stdout", "stderr"]
 ErrorKind: TypeAlias = Literal[
     "syntax", "exception", "time", "memory", "output", "calls", "paused", "stopped", "sandbox"
 ]
@@ -74,7 +76,7 @@ class SandboxLimits:
                 raise ValueError(f"the limit {part.name} must be more than 0, and is {value}")
 
 
-Remember: TypeAlias = Callable[[Mapping[str, Any]], None]
+SaveState: TypeAlias = Callable[[Mapping[str, Any]], None]
 """Keeps a part of the state that `Resumable.resume` takes, should this process not live to the program's end.
 
 Lists are added to those kept before. What follows from a part must not be begun before this returns.
@@ -93,7 +95,7 @@ class Program:
         name: How tracebacks call the program.
         may_block: The event loop has nothing to do but this program, so that it may wait while the program computes;
             saves two changes of thread for each call.
-        remember: Where to keep what the program needs to be run again, while it runs; None when nobody asks for it.
+        save_state: Where to keep what the program needs to be run again, while it runs; None when nobody asks for it.
     """
 
     code: str
@@ -103,7 +105,7 @@ class Program:
     limits: SandboxLimits = field(default_factory=SandboxLimits)
     name: str = "program.py"
     may_block: bool = False
-    remember: Remember | None = field(default=None, kw_only=True)
+    save_state: SaveState | None = field(default=None, kw_only=True)
 
 
 # --- what the host answers a call with -------------------------------------------------------------------------------
@@ -125,7 +127,7 @@ class Raised:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class SuspendedReply:
     """The call waits for a person and has no reply yet; the program goes on as far as it can without, and then pauses.
 
     It cannot catch that. Calls already running are waited for.
@@ -134,7 +136,7 @@ class Pending:
     reason: str
 
 
-Reply: TypeAlias = Value | Raised | Pending
+Reply: TypeAlias = Value | Raised | SuspendedReply
 
 Emit: TypeAlias = Callable[[Any], Awaitable[None]]
 """Takes one value of a streaming call, of JSON shapes; returns when the program wants the next one."""
@@ -152,7 +154,7 @@ class Host(Protocol):
         """
         ...
 
-    def output(self, text: str, stream: Stream) -> None:
+    def output(self, text: str, stream: OutputStream) -> None:
         """Take what was printed, as it is printed."""
         ...
 
@@ -224,7 +226,7 @@ class Sandbox(Protocol):
 
 
 @runtime_checkable
-class Described(Protocol):
+class HasNotes(Protocol):
     """A sandbox whose Python is not all of Python."""
 
     @property
@@ -239,19 +241,19 @@ class Dialect:
 
     Attributes:
         modules: What they may import; None when that is not known.
-        unnamed: Those of them that a model is not told of, being of little use to it.
+        unlisted: Those of them that a model is not told of, being of little use to it.
         names: Functions at hand besides Python's own and the tools, such as `parallel`.
         streams: They take the values of a streaming tool one by one; they get a list otherwise.
     """
 
     modules: frozenset[str] | None = None
-    unnamed: frozenset[str] = frozenset()
+    unlisted: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
     streams: bool = False
 
 
 @runtime_checkable
-class Speaks(Protocol):
+class HasDialect(Protocol):
     """A sandbox that says which Python it has."""
 
     @property
@@ -302,9 +304,36 @@ class SandboxSession(Protocol):
 
 
 @runtime_checkable
-class KeepsSessions(Protocol):
+class HasSessions(Protocol):
     """A sandbox that can keep what a program leaves for the next one."""
 
     def session(self) -> SandboxSession:
         """Return a session of its own for the programs of one user."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TypeProblem:
+    """A problem that a type checker finds at one line of a program.
+
+    Attributes:
+        rule: The checker's own name for the problem, such as `invalid-argument-type`.
+    """
+
+    line: int
+    rule: str
+    message: str
+
+
+@runtime_checkable
+class TypeChecker(Protocol):
+    """A sandbox that has a type checker."""
+
+    async def type_check(self, code: str, stubs: str) -> list[TypeProblem]:
+        """Return what is wrong with a program's types, by line; nothing of the program runs.
+
+        Args:
+            code: A program that parses.
+            stubs: Declarations of the functions that the program may call.
+        """
         ...

@@ -1,4 +1,4 @@
-"""RunsAgain: a sandbox whose programs are taken up by running them from their start, whatever it does by itself."""
+"""ReplaySandbox: a sandbox whose programs are taken up by running them from their start, whatever it does by itself."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from toolcrib.sandbox._protocol import Dialect, Host, Program, Resumable, Sandbox, SandboxResult, Speaks
+from toolcrib.sandbox._protocol import Dialect, HasDialect, Host, Program, Resumable, Sandbox, SandboxResult
 
-__all__ = ["RunsAgain", "running_again"]
+__all__ = ["ReplaySandbox", "replayable"]
 
 
-class RunsAgain:
+class ReplaySandbox:
     """Runs programs in another sandbox, and takes one up by running it from its start.
 
     The host answers the calls that were made as they were answered then. A program that does something else then,
@@ -38,7 +38,7 @@ class RunsAgain:
     @property
     def dialect(self) -> Dialect:
         """What programs find there."""
-        return self._sandbox.dialect if isinstance(self._sandbox, Speaks) else Dialect()
+        return self._sandbox.dialect if isinstance(self._sandbox, HasDialect) else Dialect()
 
     async def run(self, program: Program, host: Host) -> SandboxResult:
         """Run a program to its end; see `Sandbox.run`."""
@@ -51,6 +51,6 @@ class RunsAgain:
         return await self.run(program, host)
 
 
-def running_again(sandbox: Sandbox) -> Sandbox:
+def replayable(sandbox: Sandbox) -> Sandbox:
     """Return a sandbox whose programs can be taken up after a crash: this one, or one around it."""
-    return sandbox if isinstance(sandbox, Resumable) and sandbox.replays else RunsAgain(sandbox)
+    return sandbox if isinstance(sandbox, Resumable) and sandbox.replays else ReplaySandbox(sandbox)

@@ -15,12 +15,12 @@ from itertools import accumulate
 
 from toolcrib.errors import CodeError
 
-__all__ = ["Edit", "Source", "parse", "plain"]
+__all__ = ["Source", "SourceEdit", "normalized", "parse_program"]
 
 _BRACES = 5_000  # in f-strings: before Python 3.12 each takes the parser 0.1 ms, and more the more there are
 _F_STRING = re.compile(r"""(?i)\b(?:f|fr|rf)["']""")
 
-Edit = tuple[int, int, str]
+SourceEdit = tuple[int, int, str]
 """A span of bytes, and what to put in its place."""
 
 
@@ -49,7 +49,7 @@ class Source:
         end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
         return self._starts[node.lineno - 1] + node.col_offset, self._starts[end_line - 1] + end_column
 
-    def edited(self, edits: Iterable[Edit]) -> Source:
+    def edited(self, edits: Iterable[SourceEdit]) -> Source:
         """Return the source with spans replaced; none of them may overlap another."""
         parts: list[bytes] = []
         at = 0
@@ -60,7 +60,7 @@ class Source:
         return Source(made, ast.parse(made))
 
 
-def plain(code: str, most: int) -> str:
+def normalized(code: str, most: int) -> str:
     """Return a program's text with every line ended by a line feed.
 
     Raises:
@@ -75,13 +75,13 @@ def plain(code: str, most: int) -> str:
     return code.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
 
 
-def parse(code: str, most: int) -> Source:
+def parse_program(code: str, most: int) -> Source:
     """Return a program's source.
 
     Raises:
         CodeError: It is not Python, or longer than `most` characters.
     """
-    text = plain(code, most)
+    text = normalized(code, most)
     if sys.version_info < (3, 12) and _braces(text) > _BRACES:
         raise CodeError(f"its f-strings have more than {_BRACES} parts; build the text in a loop")
     try:

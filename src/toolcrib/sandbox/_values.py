@@ -14,7 +14,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from toolcrib.calls import jsonable
 
-__all__ = ["Foreign", "OversizedValue", "body_of", "exported", "size_of", "weight_in", "weight_of"]
+__all__ = ["Foreign", "OversizedValue", "body_of", "exported", "json_size", "memory_size", "memory_size_of_json"]
 
 _DEPTH = 100  # of lists in lists: what JSON writers and readers take without a thought
 _DIGITS = 4_000  # of an int: Python itself refuses to write more than 4,300 of them as text
@@ -145,20 +145,20 @@ def body_of(value: Any) -> bytes:
         return json.dumps(value).encode()
 
 
-def size_of(value: Any) -> int:
+def json_size(value: Any) -> int:
     """Return about how many characters a value of JSON shapes takes as JSON."""
     if isinstance(value, list | dict):
         return len(body_of(value))
     return len(value) if isinstance(value, str) else _PER_ITEM
 
 
-def weight_of(value: Any) -> int:
+def memory_size(value: Any) -> int:
     """Return about how many bytes of memory a value of JSON shapes takes, or somewhat more."""
     if isinstance(value, list | dict):
-        return weight_in(body_of(value))
+        return memory_size_of_json(body_of(value))
     return len(value) if isinstance(value, str) else _ITEM
 
 
-def weight_in(body: bytes) -> int:
+def memory_size_of_json(body: bytes) -> int:
     """Return about how many bytes of memory the objects take that a JSON text stands for, or somewhat more."""
     return len(body) + _CONTAINER * (body.count(b"{") + body.count(b"[")) + _ITEM * body.count(b",")

@@ -11,7 +11,7 @@ from toolcrib.calls import (
     CallRecord,
 )
 from toolcrib.record import ListSink
-from toolcrib.sandbox import Host, Pending, Program, ProgramError, Raised, Reply, SandboxResult, Value
+from toolcrib.sandbox import Host, Program, ProgramError, Raised, Reply, SandboxResult, SuspendedReply, Value
 
 __all__ = ["FakeSandbox", "RecordingSink"]
 
@@ -100,7 +100,7 @@ class FakeSandbox:
         return SandboxResult(value, self._output, "", error, ("none: it runs no code",), made, state)
 
 
-def _ended_by(reply: Raised | Pending) -> ProgramError:
-    if isinstance(reply, Pending):
+def _ended_by(reply: Raised | SuspendedReply) -> ProgramError:
+    if isinstance(reply, SuspendedReply):
         return ProgramError("paused", "Paused", reply.reason)
     return ProgramError("exception", reply.type, reply.message)

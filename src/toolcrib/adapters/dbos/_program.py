@@ -24,8 +24,7 @@ from toolcrib.adapters.dbos._program_result import result_from_dict, result_to_d
 from toolcrib.adapters.dbos._run_store import RunStore
 from toolcrib.approvals import ApprovalStore
 from toolcrib.calls import Denial, Grant
-from toolcrib.code import ExecutionResult, PausedProgram, Toolkit
-from toolcrib.code._journal_lines import program_in
+from toolcrib.code import ExecutionResult, PausedProgram, Toolkit, paused_program_in
 from toolcrib.errors import (
     ApprovalError,
     EngineError,
@@ -38,7 +37,7 @@ from toolcrib.errors import (
 )
 from toolcrib.pipeline import Run
 from toolcrib.registry import Registry
-from toolcrib.sandbox._rerun import running_again
+from toolcrib.sandbox import replayable
 
 __all__ = ["PROGRAM", "DurableProgram", "DurableToolkit", "enqueue_program", "stretch_id", "toolkits"]
 
@@ -114,7 +113,7 @@ class DurableToolkit:
     ) -> ExecutionResult:
         """Run a program, or take one up, inside its workflow."""
         if self._again is None:
-            self._again = self.toolkit.with_sandbox(running_again(self.toolkit.sandbox))
+            self._again = self.toolkit.with_sandbox(replayable(self.toolkit.sandbox))
         if paused is None:
             return await self._again.execute_async(code, run, journal=journal)
         answers = await _answers(paused, run.approvals)
@@ -257,7 +256,7 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
         toolkit = toolkits.get(data["toolkit"])
         run = toolkit.opened(run, data["principal"], engine)
         store = run.approvals or store
-        result = await toolkit.run_journalled(data["code"], run, journal, program_in(claim.lines))
+        result = await toolkit.run_journalled(data["code"], run, journal, paused_program_in(claim.lines))
     except _TOLD as error:
         result = ExecutionResult(success=False, error=f"{type(error).__name__}: {error}")
     finally:
@@ -284,7 +283,7 @@ async def _answers(paused: PausedProgram, store: ApprovalStore | None) -> dict[s
     """Return what people said to the calls that wait, as arguments of `Toolkit.resume_async`."""
     if not isinstance(store, RunStore):
         return {}
-    found = [await store.answer_to(call.request.id) for call in paused.pending]
+    found = [await store.answer_to(call.request.id) for call in paused.suspended_calls]
     return {
         "grants": [answer for answer in found if isinstance(answer, Grant)],
         "denials": [answer for answer in found if isinstance(answer, Denial)],

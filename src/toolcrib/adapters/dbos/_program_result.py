@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolcrib.calls import ApprovalRequest
-from toolcrib.code import ExecutionResult, Finding, PausedProgram, PendingCall
+from toolcrib.code import ExecutionResult, Finding, PausedProgram, SuspendedProgramCall
 
 __all__ = ["result_from_dict", "result_to_dict"]
 
@@ -26,7 +26,9 @@ def result_to_dict(result: ExecutionResult) -> dict[str, Any]:
 
 def result_from_dict(data: Mapping[str, Any]) -> ExecutionResult:
     """Return the result that `result_to_dict` described."""
-    pending = tuple(PendingCall(ApprovalRequest.from_dict(request), doubt) for request, doubt in data["pending"])
+    pending = tuple(
+        SuspendedProgramCall(ApprovalRequest.from_dict(request), doubt) for request, doubt in data["pending"]
+    )
     return ExecutionResult(
         **{name: data[name] for name in _PLAIN},
         isolation=tuple(data["isolation"]),

@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["MODULES", "UNNAMED", "WANTED", "guarded_import", "load_all"]
+__all__ = ["MODULES", "UNLISTED", "WANTED", "guarded_import", "load_all"]
 
 WANTED = """
     __future__ _strptime abc annotationlib array ast asyncio base64 binascii bisect builtins bz2 calendar cmath
@@ -20,7 +20,7 @@ WANTED = """
     traceback types typing unicodedata unittest.mock urllib.parse uuid warnings weakref xml.etree.ElementTree
     zipfile zlib zoneinfo
 """
-UNNAMED = frozenset(
+UNLISTED = frozenset(
     {
         *("_strptime", "builtins", "errno", "gc", "getpass", "glob", "linecache", "locale", "mimetypes", "pickle"),
         *("platform", "posixpath", "selectors", "signal", "stat", "stringprep", "tempfile", "unittest.mock", "quopri"),
@@ -74,5 +74,5 @@ def guarded_import(
 
 def refusal(name: str) -> str:
     """Return what to tell a program that wants to import something else."""
-    known = ", ".join(sorted(MODULES - UNNAMED))
+    known = ", ".join(sorted(MODULES - UNLISTED))
     return f"`{name}` cannot be imported. A program can import {known}. For anything else call a tool."

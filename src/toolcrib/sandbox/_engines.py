@@ -1,0 +1,101 @@
+"""Engines by name, each loaded when it is first asked for, and the sandboxes that this process shares.
+
+A process has one sandbox of each name, so that the workers of its engine stay warm.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from typing import Any, Final, Literal, TypeAlias
+
+from toolcrib.errors import MissingExtraError, SandboxUnavailable, closest
+from toolcrib.sandbox._protocol import Sandbox, TypeChecker
+
+__all__ = ["SandboxName", "default_sandbox", "engine", "sandbox_named", "type_checker"]
+
+SandboxName: TypeAlias = Literal["process", "monty", "subprocess", "unsafe_inline"]
+
+_MODULES: Final = {
+    "MontySandbox": "_monty",
+    "ProcessSandbox": "_process",
+    "SubprocessSandbox": "_process",
+    "UnsafeInlineSandbox": "_inline",
+}
+_ENGINES: Final[dict[str, str]] = {
+    "process": "ProcessSandbox",
+    "monty": "MontySandbox",
+    "subprocess": "SubprocessSandbox",
+    "unsafe_inline": "UnsafeInlineSandbox",
+}
+_lock = threading.RLock()
+_shared: dict[str, Any] = {}
+
+
+def engine(kind: str) -> Any:
+    """Return the class of an engine.
+
+    Raises:
+        AttributeError: There is no engine of this name.
+        ImportError: The optional dependency of the engine is not installed.
+    """
+    if kind not in _MODULES:
+        raise AttributeError(f"module 'toolcrib.sandbox' has no attribute {kind!r}")
+    return getattr(importlib.import_module(f"toolcrib.sandbox.{_MODULES[kind]}"), kind)
+
+
+def default_sandbox() -> Sandbox:
+    """Return the process's own sandbox, made when it is first asked for: `process` on Linux, `monty` elsewhere.
+
+    There is no other to fall back to. Where the kernel lacks what `process` needs, its first program says so.
+
+    Raises:
+        SandboxUnavailable: Nothing that isolates is installed.
+    """
+    return sandbox_named("process" if sys.platform == "linux" else "monty")
+
+
+def sandbox_named(name: str) -> Sandbox:
+    """Return the process's own sandbox of that name, made when it is first asked for.
+
+    Args:
+        name: `process`, `monty`; or `subprocess`, `unsafe_inline`, which do not keep a program from files and network.
+
+    Raises:
+        SandboxUnavailable: What the sandbox needs is not here.
+        ValueError: There is no sandbox of that name.
+    """
+    if name not in _ENGINES:
+        raise ValueError(f"there is no sandbox called {name!r}. {closest(name, tuple(_ENGINES))}")
+    if name in ("process", "subprocess") and sys.platform != "linux":
+        raise SandboxUnavailable(
+            f"the sandbox {name!r} needs Linux, and this is {sys.platform}. Use MontySandbox: "
+            "pip install 'toolcrib[monty]', or run in a Linux container or virtual machine"
+        )
+    try:
+        return _made(name, _ENGINES[name])
+    except ImportError as error:
+        raise SandboxUnavailable(
+            f"there is nothing here to run programs in ({error}). Install Monty: pip install 'toolcrib[monty]'"
+        ) from error
+
+
+def type_checker() -> TypeChecker:
+    """Return the process's own type checker, the one of Monty, made when it is first asked for.
+
+    Raises:
+        MissingExtraError: Monty is not installed.
+    """
+    try:
+        return _made("type checker", "MontySandbox", workers=4)
+    except ImportError as error:
+        raise MissingExtraError("checking the types of programs", "monty") from error
+
+
+def _made(name: str, kind: str, **options: Any) -> Any:
+    """Return what this process shares under a name; made when it is first asked for."""
+    with _lock:
+        if name not in _shared:
+            _shared[name] = engine(kind)(**options)
+        return _shared[name]
