@@ -8,23 +8,23 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from toolcrib.formats import PROVIDERS, ProviderName, WireCall
+from toolcrib.formats import PROVIDERS, WireCall, WireFormat
 
 Item = dict[str, Any]
 Ids = Sequence[str]
 
 
-def says(provider: ProviderName, role: str, text: str = "…") -> Item:
+def says(provider: WireFormat, role: str, text: str = "…") -> Item:
     made = PROVIDERS[provider].user(text) if role == "user" else PROVIDERS[provider].assistant(text)
     return made[0]
 
 
-def asks(provider: ProviderName, *ids: str) -> list[Item]:
+def asks(provider: WireFormat, *ids: str) -> list[Item]:
     """Return the items of a reply that calls `look` once for each id; an empty id is one that is not there."""
     return _ASKS[provider](ids)
 
 
-def answers(provider: ProviderName, *ids: str, before: str = "", after: str = "") -> list[Item]:
+def answers(provider: WireFormat, *ids: str, before: str = "", after: str = "") -> list[Item]:
     """Return the items with one result for each id, with text around them where they share an item."""
     return _ANSWERS[provider](ids, before, after)
 
@@ -53,7 +53,7 @@ def _gemini_asks(ids: Ids) -> list[Item]:
     return [{"role": "model", "parts": [{"functionCall": _some(id=id, name="look", args={})} for id in ids]}]
 
 
-_ASKS: dict[ProviderName, Callable[[Ids], list[Item]]] = {
+_ASKS: dict[WireFormat, Callable[[Ids], list[Item]]] = {
     "openai": _chat_asks,
     "openai_responses": _responses_asks,
     "anthropic": _anthropic_asks,
@@ -90,7 +90,7 @@ def _gemini_answers(ids: Ids, before: str, after: str) -> list[Item]:
     return [{"role": "user", "parts": [*_texts(before), *results, *_texts(after)]}]
 
 
-_ANSWERS: dict[ProviderName, Callable[[Ids, str, str], list[Item]]] = {
+_ANSWERS: dict[WireFormat, Callable[[Ids, str, str], list[Item]]] = {
     "openai": _openai_answers,
     "openai_responses": _responses_answers,
     "anthropic": _anthropic_answers,
@@ -115,7 +115,7 @@ _JUNK: list[Item] = [
 
 
 @cache
-def _groups(provider: ProviderName) -> list[list[Item]]:
+def _groups(provider: WireFormat) -> list[list[Item]]:
     """Return what a transcript is put together from. To choose from it is quicker than to make each item up."""
     found = [[says(provider, "user")], [says(provider, "assistant")], *([item] for item in _JUNK)]
     for ids in _SOME_IDS:
@@ -124,11 +124,11 @@ def _groups(provider: ProviderName) -> list[list[Item]]:
     return found
 
 
-def histories(provider: ProviderName) -> st.SearchStrategy[list[Item]]:
+def histories(provider: WireFormat) -> st.SearchStrategy[list[Item]]:
     """Any transcript: calls with and without ids, results anywhere, text between, and what nobody should send."""
     groups = st.lists(st.sampled_from(_groups(provider)), max_size=8)
     return groups.map(lambda chosen: [item for group in chosen for item in group])
 
 
-def calls_in(provider: ProviderName, transcript: Sequence[Item]) -> list[WireCall]:
+def calls_in(provider: WireFormat, transcript: Sequence[Item]) -> list[WireCall]:
     return [call for item in transcript for call in PROVIDERS[provider].calls_of(item)]

@@ -22,9 +22,9 @@ from openai.types.responses import FunctionToolParam, Response, ResponseInputIte
 from openai.types.responses.response_create_params import ToolChoice as ResponsesToolChoice
 from pydantic import BaseModel, TypeAdapter
 
-from toolcrib.formats import PROVIDERS, ProviderName
+from toolcrib.formats import PROVIDERS, WireFormat
 
-NAMES: tuple[ProviderName, ...] = tuple(PROVIDERS)
+NAMES: tuple[WireFormat, ...] = tuple(PROVIDERS)
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Asked:
         return {"city": "Oslo"} if self.arguments is None else self.arguments
 
 
-def whole(provider: ProviderName, text: str, calls: Sequence[Asked]) -> dict[str, Any]:
+def whole(provider: WireFormat, text: str, calls: Sequence[Asked]) -> dict[str, Any]:
     return _WHOLE[provider](text, calls)
 
 
-def pieces(provider: ProviderName, text: str, calls: Sequence[Asked]) -> list[dict[str, Any]]:
+def pieces(provider: WireFormat, text: str, calls: Sequence[Asked]) -> list[dict[str, Any]]:
     return _PIECES[provider](text, calls)
 
 
@@ -213,35 +213,35 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-_REPLY: dict[ProviderName, Any] = {
+_REPLY: dict[WireFormat, Any] = {
     "openai": ChatCompletion,
     "openai_responses": Response,
     "anthropic": Message,
     "gemini": gemini.GenerateContentResponse,
     "mistral": mistral.ChatCompletionResponse,
 }
-_CHUNK: dict[ProviderName, Any] = {
+_CHUNK: dict[WireFormat, Any] = {
     "openai": ChatCompletionChunk,
     "openai_responses": ResponseStreamEvent,
     "anthropic": RawMessageStreamEvent,
     "gemini": gemini.GenerateContentResponse,
     "mistral": mistral.CompletionEvent,
 }
-_ITEM: dict[ProviderName, Any] = {
+_ITEM: dict[WireFormat, Any] = {
     "openai": ChatCompletionMessageParam,
     "openai_responses": ResponseInputItemParam,
     "anthropic": MessageParam,
     "gemini": gemini.Content,
     "mistral": mistral.ChatCompletionRequestMessage,
 }
-_TOOL: dict[ProviderName, Any] = {
+_TOOL: dict[WireFormat, Any] = {
     "openai": ChatCompletionFunctionToolParam,
     "openai_responses": FunctionToolParam,
     "anthropic": ToolParam,
     "gemini": gemini.Tool,
     "mistral": mistral.Tool,
 }
-_CHOICE: dict[ProviderName, Any] = {
+_CHOICE: dict[WireFormat, Any] = {
     "openai": ChatCompletionToolChoiceOptionParam,
     "openai_responses": ResponsesToolChoice,
     "anthropic": ToolChoiceParam,
@@ -250,26 +250,26 @@ _CHOICE: dict[ProviderName, Any] = {
 }
 
 
-def sdk_reply(provider: ProviderName, reply: dict[str, Any]) -> BaseModel:
+def sdk_reply(provider: WireFormat, reply: dict[str, Any]) -> BaseModel:
     return _adapter(_REPLY[provider]).validate_python(reply)
 
 
-def sdk_chunk(provider: ProviderName, chunk: dict[str, Any]) -> BaseModel:
+def sdk_chunk(provider: WireFormat, chunk: dict[str, Any]) -> BaseModel:
     return _adapter(_CHUNK[provider]).validate_python(chunk)
 
 
-def sdk_accepts(provider: ProviderName, items: Sequence[dict[str, Any]]) -> None:
+def sdk_accepts(provider: WireFormat, items: Sequence[dict[str, Any]]) -> None:
     """Raise ValidationError where the SDK's type of an item does not fit, or knows no such key."""
     for item in items:
         _spend(_adapter(_ITEM[provider]).validate_python(item, extra="forbid"))
 
 
-def sdk_accepts_tools(provider: ProviderName, tools: Sequence[dict[str, Any]]) -> None:
+def sdk_accepts_tools(provider: WireFormat, tools: Sequence[dict[str, Any]]) -> None:
     for tool in tools:
         _spend(_adapter(_TOOL[provider]).validate_python(tool))
 
 
-def sdk_accepts_choice(provider: ProviderName, choice: Any) -> None:
+def sdk_accepts_choice(provider: WireFormat, choice: Any) -> None:
     _adapter(_CHOICE[provider]).validate_python(choice, extra="forbid")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from toolcrib.formats import ProviderName
+from toolcrib.formats import WireFormat
 
 _ALWAYS = {
     "type", "description", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref",
@@ -13,7 +13,7 @@ _ALWAYS = {
 }  # fmt: skip
 _NUMBERS = {"multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
 _OPENAI = _ALWAYS | _NUMBERS | {"pattern", "format", "minItems", "maxItems"}
-_KNOWN: dict[ProviderName, set[str]] = {
+_KNOWN: dict[WireFormat, set[str]] = {
     "openai": _OPENAI,
     "openai_responses": _OPENAI,
     "anthropic": _ALWAYS | {"pattern", "format", "default", "minItems"},
@@ -21,7 +21,7 @@ _KNOWN: dict[ProviderName, set[str]] = {
 }
 
 
-def not_strict(schema: Any, provider: ProviderName, path: str = "") -> Iterator[str]:
+def not_strict(schema: Any, provider: WireFormat, path: str = "") -> Iterator[str]:
     """Yield where a schema breaks the rules of its provider's strict mode."""
     unknown = set(schema) - _KNOWN[provider]
     if unknown:
@@ -42,7 +42,7 @@ def not_strict(schema: Any, provider: ProviderName, path: str = "") -> Iterator[
         yield from not_strict(part, provider, f"{path}[]")
 
 
-def _not_closed(schema: Any, provider: ProviderName, path: str) -> Iterator[str]:
+def _not_closed(schema: Any, provider: WireFormat, path: str) -> Iterator[str]:
     if schema.get("additionalProperties") is not False:
         yield f"{path}: open"
     names, required = set(schema.get("properties", {})), set(schema.get("required", ()))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.formats.replies import NAMES, sdk_accepts
-from toolcrib.formats import PROVIDERS, Media, ProviderName, WireCall, WireResult
+from toolcrib.formats import PROVIDERS, Media, WireCall, WireFormat, WireResult
 
 each_provider = pytest.mark.parametrize("provider", NAMES)
 CALL = WireCall("abcdefgh1", "look", "{}")
@@ -19,7 +19,7 @@ LINK = Media("image/png", url="https://example.org/map.png")
 DATA = base64.b64encode(PNG.data).decode()
 
 
-def answer(provider: ProviderName, *media: Media, text: str = "fine", is_error: bool = False) -> dict[str, Any]:
+def answer(provider: WireFormat, *media: Media, text: str = "fine", is_error: bool = False) -> dict[str, Any]:
     [made] = PROVIDERS[provider].answer([WireResult(CALL, text, is_error, media)])
     return made
 
@@ -27,12 +27,12 @@ def answer(provider: ProviderName, *media: Media, text: str = "fine", is_error: 
 @each_provider
 @pytest.mark.parametrize("media", [(), (PNG,), (PDF,), (ZIP,), (LINK,), (PNG, PDF, ZIP, LINK)])
 @pytest.mark.parametrize("text", ["fine", ""])
-def test_the_sdk_accepts_every_result(provider: ProviderName, media: tuple[Media, ...], text: str) -> None:
+def test_the_sdk_accepts_every_result(provider: WireFormat, media: tuple[Media, ...], text: str) -> None:
     sdk_accepts(provider, [answer(provider, *media, text=text)])
 
 
 @each_provider
-def test_results_keep_their_order(provider: ProviderName) -> None:
+def test_results_keep_their_order(provider: WireFormat) -> None:
     other = WireCall("abcdefgh2", "see", "{}")
 
     made = PROVIDERS[provider].answer([WireResult(other, "second"), WireResult(CALL, "first")])
@@ -42,12 +42,12 @@ def test_results_keep_their_order(provider: ProviderName) -> None:
 
 
 @each_provider
-def test_no_results_are_no_items(provider: ProviderName) -> None:
+def test_no_results_are_no_items(provider: WireFormat) -> None:
     assert PROVIDERS[provider].answer([]) == []
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "gemini"])
-def test_an_error_is_said_and_read_back_where_there_is_a_way(provider: ProviderName) -> None:
+def test_an_error_is_said_and_read_back_where_there_is_a_way(provider: WireFormat) -> None:
     made = answer(provider, text="no such city", is_error=True)
 
     [read] = PROVIDERS[provider].results_of(made)

@@ -12,11 +12,11 @@ from tests.formats.bfcl_functions import Function, load_functions
 from tests.formats.replies import NAMES, sdk_accepts_choice, sdk_accepts_tools
 from tests.formats.strictly import not_strict
 from toolcrib.errors import FormatError
-from toolcrib.formats import PROVIDERS, Choice, ProviderName, definition, definitions
+from toolcrib.formats import PROVIDERS, Choice, WireFormat, definition, definitions
 from toolcrib.tools import as_tool, ez_tool, tool_input
 
 each_provider = pytest.mark.parametrize("provider", NAMES)
-STRICT: tuple[ProviderName, ...] = ("openai", "openai_responses", "anthropic", "mistral")
+STRICT: tuple[WireFormat, ...] = ("openai", "openai_responses", "anthropic", "mistral")
 CITY: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
@@ -30,7 +30,7 @@ def schema_in(made: dict[str, Any]) -> dict[str, Any]:
 
 
 @each_provider
-def test_every_function_of_bfcl_is_defined(provider: ProviderName, functions: list[Function]) -> None:
+def test_every_function_of_bfcl_is_defined(provider: WireFormat, functions: list[Function]) -> None:
     made = definitions(functions, provider)
 
     declared = made[0]["functionDeclarations"] if provider == "gemini" else made
@@ -41,7 +41,7 @@ def test_every_function_of_bfcl_is_defined(provider: ProviderName, functions: li
 
 @pytest.mark.parametrize("provider", STRICT)
 def test_functions_of_bfcl_are_strict_or_say_what_would_mend_them(
-    provider: ProviderName, functions: list[Function]
+    provider: WireFormat, functions: list[Function]
 ) -> None:
     made: list[dict[str, Any]] = []
     refused: list[str] = []
@@ -58,7 +58,7 @@ def test_functions_of_bfcl_are_strict_or_say_what_would_mend_them(
 
 
 @each_provider
-def test_results_of_bfcl_are_told(provider: ProviderName, functions: list[Function]) -> None:
+def test_results_of_bfcl_are_told(provider: WireFormat, functions: list[Function]) -> None:
     known = [one for one in functions if one.return_schema]
 
     made = definitions(known, provider, return_schemas=True)
@@ -98,7 +98,7 @@ def test_a_tool_that_says_nothing_of_its_result_has_none_told() -> None:
 
 @each_provider
 @pytest.mark.parametrize(("kind", "name"), [("optional", None), ("at_least_one", None), ("specific", "look")])
-def test_the_sdk_accepts_a_choice(provider: ProviderName, kind: Choice, name: str | None) -> None:
+def test_the_sdk_accepts_a_choice(provider: WireFormat, kind: Choice, name: str | None) -> None:
     made = PROVIDERS[provider].tool_choice(kind, name)
 
     sdk_accepts_choice(provider, made)
@@ -113,7 +113,7 @@ def test_a_response_is_told_when_it_is_not_strict() -> None:
 
 @each_provider
 @pytest.mark.parametrize("schema", [{"anyOf": [CITY, CITY]}, {"type": "string"}, {"type": "object", "oneOf": [CITY]}])
-def test_arguments_that_are_no_one_object_are_refused(provider: ProviderName, schema: dict[str, Any]) -> None:
+def test_arguments_that_are_no_one_object_are_refused(provider: WireFormat, schema: dict[str, Any]) -> None:
     with pytest.raises(FormatError, match="put them into one named parameter"):
         definition("look", "", schema, provider)
 
@@ -139,7 +139,7 @@ class Color(Enum):
 @pytest.mark.parametrize(
     "kind", [Move | Say, Annotated[Move | Say, Field(discriminator="kind")], Color, Literal["a", "b"], list[Move]]
 )
-def test_a_declared_input_that_is_no_object_is_put_into_one(provider: ProviderName, strict: bool, kind: Any) -> None:
+def test_a_declared_input_that_is_no_object_is_put_into_one(provider: WireFormat, strict: bool, kind: Any) -> None:
     class Act(RootModel[kind]): ...
 
     tool_input("act")(Act)
@@ -155,7 +155,7 @@ def test_a_declared_input_that_is_no_object_is_put_into_one(provider: ProviderNa
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "gemini"])
-def test_a_parameters_name_that_is_refused_is_an_error(provider: ProviderName) -> None:
+def test_a_parameters_name_that_is_refused_is_an_error(provider: WireFormat) -> None:
     schema = {"type": "object", "properties": {"größe": {"type": "string"}}}
 
     with pytest.raises(FormatError, match=r"the name of the parameter `größe` is none of .* give it an alias"):
@@ -178,7 +178,7 @@ def test_a_request_to_anthropic_takes_so_much_of_strict_mode(count: int, paramet
 
 
 @each_provider
-def test_texts_become_items(provider: ProviderName) -> None:
+def test_texts_become_items(provider: WireFormat) -> None:
     made = PROVIDERS[provider]
 
     items = [*made.system("Be kind."), *made.user("Hi."), *made.assistant("Hello.")]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.formats.replies import Asked, pieces, sdk_chunk, sdk_reply, whole
-from toolcrib.formats import PROVIDERS, ProviderName
+from toolcrib.formats import PROVIDERS, WireFormat
 
 ONE = (Asked("abcdefgh1"),)
 
@@ -59,7 +59,7 @@ def test_a_servers_streamed_thoughts_come_to_the_whole() -> None:
         ("gemini", {"thoughtSignature": "c2ln", "toolType": "X"}),
     ],
 )
-def test_a_call_keeps_what_came_with_it(provider: ProviderName, extra: dict[str, Any], streamed: bool) -> None:
+def test_a_call_keeps_what_came_with_it(provider: WireFormat, extra: dict[str, Any], streamed: bool) -> None:
     reply = whole(provider, "", ONE)
     inner: dict[str, Any] = {
         "anthropic": lambda: reply["content"],
@@ -75,7 +75,7 @@ def test_a_call_keeps_what_came_with_it(provider: ProviderName, extra: dict[str,
     assert {key: found[key] for key in extra} == extra
 
 
-def _events(provider: ProviderName, reply: dict[str, Any]) -> list[dict[str, Any]]:
+def _events(provider: WireFormat, reply: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a stream that says what the reply says."""
     if provider == "gemini":
         return [reply]

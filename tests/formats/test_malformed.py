@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.effort import examples
 from tests.formats.replies import NAMES, Asked, pieces, whole
-from toolcrib.formats import PROVIDERS, ProviderName, WireReply, WireResult
+from toolcrib.formats import PROVIDERS, WireFormat, WireReply, WireResult
 
 each_provider = pytest.mark.parametrize("provider", NAMES)
 CALLS = (Asked("abcdefgh1"), Asked(None, "see"), Asked("abcdefgh1", "see", {"how": None}))
@@ -36,7 +36,7 @@ def spoilt(value: Any, path: tuple[Any, ...], junk: Any) -> Any:
     return made
 
 
-def holds(provider: ProviderName, reply: WireReply) -> None:
+def holds(provider: WireFormat, reply: WireReply) -> None:
     made = PROVIDERS[provider]
     transcript = [*made.user("Hi."), *reply.items]
     transcript += made.answer([WireResult(call, "fine") for call in reply.calls])
@@ -45,13 +45,13 @@ def holds(provider: ProviderName, reply: WireReply) -> None:
 
 
 @cache
-def whole_and_paths(provider: ProviderName) -> tuple[Any, list[tuple[Any, ...]]]:
+def whole_and_paths(provider: WireFormat) -> tuple[Any, list[tuple[Any, ...]]]:
     reply = whole(provider, "Well.", CALLS)
     return reply, [path for path in paths(reply) if path]
 
 
 @cache
-def pieces_and_paths(provider: ProviderName) -> tuple[Any, list[tuple[Any, ...]]]:
+def pieces_and_paths(provider: WireFormat) -> tuple[Any, list[tuple[Any, ...]]]:
     chunks = pieces(provider, "Well.", CALLS)
     return chunks, [path for path in paths(chunks) if len(path) > 1]
 
@@ -59,7 +59,7 @@ def pieces_and_paths(provider: ProviderName) -> tuple[Any, list[tuple[Any, ...]]
 @each_provider
 @settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
-def test_a_spoilt_reply_is_read(provider: ProviderName, data: st.DataObject) -> None:
+def test_a_spoilt_reply_is_read(provider: WireFormat, data: st.DataObject) -> None:
     reply, places = whole_and_paths(provider)
     bad = spoilt(reply, data.draw(st.sampled_from(places)), data.draw(st.sampled_from(JUNK)))
 
@@ -71,7 +71,7 @@ def test_a_spoilt_reply_is_read(provider: ProviderName, data: st.DataObject) -> 
 @each_provider
 @settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
-def test_a_spoilt_stream_is_read(provider: ProviderName, data: st.DataObject) -> None:
+def test_a_spoilt_stream_is_read(provider: WireFormat, data: st.DataObject) -> None:
     chunks, places = pieces_and_paths(provider)
     bad = spoilt(chunks, data.draw(st.sampled_from(places)), data.draw(st.sampled_from(JUNK)))
 

@@ -11,13 +11,13 @@ import pytest
 from google.genai import types as gemini
 
 from tests.formats.replies import NAMES, Asked, sdk_accepts, sdk_reply, whole
-from toolcrib.formats import PROVIDERS, ProviderName, WireCall, WireReply, WireResult
+from toolcrib.formats import PROVIDERS, WireCall, WireFormat, WireReply, WireResult
 
 each_provider = pytest.mark.parametrize("provider", NAMES)
 TWO = (Asked("abcdefgh1"), Asked("abcdefgh2", "see", {"at": None, "how": [1, None]}))
 
 
-def answered(provider: ProviderName, reply: WireReply) -> list[dict[str, Any]]:
+def answered(provider: WireFormat, reply: WireReply) -> list[dict[str, Any]]:
     made = PROVIDERS[provider]
     return [*made.user("Hi."), *reply.items, *made.answer([WireResult(call, "fine") for call in reply.calls])]
 
@@ -27,7 +27,7 @@ def arguments(call: WireCall) -> Any:
 
 
 @each_provider
-def test_text_and_calls_are_read(provider: ProviderName) -> None:
+def test_text_and_calls_are_read(provider: WireFormat) -> None:
     made = PROVIDERS[provider].parse(whole(provider, "Let me look.", TWO))
 
     assert made.text == "Let me look."
@@ -37,7 +37,7 @@ def test_text_and_calls_are_read(provider: ProviderName) -> None:
 
 
 @each_provider
-def test_an_object_of_the_sdk_reads_as_the_dict_does(provider: ProviderName) -> None:
+def test_an_object_of_the_sdk_reads_as_the_dict_does(provider: WireFormat) -> None:
     reply = whole(provider, "Let me look.", TWO)
 
     made = PROVIDERS[provider].parse(sdk_reply(provider, reply))
@@ -47,7 +47,7 @@ def test_an_object_of_the_sdk_reads_as_the_dict_does(provider: ProviderName) -> 
 
 @each_provider
 @pytest.mark.parametrize("calls", [(), TWO])
-def test_the_sdk_takes_back_what_it_gave(provider: ProviderName, calls: tuple[Asked, ...]) -> None:
+def test_the_sdk_takes_back_what_it_gave(provider: WireFormat, calls: tuple[Asked, ...]) -> None:
     reply = PROVIDERS[provider].parse(sdk_reply(provider, whole(provider, "Well.", calls)))
 
     transcript = answered(provider, reply)
@@ -57,7 +57,7 @@ def test_the_sdk_takes_back_what_it_gave(provider: ProviderName, calls: tuple[As
 
 
 @each_provider
-def test_reading_leaves_the_reply_alone(provider: ProviderName) -> None:
+def test_reading_leaves_the_reply_alone(provider: WireFormat) -> None:
     reply = whole(provider, "", (Asked("abcdefgh1"), Asked("abcdefgh1"), Asked(None)))
     before = copy.deepcopy(reply)
 
@@ -67,7 +67,7 @@ def test_reading_leaves_the_reply_alone(provider: ProviderName) -> None:
 
 
 @each_provider
-def test_an_id_that_is_in_use_is_replaced_and_said(provider: ProviderName) -> None:
+def test_an_id_that_is_in_use_is_replaced_and_said(provider: WireFormat) -> None:
     reply = whole(provider, "", (Asked("abcdefgh1"), Asked("abcdefgh1"), Asked("abcdefgh9")))
 
     made = PROVIDERS[provider].parse(reply, taken={"abcdefgh9"})
@@ -81,7 +81,7 @@ def test_an_id_that_is_in_use_is_replaced_and_said(provider: ProviderName) -> No
 
 
 @each_provider
-def test_a_call_without_an_id_gets_one_that_is_always_the_same(provider: ProviderName) -> None:
+def test_a_call_without_an_id_gets_one_that_is_always_the_same(provider: WireFormat) -> None:
     reply = whole(provider, "", (Asked(None), Asked(None)))
 
     first, again = (PROVIDERS[provider].parse(reply) for _ in range(2))
@@ -120,7 +120,7 @@ def test_an_id_made_for_mistral_has_its_shape() -> None:
 
 
 @each_provider
-def test_a_call_that_names_no_tool_is_left_out_and_said(provider: ProviderName) -> None:
+def test_a_call_that_names_no_tool_is_left_out_and_said(provider: WireFormat) -> None:
     made = PROVIDERS[provider].parse(whole(provider, "Well.", (Asked("a", ""), Asked("b"))))
 
     assert [call.name for call in made.calls] == ["look"]
@@ -129,7 +129,7 @@ def test_a_call_that_names_no_tool_is_left_out_and_said(provider: ProviderName) 
 
 
 @each_provider
-def test_an_empty_reply_puts_nothing_into_the_transcript(provider: ProviderName) -> None:
+def test_an_empty_reply_puts_nothing_into_the_transcript(provider: WireFormat) -> None:
     made = PROVIDERS[provider].parse({})
 
     assert (made.items, made.text, made.calls) == ((), "", ())
@@ -137,8 +137,8 @@ def test_an_empty_reply_puts_nothing_into_the_transcript(provider: ProviderName)
 
 
 @each_provider
-def test_what_is_no_reply_is_a_type_error(provider: ProviderName) -> None:
-    with pytest.raises(TypeError, match="this is a str"):
+def test_what_is_no_reply_is_a_type_error(provider: WireFormat) -> None:
+    with pytest.raises(TypeError, match="a str is neither a dict nor"):
         PROVIDERS[provider].parse("hello")
 
 
@@ -155,7 +155,7 @@ def test_what_is_no_reply_is_a_type_error(provider: ProviderName) -> None:
         ("gemini", ("candidates", 0, "finishReason"), "MALFORMED_FUNCTION_CALL", "MALFORMED_FUNCTION_CALL"),
     ],
 )
-def test_a_reply_that_ended_early_says_so(provider: ProviderName, place: Any, value: Any, said: str) -> None:
+def test_a_reply_that_ended_early_says_so(provider: WireFormat, place: Any, value: Any, said: str) -> None:
     reply = inner = whole(provider, "Well", ())
     for key in place[:-1]:
         inner = inner[key]
@@ -207,7 +207,7 @@ def test_reasoning_goes_back_with_the_calls_it_led_to() -> None:
         ("anthropic", {"content": [{"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}]}),
     ],
 )
-def test_thoughts_that_led_to_nothing_do_not_go_back(provider: ProviderName, reply: dict[str, Any]) -> None:
+def test_thoughts_that_led_to_nothing_do_not_go_back(provider: WireFormat, reply: dict[str, Any]) -> None:
     made = PROVIDERS[provider].parse(reply)
 
     assert made.items == ()
@@ -215,7 +215,7 @@ def test_thoughts_that_led_to_nothing_do_not_go_back(provider: ProviderName, rep
 
 
 @each_provider
-def test_a_name_that_no_tool_can_have_is_taken_back_as_another(provider: ProviderName) -> None:
+def test_a_name_that_no_tool_can_have_is_taken_back_as_another(provider: WireFormat) -> None:
     reply = whole(provider, "", (Asked("abcdefgh1", "many.at once"),))
 
     made = PROVIDERS[provider].parse(reply)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.formats.replies import NAMES, Asked, pieces, sdk_accepts, sdk_chunk, whole
-from toolcrib.formats import PROVIDERS, ProviderName, WireResult
+from toolcrib.formats import PROVIDERS, WireFormat, WireResult
 
 each_provider = pytest.mark.parametrize("provider", NAMES)
 TWO = (Asked("abcdefgh1"), Asked("abcdefgh2", "see", {"at": None, "how": "slowly"}))
@@ -15,14 +15,14 @@ TWO = (Asked("abcdefgh1"), Asked("abcdefgh2", "see", {"at": None, "how": "slowly
 
 @each_provider
 @pytest.mark.parametrize("calls", [(), TWO])
-def test_the_pieces_come_to_the_whole(provider: ProviderName, calls: tuple[Asked, ...]) -> None:
+def test_the_pieces_come_to_the_whole(provider: WireFormat, calls: tuple[Asked, ...]) -> None:
     made = PROVIDERS[provider].gather(pieces(provider, "Let me look.", calls))
 
     assert made == PROVIDERS[provider].parse(whole(provider, "Let me look.", calls))
 
 
 @each_provider
-def test_the_sdks_pieces_come_to_the_whole(provider: ProviderName) -> None:
+def test_the_sdks_pieces_come_to_the_whole(provider: WireFormat) -> None:
     chunks = [sdk_chunk(provider, piece) for piece in pieces(provider, "Let me look.", TWO)]
 
     made = PROVIDERS[provider].gather(chunks)
@@ -31,7 +31,7 @@ def test_the_sdks_pieces_come_to_the_whole(provider: ProviderName) -> None:
 
 
 @each_provider
-def test_a_stream_that_was_cut_says_so_and_its_calls_can_be_answered(provider: ProviderName) -> None:
+def test_a_stream_that_was_cut_says_so_and_its_calls_can_be_answered(provider: WireFormat) -> None:
     made = PROVIDERS[provider]
     chunks = pieces(provider, "Let me look.", TWO)
     last = {"openai": 2}.get(provider, 1)  # after OpenAI's reply has ended, its usage comes
@@ -92,14 +92,14 @@ def test_citations_of_anthropic_are_gathered() -> None:
         ("openai_responses", {"type": "error", "message": "Busy."}),
     ],
 )
-def test_an_error_in_a_stream_is_a_problem(provider: ProviderName, event: dict[str, Any]) -> None:
+def test_an_error_in_a_stream_is_a_problem(provider: WireFormat, event: dict[str, Any]) -> None:
     made = PROVIDERS[provider].gather([event])
 
     assert made.problems[0] == "the stream ended in an error: Busy."
 
 
 @pytest.mark.parametrize("provider", ["openai", "mistral"])
-def test_calls_with_one_index_are_told_apart_by_their_ids(provider: ProviderName) -> None:
+def test_calls_with_one_index_are_told_apart_by_their_ids(provider: WireFormat) -> None:
     def piece(id: str) -> dict[str, Any]:
         call = {"index": 0, "id": id, "type": "function", "function": {"name": "look", "arguments": "{}"}}
         return {"choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}

@@ -12,10 +12,10 @@ from pydantic import BaseModel, Field
 from tests.effort import examples
 from tests.formats.strictly import not_strict
 from toolcrib.errors import FormatError
-from toolcrib.formats import ProviderName, definition, without_filler
+from toolcrib.formats import WireFormat, definition, without_filler
 from toolcrib.tools import ez_tool
 
-STRICT: tuple[ProviderName, ...] = ("openai", "openai_responses", "anthropic", "mistral")
+STRICT: tuple[WireFormat, ...] = ("openai", "openai_responses", "anthropic", "mistral")
 
 
 class Place(BaseModel):
@@ -45,12 +45,12 @@ def parameters_of(annotation: Any, default: Any = ...) -> dict[str, Any]:
     return ez_tool(take).parameters
 
 
-def strictly(parameters: dict[str, Any], provider: ProviderName = "openai_responses") -> dict[str, Any]:
+def strictly(parameters: dict[str, Any], provider: WireFormat = "openai_responses") -> dict[str, Any]:
     made = definition("take", "", parameters, provider, strict=True)
     return made.get("function", made).get("parameters") or made["input_schema"]
 
 
-def value_of(annotation: Any, default: Any = ..., provider: ProviderName = "openai_responses") -> Any:
+def value_of(annotation: Any, default: Any = ..., provider: WireFormat = "openai_responses") -> Any:
     return strictly(parameters_of(annotation, default), provider)["properties"]["value"]
 
 
@@ -65,7 +65,7 @@ def value_of(annotation: Any, default: Any = ..., provider: ProviderName = "open
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("default", [..., None])
-def test_what_a_tool_takes_is_strict(annotation: Any, default: Any, provider: ProviderName) -> None:
+def test_what_a_tool_takes_is_strict(annotation: Any, default: Any, provider: WireFormat) -> None:
     made = strictly(parameters_of(annotation, default), provider)
 
     assert list(not_strict(made, provider)) == []
@@ -115,7 +115,7 @@ def test_anthropic_keeps_optional_parameters_and_says_lengths() -> None:
         (Folder, "anthropic", "`Folder` holds itself; end it at a fixed depth"),
     ],
 )
-def test_what_cannot_be_said_names_the_field_and_the_mend(annotation: Any, provider: ProviderName, said: str) -> None:
+def test_what_cannot_be_said_names_the_field_and_the_mend(annotation: Any, provider: WireFormat, said: str) -> None:
     with pytest.raises(FormatError, match=f"`take` cannot be offered to {provider}: in strict mode {said}"):
         strictly(parameters_of(annotation), provider)
 
@@ -211,7 +211,7 @@ _schemas = st.recursive(
 
 @settings(max_examples=examples(80), deadline=None)
 @given(schema=_schemas, provider=st.sampled_from(STRICT))
-def test_any_schema_becomes_strict_or_is_refused(schema: dict[str, Any], provider: ProviderName) -> None:
+def test_any_schema_becomes_strict_or_is_refused(schema: dict[str, Any], provider: WireFormat) -> None:
     parameters = {"type": "object", "properties": {"value": schema}}
 
     try:

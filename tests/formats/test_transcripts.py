@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from tests.formats.histories import answers, asks, calls_in, histories, says
 from tests.formats.replies import NAMES, sdk_accepts
-from toolcrib.formats import PROVIDERS, ProviderName
+from toolcrib.formats import PROVIDERS, WireFormat
 
 each_provider = pytest.mark.parametrize("provider", NAMES)
 A, B, C = "aaaaaaaa1", "aaaaaaaa2", "aaaaaaaa3"
 
 
-def kinds(provider: ProviderName, transcript: list[dict[str, object]]) -> list[tuple[str, str]]:
+def kinds(provider: WireFormat, transcript: list[dict[str, object]]) -> list[tuple[str, str]]:
     return [(problem.kind, problem.call_id) for problem in PROVIDERS[provider].check(transcript)]
 
 
 @each_provider
-def test_answered_calls_are_fine_in_any_order(provider: ProviderName) -> None:
+def test_answered_calls_are_fine_in_any_order(provider: WireFormat) -> None:
     first = [says(provider, "user"), *asks(provider, A, B), *answers(provider, B, A, after="And?")]
     second = [says(provider, "user"), *asks(provider, C), *answers(provider, C)]
     transcript = [*first, says(provider, "assistant"), *second]
@@ -32,7 +32,7 @@ def test_answered_calls_are_fine_in_any_order(provider: ProviderName) -> None:
 
 
 @each_provider
-def test_a_call_without_a_result_gets_one(provider: ProviderName) -> None:
+def test_a_call_without_a_result_gets_one(provider: WireFormat) -> None:
     transcript = [says(provider, "user"), *asks(provider, A, B), *answers(provider, A), says(provider, "user")]
 
     mended, done = PROVIDERS[provider].repair(transcript)
@@ -46,14 +46,14 @@ def test_a_call_without_a_result_gets_one(provider: ProviderName) -> None:
 
 
 @each_provider
-def test_a_call_at_the_end_waits_for_its_result(provider: ProviderName) -> None:
+def test_a_call_at_the_end_waits_for_its_result(provider: WireFormat) -> None:
     transcript = [says(provider, "user"), *asks(provider, A)]
 
     assert kinds(provider, transcript) == [("missing", A)]
 
 
 @each_provider
-def test_a_result_without_its_call_is_dropped(provider: ProviderName) -> None:
+def test_a_result_without_its_call_is_dropped(provider: WireFormat) -> None:
     transcript = [says(provider, "user"), *answers(provider, A), says(provider, "assistant")]
 
     mended, done = PROVIDERS[provider].repair(transcript)
@@ -64,7 +64,7 @@ def test_a_result_without_its_call_is_dropped(provider: ProviderName) -> None:
 
 
 @each_provider
-def test_a_second_result_is_dropped(provider: ProviderName) -> None:
+def test_a_second_result_is_dropped(provider: WireFormat) -> None:
     good = [*asks(provider, A), *answers(provider, A)]
     transcript = [*good, *answers(provider, A), says(provider, "user")]
 
@@ -76,7 +76,7 @@ def test_a_second_result_is_dropped(provider: ProviderName) -> None:
 
 
 @each_provider
-def test_a_result_before_its_call_is_moved(provider: ProviderName) -> None:
+def test_a_result_before_its_call_is_moved(provider: WireFormat) -> None:
     transcript = [says(provider, "user"), *answers(provider, A), *asks(provider, A), says(provider, "user")]
 
     mended, done = PROVIDERS[provider].repair(transcript)
@@ -87,7 +87,7 @@ def test_a_result_before_its_call_is_moved(provider: ProviderName) -> None:
 
 
 @pytest.mark.parametrize("provider", ["openai", "mistral", "anthropic", "gemini"])
-def test_a_result_after_something_else_is_moved(provider: ProviderName) -> None:
+def test_a_result_after_something_else_is_moved(provider: WireFormat) -> None:
     transcript = [*asks(provider, A), says(provider, "user"), *answers(provider, A)]
 
     mended, _ = PROVIDERS[provider].repair(transcript)
@@ -103,7 +103,7 @@ def test_an_output_of_a_response_may_come_later() -> None:
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "gemini"])
-def test_results_come_before_the_text_of_their_message(provider: ProviderName) -> None:
+def test_results_come_before_the_text_of_their_message(provider: WireFormat) -> None:
     transcript = [*asks(provider, A), *answers(provider, A, before="Here:")]
 
     mended, _ = PROVIDERS[provider].repair(transcript)
@@ -113,7 +113,7 @@ def test_results_come_before_the_text_of_their_message(provider: ProviderName) -
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "gemini"])
-def test_results_come_in_one_message(provider: ProviderName) -> None:
+def test_results_come_in_one_message(provider: WireFormat) -> None:
     transcript = [*asks(provider, A, B), *answers(provider, A), *answers(provider, B)]
 
     mended, _ = PROVIDERS[provider].repair(transcript)
@@ -123,7 +123,7 @@ def test_results_come_in_one_message(provider: ProviderName) -> None:
 
 
 @each_provider
-def test_an_id_that_two_calls_of_a_reply_share_is_replaced(provider: ProviderName) -> None:
+def test_an_id_that_two_calls_of_a_reply_share_is_replaced(provider: WireFormat) -> None:
     transcript = [*asks(provider, A, A), *answers(provider, A, A)]
 
     mended, done = PROVIDERS[provider].repair(transcript)
@@ -138,7 +138,7 @@ def test_an_id_that_two_calls_of_a_reply_share_is_replaced(provider: ProviderNam
     ("provider", "expected"),
     [("openai", 0), ("mistral", 0), ("gemini", 0), ("anthropic", 1), ("openai_responses", 1)],
 )
-def test_an_id_may_come_again_in_a_later_reply_where_the_place_tells(provider: ProviderName, expected: int) -> None:
+def test_an_id_may_come_again_in_a_later_reply_where_the_place_tells(provider: WireFormat, expected: int) -> None:
     transcript = [*asks(provider, A), *answers(provider, A), *asks(provider, A), *answers(provider, A)]
 
     mended, _ = PROVIDERS[provider].repair(transcript)
@@ -148,7 +148,7 @@ def test_an_id_may_come_again_in_a_later_reply_where_the_place_tells(provider: P
 
 
 @pytest.mark.parametrize("provider", ["openai", "mistral", "anthropic", "openai_responses"])
-def test_a_call_without_an_id_gets_one(provider: ProviderName) -> None:
+def test_a_call_without_an_id_gets_one(provider: WireFormat) -> None:
     transcript = asks(provider, "")
 
     mended, done = PROVIDERS[provider].repair(transcript)
@@ -175,7 +175,7 @@ def test_a_problem_reads_as_its_sentence() -> None:
 @each_provider
 @settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
-def test_what_was_repaired_is_fine(provider: ProviderName, data: st.DataObject) -> None:
+def test_what_was_repaired_is_fine(provider: WireFormat, data: st.DataObject) -> None:
     transcript = data.draw(histories(provider))
     before = copy.deepcopy(transcript)
 
@@ -191,29 +191,29 @@ def test_what_was_repaired_is_fine(provider: ProviderName, data: st.DataObject) 
 @each_provider
 @settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
-def test_what_follows_what_is_fine_can_be_read_alone(provider: ProviderName, data: st.DataObject) -> None:
+def test_what_follows_what_is_fine_can_be_read_alone(provider: WireFormat, data: st.DataObject) -> None:
     rules = PROVIDERS[provider]
     before, _ = rules.repair(data.draw(histories(provider)))
     after = data.draw(histories(provider))
 
-    alone = rules.waiting(after, {call.id for call in calls_in(provider, before)})
+    alone = rules.unanswered(after, {call.id for call in calls_in(provider, before)})
 
     assert (alone == []) <= (rules.repair([*before, *after])[1] == [])
 
 
 @each_provider
-def test_the_calls_at_the_end_wait(provider: ProviderName) -> None:
+def test_the_calls_at_the_end_wait(provider: WireFormat) -> None:
     rules = PROVIDERS[provider]
     transcript = [says(provider, "user"), *asks(provider, A, B)]
 
-    assert rules.waiting(transcript) == [rules.key_of(call) for call in calls_in(provider, transcript)]
-    assert rules.waiting([*transcript, says(provider, "user")]) != []
+    assert rules.unanswered(transcript) == [rules.key_of(call) for call in calls_in(provider, transcript)]
+    assert rules.unanswered([*transcript, says(provider, "user")]) != []
 
 
 @each_provider
 @settings(max_examples=examples(15), deadline=None)
 @given(data=st.data())
-def test_the_sdk_accepts_a_repaired_transcript(provider: ProviderName, data: st.DataObject) -> None:
+def test_the_sdk_accepts_a_repaired_transcript(provider: WireFormat, data: st.DataObject) -> None:
     groups = data.draw(st.lists(st.sampled_from([A, B, C]), max_size=6))
     transcript = [
         item for id in groups for item in (*asks(provider, id), says(provider, "user"), *answers(provider, id))

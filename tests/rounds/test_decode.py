@@ -9,7 +9,7 @@ import pytest
 from tests.rounds.replies import FORMATS, ReadFile, WebSearch, adding, asks, round_of
 from toolcrib.errors import RoundError, ToolConstraintError
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.rounds import WireFormat, decode, decode_stream, detected
+from toolcrib.rounds import WireFormat, decode, decode_stream
 from toolcrib.testing import RecordingSink
 from toolcrib.toolsets import ToolAvailability, Toolset, off, use
 
@@ -24,12 +24,7 @@ def test_the_calls_of_a_reply_are_read_whatever_the_provider(format: WireFormat)
     assert (round.text, round.format, round.recoverable_issues) == ("Let me look.", format, [])
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_the_format_is_told_from_the_shape(format: WireFormat) -> None:
-    assert detected(asks(("web_search", "{}"), format=format)) == format
-
-
-def test_a_shape_that_is_nobodys_is_an_error_that_says_what_to_do() -> None:
+def test_a_shape_of_no_format_is_an_error_that_says_what_to_do() -> None:
     with pytest.raises(ValueError, match=r"decode\(..., format="):
         decode([WebSearch], {"answer": 42})
 

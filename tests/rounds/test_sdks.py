@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from tests.formats.replies import NAMES, Asked, pieces, sdk_accepts, sdk_chunk, sdk_reply, whole
 from toolcrib.calls import ToolCall
-from toolcrib.formats import PROVIDERS, ProviderName
+from toolcrib.formats import PROVIDERS, WireFormat
 from toolcrib.rounds import ToolRound, Transcript, decode, decode_stream
 from toolcrib.testing import wire_reply
 from toolcrib.tools import ez_tool, tool_input
@@ -26,7 +26,7 @@ async def look(city: str) -> str:
     return f"sun in {city}"
 
 
-async def committed(provider: ProviderName, round: ToolRound) -> Transcript:
+async def committed(provider: WireFormat, round: ToolRound) -> Transcript:
     transcript = Transcript(PROVIDERS[provider].user("Hi."), provider)
     plan = await round.apply_hooks()
     await plan.commit(transcript, await plan.run_pending())
@@ -34,7 +34,7 @@ async def committed(provider: ProviderName, round: ToolRound) -> Transcript:
 
 
 @each_provider
-async def test_a_reply_of_the_sdk_is_a_round(provider: ProviderName) -> None:
+async def test_a_reply_of_the_sdk_is_a_round(provider: WireFormat) -> None:
     round = decode([look], sdk_reply(provider, whole(provider, "Well.", CALLS)))
 
     transcript = await committed(provider, round)
@@ -46,7 +46,7 @@ async def test_a_reply_of_the_sdk_is_a_round(provider: ProviderName) -> None:
 
 
 @each_provider
-async def test_a_stream_of_the_sdk_is_a_round(provider: ProviderName) -> None:
+async def test_a_stream_of_the_sdk_is_a_round(provider: WireFormat) -> None:
     async def stream() -> AsyncIterator[Any]:
         for piece in pieces(provider, "Well.", CALLS):
             yield sdk_chunk(provider, piece)
@@ -89,7 +89,7 @@ class Draw(BaseModel):
 
 
 @each_provider
-def test_an_input_may_be_a_choice_in_every_format(provider: ProviderName) -> None:
+def test_an_input_may_be_a_choice_in_every_format(provider: WireFormat) -> None:
     sent = [ToolCall("draw", {"shape": {"kind": "square", "side": 2}, "unit": "f"}, "abcdefgh1")]
 
     call = decode([Draw], wire_reply(provider, sent)).expect_one()
@@ -102,7 +102,7 @@ def test_an_input_may_be_a_choice_in_every_format(provider: ProviderName) -> Non
 
 
 @each_provider
-def test_a_choice_that_does_not_fit_names_the_field(provider: ProviderName) -> None:
+def test_a_choice_that_does_not_fit_names_the_field(provider: WireFormat) -> None:
     sent = [ToolCall("draw", {"shape": {"kind": "line"}, "unit": "k"}, "abcdefgh1")]
 
     [issue] = decode([Draw], wire_reply(provider, sent)).recoverable_issues

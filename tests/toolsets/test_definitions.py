@@ -6,7 +6,7 @@ import pytest
 
 from tests.formats.replies import NAMES, sdk_accepts_choice, sdk_accepts_tools
 from toolcrib.errors import FormatError, ToolConstraintError
-from toolcrib.formats import ProviderName
+from toolcrib.formats import WireFormat
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Selector, ToolAvailability, ToolRequirement, Toolset, off, use
 
@@ -36,7 +36,7 @@ def declared(made: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @each_provider
-def test_a_provider_takes_the_definitions(provider: ProviderName) -> None:
+def test_a_provider_takes_the_definitions(provider: WireFormat) -> None:
     made = Tools.definitions(ToolAvailability.all(), format=provider)
 
     sdk_accepts_tools(provider, made)
@@ -44,7 +44,7 @@ def test_a_provider_takes_the_definitions(provider: ProviderName) -> None:
 
 
 @each_provider
-def test_descriptions_and_results_are_told_on_request(provider: ProviderName) -> None:
+def test_descriptions_and_results_are_told_on_request(provider: WireFormat) -> None:
     made = Tools().definitions(format=provider, describe={"look": "See."}, return_schemas=True)
 
     sdk_accepts_tools(provider, made)
@@ -54,7 +54,7 @@ def test_descriptions_and_results_are_told_on_request(provider: ProviderName) ->
 
 
 @pytest.mark.parametrize("provider", [name for name in NAMES if name != "gemini"])
-def test_a_model_is_held_to_the_schema(provider: ProviderName) -> None:
+def test_a_model_is_held_to_the_schema(provider: WireFormat) -> None:
     made = Tools.definitions(format=provider, strict=True)
 
     sdk_accepts_tools(provider, made)
@@ -70,7 +70,7 @@ def test_a_strict_mode_that_there_is_not_is_an_error() -> None:
 @pytest.mark.parametrize(
     "requirement", [ToolRequirement.optional(), ToolRequirement.at_least_one(), ToolRequirement.specific("look")]
 )
-def test_a_requirement_is_a_choice_of_the_provider(provider: ProviderName, requirement: ToolRequirement) -> None:
+def test_a_requirement_is_a_choice_of_the_provider(provider: WireFormat, requirement: ToolRequirement) -> None:
     choice = requirement.tool_choice(provider)
 
     sdk_accepts_choice(provider, choice)

@@ -1,6 +1,6 @@
-"""Formats: definitions, replies, results and transcripts as each provider writes them, to and from values.
+"""Wire formats: definitions, replies, streams, results and transcripts as providers write them, to and from values.
 
-One module per provider and one table of them. Nothing here knows a tool, runs one or talks to a provider.
+One module for each format and one table of them. Nothing here knows a tool, runs one or talks to a provider.
 """
 
 from __future__ import annotations
@@ -9,11 +9,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolcrib.formats._arguments import without_filler
+    from toolcrib.formats._call_ids import unique_ids
     from toolcrib.formats._format import ProviderFormat, ToolFormat
-    from toolcrib.formats._ids import settle_ids
-    from toolcrib.formats._pairing import Layout
-    from toolcrib.formats._table import FORMATS, PROVIDERS, FormatName, ProviderName, definition, definitions
+    from toolcrib.formats._json_reading import json_shape
+    from toolcrib.formats._result_pairing import Layout
+    from toolcrib.formats._strict_schema import without_filler
+    from toolcrib.formats._table import (
+        FORMATS,
+        PROVIDERS,
+        FormatName,
+        WireFormat,
+        definition,
+        definitions,
+        detected,
+        text_delta,
+    )
     from toolcrib.formats._wire import (
         Choice,
         Item,
@@ -35,20 +45,23 @@ __all__ = [
     "Media",
     "ProblemKind",
     "ProviderFormat",
-    "ProviderName",
     "ToolFormat",
     "TranscriptProblem",
     "WireCall",
+    "WireFormat",
     "WireReply",
     "WireResult",
     "definition",
     "definitions",
-    "settle_ids",
+    "detected",
+    "json_shape",
+    "text_delta",
+    "unique_ids",
     "without_filler",
 ]
 
 # Loaded when something is first asked for: toolsets know the formats by name, and most of them are never put into one.
-_HOMES = ("_wire", "_table", "_format", "_arguments", "_ids", "_pairing")
+_HOMES = ("_wire", "_json_reading", "_table", "_format", "_strict_schema", "_call_ids", "_result_pairing")
 
 
 def __getattr__(name: str) -> Any:

@@ -8,32 +8,36 @@ Source: https://docs.anthropic.com/en/api/messages, and the guides to tool use.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from toolcrib.formats._anthropic_schema import check_request, input_schema
-from toolcrib.formats._anthropic_stream import gather_messages
+from toolcrib.errors import FormatError
+from toolcrib.formats._call_ids import unique_ids
 from toolcrib.formats._format import ProviderFormat
-from toolcrib.formats._ids import settle_ids
-from toolcrib.formats._pairing import Layout
-from toolcrib.formats._waiting import CallKey
-from toolcrib.formats._wire import (
-    Choice,
-    Item,
-    Media,
-    WireCall,
-    WireReply,
-    WireResult,
-    entries,
-    is_table,
-    plain,
-    table,
-    wire_call,
-    word,
-)
+from toolcrib.formats._json_reading import is_object, json_shape, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._result_pairing import Layout
+from toolcrib.formats._strict_schema import STRUCTURE, TEXT_FORMATS, StrictRules, check_root, strict_schema
+from toolcrib.formats._transcript_rules import CallKey
+from toolcrib.formats._wire import Choice, Item, Media, WireCall, WireReply, WireResult, wire_call
 
 __all__ = ["ANTHROPIC"]
 
+# Source: https://docs.anthropic.com/en/docs/build-with-claude/structured-outputs, JSON schema limitations, and the
+# limits of complexity for the strict tools of one request.
+_STRICT = StrictRules(
+    STRUCTURE | {"default", "pattern", "format", "minItems"},
+    formats=TEXT_FORMATS | {"uri"},
+    recursive=False,
+    small_arrays=True,
+    plain_patterns=True,
+)
+_TOOLS, _OPTIONAL, _UNIONS = 20, 24, 16
+_GROWING = {  # what a delta adds, and to what
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("signature", "signature"),
+}
 _OUTPUT_ONLY = frozenset({"parsed_output"})
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
@@ -41,6 +45,7 @@ _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 class _Anthropic(ProviderFormat):
     title = "anthropic"
+    sdk = "anthropic"
     layout = Layout("next", unique=True)
 
     def define(
@@ -54,53 +59,65 @@ class _Anthropic(ProviderFormat):
         made: Item = {"name": name}
         if description:
             made["description"] = description
-        made["input_schema"] = input_schema(name, parameters, strict)
+        made["input_schema"] = _input_schema(name, parameters, strict)
         if strict:
             made["strict"] = True
         return made
 
     def check_strict(self, definitions: list[Item]) -> None:
-        check_request(definitions)
+        _check_request(definitions)
 
     # --- replies
 
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        return self._read(plain(reply), {}, (), taken)
+        return self._read(json_shape(reply), {}, (), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
-        message, raw, problems = gather_messages(plain(chunk) for chunk in chunks)
+        message, raw, problems = _gathered(json_shape(chunk) for chunk in chunks)
         return self._read(message, raw, problems, taken)
+
+    def recognises(self, shape: Mapping[str, Any]) -> bool:
+        kind = str(shape.get("type", ""))
+        if kind == "message":
+            return shape.get("role") == "assistant" and "output" not in shape
+        return kind.startswith(("message_", "content_block_")) or kind == "ping"
+
+    def text_delta(self, chunk: Mapping[str, Any]) -> str:
+        delta = object_or_empty(chunk.get("delta"))
+        return text_or_empty(delta.get("text")) if delta.get("type") == "text_delta" else ""
 
     def _read(
         self, message: Mapping[str, Any], raw: Mapping[int, str], before: Sequence[str], taken: Collection[str]
     ) -> WireReply:
         """Return the reply; `raw` has the input of calls whose JSON was cut, by the place of their block."""
         problems = list(before)
-        stop = word(message.get("stop_reason")) or None
+        stop = text_or_empty(message.get("stop_reason")) or None
         if stop == "max_tokens":
             problems.append("the reply was cut at the limit of tokens")
         blocks: list[Item] = []
         cut: list[str | None] = []
-        for place, block in enumerate(entries(message.get("content"))):
+        for place, block in enumerate(objects_in(message.get("content"))):
             kept = {**block}
             if None in kept.values() or not _OUTPUT_ONLY.isdisjoint(kept):
                 kept = {key: value for key, value in kept.items() if value is not None and key not in _OUTPUT_ONLY}
             kind = kept.get("type")
-            if kind == "tool_use" and not word(kept.get("name")):
+            if kind == "tool_use" and not text_or_empty(kept.get("name")):
                 problems.append("one of its calls named no tool and was left out")
             elif kind != "text" or kept.get("text"):  # an empty text is not taken back
                 if kind == "tool_use":
                     kept["name"] = self.called(kept["name"], problems)
                     given = kept.get("input", {})
-                    cut.append(raw.get(place) if is_table(given) else json.dumps(given, default=str))
-                    kept["input"] = given if is_table(given) else {}  # which is all that is taken back
+                    cut.append(raw.get(place) if is_object(given) else json.dumps(given, default=str))
+                    kept["input"] = given if is_object(given) else {}  # which is all that is taken back
                 blocks.append(kept)
-        while blocks and word(blocks[-1].get("type")) in _THOUGHTS:  # a message that ends in one is not taken back
+        while (
+            blocks and text_or_empty(blocks[-1].get("type")) in _THOUGHTS
+        ):  # a message that ends in one is not taken back
             blocks.pop()
             problems.append("its last thought led to nothing and was left out")
         item: Item = {"role": "assistant", "content": blocks}
         calls = self.calls_of(item)
-        ids, changed = settle_ids(calls, self.make_id, taken)
+        ids, changed = unique_ids(calls, self.make_id, taken)
         if changed:
             item = self.with_call_ids(item, ids)
             calls = self.calls_of(item)
@@ -119,12 +136,15 @@ class _Anthropic(ProviderFormat):
         if item.get("role") != "assistant":
             return ()
         used = _blocks(item, "tool_use")
-        return tuple(wire_call(word(b.get("id")), word(b.get("name")), table(b.get("input"))) for b in used)
+        return tuple(
+            wire_call(text_or_empty(b.get("id")), text_or_empty(b.get("name")), object_or_empty(b.get("input")))
+            for b in used
+        )
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
         return tuple(
             WireResult(
-                WireCall(word(block.get("tool_use_id")), "", ""),
+                WireCall(text_or_empty(block.get("tool_use_id")), "", ""),
                 _text_of(block.get("content")),
                 bool(block.get("is_error")),
             )
@@ -134,11 +154,11 @@ class _Anthropic(ProviderFormat):
     def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
         if item.get("role") != "assistant":
             return []
-        return [word(b.get("id")) for b in entries(item.get("content")) if b.get("type") == "tool_use"]
+        return [text_or_empty(b.get("id")) for b in objects_in(item.get("content")) if b.get("type") == "tool_use"]
 
     def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
-        blocks = entries(item.get("content"))
-        keys: list[CallKey] = [word(b.get("tool_use_id")) for b in blocks if b.get("type") == "tool_result"]
+        blocks = objects_in(item.get("content"))
+        keys: list[CallKey] = [text_or_empty(b.get("tool_use_id")) for b in blocks if b.get("type") == "tool_result"]
         return None if keys and self.leading(item) < len(keys) else keys
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
@@ -150,14 +170,14 @@ class _Anthropic(ProviderFormat):
     def leading(self, item: Mapping[str, Any]) -> int:
         if item.get("role") != "user":
             return 0
-        kinds = [block.get("type") for block in entries(item.get("content"))]
+        kinds = [block.get("type") for block in objects_in(item.get("content"))]
         return next((place for place, kind in enumerate(kinds) if kind != "tool_result"), len(kinds))
 
     def rest_of(self, item: Mapping[str, Any]) -> Item | None:
         content = item.get("content")
         if not isinstance(content, list | tuple):
             return dict(item)
-        rest = [block for block in entries(cast("object", content)) if block.get("type") != "tool_result"]
+        rest = [block for block in objects_in(cast("object", content)) if block.get("type") != "tool_result"]
         return {**item, "content": rest} if rest else None
 
     def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
@@ -169,7 +189,7 @@ class _Anthropic(ProviderFormat):
 
     def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
         new = iter(ids)
-        blocks = entries(item.get("content"))
+        blocks = objects_in(item.get("content"))
         return {**item, "content": [{**b, "id": next(new)} if b.get("type") == "tool_use" else b for b in blocks]}
 
     def with_result_id(self, raw: Item, id: str) -> Item:
@@ -196,13 +216,13 @@ class _Anthropic(ProviderFormat):
 
 
 def _blocks(item: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
-    return [block for block in entries(item.get("content")) if block.get("type") == kind]
+    return [block for block in objects_in(item.get("content")) if block.get("type") == kind]
 
 
 def _text_of(content: object) -> str:
     if isinstance(content, str):
         return content
-    return "".join(word(block.get("text")) for block in entries(content) if block.get("type") == "text")
+    return "".join(text_or_empty(block.get("text")) for block in objects_in(content) if block.get("type") == "text")
 
 
 def _tool_result(result: WireResult) -> Item:
@@ -231,6 +251,137 @@ def _source(media: Media) -> Item | None:
     if media.url is not None:
         return {"type": "url", "url": media.url}
     return {"type": "base64", "media_type": media.type, "data": media.base64}
+
+
+# --- schemas
+
+
+def _input_schema(tool: str, parameters: Mapping[str, Any], strict: bool) -> dict[str, Any]:
+    """Return the schema; FormatError for a parameter's name that is refused."""
+    check_root(tool, "anthropic", parameters)
+    for name in parameters.get("properties", ()):
+        if not re.fullmatch(r"[a-zA-Z0-9_.-]{1,64}", name):
+            rule = "up to 64 letters, digits, `_`, `.` and `-`; rename it or give it an alias"
+            raise FormatError(tool, "anthropic", f"the name of the parameter `{name}` is none of {rule}")
+    if strict:
+        return strict_schema(tool, "anthropic", parameters, _STRICT)
+    return {"type": "object", **parameters}
+
+
+def _check_request(definitions: list[Item]) -> None:
+    """Raise FormatError for the tool with which strict definitions become too many."""
+    optional = unions = 0
+    for number, tool in enumerate(definitions, 1):
+        objects = list(_schemas(tool["input_schema"]))
+        optional += sum(len(part.get("properties", ())) - len(part.get("required", ())) for part in objects)
+        unions += sum("anyOf" in part or isinstance(part.get("type"), list) for part in objects)
+        counted: tuple[tuple[int, int, str], ...] = (
+            (number, _TOOLS, "strict tools"),
+            (optional, _OPTIONAL, "optional parameters"),
+            (unions, _UNIONS, "parameters of several types"),
+        )
+        for count, most, what in counted:
+            if count > most:
+                problem = f"a request takes {most} {what} in strict mode, and with this tool there are {count}"
+                raise FormatError(tool["name"], "anthropic", f"{problem}; offer fewer tools, or leave `strict` out")
+
+
+def _schemas(schema: object) -> Iterator[Mapping[str, Any]]:
+    if isinstance(schema, Mapping):
+        named = cast("Mapping[str, Any]", schema)
+        yield named
+        inner = [*named.get("properties", {}).values(), *named.get("$defs", {}).values(), *named.get("anyOf", ())]
+        for part in [*inner, named.get("items")]:
+            yield from _schemas(part)
+
+
+# --- streams
+
+
+def _gathered(events: Iterable[Mapping[str, Any]]) -> tuple[Item, dict[int, str], list[str]]:
+    """Return the message, the input of calls that was cut by their block's place, and what was wrong."""
+    message: Item = {}
+    blocks: dict[int, Item] = {}
+    inputs: dict[int, str] = {}
+    problems: list[str] = []
+    open_blocks: set[int] = set()
+    ended = False
+    for event in events:
+        index = event.get("index")
+        place = index if isinstance(index, int) else 0
+        match event.get("type"):
+            case "message_start":
+                message = dict(object_or_empty(event.get("message")))
+                blocks |= {at: dict(block) for at, block in enumerate(objects_in(message.get("content")))}
+            case "content_block_start":
+                blocks[place] = dict(object_or_empty(event.get("content_block")))
+                open_blocks.add(place)
+            case "content_block_delta":
+                _add(blocks.setdefault(place, {}), inputs, place, object_or_empty(event.get("delta")))
+            case "content_block_stop":
+                open_blocks.discard(place)
+            case "message_delta":
+                message |= {
+                    key: value for key, value in object_or_empty(event.get("delta")).items() if value is not None
+                }
+            case "message_stop":
+                ended = True
+            case "error":
+                problems.append(
+                    f"the stream ended in an error: {text_or_empty(object_or_empty(event.get('error')).get('message'))}"
+                )
+            case _:  # pings, and what the SDK derives from the others
+                pass
+    if not ended:
+        problems.append("the stream was cut: it never came to its end")
+    content, cut = _content(blocks, inputs, open_blocks, problems)
+    return {**message, "content": content}, cut, problems
+
+
+def _add(block: Item, inputs: dict[int, str], place: int, delta: Mapping[str, Any]) -> None:
+    kind = text_or_empty(delta.get("type"))
+    if kind == "input_json_delta":
+        inputs[place] = inputs.get(place, "") + text_or_empty(delta.get("partial_json"))
+    elif kind == "citations_delta":
+        block["citations"] = [*objects_in(block.get("citations")), dict(object_or_empty(delta.get("citation")))]
+    elif kind in _GROWING:
+        key, source = _GROWING[kind]
+        block[key] = text_or_empty(block.get(key)) + text_or_empty(delta.get(source))
+
+
+def _content(
+    blocks: dict[int, Item], inputs: Mapping[int, str], open_blocks: set[int], problems: list[str]
+) -> tuple[list[Item], dict[int, str]]:
+    """Return the blocks in order, without those that cannot be sent back, and the inputs that are no JSON object."""
+    content: list[Item] = []
+    cut: dict[int, str] = {}
+    for place in sorted(blocks):
+        block = blocks[place]
+        kind = text_or_empty(block.get("type"))
+        if place in open_blocks and kind not in ("text", "tool_use"):
+            problems.append(f"a block of type `{kind}` was cut and left out")
+            continue
+        if place in inputs:
+            read = _object(inputs[place])
+            block["input"] = {} if read is None else read
+            if read is None:
+                cut[len(content)] = inputs[place]
+                problems.append(
+                    f"the input of a call of `{text_or_empty(block.get('name'))}` was cut: it is no JSON object"
+                )
+        elif kind == "tool_use" and place in open_blocks:
+            cut[len(content)] = ""
+            problems.append(f"the input of a call of `{text_or_empty(block.get('name'))}` never came")
+        content.append(block)
+    return content, cut
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        value: object = json.loads(text or "{}")
+    except ValueError:
+        return None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 ANTHROPIC = _Anthropic()

@@ -1,33 +1,22 @@
-"""Chat messages as OpenAI and Mistral have them: tool calls on a message, then a message for each result."""
+"""Chat Completions as OpenAI and Mistral have them: tool calls on a message, then a message for each result."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
-from toolcrib.formats._chat_stream import gather_chat
+from toolcrib.formats._call_ids import unique_ids
 from toolcrib.formats._format import ProviderFormat
-from toolcrib.formats._ids import settle_ids
-from toolcrib.formats._pairing import Layout
-from toolcrib.formats._waiting import CallKey
-from toolcrib.formats._wire import (
-    Item,
-    WireCall,
-    WireReply,
-    WireResult,
-    entries,
-    is_table,
-    plain,
-    table,
-    wire_call,
-    word,
-)
+from toolcrib.formats._json_reading import is_object, json_shape, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._result_pairing import Layout
+from toolcrib.formats._transcript_rules import CallKey
+from toolcrib.formats._wire import Item, WireCall, WireReply, WireResult, wire_call
 
-__all__ = ["ChatFormat", "text_of"]
+__all__ = ["ChatFormat"]
 
 
 class ChatFormat(ProviderFormat):
-    """What the two have in common."""
+    """What the two formats share."""
 
     layout = Layout("run")
 
@@ -38,14 +27,27 @@ class ChatFormat(ProviderFormat):
     # --- replies
 
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        choice = next(entries(plain(reply).get("choices")), None)
+        choice = next(objects_in(json_shape(reply).get("choices")), None)
         if choice is None:
             return WireReply((), "", (), problems=("the reply has no choices",))
-        return self._read(table(choice.get("message")), word(choice.get("finish_reason")) or None, taken, ())
+        return self._read(
+            object_or_empty(choice.get("message")), text_or_empty(choice.get("finish_reason")) or None, taken, ()
+        )
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
-        message, stop, problems = gather_chat(plain(chunk) for chunk in chunks)
+        message, stop, problems = _gathered(self.chunk_of(json_shape(chunk)) for chunk in chunks)
         return self._read(message, stop, taken, problems)
+
+    def recognises(self, shape: Mapping[str, Any]) -> bool:
+        return "choices" in shape
+
+    def text_delta(self, chunk: Mapping[str, Any]) -> str:
+        choice = _first_choice(self.chunk_of(chunk))
+        return "" if choice is None else _text_of(object_or_empty(choice.get("delta")).get("content"))
+
+    def chunk_of(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the chunk in an event of the provider's stream."""
+        return event
 
     def _read(
         self, message: Mapping[str, Any], stop: str | None, taken: Collection[str], before: Sequence[str]
@@ -56,7 +58,7 @@ class ChatFormat(ProviderFormat):
         elif stop in ("content_filter", "error"):
             problems.append(f"the reply ended early: {stop}")
         item: Item = {"role": "assistant", **self.kept(message)}
-        sent = list(entries(message.get("tool_calls")))
+        sent = list(objects_in(message.get("tool_calls")))
         asked = list(map(self.read_call, sent))
         if not all(read.name for read in asked):
             named = [(call, read) for call, read in zip(sent, asked, strict=True) if read.name]
@@ -66,50 +68,50 @@ class ChatFormat(ProviderFormat):
             name = read.name
             if not self.takes_name(name):
                 name = self.called(name, problems)
-                sent[at] = {**sent[at], read.kind: {**table(sent[at].get(read.kind)), "name": name}}
+                sent[at] = {**sent[at], read.kind: {**object_or_empty(sent[at].get(read.kind)), "name": name}}
                 asked[at] = self.read_call(sent[at])
         if asked:
             item["tool_calls"] = list(map(_taken_back, sent))
         calls = tuple(asked)
-        ids, changed = settle_ids(calls, self.make_id, taken)
+        ids, changed = unique_ids(calls, self.make_id, taken)
         if changed:
             item = self.with_call_ids(item, ids)
             calls = self.calls_of(item)
         empty = len(item) == 1
         if empty:
             problems.append("the reply is empty")
-        return WireReply(() if empty else (item,), text_of(item.get("content")), calls, stop, (*problems, *changed))
+        return WireReply(() if empty else (item,), _text_of(item.get("content")), calls, stop, (*problems, *changed))
 
     def read_call(self, call: Mapping[str, Any]) -> WireCall:
         """Return one of a message's calls."""
         kind = call.get("type")
         if kind != "function":  # as it nearly always is
-            kind = word(kind) or "function"
-        said = table(call.get(kind))
+            kind = text_or_empty(kind) or "function"
+        said = object_or_empty(call.get(kind))
         sent: object = said.get("input" if kind == "custom" else "arguments")
-        arguments = sent if isinstance(sent, str) or is_table(sent) else ""
-        return wire_call(word(call.get("id")), word(said.get("name")), arguments, kind)
+        arguments = sent if isinstance(sent, str) or is_object(sent) else ""
+        return wire_call(text_or_empty(call.get("id")), text_or_empty(said.get("name")), arguments, kind)
 
     # --- transcripts
 
     def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
         if item.get("role") != "assistant":
             return []
-        return [word(call.get("id")) for call in entries(item.get("tool_calls"))]
+        return [text_or_empty(call.get("id")) for call in objects_in(item.get("tool_calls"))]
 
     def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
-        return [word(item.get("tool_call_id"))] if item.get("role") == "tool" else []
+        return [text_or_empty(item.get("tool_call_id"))] if item.get("role") == "tool" else []
 
     def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
         if item.get("role") != "assistant":
             return ()
-        return tuple(map(self.read_call, entries(item.get("tool_calls"))))
+        return tuple(map(self.read_call, objects_in(item.get("tool_calls"))))
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
         if item.get("role") != "tool":
             return ()
-        call = WireCall(word(item.get("tool_call_id")), word(item.get("name")), "")
-        return (WireResult(call, text_of(item.get("content"))),)
+        call = WireCall(text_or_empty(item.get("tool_call_id")), text_or_empty(item.get("name")), "")
+        return (WireResult(call, _text_of(item.get("content"))),)
 
     def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
         return [dict(item)] if item.get("role") == "tool" else []
@@ -124,7 +126,7 @@ class ChatFormat(ProviderFormat):
         return [*raw] if rest is None else [*raw, rest]
 
     def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
-        calls = [{**call, "id": id} for call, id in zip(entries(item.get("tool_calls")), ids, strict=True)]
+        calls = [{**call, "id": id} for call, id in zip(objects_in(item.get("tool_calls")), ids, strict=True)]
         return {**item, "tool_calls": calls}
 
     def with_result_id(self, raw: Item, id: str) -> Item:
@@ -147,8 +149,104 @@ def _taken_back(call: Mapping[str, Any]) -> Item:
     return {key: value for key, value in call.items() if value is not None and key != "index"}
 
 
-def text_of(content: object) -> str:
+def _text_of(content: object) -> str:
     """Return the text of a message, from its parts when it has some; thoughts are none of it."""
     if isinstance(content, str):
         return content
-    return "".join(word(part.get("text")) for part in entries(content) if part.get("type") == "text")
+    return "".join(text_or_empty(part.get("text")) for part in objects_in(content) if part.get("type") == "text")
+
+
+# --- streams
+
+_KNOWN = frozenset({"role", "content", "refusal", "tool_calls", "function_call"})
+_OWN = ("index", "id", "type")
+
+
+def _gathered(chunks: Iterable[Mapping[str, Any]]) -> tuple[Item, str | None, list[str]]:
+    """Return the message, why it ended, and what was wrong with the stream."""
+    message: Item = {"role": "assistant"}
+    calls: list[Item] = []
+    current: dict[object, Item] = {}
+    stop: str | None = None
+    for chunk in chunks:
+        choice = _first_choice(chunk)
+        if choice is None:  # the last one, with the usage alone
+            continue
+        stop = text_or_empty(choice.get("finish_reason")) or stop
+        delta = object_or_empty(choice.get("delta"))
+        for key in ("content", "refusal"):
+            _add_content(message, key, delta.get(key))
+        for position, piece in enumerate(objects_in(delta.get("tool_calls"))):
+            _add_call(calls, current, piece, position)
+        _add_rest(message, delta)
+    if calls:
+        message["tool_calls"] = calls
+    return message, stop, [] if stop else ["the stream was cut: it never said why it ended"]
+
+
+def _first_choice(chunk: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    return next((choice for choice in objects_in(chunk.get("choices")) if not choice.get("index")), None)
+
+
+def _add_rest(message: Item, delta: Mapping[str, Any]) -> None:
+    """Keep what has no rule here: a server that thinks wants its thoughts back with the calls that they led to."""
+    for key, piece in delta.items():
+        if key in _KNOWN or piece is None:
+            continue
+        before: Any = message.get(key)
+        if isinstance(piece, str):
+            message[key] = text_or_empty(before) + piece
+        elif isinstance(piece, list):
+            message[key] = [*(cast("list[Any]", before) if isinstance(before, list) else ()), *cast("list[Any]", piece)]
+        elif is_object(piece):
+            message[key] = {**object_or_empty(before), **piece}
+        else:
+            message[key] = piece
+
+
+def _add_content(message: Item, key: str, piece: object) -> None:
+    """Append text to text; parts (Mistral's thoughts) stay parts, and neighbours of one kind become one."""
+    if not piece:
+        return
+    before: object = message.get(key)
+    if isinstance(piece, str) and (before is None or isinstance(before, str)):
+        message[key] = text_or_empty(before) + piece
+        return
+    parts = _parts(before)
+    for part in _parts(piece):
+        last: Item = parts[-1] if parts else {}
+        if part.get("type") == last.get("type") == "text":
+            last["text"] = text_or_empty(last.get("text")) + text_or_empty(part.get("text"))
+        elif part.get("type") == last.get("type") == "thinking":
+            last["thinking"] = [*objects_in(last.get("thinking")), *objects_in(part.get("thinking"))]
+        else:
+            parts.append(part)
+    message[key] = parts
+
+
+def _parts(content: object) -> list[Item]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [dict(part) for part in objects_in(content)]
+
+
+def _add_call(calls: list[Item], current: dict[object, Item], piece: Mapping[str, Any], position: int) -> None:
+    """Add a piece to the call that it belongs to: the one of its index, unless it begins another."""
+    index = piece.get("index", position)
+    index = index if isinstance(index, int) else position
+    id = text_or_empty(piece.get("id"))
+    call = current.get(index)
+    if call is None or (id and call["id"] and id != call["id"]):  # some servers say index 0 for each
+        kind = text_or_empty(piece.get("type")) or "function"
+        call = Item(id="", type=kind)
+        call[kind] = Item()
+        current[index] = call
+        calls.append(call)
+    call["id"] = call["id"] or id
+    inner: Item = call[call["type"]]
+    for key, value in object_or_empty(piece.get(call["type"])).items():
+        if isinstance(value, str) and key in ("arguments", "input"):
+            inner[key] = text_or_empty(inner.get(key)) + value
+        elif value is not None and value != "":
+            inner[key] = value
+    call |= {key: value for key, value in piece.items() if key not in (*_OWN, call["type"]) and value is not None}

@@ -1,4 +1,4 @@
-"""What each provider's module fills in, and the checks that all of them share."""
+"""Base classes of the formats: what each provider's module says, and the checks that all of them share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from toolcrib.errors import FormatError
-from toolcrib.formats._transcripts import TranscriptRules
+from toolcrib.formats._transcript_rules import TranscriptRules
 from toolcrib.formats._wire import Choice, Item, WireReply
 
 __all__ = ["ProviderFormat", "ToolFormat"]
@@ -67,7 +67,16 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     """How one provider writes tools, replies, results and transcripts.
 
     A transcript is a list of items as they are in the provider's own request: `messages`, `input` or `contents`.
+
+    Attributes:
+        sdk: The provider's Python package, where its replies and chunks come in this format alone.
     """
+
+    sdk: ClassVar[str] = ""
+
+    def recognises(self, shape: Mapping[str, Any]) -> bool:
+        """Return whether a reply, or a chunk of a streamed one, has the shape of this format."""
+        return False
 
     @abstractmethod
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
@@ -85,6 +94,10 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     @abstractmethod
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         """Return what is in a streamed reply, from all of its chunks; one that was cut has `problems`."""
+
+    def text_delta(self, chunk: Mapping[str, Any]) -> str:
+        """Return the text that a chunk of a streamed reply adds to the answer; calls, thoughts and usage are none."""
+        return ""
 
     def takes_name(self, name: str) -> bool:
         """Return whether a tool may have this name."""

@@ -7,20 +7,28 @@ Source: https://docs.mistral.ai/api, chat completions, and the guide to function
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
 from toolcrib.formats._chat import ChatFormat
-from toolcrib.formats._strict import MISTRAL_RULES, check_root, strict_schema
-from toolcrib.formats._waiting import CallKey
+from toolcrib.formats._json_reading import object_or_empty
+from toolcrib.formats._strict_schema import NUMBERS, STRUCTURE, StrictRules, check_root, strict_schema
+from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._wire import Choice, Item, WireCall, WireResult
 
 __all__ = ["MISTRAL"]
 
+_STRICT = StrictRules(
+    STRUCTURE | NUMBERS | {"default", "pattern", "format", "minItems", "maxItems", "minLength", "maxLength"}
+)
+_MODELS = re.compile(r"mistral|codestral|magistral|ministral|pixtral|devstral|voxtral|open-mi")
+
 
 class _Mistral(ChatFormat):
     title = "mistral"
+    sdk = "mistralai"
 
     def define(
         self,
@@ -33,9 +41,15 @@ class _Mistral(ChatFormat):
         check_root(name, self.title, parameters)
         function: Item = {"name": name, "description": description, "parameters": dict(parameters)}
         if strict:
-            function["parameters"] = strict_schema(name, self.title, parameters, MISTRAL_RULES)
+            function["parameters"] = strict_schema(name, self.title, parameters, _STRICT)
             function["strict"] = True
         return {"type": "function", "function": function}
+
+    def recognises(self, shape: Mapping[str, Any]) -> bool:
+        return super().recognises(shape) and _MODELS.match(str(shape.get("model", ""))) is not None
+
+    def chunk_of(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        return object_or_empty(event.get("data")) or event  # the SDK puts each chunk into an event
 
     def read_call(self, call: Mapping[str, Any]) -> WireCall:
         read = super().read_call(call)

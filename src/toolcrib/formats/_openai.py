@@ -10,14 +10,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolcrib.formats._chat import ChatFormat
-from toolcrib.formats._strict import OPENAI_RULES, check_root, strict_schema
-from toolcrib.formats._wire import Choice, Item, WireResult, table
+from toolcrib.formats._json_reading import object_or_empty
+from toolcrib.formats._strict_schema import NUMBERS, STRUCTURE, SchemaLimits, StrictRules, check_root, strict_schema
+from toolcrib.formats._wire import Choice, Item, WireResult
 
-__all__ = ["OPENAI"]
+__all__ = ["OPENAI", "OPENAI_STRICT"]
 
+# Source: https://platform.openai.com/docs/guides/structured-outputs, supported schemas.
+OPENAI_STRICT = StrictRules(
+    STRUCTURE | NUMBERS | {"pattern", "format", "minItems", "maxItems"},
+    all_required=True,
+    limits=SchemaLimits(properties=5000, depth=10, text=120_000, values=1000, long_enum=250, long_enum_text=15_000),
+)
 _SAID = ("content", "refusal", "tool_calls")
-# What has a rule of its own here, or is not taken back:
-_TOLD = frozenset({"role", *_SAID, "audio", "function_call", "annotations", "parsed"})
+_READ = frozenset(  # keys that have a rule here, or that the provider does not take back
+    {"role", *_SAID, "audio", "function_call", "annotations", "parsed"}
+)
 
 
 class _OpenAI(ChatFormat):
@@ -37,17 +45,17 @@ class _OpenAI(ChatFormat):
             function["description"] = description
         function["parameters"] = dict(parameters)
         if strict:
-            function["parameters"] = strict_schema(name, self.title, parameters, OPENAI_RULES)
+            function["parameters"] = strict_schema(name, self.title, parameters, OPENAI_STRICT)
             function["strict"] = True
         return {"type": "function", "function": function}
 
     def kept(self, message: Mapping[str, Any]) -> Item:
         made = super().kept(message)
         if any(message.get(key) for key in _SAID):  # a server's own thoughts, which it wants back with what they led to
-            made |= {key: value for key, value in message.items() if key not in _TOLD and value is not None}
+            made |= {key: value for key, value in message.items() if key not in _READ and value is not None}
         if message.get("refusal"):
             made["refusal"] = message["refusal"]
-        spoken = table(message.get("audio")).get("id")  # what was said is known by its id
+        spoken = object_or_empty(message.get("audio")).get("id")  # what was said is known by its id
         return {**made, "audio": {"id": spoken}} if spoken else made
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:

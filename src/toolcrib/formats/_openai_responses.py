@@ -10,25 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from toolcrib.formats._call_ids import unique_ids
 from toolcrib.formats._format import ProviderFormat
-from toolcrib.formats._ids import settle_ids
-from toolcrib.formats._openai_events import gather_response
-from toolcrib.formats._pairing import Layout
-from toolcrib.formats._strict import OPENAI_RULES, check_root, strict_schema
-from toolcrib.formats._waiting import CallKey
-from toolcrib.formats._wire import (
-    Choice,
-    Item,
-    Media,
-    WireCall,
-    WireReply,
-    WireResult,
-    entries,
-    plain,
-    table,
-    wire_call,
-    word,
-)
+from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._openai import OPENAI_STRICT
+from toolcrib.formats._result_pairing import Layout
+from toolcrib.formats._strict_schema import check_root, strict_schema
+from toolcrib.formats._transcript_rules import CallKey
+from toolcrib.formats._wire import Choice, Item, Media, WireCall, WireReply, WireResult, wire_call
 
 __all__ = ["OPENAI_RESPONSES"]
 
@@ -53,45 +42,55 @@ class _Responses(ProviderFormat):
         made: Item = {"type": "function", "name": name}
         if description:
             made["description"] = description
-        made["parameters"] = strict_schema(name, self.title, parameters, OPENAI_RULES) if strict else dict(parameters)
+        made["parameters"] = strict_schema(name, self.title, parameters, OPENAI_STRICT) if strict else dict(parameters)
         made["strict"] = strict  # left out, it would be true
         return made
 
     # --- replies
 
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        return self._read(plain(reply), taken, ())
+        return self._read(json_shape(reply), taken, ())
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
-        response, problems = gather_response(plain(chunk) for chunk in chunks)
+        response, problems = _gathered(json_shape(chunk) for chunk in chunks)
         return self._read(response, taken, problems)
+
+    def recognises(self, shape: Mapping[str, Any]) -> bool:
+        if shape.get("object") == "response" or str(shape.get("type", "")).startswith("response."):
+            return True
+        return isinstance(shape.get("output"), list)
+
+    def text_delta(self, chunk: Mapping[str, Any]) -> str:
+        return text_or_empty(chunk.get("delta")) if chunk.get("type") == "response.output_text.delta" else ""
 
     def _read(self, response: Mapping[str, Any], taken: Collection[str], before: Sequence[str]) -> WireReply:
         problems = list(before)
-        status = word(response.get("status")) or None
-        stop = word(table(response.get("incomplete_details")).get("reason")) or status
+        status = text_or_empty(response.get("status")) or None
+        stop = text_or_empty(object_or_empty(response.get("incomplete_details")).get("reason")) or status
         if status == "incomplete":
             problems.append(f"the response is incomplete: {stop}")
-        error = table(response.get("error")).get("message")
+        error = object_or_empty(response.get("error")).get("message")
         if error:
             problems.append(f"the response failed: {error}")
         items: list[Item] = []
-        for sent in entries(response.get("output")):
-            if word(sent.get("type")) in _CALLS and not word(sent.get("name")):
+        for sent in objects_in(response.get("output")):
+            if text_or_empty(sent.get("type")) in _CALLS and not text_or_empty(sent.get("name")):
                 problems.append("one of its calls named no tool and was left out")
             else:
                 item = _taken_back(sent)
-                if word(item.get("type")) in _CALLS:
+                if text_or_empty(item.get("type")) in _CALLS:
                     item["name"] = self.called(item["name"], problems)
                 items.append(item)
         while items and items[-1].get("type") == "reasoning":  # not taken back without the item that it led to
             items.pop()
             problems.append("its last reasoning led to nothing and was left out")
         calls = [call for item in items for call in self.calls_of(item)]
-        ids, changed = settle_ids(calls, self.make_id, taken)
+        ids, changed = unique_ids(calls, self.make_id, taken)
         if changed:
             new = iter(ids)
-            items = [{**item, "call_id": next(new)} if word(item.get("type")) in _CALLS else item for item in items]
+            items = [
+                {**item, "call_id": next(new)} if text_or_empty(item.get("type")) in _CALLS else item for item in items
+            ]
             calls = [call for item in items for call in self.calls_of(item)]
         if not items:
             problems.append("the reply is empty")
@@ -101,24 +100,35 @@ class _Responses(ProviderFormat):
     # --- transcripts
 
     def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
-        kind = word(item.get("type"))
+        kind = text_or_empty(item.get("type"))
         if kind not in _CALLS:
             return ()
         name = "function" if kind == "function_call" else "custom"
-        return (wire_call(word(item.get("call_id")), word(item.get("name")), word(item.get(_CALLS[kind])), name),)
+        return (
+            wire_call(
+                text_or_empty(item.get("call_id")),
+                text_or_empty(item.get("name")),
+                text_or_empty(item.get(_CALLS[kind])),
+                name,
+            ),
+        )
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
-        if word(item.get("type")) not in _OUTPUTS:
+        if text_or_empty(item.get("type")) not in _OUTPUTS:
             return ()
         output = item.get("output")
-        text = output if isinstance(output, str) else "".join(word(part.get("text")) for part in entries(output))
-        return (WireResult(WireCall(word(item.get("call_id")), "", ""), text),)
+        text = (
+            output
+            if isinstance(output, str)
+            else "".join(text_or_empty(part.get("text")) for part in objects_in(output))
+        )
+        return (WireResult(WireCall(text_or_empty(item.get("call_id")), "", ""), text),)
 
     def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
-        return [word(item.get("call_id"))] if word(item.get("type")) in _CALLS else []
+        return [text_or_empty(item.get("call_id"))] if text_or_empty(item.get("type")) in _CALLS else []
 
     def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
-        return [word(item.get("call_id"))] if word(item.get("type")) in _OUTPUTS else []
+        return [text_or_empty(item.get("call_id"))] if text_or_empty(item.get("type")) in _OUTPUTS else []
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return [
@@ -131,13 +141,13 @@ class _Responses(ProviderFormat):
         ]
 
     def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
-        return [dict(item)] if word(item.get("type")) in _OUTPUTS else []
+        return [dict(item)] if text_or_empty(item.get("type")) in _OUTPUTS else []
 
     def leading(self, item: Mapping[str, Any]) -> int:
         return len(self.raw_results(item))
 
     def rest_of(self, item: Mapping[str, Any]) -> Item | None:
-        return None if word(item.get("type")) in _OUTPUTS else dict(item)
+        return None if text_or_empty(item.get("type")) in _OUTPUTS else dict(item)
 
     def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
         return [*raw] if rest is None else [*raw, rest]
@@ -171,12 +181,12 @@ def _taken_back(sent: Mapping[str, Any]) -> Item:
     if None in item.values() or not _OUTPUT_ONLY.isdisjoint(item):
         item = {key: value for key, value in item.items() if value is not None and key not in _OUTPUT_ONLY}
     if isinstance(item.get("content"), list):
-        item["content"] = [_taken_back(part) for part in entries(item["content"])]
+        item["content"] = [_taken_back(part) for part in objects_in(item["content"])]
     return item
 
 
 def _text_of(item: Mapping[str, Any]) -> str:
-    return "".join(word(part.get("text")) for part in entries(item.get("content")))
+    return "".join(text_or_empty(part.get("text")) for part in objects_in(item.get("content")))
 
 
 def _output(result: WireResult) -> str | list[Item]:
@@ -192,6 +202,69 @@ def _input(media: Media) -> Item:
     if media.url is not None:
         return {"type": "input_file", "file_url": media.url}
     return {"type": "input_file", "filename": media.name or "file", "file_data": media.link}
+
+
+# --- streams
+
+_ENDED = ("response.completed", "response.incomplete", "response.failed")
+
+
+def _gathered(events: Iterable[Mapping[str, Any]]) -> tuple[Item, list[str]]:
+    """Return the response, and what was wrong with the stream."""
+    begun: dict[int, Item] = {}
+    done: dict[int, Item] = {}
+    problems: list[str] = []
+    for event in events:
+        kind = text_or_empty(event.get("type"))
+        index = event.get("output_index")
+        place = index if isinstance(index, int) else 0
+        if kind in _ENDED:
+            response = dict(object_or_empty(event.get("response")))
+            if not response.get("output"):  # some servers leave it out of the last event
+                response["output"] = [done[at] for at in sorted(done)]
+            return response, problems
+        if kind == "response.output_item.added":
+            begun[place] = dict(object_or_empty(event.get("item")))
+        elif kind == "response.output_item.done":
+            done[place] = dict(object_or_empty(event.get("item")))
+        elif kind == "error":
+            problems.append(f"the stream ended in an error: {text_or_empty(event.get('message'))}")
+        elif place in begun:
+            _grow(begun[place], kind, text_or_empty(event.get("delta")))
+    problems.append("the stream was cut: the response never ended")
+    output: list[Item] = []
+    for place in sorted({*begun, *done}):
+        item = done.get(place)
+        if item is None:
+            item = _cut(begun[place], problems)
+        if item is not None:
+            output.append(item)
+    return {"output": output}, problems
+
+
+def _grow(item: Item, kind: str, delta: str) -> None:
+    if kind == "response.function_call_arguments.delta":
+        item["arguments"] = text_or_empty(item.get("arguments")) + delta
+    elif kind == "response.custom_tool_call_input.delta":
+        item["input"] = text_or_empty(item.get("input")) + delta
+    elif kind == "response.output_text.delta":
+        parts = [dict(part) for part in objects_in(item.get("content"))]
+        if not parts:
+            parts.append({"type": "output_text", "text": "", "annotations": []})
+        parts[-1]["text"] = text_or_empty(parts[-1].get("text")) + delta
+        item["content"] = parts
+
+
+def _cut(item: Item, problems: list[str]) -> Item | None:
+    """Return an item that was begun and never done, as far as it came; None for one that would not be taken back."""
+    kind = text_or_empty(item.get("type"))
+    if kind in ("function_call", "custom_tool_call"):
+        problems.append(f"the arguments of a call of `{text_or_empty(item.get('name'))}` were cut")
+        return {**item, "status": "incomplete"}
+    if kind == "message" and item.get("content"):
+        return {**item, "status": "incomplete"}
+    problems.append(f"an item of type `{kind}` was cut and left out")
+    return None
 
 
 OPENAI_RESPONSES = _Responses()

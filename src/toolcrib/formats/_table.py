@@ -1,4 +1,7 @@
-"""The tables of formats, and the functions that read them."""
+"""Table of the wire formats, and what is asked of it: definitions, the format of a reply, the text of a chunk.
+
+A format is one module and one row here; no other module names one to treat it apart.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +14,60 @@ from toolcrib.errors import closest
 from toolcrib.formats._anthropic import ANTHROPIC
 from toolcrib.formats._format import ProviderFormat, ToolFormat
 from toolcrib.formats._gemini import GEMINI
+from toolcrib.formats._json_reading import json_shape
 from toolcrib.formats._mistral import MISTRAL
 from toolcrib.formats._openai import OPENAI
 from toolcrib.formats._openai_responses import OPENAI_RESPONSES
-from toolcrib.formats._raw import RAW
+from toolcrib.formats._wire import Item
 
-__all__ = ["FORMATS", "PROVIDERS", "Definable", "FormatName", "ProviderName", "definition", "definitions"]
+__all__ = [
+    "FORMATS",
+    "PROVIDERS",
+    "Definable",
+    "FormatName",
+    "WireFormat",
+    "definition",
+    "definitions",
+    "detected",
+    "text_delta",
+]
 
-ProviderName: TypeAlias = Literal["openai", "openai_responses", "anthropic", "gemini", "mistral"]
-FormatName: TypeAlias = ProviderName | Literal["raw"]
+WireFormat: TypeAlias = Literal["openai", "openai_responses", "anthropic", "gemini", "mistral"]
+FormatName: TypeAlias = WireFormat | Literal["raw"]
 
 N = TypeVar("N", bound=str)
 V = TypeVar("V")
 
 
-class _Named(dict[N, V]):
-    """A table in which a name that is not there is an error that says which are."""
+class _Raw(ToolFormat):
+    """No provider's format: the three things that every definition is made from."""
+
+    title = "raw"
+    names = r".+"
+    names_rule = "any characters"
+    strict = False
+
+    def define(
+        self,
+        name: str,
+        description: str,
+        parameters: Mapping[str, Any],
+        strict: bool,
+        returns: Mapping[str, Any] | None,
+    ) -> Item:
+        return {"name": name, "description": description, "parameters": dict(parameters)}
+
+
+class _Table(dict[N, V]):
+    """A table in which a name that is not there is an error that lists the names."""
 
     def __missing__(self, name: object) -> V:
         raise ValueError(f"there is no format `{name}`. {closest(str(name), map(str, self))}")
 
 
-PROVIDERS: Mapping[ProviderName, ProviderFormat] = MappingProxyType(
-    _Named[ProviderName, ProviderFormat](
-        {
+PROVIDERS: Mapping[WireFormat, ProviderFormat] = MappingProxyType(
+    _Table[WireFormat, ProviderFormat](
+        {  # the last one that recognises a reply is its format: Mistral's replies have the shape of OpenAI's
             "openai": OPENAI,
             "openai_responses": OPENAI_RESPONSES,
             "anthropic": ANTHROPIC,
@@ -44,12 +77,51 @@ PROVIDERS: Mapping[ProviderName, ProviderFormat] = MappingProxyType(
     )
 )
 FORMATS: Mapping[FormatName, ToolFormat] = MappingProxyType(
-    _Named[FormatName, ToolFormat]({**PROVIDERS, "raw": RAW}),
+    _Table[FormatName, ToolFormat]({**PROVIDERS, "raw": _Raw()}),
 )
 
 
+def detected(reply: object, among: Mapping[N, ProviderFormat] = PROVIDERS) -> N:
+    """Return the format of a reply, or of a chunk of a streamed one, by the SDK that made it or by its shape.
+
+    Mistral's replies have the shape of OpenAI's: one that is a plain dict is recognised by the name of the model.
+
+    Args:
+        reply: An SDK's object, or the same as a dict.
+        among: The formats that it may be in.
+
+    Raises:
+        TypeError: It is neither an SDK's object nor a dict.
+        ValueError: It has the shape of no format.
+    """
+    package = type(reply).__module__.partition(".")[0]
+    for name, format in among.items():
+        if format.sdk == package:
+            return name
+    shape = json_shape(reply)
+    for name, format in reversed([*among.items()]):
+        if format.recognises(shape):
+            return name
+    keys = f"the keys {', '.join(map(str, shape))}, which are no provider's" if shape else "no keys"
+    raise ValueError(f"the reply has {keys}; say which format it is in: decode(..., format='openai')")
+
+
+def text_delta(chunk: object, format: WireFormat | None = None) -> str:
+    """Return the text that a chunk adds to the answer; empty for one that adds none: calls, thoughts, usage.
+
+    Args:
+        chunk: A chunk or event as the provider's SDK gives it, or the same as a dict.
+        format: The wire format; detected when None, and the text is empty for a chunk of no known shape.
+    """
+    try:
+        name = format or detected(chunk)
+    except ValueError:
+        return ""
+    return PROVIDERS[name].text_delta(json_shape(chunk))
+
+
 class Definable(Protocol):
-    """What a definition is made from; a tool is one, and a toolset's entry of it, too."""
+    """What a definition is made from: a tool, or a toolset's entry of it."""
 
     @property
     def name(self) -> str: ...
@@ -79,7 +151,7 @@ def definition(
         strict: Have the provider hold the model to the schema. What its strict mode cannot keep of the schema goes into
             descriptions; where every property has to be required, an optional one accepts null, and
             `without_filler` takes those nulls out of the arguments again.
-        returns: The JSON schema of the result, to be told to the model: in its place, or else in the description.
+        returns: The JSON schema of the result, which the model is shown: in its place, or else in the description.
 
     Raises:
         FormatError: The provider refuses the name, has no strict mode, or cannot keep this schema strictly.
@@ -101,7 +173,7 @@ def definitions(
         tools: Tools, a toolset, or what its `definitions()` returns.
         format: The provider.
         strict: Have the provider hold the model to the schemas.
-        return_schemas: Tell the model what the tools return, as far as that is known.
+        return_schemas: Show the model what the tools return, as far as that is known.
     """
     made = [
         definition(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias, TypeGuard, cast
-
-from pydantic import BaseModel
+from typing import Any, Literal, TypeAlias, cast
 
 __all__ = [
     "Choice",
@@ -18,12 +16,7 @@ __all__ = [
     "WireCall",
     "WireReply",
     "WireResult",
-    "entries",
-    "is_table",
-    "plain",
-    "table",
     "wire_call",
-    "word",
 ]
 
 Item: TypeAlias = dict[str, Any]
@@ -182,43 +175,3 @@ class TranscriptProblem:
 
     def __str__(self) -> str:
         return self.message
-
-
-# --- reading JSON that anybody may have sent -------------------------------------------------------------------------
-
-
-def plain(reply: object) -> Mapping[str, Any]:
-    """Return a reply or a chunk as JSON shapes: a dict as it is, an SDK's object as what it was made of.
-
-    Raises:
-        TypeError: It is neither.
-    """
-    if isinstance(reply, Mapping):
-        return cast("Mapping[str, Any]", reply)
-    if isinstance(reply, BaseModel):
-        return reply.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
-    raise TypeError(f"a reply is a dict or an object of the provider's SDK, and this is a {type(reply).__qualname__}")
-
-
-def table(value: object) -> Mapping[str, Any]:
-    """Return `value`, or an empty mapping when it is none."""
-    return cast("Mapping[str, Any]", value) if type(value) is dict or isinstance(value, Mapping) else {}
-
-
-def entries(value: object) -> Iterator[Mapping[str, Any]]:
-    """Return the mappings in a list one after the other; nothing for what is no list."""
-    if not isinstance(value, list | tuple):
-        return iter(())
-    parts = cast("list[Any]", value)
-    found: list[Any] = [part for part in parts if type(part) is dict or isinstance(part, Mapping)]
-    return iter(found)
-
-
-def is_table(value: object) -> TypeGuard[Mapping[str, Any]]:
-    """Return whether `value` is a JSON object."""
-    return type(value) is dict or isinstance(value, Mapping)  # the first is quicker, and nearly always so
-
-
-def word(value: object) -> str:
-    """Return `value`, or nothing when it is no text."""
-    return value if isinstance(value, str) else ""

@@ -3,9 +3,8 @@
 Nothing here runs a tool or a gate itself: `invoke` does. Transcripts are the providers' own message lists.
 """
 
+from toolcrib.formats import WireFormat, detected, text_delta
 from toolcrib.rounds._call import DecodedCall, RoundHook, RoundHooks
-from toolcrib.rounds._deltas import text_delta
-from toolcrib.rounds._detect import WireFormat, detected
 from toolcrib.rounds._fences import unfenced
 from toolcrib.rounds._model import ChatModel, ChatRequest
 from toolcrib.rounds._plan import ToolRoundPlan

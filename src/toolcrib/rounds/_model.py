@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from toolcrib.formats import Item
-from toolcrib.rounds._detect import WireFormat
+from toolcrib.formats import Item, WireFormat
 
 __all__ = ["ChatModel", "ChatRequest"]
 

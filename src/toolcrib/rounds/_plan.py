@@ -348,13 +348,13 @@ def _require_valid(
         taken: The ids of the calls in what is.
     """
     rules, works = paper.format, paper.works
-    if rules.waiting([*rest, *paper.reply.items], taken) == [rules.key_of(work.wire) for work in works]:
+    if rules.unanswered([*rest, *paper.reply.items], taken) == [rules.key_of(work.wire) for work in works]:
         return
     blank = [WireResult(work.wire, "") for work in works]
     problems = rules.check([*shapes(target), *paper.reply.items, *rules.answer(blank)])
     if problems:
         mend = "decode with `transcript=`, or mend what came before with `repair`"
-        if rules.waiting(shapes(target)):
+        if rules.unanswered(shapes(target)):
             mend = "commit adds the assistant's turn itself, so leave it out of the list; " + mend
         raise CommitError((*map(str, problems), mend))
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack, cast
 
 from toolcrib.calls import CallMetadata, Failed
 from toolcrib.errors import RoundError
-from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireReply
+from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireFormat, WireReply, detected
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.rounds._call import DecodedCall, RoundHooks
-from toolcrib.rounds._detect import WireFormat, detected
 from toolcrib.rounds._pipelines import pipeline_of
 from toolcrib.rounds._plan import ToolRoundPlan, TranscriptLike, suggestion
 from toolcrib.rounds._results import Answer, ToolCallIssue
@@ -146,7 +145,7 @@ def decode(
         tools: The toolset; or a pipeline of it, with hooks, sinks or an executor of its own.
         reply: What the provider's SDK returned, the same as a dict, a list of a stream's chunks, or a `WireReply`.
         available: Which tools were offered; the default ones when None.
-        format: The wire format; told from the reply when None. Or the rules of one that is no provider's.
+        format: The wire format; detected from the reply when None. Or the rules of one that is not in the table.
         run: The run that the calls are part of; one of their own when None.
         transcript: What came before. A call whose id is in it gets another.
         strict: Whether the tools were defined with `strict=True`: a null in the place of what is optional is left out.
@@ -159,14 +158,9 @@ def decode(
     name = format or detected(_sample(reply))
     made = PROVIDERS[name] if isinstance(name, str) else name
     taken = taken_ids(made, transcript)
-    if isinstance(reply, WireReply):
-        wire = reply
-    elif isinstance(reply, list | tuple):
-        wire = made.gather(reply, taken)  # pyright: ignore[reportUnknownArgumentType] -- chunks of anybody's
-    else:
-        wire = made.parse(reply, taken)
+    wire = reply if isinstance(reply, WireReply) else _read(made, reply, taken)
     if not wire.items and isinstance(format, str):
-        _require_format(format, cast("object", reply))
+        _require_format(format, reply)
     pipeline = pipeline_of(tools)
     run = run or Run(entry="round")
     if available is not None:
@@ -206,20 +200,26 @@ async def gathered(chunks: AsyncIterable[object], on_chunk: Callable[[object], N
     return kept
 
 
+def _read(format: ProviderFormat, reply: object, taken: Collection[str] = ()) -> WireReply:
+    if isinstance(reply, list | tuple):
+        return format.gather(cast("Sequence[object]", reply), taken)
+    return format.parse(reply, taken)
+
+
 def _require_format(name: WireFormat, reply: object) -> None:
     """Raise ValueError for a reply in which nothing was found, when it is plainly in another format."""
     try:
         found = detected(_sample(reply))
-    except (TypeError, ValueError):  # it is nobody's, and what is wrong with it was said
+    except (TypeError, ValueError):  # it has the shape of no format, and `problems` say what is wrong with it
         return
-    if found != name and {found, name} != {"openai", "mistral"}:
+    if found != name and _read(PROVIDERS[found], reply).items:
         raise ValueError(f"the reply is in the format {found!r}, and was taken for {name!r}: write format={found!r}")
 
 
 def _sample(reply: object) -> object:
-    """Return what the format can be told from."""
+    """Return what the format can be detected from."""
     if isinstance(reply, list | tuple):
         if not reply:
             raise ValueError("the stream has no chunks; say which format it is in: decode(..., format='openai')")
-        return reply[0]  # pyright: ignore[reportUnknownVariableType] -- a chunk of anybody's
+        return cast("object", reply[0])
     return reply

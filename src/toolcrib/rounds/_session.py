@@ -11,11 +11,9 @@ from typing import Any, TypeAlias, TypedDict, Unpack, cast
 from pydantic import TypeAdapter, ValidationError
 
 from toolcrib.errors import FieldProblem, InvalidOutput, NotCallable, RoundError, closest
-from toolcrib.formats import PROVIDERS, Item
+from toolcrib.formats import PROVIDERS, Item, WireFormat, json_shape, text_delta
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.rounds._call import DecodedCall, RoundHooks
-from toolcrib.rounds._deltas import text_delta
-from toolcrib.rounds._detect import WireFormat, shape_of
 from toolcrib.rounds._fences import unfenced
 from toolcrib.rounds._model import ChatModel, ChatRequest
 from toolcrib.rounds._pipelines import pipeline_of
@@ -265,7 +263,7 @@ class Session:
             {
                 "format": self.format,
                 "system": self.system,
-                "transcript": [dict(shape_of(item)) for item in self.transcript],
+                "transcript": [dict(json_shape(item)) for item in self.transcript],
                 "run": run_of(self.host_run),
                 "round": None if open_round is None else open_round.to_json(),
             },
@@ -327,7 +325,7 @@ class Session:
         output = asked.get("output")
         return ChatRequest(
             format=self.format,
-            messages=tuple(dict(shape_of(item)) for item in self.transcript),
+            messages=tuple(dict(json_shape(item)) for item in self.transcript),
             system=self.system,
             tools=tuple(tools),
             tool_choice=require.tool_choice(self.format) if tools else None,

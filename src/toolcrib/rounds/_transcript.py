@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from toolcrib.formats import PROVIDERS, ProviderFormat, TranscriptProblem
-from toolcrib.rounds._detect import WireFormat, shape_of
+from toolcrib.formats import PROVIDERS, ProviderFormat, TranscriptProblem, WireFormat, json_shape
 
 __all__ = ["Known", "Transcript", "ids_in", "known_of", "shapes", "taken_ids"]
 
@@ -97,7 +96,7 @@ def known_of(transcript: object) -> Known:
 
 def shapes(items: Sequence[Any]) -> list[Mapping[str, Any]]:
     """Return the items of a message list as JSON shapes."""
-    return [shape_of(item) for item in items]
+    return [json_shape(item) for item in items]
 
 
 def taken_ids(format: ProviderFormat, transcript: Sequence[Any]) -> Collection[str]:
@@ -112,7 +111,7 @@ def taken_ids(format: ProviderFormat, transcript: Sequence[Any]) -> Collection[s
 
 def ids_in(format: ProviderFormat, items: Sequence[Any]) -> list[str]:
     """Return the ids of the calls in items of a message list."""
-    return [id for item in items for id in format.call_ids(shape_of(item))]
+    return [id for item in items for id in format.call_ids(json_shape(item))]
 
 
 def _strangers(items: Sequence[Mapping[str, Any]], name: WireFormat) -> Iterator[TranscriptProblem]:

@@ -12,7 +12,7 @@ from toolcrib.hooks import target_name
 from toolcrib.tools import Tool
 
 if TYPE_CHECKING:
-    from toolcrib.formats import ProviderName
+    from toolcrib.formats import WireFormat
 
 __all__ = ["Definition", "Group", "Selectable", "Selector", "ToolAvailability", "ToolRequirement", "names_of"]
 
@@ -148,6 +148,6 @@ class ToolRequirement:
         if self.kind == "at_least_one" and not known:
             raise ToolConstraintError("any tool", "a call is required, and no tool is offered")
 
-    def tool_choice(self, format: ProviderName) -> Any:
+    def tool_choice(self, format: WireFormat) -> Any:
         """Return the same as the provider's parameter for the choice of a tool takes it."""
         return formats.PROVIDERS[format].tool_choice(self.kind, self.name)

@@ -22,7 +22,7 @@ from toolcrib.formats import (
     WireCall,
     WireReply,
     WireResult,
-    settle_ids,
+    unique_ids,
 )
 
 __all__ = ["MESSAGES", "message_of", "shape_of_message"]
@@ -69,7 +69,7 @@ class _Messages(ProviderFormat):
         if item.get("finish_reason") == "length":
             problems.append("the reply was cut at the limit of tokens")
         calls = self.calls_of(item)
-        ids, changed = settle_ids(calls, self.make_id, taken)
+        ids, changed = unique_ids(calls, self.make_id, taken)
         if changed:
             item = self.with_call_ids(item, ids)
             calls = self.calls_of(item)

@@ -1,28 +1,67 @@
-"""Strict mode: a JSON schema in the part of it that a provider holds its model to.
+"""Strict schemas: a JSON schema in the subset that a provider's strict mode takes, and back from what a model sends.
 
-Source: https://platform.openai.com/docs/guides/structured-outputs (supported schemas),
-https://docs.anthropic.com/en/docs/build-with-claude/structured-outputs (JSON schema limitations).
+What each provider takes is in its own module, as `StrictRules`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from toolcrib.errors import FormatError
-from toolcrib.formats._limits import Limits
-from toolcrib.formats._words import described, in_words
+from toolcrib.formats._constraints import described, in_prose
 
-__all__ = ["ANTHROPIC_RULES", "MISTRAL_RULES", "OPENAI_RULES", "StrictRules", "check_root", "strict_schema"]
+__all__ = [
+    "NUMBERS",
+    "STRUCTURE",
+    "TEXT_FORMATS",
+    "SchemaLimits",
+    "StrictRules",
+    "check_root",
+    "strict_schema",
+    "without_filler",
+]
 
-_EVERYWHERE = frozenset(
+# Keywords and formats of text that the strict mode of every provider knows, and the constraints of numbers:
+STRUCTURE = frozenset(
     {"type", "description", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf"}
     | {"$ref", "$defs"}
 )
-_NUMBERS = frozenset({"multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
-_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+NUMBERS = frozenset({"multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+TEXT_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaLimits:
+    """Limits for the size of one schema."""
+
+    properties: int
+    depth: int
+    text: int
+    values: int
+    long_enum: int
+    long_enum_text: int
+
+    def exceeded(self, schema: Mapping[str, Any]) -> str | None:
+        """Return the limit that `schema` breaks, in words; None when it is within all of them."""
+        parts = list(_parts(schema))
+        names = [name for part in parts for key in ("properties", "$defs") for name in part.get(key, ())]
+        enums = [cast("list[Any]", part["enum"]) for part in parts if isinstance(part.get("enum"), list)]
+        consts = [part["const"] for part in parts if "const" in part]
+        texts = [*names, *(value for values in enums for value in values), *consts]
+        if sum(len(part.get("properties", ())) for part in parts) > self.properties:
+            return f"at most {self.properties} properties"
+        if _depth(schema, schema, ()) > self.depth:
+            return f"at most {self.depth} levels of objects in objects"
+        if sum(len(text) for text in texts if isinstance(text, str)) > self.text:
+            return f"at most {self.text} characters of names and values"
+        if sum(map(len, enums)) > self.values:
+            return f"at most {self.values} values in its enums"
+        if any(len(v) > self.long_enum and len("".join(map(str, v))) > self.long_enum_text for v in enums):
+            return f"at most {self.long_enum_text} characters in an enum of more than {self.long_enum} values"
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +79,12 @@ class StrictRules:
     """
 
     kept: frozenset[str]
-    formats: frozenset[str] = _FORMATS
+    formats: frozenset[str] = TEXT_FORMATS
     all_required: bool = False
     recursive: bool = True
     small_arrays: bool = False
     plain_patterns: bool = False
-    limits: Limits | None = None
-
-
-OPENAI_RULES = StrictRules(
-    _EVERYWHERE | _NUMBERS | {"pattern", "format", "minItems", "maxItems"}, all_required=True, limits=Limits()
-)
-ANTHROPIC_RULES = StrictRules(
-    _EVERYWHERE | {"default", "pattern", "format", "minItems"},
-    formats=_FORMATS | {"uri"},
-    recursive=False,
-    small_arrays=True,
-    plain_patterns=True,
-)
-MISTRAL_RULES = StrictRules(
-    _EVERYWHERE | _NUMBERS | {"default", "pattern", "format", "minItems", "maxItems", "minLength", "maxLength"}
-)
+    limits: SchemaLimits | None = None
 
 
 def check_root(tool: str, title: str, parameters: Mapping[str, Any]) -> None:
@@ -118,7 +142,7 @@ class _Strict:
             self._object(source, path)
         elif not {"type", "anyOf", "enum", "const"} & set(source):
             self.refuse(f"`{path}`", "may hold anything", "give it a type")
-        made = described(source, in_words(source, self.rules.kept))
+        made = described(source, in_prose(source, self.rules.kept))
         if "items" in made:
             made["items"] = self.schema(made["items"], f"{path}[]")
         elif kind == "array":
@@ -221,3 +245,97 @@ def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
     if "enum" in schema and None not in schema["enum"]:
         made["enum"] = [*schema["enum"], None]
     return made
+
+
+# --- the size of a schema
+
+
+def _parts(schema: object) -> Iterator[Mapping[str, Any]]:
+    """Yield every schema in `schema`, itself first."""
+    if not isinstance(schema, Mapping):
+        return
+    named = cast("Mapping[str, Any]", schema)
+    yield named
+    for key in ("properties", "$defs"):
+        for part in named.get(key, {}).values():
+            yield from _parts(part)
+    yield from _parts(named.get("items"))
+    for part in named.get("anyOf", ()):
+        yield from _parts(part)
+
+
+def _depth(schema: object, root: Mapping[str, Any], inside: tuple[str, ...]) -> int:
+    """Return how many objects are in each other, each definition of a recursive type counted once."""
+    if not isinstance(schema, Mapping):
+        return 0
+    named = cast("Mapping[str, Any]", schema)
+    ref = named.get("$ref")
+    if isinstance(ref, str):
+        target = root.get("$defs", {}).get(ref.removeprefix("#/$defs/"))
+        return 0 if ref in inside else _depth(target, root, (*inside, ref))
+    within = [*named.get("properties", {}).values(), named.get("items"), *named.get("anyOf", ())]
+    deepest = max((_depth(part, root, inside) for part in within), default=0)
+    return deepest + ("properties" in named)
+
+
+# --- what a model sends for a tool that was defined strictly
+
+
+def without_filler(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments without nulls for properties that are optional and do not accept null, at any depth.
+
+    Args:
+        arguments: What a model sent for a tool that was defined with `strict=True`.
+        parameters: The JSON schema of the tool's arguments as it was before, with its optional properties.
+    """
+    return cast("dict[str, Any]", _clean(arguments, parameters, parameters))
+
+
+def _clean(value: object, schema: object, root: Mapping[str, Any]) -> object:
+    choices = list(_choices(schema, root))
+    if isinstance(value, list):
+        items = next((choice["items"] for choice in choices if "items" in choice), None)
+        return [_clean(part, items, root) for part in cast("list[object]", value)]
+    if not isinstance(value, Mapping):
+        return value
+    named = cast("Mapping[str, object]", value)
+    fitting = [choice for choice in choices if set(named) <= set(choice.get("properties", ()))]
+    if not fitting:
+        return dict(named)
+    chosen = fitting[0]
+    properties = cast("Mapping[str, object]", chosen["properties"])
+    kept = {
+        key: part
+        for key, part in named.items()
+        if part is not None or key in chosen.get("required", ()) or _takes_null(properties[key], root)
+    }
+    return {key: _clean(part, properties[key], root) for key, part in kept.items()}
+
+
+def _choices(schema: object, root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what a schema may be: itself, or what it refers to or chooses from."""
+    if not isinstance(schema, Mapping):
+        return []
+    named = cast("Mapping[str, Any]", schema)
+    ref = named.get("$ref")
+    if isinstance(ref, str):
+        return _choices(root.get("$defs", {}).get(ref.removeprefix("#/$defs/")), root)
+    inner = [part for key in ("anyOf", "oneOf", "allOf") for part in named.get(key, ())]
+    return [named, *(choice for part in inner for choice in _choices(part, root))]
+
+
+def _takes_null(schema: object, root: Mapping[str, Any]) -> bool:
+    return any(_is_nullable(choice) for choice in _choices(schema, root))
+
+
+def _is_nullable(schema: Mapping[str, Any]) -> bool:
+    kind = schema.get("type")
+    if "enum" in schema:
+        return None in schema["enum"]
+    if "const" in schema:
+        return schema["const"] is None
+    return kind == "null" or (isinstance(kind, list) and "null" in kind) or _says_nothing(schema)
+
+
+def _says_nothing(schema: Mapping[str, Any]) -> bool:
+    return not {"type", "anyOf", "oneOf", "allOf", "enum", "const", "$ref"} & set(schema)

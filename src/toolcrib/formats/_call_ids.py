@@ -1,4 +1,4 @@
-"""Ids for calls that came without one, or with one that is in use: the same call always gets the same id."""
+"""Call ids: one for each call that came without one, or with one in use; the same call always gets the same id."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from toolcrib.formats._wire import WireCall
 
-__all__ = ["IdMaker", "made_id", "seed_of", "seeds_of", "settle_ids", "unused_id"]
+__all__ = ["IdMaker", "made_id", "seed_of", "seeds_of", "unique_ids", "unused_id"]
 
 IdMaker = Callable[[str], str]
 
@@ -38,7 +38,7 @@ def unused_id(seed: str, make: IdMaker, taken: Collection[str], also: Collection
     return made
 
 
-def settle_ids(calls: Sequence[WireCall], make: IdMaker, taken: Collection[str]) -> tuple[list[str], list[str]]:
+def unique_ids(calls: Sequence[WireCall], make: IdMaker, taken: Collection[str]) -> tuple[list[str], list[str]]:
     """Return an id for each call that no other has, and what had to be changed for it, a sentence each."""
     ids = [call.id for call in calls]
     used, problems = set(ids), list[str]()

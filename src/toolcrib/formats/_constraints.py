@@ -1,4 +1,4 @@
-"""Rules of a JSON schema in words, for the description, where a provider has no keyword for them."""
+"""Constraints of a JSON schema in prose, for a description, where a provider has no keyword for them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 from collections.abc import Collection
 from typing import Any
 
-__all__ = ["SILENT", "described", "in_words"]
+__all__ = ["PROSE", "described", "in_prose"]
 
-_WORDS = {
+PROSE = {
     "exclusiveMinimum": "more than {}",
     "exclusiveMaximum": "less than {}",
     "minimum": "at least {}",
@@ -24,20 +24,20 @@ _WORDS = {
     "format": "format: {}",
     "uniqueItems": "no item twice",
 }
-SILENT = frozenset(  # what says nothing of the value itself
+_SILENT = frozenset(  # these say nothing of the value itself
     {"title", "examples", "example", "$schema", "$id", "$comment", "deprecated", "readOnly", "writeOnly"}
     | {"discriminator", "contentEncoding", "contentMediaType"}
 )
 
 
-def in_words(source: dict[str, Any], kept: Collection[str]) -> str:
-    """Take out of `source` the keywords that are not `kept`, and return what they say."""
+def in_prose(source: dict[str, Any], kept: Collection[str]) -> str:
+    """Take out of `source` the keywords that are not `kept`, and return what they say, in prose."""
     words: list[str] = []
     for key in [key for key in source if key not in kept]:
         value = source.pop(key)
-        if key in SILENT or value is False or value is None:
+        if key in _SILENT or value is False or value is None:
             continue
-        words.append(_WORDS[key].format(value) if key in _WORDS else f"{key}: {json.dumps(value, ensure_ascii=False)}")
+        words.append(PROSE[key].format(value) if key in PROSE else f"{key}: {json.dumps(value, ensure_ascii=False)}")
     return ", ".join(words)
 
 

@@ -1,25 +1,41 @@
-"""Transcripts: what every provider asks of tool results in its messages, checked and mended by one piece of code."""
+"""Transcript rules: what a provider asks of the calls and results in its messages, checked and repaired by one code."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias, cast
 
-from toolcrib.formats._ids import made_id, seed_of, unused_id
-from toolcrib.formats._pairing import CallSpot, Pairing, ResultSpot, pair
-from toolcrib.formats._waiting import WaitingRules
+from toolcrib.formats._call_ids import made_id, seed_of, unused_id
+from toolcrib.formats._result_pairing import CallSpot, Layout, Pairing, ResultSpot, pair
 from toolcrib.formats._wire import Item, TranscriptProblem, WireCall, WireResult
 
-__all__ = ["UNANSWERED", "TranscriptRules"]
+__all__ = ["UNANSWERED", "CallKey", "TranscriptRules"]
 
 UNANSWERED = "This call was not answered: the conversation went on without its result."
 
+CallKey: TypeAlias = str | tuple[str, str]
+"""What a result names its call by: an id; or an id that may be empty, and the tool's name."""
 
-class TranscriptRules(WaitingRules):
-    """How one provider keeps calls and results in a transcript; `check` and `repair` follow from it."""
+
+class TranscriptRules(ABC):
+    """How one provider keeps calls and results in a transcript; `unanswered`, `check` and `repair` follow from it.
+
+    Attributes:
+        layout: Where the provider wants results.
+    """
+
+    layout: ClassVar[Layout]
 
     # --- what a provider's module says
+
+    @abstractmethod
+    def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
+        """Return the keys of the calls in an item of a transcript, in order."""
+
+    @abstractmethod
+    def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
+        """Return the keys of the results in an item of a transcript; None when one stands where it may not."""
 
     @abstractmethod
     def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
@@ -57,6 +73,29 @@ class TranscriptRules(WaitingRules):
     def with_result_id(self, raw: Item, id: str) -> Item:
         """Return a raw result that answers another id."""
 
+    def call_ids(self, item: Mapping[str, Any]) -> list[str]:
+        """Return the ids of the calls in an item of a transcript, in order."""
+        return [key for key in self.call_keys(item) if isinstance(key, str)]
+
+    def key_of(self, call: WireCall) -> CallKey:
+        """Return the key of a call."""
+        return call.id
+
+    def answerable(self, keys: Sequence[CallKey]) -> bool:
+        """Return whether the calls of one item can be answered: each has an id, and no two have the same."""
+        return all(keys) and len(set(keys)) == len(keys)
+
+    def still_unanswered(self, waiting: list[CallKey], answered: list[CallKey]) -> list[CallKey] | None:
+        """Return which calls still wait after some were answered; None when an answer is of none of them."""
+        if waiting == answered:
+            return []
+        rest = [*waiting]
+        for key in answered:
+            if key not in rest:
+                return None
+            rest.remove(key)
+        return rest
+
     def make_id(self, seed: str) -> str:
         """Return an id in the provider's shape, the same for the same seed."""
         return made_id(seed)
@@ -67,12 +106,45 @@ class TranscriptRules(WaitingRules):
 
     # --- what follows from it
 
+    def unanswered(self, items: Iterable[Mapping[str, Any]], taken: Collection[str] = ()) -> list[CallKey] | None:
+        """Return the calls that wait for a result at the end of these items.
+
+        Args:
+            items: A whole transcript; or the rest of one, of which all that came before is in order.
+            taken: The ids of the calls before, where an id names one call of the whole transcript.
+
+        Returns:
+            None when anything may be wrong with the items; `check` says what.
+        """
+        later, unique = self.layout.place == "later", self.layout.unique
+        waiting: list[CallKey] = []
+        seen: set[CallKey] = set()
+        for item in items:
+            answered = self.result_keys(item)
+            if answered:
+                rest = self.still_unanswered(waiting, answered)
+                if rest is None or (rest and self.layout.place == "next"):
+                    return None
+                waiting = rest
+            elif answered is None or (waiting and not later):
+                return None
+            asked = self.call_keys(item)
+            if not asked:
+                continue
+            if (answered and not later) or (waiting and not later) or not self.answerable(asked):
+                return None
+            if unique and any(key in seen or key in taken for key in asked):
+                return None
+            seen.update(asked)
+            waiting = waiting + asked if later else asked
+        return waiting
+
     def check(self, transcript: Sequence[Mapping[str, Any]]) -> list[TranscriptProblem]:
         """Return what the provider would refuse: results without a call, calls without a result, doubles, misplacings.
 
         A call at the very end that waits for its result is missing one, too: the provider would not go on from there.
         """
-        if self.waiting(transcript) == []:
+        if self.unanswered(transcript) == []:
             return []
         return sorted(self._pair(transcript).problems(self.layout), key=lambda problem: problem.index)
 
@@ -92,7 +164,7 @@ class TranscriptRules(WaitingRules):
             mended = list(self._mend_later(items, pairing, renamed))
         else:
             mended = list(self._mend_adjacent(items, pairing, renamed))
-        return mended, _told(pairing, renamed)
+        return mended, _repairs(pairing, renamed)
 
     # --- inside
 
@@ -173,8 +245,8 @@ def _by_item(pairing: Pairing) -> dict[int, list[CallSpot]]:
     return found
 
 
-def _told(pairing: Pairing, renamed: Mapping[CallSpot, str]) -> list[str]:
-    """Return what a repair does, in the order of the items."""
+def _repairs(pairing: Pairing, renamed: Mapping[CallSpot, str]) -> list[str]:
+    """Return what a repair does, a sentence each, in the order of the items."""
     said: list[tuple[int, str]] = []
     for spot in pairing.calls:
         call = f"the call of `{spot.call.name}` in item {spot.index}"

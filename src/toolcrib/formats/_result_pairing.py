@@ -1,4 +1,4 @@
-"""Which result of a transcript belongs to which call: the one reading that both checking and mending work from."""
+"""Pairing of the results of a transcript with its calls: what `check` and `repair` both work from."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _problems_of(spot: CallSpot, layout: Layout) -> Iterator[TranscriptProblem]:
 def pair(
     calls: list[CallSpot], results: list[ResultSpot], layout: Layout, matches: Callable[[WireCall, ResultSpot], bool]
 ) -> Pairing:
-    """Return the calls with their results: first those that are in place, then what is left over."""
+    """Return the calls with their results: first the results that are in place, then those that are left."""
     _mark_reused(calls, layout)
     if layout.place == "later":
         _pair_later(calls, results, matches)
@@ -92,7 +92,7 @@ def pair(
         _pair_in_place(calls, results, layout, matches)
     for found in results:
         if found.fault is not None:
-            _pair_anywhere(found, calls, matches)
+            _give_to_nearest(found, calls, matches)
     return Pairing(calls, results)
 
 
@@ -113,7 +113,7 @@ def _pair_later(
         while following is not None and following.index < found.index:
             waiting.append(following)
             following = next(coming, None)
-        _settle(found, waiting, matches)
+        _give_to_first(found, waiting, matches)
         waiting = [spot for spot in waiting if spot.result is None]
 
 
@@ -134,13 +134,15 @@ def _pair_in_place(
         while following in by_item:
             for found in by_item[following]:
                 if found.leading:
-                    _settle(found, asked, matches)
+                    _give_to_first(found, asked, matches)
             if layout.place == "next":
                 break
             following += 1
 
 
-def _settle(found: ResultSpot, asked: Sequence[CallSpot], matches: Callable[[WireCall, ResultSpot], bool]) -> None:
+def _give_to_first(
+    found: ResultSpot, asked: Sequence[CallSpot], matches: Callable[[WireCall, ResultSpot], bool]
+) -> None:
     """Give `found` to the first of the calls that it answers and nothing has answered."""
     for spot in asked:
         if spot.result is None and matches(spot.call, found):
@@ -148,7 +150,7 @@ def _settle(found: ResultSpot, asked: Sequence[CallSpot], matches: Callable[[Wir
             return
 
 
-def _pair_anywhere(found: ResultSpot, calls: list[CallSpot], matches: Callable[[WireCall, ResultSpot], bool]) -> None:
+def _give_to_nearest(found: ResultSpot, calls: list[CallSpot], matches: Callable[[WireCall, ResultSpot], bool]) -> None:
     """Give `found` to the nearest open call before it, or the first after it, and say what is wrong with it."""
     known = [spot for spot in calls if matches(spot.call, found)]
     before = [spot for spot in known if spot.result is None and spot.index < found.index]

@@ -5,22 +5,21 @@ from typing import Any
 import pytest
 
 from tests.formats.replies import NAMES, Asked, pieces, sdk_chunk
-from toolcrib.formats import ProviderName
-from toolcrib.rounds import text_delta
+from toolcrib.formats import WireFormat, text_delta
 
 each_provider = pytest.mark.parametrize("provider", NAMES)
 CALLS = [Asked("abcdefgh1")]
 
 
 @each_provider
-def test_the_deltas_come_to_the_text(provider: ProviderName) -> None:
+def test_the_deltas_come_to_the_text(provider: WireFormat) -> None:
     chunks = pieces(provider, "Let me look.", CALLS)
 
     assert "".join(text_delta(chunk, provider) for chunk in chunks) == "Let me look."
 
 
 @each_provider
-def test_a_chunk_of_the_sdk_says_whose_it_is(provider: ProviderName) -> None:
+def test_the_format_of_an_sdks_chunk_is_detected(provider: WireFormat) -> None:
     chunks = [sdk_chunk(provider, chunk) for chunk in pieces(provider, "Let me look.", CALLS)]
 
     assert "".join(map(text_delta, chunks)) == "Let me look."

@@ -1,0 +1,49 @@
+"""Readers of JSON from outside: a value of the kind that is expected, or an empty one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from inspect import isawaitable
+from typing import Any, TypeGuard, cast
+
+from pydantic import BaseModel
+
+__all__ = ["is_object", "json_shape", "object_or_empty", "objects_in", "text_or_empty"]
+
+
+def json_shape(value: object) -> Mapping[str, Any]:
+    """Return a reply, a chunk or an item of a message list as JSON shapes: an SDK's object as what it was made of.
+
+    Raises:
+        TypeError: It is neither a dict nor an SDK's object.
+    """
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, Any]", value)
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
+    hint = "; await it first" if isawaitable(value) else ""
+    raise TypeError(f"a {type(value).__qualname__} is neither a dict nor an object of a provider's SDK{hint}")
+
+
+def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
+    """Return whether `value` is a JSON object."""
+    return type(value) is dict or isinstance(value, Mapping)  # the first is quicker, and nearly always so
+
+
+def object_or_empty(value: object) -> Mapping[str, Any]:
+    """Return `value`, or an empty mapping when it is no JSON object."""
+    return cast("Mapping[str, Any]", value) if type(value) is dict or isinstance(value, Mapping) else {}
+
+
+def objects_in(value: object) -> Iterator[Mapping[str, Any]]:
+    """Return the JSON objects in a list one after the other; nothing for what is no list."""
+    if not isinstance(value, list | tuple):
+        return iter(())
+    parts = cast("list[Any]", value)
+    found: list[Any] = [part for part in parts if type(part) is dict or isinstance(part, Mapping)]
+    return iter(found)
+
+
+def text_or_empty(value: object) -> str:
+    """Return `value`, or an empty text when it is none."""
+    return value if isinstance(value, str) else ""
