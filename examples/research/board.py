@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from toolcrib import Agent, StopReason, Turn
+from toolcrib import Agent, ContextItem, StopReason, Turn
 
 STYLES = {
     StopReason.COMPLETED: "green",
@@ -41,7 +41,8 @@ class Board:
 
         @agent.on_turn_value
         async def value(agent: Agent, turn: Turn[Any], value: Any) -> None:
-            self._turns[turn] = str(value)
+            if not isinstance(value, Turn | ContextItem):
+                self._turns[turn] = str(value)
 
         @agent.on_error
         async def error(turn: Turn[Any], exc: Exception) -> None:

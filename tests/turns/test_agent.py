@@ -85,11 +85,26 @@ async def test_an_agent_is_registered_by_its_name() -> None:
         AgentRegistry.get("sum")
 
 
-async def test_a_turn_with_somebody_elses_tool_is_refused() -> None:
+async def test_a_turn_with_a_tool_of_none_of_the_agents_is_refused() -> None:
     agent = Agent("sums", "", [make_double()])
 
-    with pytest.raises(UnknownTool, match="count"):
+    with pytest.raises(UnknownTool, match="there is no tool `count`"):
         await agent.put(Turn(make_count()))
+
+
+async def test_a_turn_with_another_tool_of_the_same_name_is_refused() -> None:
+    def remover(of: str) -> Tool[..., Any]:
+        @ez_tool
+        async def remove(path: str) -> str:
+            return f"{of} removes {path}"
+
+        return remove
+
+    agent = Agent("files", "", [remover("theirs")])
+
+    with pytest.raises(UnknownTool, match="`remove`: the agent has another tool of that name"):
+        await agent.put(Turn(remover("mine"), args=["a"]))
+    assert agent.turns == []
 
 
 async def test_send_puts_a_turn_on_another_agent() -> None:
@@ -377,6 +392,41 @@ async def test_a_paused_agent_starts_nothing_until_resumed(most: int) -> None:
     assert seen == [("paused", True), ("resumed", False)]
 
 
+@pytest.mark.parametrize("most", [1, 2])
+async def test_a_paused_agent_with_an_empty_queue_ends(most: int) -> None:
+    agent = Agent("idle", "", [make_double()])
+    await agent.pause()
+
+    assert await values_of(agent, max_concurrency=most) == []
+
+
+@pytest.mark.parametrize("most", [1, 2])
+async def test_an_agent_that_is_paused_after_its_last_value_ends(most: int) -> None:
+    agent = await put_all(Agent("sums", "", [make_double()]), Turn("double", args=[1]))
+    values: list[int] = []
+
+    async for _, value in agent.run(max_concurrency=most):
+        values.append(value)
+        await agent.pause()
+
+    assert (values, agent.is_paused) == ([2], True)
+
+
+async def test_a_paused_agent_that_waits_for_turns_goes_on_when_it_is_resumed() -> None:
+    double = make_double()
+    agent = Agent("sums", "", [double])
+    await agent.pause()
+
+    async with aclosing(agent.run(wait=True)) as results:
+        first = asyncio.ensure_future(anext(results))
+        await put_all(agent, Turn(double, args=[1]))
+        await asyncio.sleep(0)
+        begun = first.done()
+        await agent.resume()
+
+        assert (begun, (await first)[1]) == (False, 2)
+
+
 # --- approval --------------------------------------------------------------------------------------------------------
 
 
@@ -514,6 +564,27 @@ async def test_the_hooks_of_an_agent() -> None:
         ("on_turn_value", 0, 2),
         ("after_turn", 0, None),
     ]
+
+
+@pytest.mark.parametrize("most", [1, 2])
+async def test_a_hook_is_told_of_values_for_the_agent_before_they_are_routed(most: int) -> None:
+    @tool()
+    async def study() -> AsyncIterator[Any]:
+        yield ContextItem("a note")
+        yield Turn(double, args=[1])
+        yield "seen"
+
+    double, seen = make_double(), list[Any]()
+    agent = await put_all(Agent("study", "", [double, study]), Turn(study))
+
+    @agent.on_turn_value
+    async def note(agent: Agent, turn: Turn[Any], value: Any) -> None:
+        seen.append((type(value), len(agent.context_queue), len(agent.turns)))
+
+    values = await values_of(agent, max_concurrency=most)
+
+    assert values == ["seen", 2]
+    assert seen == [(ContextItem, 0, 0), (Turn, 1, 0), (str, 1, 1), (int, 1, 0)]
 
 
 @pytest.mark.parametrize("most", [1, 2])

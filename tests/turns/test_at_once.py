@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from toolcrib.errors import ToolcribError
 from toolcrib.tools import ToolType, tool
 from toolcrib.turns import Agent, StopReason, Turn
 
@@ -17,6 +18,12 @@ async def filled(name: str, fn: Any, *arguments: Any) -> tuple[Agent, list[Turn[
     for turn in turns:
         await agent.put(turn)
     return agent, turns
+
+
+def cancelled_task() -> asyncio.Task[None]:
+    task = asyncio.create_task(asyncio.sleep(60))
+    task.cancel()
+    return task
 
 
 async def test_up_to_so_many_turns_run_at_a_time() -> None:
@@ -110,6 +117,35 @@ async def test_an_error_ends_the_run_and_interrupted_turns_go_back() -> None:
     assert turns[1] not in agent.turns
     assert agent.turns[-3:] == turns[2:]
     assert agent.running_turns == []
+
+
+async def test_a_cancellation_that_nothing_asked_for_ends_the_run_with_an_error() -> None:
+    @tool()
+    async def work(number: int) -> int:
+        return number
+
+    agent, turns = await filled("busy", work, *range(6))
+
+    @turns[1].before_run
+    async def join() -> None:
+        await cancelled_task()
+
+    with pytest.raises(ToolcribError, match="a turn was cancelled, and nothing had asked for that"):
+        _ = [value async for _, value in agent.run(max_concurrency=2)]
+    assert turns[1] in agent.turns
+
+
+async def test_a_tool_that_awaits_what_was_cancelled_fails_and_loses_no_turn() -> None:
+    @tool()
+    async def join(number: int) -> int:
+        await cancelled_task()
+        return number
+
+    agent, turns = await filled("busy", join, *range(4))
+
+    with pytest.raises(ToolcribError):
+        _ = [value async for _, value in agent.run(max_concurrency=2)]
+    assert turns[2:] == agent.turns[-2:]
 
 
 async def test_leaving_loses_neither_turns_nor_values() -> None:

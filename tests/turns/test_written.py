@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -179,7 +179,8 @@ async def test_whatever_happens_every_turn_is_run(steps: list[tuple[str, int]]) 
             nonlocal failing
             if failing:
                 failing = False
-                raise asyncio.CancelledError  # as when the process is told to stop
+                consumer.cancel()  # as when the process is told to stop
+                await asyncio.Event().wait()
 
         agent = Agent("sums", "", [double])
         for step, number in steps:
@@ -196,7 +197,8 @@ async def test_whatever_happens_every_turn_is_run(steps: list[tuple[str, int]]) 
                 case "fail":
                     failing = bool(given)
                 case _:
-                    seen += await taken(agent, number, 3 if step == "take at once" else 1)
+                    consumer = asyncio.create_task(take(agent, seen, number, 3 if step == "take at once" else 1))
+                    await asyncio.wait([consumer])
         failing = False
         await agent.resume()
         seen += await values_of(agent)
@@ -204,15 +206,13 @@ async def test_whatever_happens_every_turn_is_run(steps: list[tuple[str, int]]) 
     assert sorted(seen) == sorted(number * 2 for number in given)
 
 
-async def taken(agent: Agent, count: int, most: int) -> list[Any]:
+async def take(agent: Agent, seen: list[Any], count: int, most: int) -> None:
     """Take so many values, and leave; nothing comes from a paused agent."""
-    seen: list[Any] = []
     if agent.is_paused or not count:
-        return seen
-    with suppress(asyncio.CancelledError):
-        async with aclosing(agent.run(max_concurrency=most)) as results:
-            async for _, value in results:
-                seen.append(value)
-                if len(seen) == count:
-                    break
-    return seen
+        return
+    async with aclosing(agent.run(max_concurrency=most)) as results:
+        async for _, value in results:
+            seen.append(value)
+            count -= 1
+            if not count:
+                break

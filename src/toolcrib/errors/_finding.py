@@ -55,15 +55,17 @@ class UnregisteredHookError(UnregisteredError):
 
 
 class UnknownTool(ToolcribError, KeyError):
-    """The call names a tool that the toolset does not have."""
+    """The call names a tool that the toolset does not have, or a turn is of another tool with a name that it has."""
 
     code = "unknown_tool"
 
-    def __init__(self, tool: str, known: tuple[str, ...] = ()) -> None:
-        super().__init__(tool, known)
-        self.tool, self.known = tool, known
+    def __init__(self, tool: str, known: tuple[str, ...] = (), problem: str = "") -> None:
+        super().__init__(tool, known, problem)
+        self.tool, self.known, self.problem = tool, known, problem
 
     def __str__(self) -> str:
+        if self.problem:
+            return f"`{self.tool}`: {self.problem}"
         return f"there is no tool `{self.tool}`. {closest(self.tool, self.known)}"
 
 

@@ -158,10 +158,12 @@ class Agent(Observed):
         """Let a turn wait behind the others; it may be put at any time, also while the agent runs.
 
         Raises:
-            UnknownTool: The turn's tool is not one of the agent's.
+            UnknownTool: The turn's tool is not one of the agent's, or only another of its name is.
         """
-        if turn.tool not in self._names and turn.tool.name not in self.toolset:
-            raise UnknownTool(turn.tool_name, tuple(self.toolset.names()))
+        if turn.tool not in self._names:
+            self._names |= names_in(self.toolset)  # a source may have renewed its tools
+            if turn.tool not in self._names:
+                raise self._unknown(turn.tool)
         told = bool(self._observers.table())
         if told:
             await self._tell(AgentHook.BEFORE_PUT, turn)
@@ -375,6 +377,11 @@ class Agent(Observed):
         return made
 
     # --- inside
+
+    def _unknown(self, tool: Tool[..., Any]) -> UnknownTool:
+        known = self.toolset.entries.get(tool.name)
+        problem = "" if known is None else f"the agent has another tool of that name, {known.origin}, not {tool.origin}"
+        return UnknownTool(tool.__name__, tuple(self.toolset.names()), problem)
 
     def _shown(self) -> dict[str, Any]:
         return {"description": self._description, "tools": self.toolset.names(), "turns": len(self._work.waiting)}

@@ -5,29 +5,43 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from contextlib import AbstractContextManager, asynccontextmanager
+from typing import Any, Protocol, TypeAlias
 
 from toolcrib.calls import Completed, Failed, Outcome, Suspended
-from toolcrib.errors import CompletionCheckReturnError
-from toolcrib.hooks import AgentHook, ambient
+from toolcrib.errors import CompletionCheckReturnError, ToolcribError
+from toolcrib.hooks import AgentHook, Observers, ambient
 from toolcrib.pipeline import Run
 from toolcrib.tools import ToolType
 from toolcrib.turns._binding import Table, TurnBinding, tell
 from toolcrib.turns._clock import Clock
-from toolcrib.turns._context import ContextItem
+from toolcrib.turns._context import ContextItem, ContextPool, ContextQueue
+from toolcrib.turns._locked import Locked
 from toolcrib.turns._queue import END, TurnQueue
 from toolcrib.turns._stop_reason import error_of
 from toolcrib.turns._turn import Turn
-
-if TYPE_CHECKING:
-    from toolcrib.turns._agent import Agent
 
 __all__ = ["AgentRun", "Results"]
 
 Results: TypeAlias = AsyncGenerator[tuple[Turn[Any], Any], None]
 _ROUTED: tuple[type[Any], ...] = (Turn, ContextItem)
 NOTHING: Any = object()  # a turn has no value for the caller
+
+
+class RunnableAgent(Protocol):
+    """An agent, as far as a run of it is concerned."""
+
+    context_queue: Locked[ContextQueue]
+    context_pool: Locked[ContextPool]
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def is_paused(self) -> bool: ...
+    @property
+    def observers(self) -> Observers: ...
+    async def put(self, turn: Turn[Any]) -> None: ...
+    def occupied(self, run: Run) -> AbstractContextManager[TurnBinding]: ...
 
 
 class AgentRun:
@@ -37,11 +51,12 @@ class AgentRun:
         finished: Whether a completion check said so.
     """
 
-    def __init__(self, agent: Agent, work: TurnQueue, run: Run, *, wait: bool) -> None:
+    def __init__(self, agent: RunnableAgent, work: TurnQueue, run: Run, *, wait: bool) -> None:
         self._agent, self._work, self._scope, self._wait = agent, work, run, wait
         self.finished = False
         self._most = 1
         self._workers: set[asyncio.Task[None]] = set()
+        self._dismissed = False
         self._error: Exception | None = None
         self._full: deque[asyncio.Future[None]] = deque()
 
@@ -90,10 +105,10 @@ class AgentRun:
 
     async def _more(self) -> bool:
         """Wait until there may be something to do; False when there will not."""
-        paused = self._agent.is_paused
-        if self.finished or not (paused or self._wait or self._work.waiting):
+        waiting = self._work.waiting
+        if self.finished or not (self._wait or waiting):
             return False
-        if paused or not self._work.waiting:
+        if self._agent.is_paused or not waiting:
             await self._work.changed()
         return True
 
@@ -139,9 +154,18 @@ class AgentRun:
         if len(self._workers) >= self._most or not self._work.waiting or not self._open():
             return
         for _ in range(min(self._most - len(self._workers), len(self._work.waiting))):
-            self._workers.add(asyncio.create_task(self._labour(binding), name=f"{self._agent.name}: turns"))
+            worker = asyncio.create_task(self._labour(binding), name=f"{self._agent.name}: turns")
+            worker.add_done_callback(self._worker_ended)
+            self._workers.add(worker)
+
+    def _worker_ended(self, worker: asyncio.Task[None]) -> None:
+        self._workers.discard(worker)
+        if worker.cancelled() and not self._dismissed and self._error is None:
+            self._error = ToolcribError(f"{self._agent!r}: a turn was cancelled, and nothing had asked for that")
+        self._work.wake()
 
     async def _dismiss(self) -> None:
+        self._dismissed = True
         workers = list(self._workers)
         for worker in workers:
             worker.cancel()
@@ -158,13 +182,8 @@ class AgentRun:
                     work.done(turn)
                 else:
                     await self._offer(turn, value)
-        except Exception as error:  # the turn's own, for whoever iterates over the run
+        except Exception as error:  # the turn's own, for the caller that iterates over the run
             self._error = self._error or error
-        finally:
-            task = asyncio.current_task()
-            if task is not None:
-                self._workers.discard(task)
-            work.wake()
 
     async def _pour(self, turn: Turn[Any], binding: TurnBinding) -> None:
         async with self._streaming(turn, binding) as (values, clock, _):
@@ -261,12 +280,12 @@ class AgentRun:
             raise error_of(outcome)
 
     async def _passes(self, turn: Turn[Any], value: Any, binding: TurnBinding) -> bool:
-        """Return whether a value is for the caller; what is for the agent is brought where it belongs."""
-        if isinstance(value, _ROUTED):
-            await self._route(value, binding)
-            return False
+        """Return whether a value is for the caller; hooks are told of it, and one for the agent is routed."""
         await tell(self._agent.observers.table(), AgentHook.ON_TURN_VALUE, self._agent, turn, value, ctx=binding.ctx)
-        return True
+        if not isinstance(value, _ROUTED):
+            return True
+        await self._route(value, binding)
+        return False
 
     async def _route(self, value: Turn[Any] | ContextItem[Any], binding: TurnBinding) -> None:
         agent = self._agent
