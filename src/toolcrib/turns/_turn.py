@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Corout
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, Generic, overload
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from typing_extensions import TypeVar
 
@@ -20,7 +20,6 @@ from toolcrib.tools import Deadline, Tool, ToolRegistry
 from toolcrib.turns._arguments import NO_WORDS, checked_tool, evaluated, named_arguments, seconds_of, words
 from toolcrib.turns._binding import UNFOLLOWED, Table, TurnBinding, lone_binding
 from toolcrib.turns._clock import UNBOUNDED, Clock
-from toolcrib.turns._ids import new_turn_id
 from toolcrib.turns._json_values import pack, pack_arguments, unpack_arguments
 from toolcrib.turns._locked import Locked, locked
 from toolcrib.turns._stop_reason import StopReason, error_of, reason_of
@@ -141,7 +140,7 @@ class Turn(Observed, Generic[T]):
     def id(self) -> str:
         """The text of `uuid`; the call that the turn makes has this id, and so have its approvals and records."""
         if self._uuid is None:
-            self._uuid = new_turn_id()
+            self._uuid = str(uuid4())
         return self._uuid
 
     @property
