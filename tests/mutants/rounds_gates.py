@@ -17,8 +17,8 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "calls that wait when a round is committed",
         "rounds/_plan.py",
-        """        if work.state == "awaiting":\n            problems.append(""",
-        """        if work.state == "awaiting":\n            list[str]().append(""",
+        """        if work.state == "suspended":\n            problems.append(""",
+        """        if work.state == "suspended":\n            list[str]().append(""",
         ("tests/rounds/test_commit.py", "tests/rounds"),
     ),
     Gate(

@@ -160,8 +160,8 @@ class Conversation:
             self.plan = await (self.plan or self.round).apply_hooks(hooks)
 
     async def _resolve(self, yes: bool) -> None:
-        if self.plan is not None and self.plan.awaiting:
-            asked = [waiting.request for waiting in self.plan.awaiting]
+        if self.plan is not None and self.plan.suspended:
+            asked = [waiting.request for waiting in self.plan.suspended]
             grants, denials = [one.grant("ada") for one in asked if yes], [one.deny() for one in asked if not yes]
             await self._try(self.plan.resolve(grants, denials))
 

@@ -10,7 +10,7 @@ from tests.rounds.replies import ReadFile, SearchResult, WebSearch, adding, resu
 from toolcrib.calls import Complete, Failed, Reject, RunNormally
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, InvalidArguments, InvalidOutput, RoundError
 from toolcrib.hooks import HookSet
-from toolcrib.rounds import AwaitingTool, DecodedCall, HandledTool, RejectedTool, ToolRound, ToolRoundPlan
+from toolcrib.rounds import DecodedCall, HandledTool, RejectedTool, SuspendedTool, ToolRound, ToolRoundPlan
 from toolcrib.schema import Injected
 from toolcrib.tools import ez_tool, tool_input
 
@@ -227,13 +227,13 @@ async def test_an_edit_that_does_not_fit_is_the_hosts_error() -> None:
 async def test_an_input_edited_after_approval_is_asked_about_again() -> None:
     ran: list[Any] = []
     plan = await round_of([adding(ran, requires_approval=True)], ("add", {"a": 1})).apply_hooks()
-    await plan.resolve([plan.awaiting[0].request.grant("ada")])
+    await plan.resolve([plan.suspended[0].request.grant("ada")])
     plan.pending[0].input.a = 1000
 
     results = await plan.run_pending()
 
     assert (ran, results) == ([], [])
-    assert [waiting.request.arguments for waiting in plan.awaiting] == [{"a": 1000, "b": 1}]
+    assert [waiting.request.arguments for waiting in plan.suspended] == [{"a": 1000, "b": 1}]
 
 
 async def test_a_call_runs_its_function_with_what_the_caller_injects() -> None:
@@ -328,7 +328,7 @@ async def test_one_call_is_taken_through_hooks() -> None:
         await one_call().hook(deciding("what")),
     ]
 
-    assert [type(kind) for kind in kinds] == [DecodedCall, HandledTool, RejectedTool, AwaitingTool, Failed]
+    assert [type(kind) for kind in kinds] == [DecodedCall, HandledTool, RejectedTool, SuspendedTool, Failed]
 
 
 def one_call(**options: Any) -> DecodedCall[Any]:

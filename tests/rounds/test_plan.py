@@ -52,7 +52,7 @@ async def test_hooks_part_a_round() -> None:
     assert [call.input.a for call in plan.pending] == [14]
     assert [(one.call.id, one.output) for one in plan.handled] == [("call_0", 111)]
     assert [(one.call.id, one.reason, one.source) for one in plan.rejected] == [("call_1", "two is too few", "hook")]
-    assert [(one.call.id, one.request.reason) for one in plan.awaiting] == [("call_2", "three is a crowd")]
+    assert [(one.call.id, one.request.reason) for one in plan.suspended] == [("call_2", "three is a crowd")]
     assert [one.metadata.id for one in plan.issues] == ["call_4"]
 
 
@@ -74,28 +74,28 @@ async def test_another_pass_may_ask_a_person() -> None:
 
     await plan.apply_hooks(ask)
 
-    assert ([one.request.reason for one in plan.awaiting], plan.pending) == (["sure?"], [])
+    assert ([one.request.reason for one in plan.suspended], plan.pending) == (["sure?"], [])
 
 
 async def test_an_approved_call_that_a_later_pass_edits_is_asked_about_again() -> None:
     plan = await adds(4, requires_approval=True).apply_hooks()
-    await plan.resolve([plan.awaiting[0].request.grant("ada")])
+    await plan.resolve([plan.suspended[0].request.grant("ada")])
 
     await plan.apply_hooks(policy())
 
-    assert [one.request.arguments["a"] for one in plan.awaiting] == [14]
+    assert [one.request.arguments["a"] for one in plan.suspended] == [14]
 
 
 async def test_an_approved_call_that_a_later_pass_leaves_alone_is_not_asked_about() -> None:
     plan = await adds(4, requires_approval=True).apply_hooks()
-    await plan.resolve([plan.awaiting[0].request.grant("ada")])
+    await plan.resolve([plan.suspended[0].request.grant("ada")])
 
     async def look(call: DecodedCall[Any]) -> None:
         return None
 
     await plan.apply_hooks(look)
 
-    assert (len(plan.pending), plan.awaiting) == (1, [])
+    assert (len(plan.pending), plan.suspended) == (1, [])
 
 
 async def test_a_closure_serves_as_hooks() -> None:
@@ -145,7 +145,7 @@ async def test_the_toolsets_own_gates_are_asked_without_any_hooks() -> None:
 
     plan = await round_of(tools, ("add", {"a": 2}), ("add", {"a": 3})).apply_hooks()
 
-    assert (len(plan.rejected), len(plan.awaiting)) == (1, 1)
+    assert (len(plan.rejected), len(plan.suspended)) == (1, 1)
 
 
 # --- people
@@ -154,20 +154,20 @@ async def test_the_toolsets_own_gates_are_asked_without_any_hooks() -> None:
 async def test_people_answer_what_awaits() -> None:
     ran: list[Any] = []
     plan = await adds(1, 2, 3, ran=ran, requires_approval=True).apply_hooks()
-    first, second, third = [one.request for one in plan.awaiting]
+    first, second, third = [one.request for one in plan.suspended]
 
     await plan.resolve([first.grant("ada")], [second.deny("no")])
     results = await plan.run_pending()
 
     assert (ran, [result.output for result in results]) == ([(1, 1)], [2])
     assert [(one.reason, one.source) for one in plan.rejected] == [("no", "user")]
-    assert [one.request for one in plan.awaiting] == [third]
+    assert [one.request for one in plan.suspended] == [third]
 
 
 async def test_a_person_may_change_the_arguments() -> None:
     plan = await adds(1, requires_approval=True).apply_hooks()
 
-    await plan.resolve([plan.awaiting[0].request.grant("ada", override_args={"a": 5})])
+    await plan.resolve([plan.suspended[0].request.grant("ada", override_args={"a": 5})])
 
     assert (plan.pending[0].input.a, [result.output for result in await plan.run_pending()]) == (5, [6])
 
@@ -184,16 +184,16 @@ async def test_an_answer_for_another_call_is_an_error_and_resolves_nothing() -> 
     plan = await adds(1, requires_approval=True).apply_hooks()
 
     with pytest.raises(ApprovalError, match="call_9"):
-        await plan.resolve([plan.awaiting[0].request.grant(), Grant("add", call_id="call_9")])
+        await plan.resolve([plan.suspended[0].request.grant(), Grant("add", call_id="call_9")])
 
-    assert len(plan.awaiting) == 1
+    assert len(plan.suspended) == 1
 
 
 async def test_answers_may_come_from_a_store() -> None:
     store = MemoryApprovalStore()
     tools = [adding([], requires_approval=True)]
     plan = await round_of(tools, ("add", {"a": 1}), run=Run(approvals=store)).apply_hooks()
-    await store.answer(plan.awaiting[0].request.grant("ada"))
+    await store.answer(plan.suspended[0].request.grant("ada"))
 
     await plan.resolve()
 
@@ -208,7 +208,7 @@ async def test_an_approver_answers_at_once() -> None:
     assert len(plan.pending) == 1
 
 
-async def test_a_tool_that_asks_itself_moves_to_awaiting_and_runs_after_the_answer() -> None:
+async def test_a_tool_that_asks_itself_is_suspended_and_runs_after_the_answer() -> None:
     @ez_tool
     async def pay(ctx: RunContext, amount: int) -> str:
         if not ctx.approved:
@@ -218,7 +218,7 @@ async def test_a_tool_that_asks_itself_moves_to_awaiting_and_runs_after_the_answ
     plan = await round_of([pay], ("pay", {"amount": 3})).apply_hooks()
 
     assert await plan.run_pending() == []
-    await plan.resolve([plan.awaiting[0].request.grant("ada")])
+    await plan.resolve([plan.suspended[0].request.grant("ada")])
     assert [result.output for result in await plan.run_pending()] == ["paid"]
 
 

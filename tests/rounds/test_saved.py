@@ -29,7 +29,7 @@ async def test_a_call_that_waits_is_granted_in_another_process(format: WireForma
     ran: list[Any] = []
     tools = [adding(ran, requires_approval=True)]
     plan = await decode(tools, asks(("add", {"a": 1}), format=format)).apply_hooks()
-    request = plan.awaiting[0].request
+    request = plan.suspended[0].request
     transcript = Transcript(format=format)
 
     plan = await elsewhere(plan, [adding(ran, requires_approval=True)])
@@ -42,7 +42,7 @@ async def test_a_call_that_waits_is_granted_in_another_process(format: WireForma
 async def test_a_call_that_waits_is_denied_in_another_process() -> None:
     ran: list[Any] = []
     plan = await round_of([adding(ran, requires_approval=True)], ("add", {"a": 1})).apply_hooks()
-    denial = plan.awaiting[0].request.deny("too much")
+    denial = plan.suspended[0].request.deny("too much")
     messages: list[Any] = []
 
     plan = await elsewhere(plan, [adding(ran, requires_approval=True)])
@@ -78,7 +78,7 @@ async def test_hooks_are_asked_once_and_what_they_said_comes_along() -> None:
     assert asked == [1, 2, 3, 4]
     assert [one.output for one in again.handled] == [111]
     assert [one.reason for one in again.rejected] == ["two is too few"]
-    assert [(one.call.input.a, one.request) for one in again.awaiting] == [(3, plan.awaiting[0].request)]
+    assert [(one.call.input.a, one.request) for one in again.suspended] == [(3, plan.suspended[0].request)]
     assert [call.input.a for call in again.pending] == [40]
     assert [issue.outcome.code for issue in again.issues] == ["unknown_tool"]
 
@@ -122,7 +122,7 @@ async def test_what_was_executed_is_not_executed_again() -> None:
     tools = [adding(ran), adding_slowly(ran)]
     plan = await round_of(tools, ("add", {"a": 1}), ("pay", {"amount": 2})).apply_hooks()
     await plan.run_pending()
-    request = plan.awaiting[0].request
+    request = plan.suspended[0].request
     messages: list[Any] = []
 
     plan = await elsewhere(plan, tools)
@@ -169,14 +169,14 @@ async def test_what_is_pending_is_asked_for_approval_again() -> None:
     ran: list[Any] = []
     tools = [adding(ran, requires_approval=True)]
     plan = await round_of(tools, ("add", {"a": 1})).apply_hooks()
-    await plan.resolve([plan.awaiting[0].request.grant("ada")])
+    await plan.resolve([plan.suspended[0].request.grant("ada")])
     assert plan.pending
 
     lost = await elsewhere(plan, tools)
     standing = MemoryApprovalStore([Grant("add", "ada", scope="tool")])
     kept = await elsewhere(plan, tools, run=Run(approvals=standing))
 
-    assert (len(lost.awaiting), lost.pending, len(kept.pending)) == (1, [], 1)
+    assert (len(lost.suspended), lost.pending, len(kept.pending)) == (1, [], 1)
 
 
 async def test_what_is_not_available_any_more_is_an_issue() -> None:
@@ -312,7 +312,7 @@ async def test_a_session_with_an_open_round_goes_on_in_another_process() -> None
     first = Session(ScriptedModel(ToolCall("add", {"a": 1})), system="Be brief.", tools=tools).say("Add.")
     plan = await first.run()
     assert isinstance(plan, ToolRoundPlan)
-    request, text = plan.awaiting[0].request, first.to_json()
+    request, text = plan.suspended[0].request, first.to_json()
 
     session = await Session.from_json(ScriptedModel("done"), text, tools=tools)
     assert session.open_round is not None

@@ -249,7 +249,7 @@ async def test_a_run_stops_where_a_person_is_needed_and_goes_on_after() -> None:
     plan = await session.run()
     assert isinstance(plan, ToolRoundPlan)
     assert ran == []
-    await plan.resolve([plan.awaiting[0].request.grant("ada")])
+    await plan.resolve([plan.suspended[0].request.grant("ada")])
     await plan.commit(session, await plan.run_pending())
     made = await session.run()
 

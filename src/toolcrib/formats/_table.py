@@ -14,7 +14,7 @@ from toolcrib.errors import closest
 from toolcrib.formats._anthropic import ANTHROPIC
 from toolcrib.formats._format import ProviderFormat, ToolFormat
 from toolcrib.formats._gemini import GEMINI
-from toolcrib.formats._json_reading import json_shape
+from toolcrib.formats._json_reading import is_object, json_shape
 from toolcrib.formats._mistral import MISTRAL
 from toolcrib.formats._openai import OPENAI
 from toolcrib.formats._openai_responses import OPENAI_RESPONSES
@@ -94,10 +94,11 @@ def detected(reply: object, among: Mapping[N, ProviderFormat] = PROVIDERS) -> N:
         TypeError: It is neither an SDK's object nor a dict.
         ValueError: It has the shape of no format.
     """
-    package = type(reply).__module__.partition(".")[0]
-    for name, format in among.items():
-        if format.sdk == package:
-            return name
+    if not is_object(reply):
+        package = type(reply).__module__.partition(".")[0]
+        for name, format in among.items():
+            if format.sdk == package:
+                return name
     shape = json_shape(reply)
     for name, format in reversed([*among.items()]):
         if format.recognises(shape):

@@ -4,26 +4,24 @@ Nothing here runs a tool or a gate itself: `invoke` does. Transcripts are the pr
 """
 
 from toolcrib.formats import WireFormat, detected, text_delta
-from toolcrib.rounds._call import DecodedCall, RoundHook, RoundHooks
-from toolcrib.rounds._fences import unfenced
-from toolcrib.rounds._model import ChatModel, ChatRequest
-from toolcrib.rounds._plan import ToolRoundPlan
-from toolcrib.rounds._results import (
+from toolcrib.rounds._call import (
     Answer,
-    AwaitingTool,
+    DecodedCall,
     HandledTool,
     RejectedTool,
-    ToolCallIssue,
-    ToolResult,
-    rejection_reason,
+    RoundHook,
+    RoundHooks,
+    SuspendedTool,
 )
+from toolcrib.rounds._model import ChatModel, ChatRequest
+from toolcrib.rounds._plan import ToolRoundPlan
+from toolcrib.rounds._results import ToolCallIssue, ToolResult, rejection_reason
 from toolcrib.rounds._round import DecodeKeywords, ToolRound, decode, decode_stream
-from toolcrib.rounds._session import Finished, NeedsTools, Session, StepKeywords
+from toolcrib.rounds._session import Finished, NeedsTools, Session, StepKeywords, unfenced
 from toolcrib.rounds._transcript import Transcript
 
 __all__ = [
     "Answer",
-    "AwaitingTool",
     "ChatModel",
     "ChatRequest",
     "DecodeKeywords",
@@ -36,6 +34,7 @@ __all__ = [
     "RoundHooks",
     "Session",
     "StepKeywords",
+    "SuspendedTool",
     "ToolCallIssue",
     "ToolResult",
     "ToolRound",

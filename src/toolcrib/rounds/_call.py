@@ -1,12 +1,14 @@
-"""DecodedCall: one call of a reply, as the host matches on it, executes it and answers it."""
+"""Calls of a round as the host sees them: decoded, handled, rejected or suspended."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from inspect import isawaitable, isclass
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from toolcrib.calls import (
+    ApprovalRequest,
     CallMetadata,
     Complete,
     Completed,
@@ -20,12 +22,22 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, RoundError, ToolcribError, closest
 from toolcrib.hooks import HookSet
-from toolcrib.rounds._results import AwaitingTool, HandledTool, RejectedTool, ToolResult, checked_output
+from toolcrib.rounds._results import ToolResult, checked_output
 from toolcrib.rounds._round_call import Work
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Selector
 
-__all__ = ["DecodedCall", "RoundHook", "RoundHooks", "hooks_of"]
+__all__ = [
+    "Answer",
+    "DecodedCall",
+    "HandledTool",
+    "RejectedTool",
+    "RoundHook",
+    "RoundHooks",
+    "SuspendedTool",
+    "answered_call",
+    "hooks_of",
+]
 
 I = TypeVar("I")  # noqa: E741 -- the input of a call
 
@@ -116,7 +128,7 @@ class DecodedCall(Generic[I]):
 
     async def hook(
         self, hooks: RoundHooks = None
-    ) -> DecodedCall[I] | HandledTool[I] | RejectedTool[I] | AwaitingTool[I] | Failed:
+    ) -> DecodedCall[I] | HandledTool[I] | RejectedTool[I] | SuspendedTool[I] | Failed:
         """Ask this call's gates now, as `apply_hooks` does for a whole round, and return where it stands.
 
         It is the call itself while it may be executed; a Failed when a gate broke.
@@ -130,7 +142,7 @@ class DecodedCall(Generic[I]):
             case Rejected(reason=reason, source=source):
                 return RejectedTool(self, reason, source)
             case Suspended() as suspended:
-                return AwaitingTool(self, suspended.request)
+                return SuspendedTool(self, suspended.request)
             case Failed() as failed:
                 return failed
 
@@ -170,6 +182,55 @@ class DecodedCall(Generic[I]):
     def __repr__(self) -> str:
         return f"<DecodedCall {self.name} {self.id}>"
 
+
+@dataclass(frozen=True, slots=True)
+class HandledTool(Generic[I]):
+    """A call that was answered without executing the tool, by a hook for example."""
+
+    call: DecodedCall[I]
+    output: Any
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedTool(Generic[I]):
+    """A call that was refused.
+
+    Attributes:
+        source: As in `Rejected`: `hook`, `user` or `limit`.
+    """
+
+    call: DecodedCall[I]
+    reason: str
+    source: Literal["hook", "user", "limit"] = "hook"
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendedTool(Generic[I]):
+    """A call that is suspended: it waits for a person.
+
+    Attributes:
+        request: What the person is asked; answer with `request.grant(...)` or `request.deny(...)`.
+    """
+
+    call: DecodedCall[I]
+    request: ApprovalRequest
+
+
+Answer: TypeAlias = ToolResult | HandledTool[Any] | RejectedTool[Any]
+"""What may be given for a pending call when a round is committed."""
+
+
+def answered_call(answer: object) -> DecodedCall[Any]:
+    """Return the call that a hook's answer or a refusal is of; TypeError for what is no answer at all."""
+    if isinstance(answer, HandledTool | RejectedTool):
+        return cast("HandledTool[Any] | RejectedTool[Any]", answer).call
+    raise TypeError(
+        "a result is what `call.complete(output)`, `call.fail(error)` or `call.reject(reason)` returns, and this is a "
+        f"{type(answer).__qualname__}"
+    )
+
+
+# --- hooks of a round
 
 RoundHook: TypeAlias = Callable[[DecodedCall[Any]], Awaitable[Any]]
 """A closure as hooks: it is given a call, and returns `call.handled(...)`, `call.reject(...)`, a decision, or it."""

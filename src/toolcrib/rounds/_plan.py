@@ -12,17 +12,17 @@ from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Rejected, 
 from toolcrib.errors import ApprovalError, CommitError
 from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireResult
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.rounds._call import DecodedCall, RoundHooks, hooks_of
-from toolcrib.rounds._results import (
+from toolcrib.rounds._call import (
     Answer,
-    AwaitingTool,
+    DecodedCall,
     HandledTool,
     RejectedTool,
-    ToolCallIssue,
-    ToolResult,
+    RoundHooks,
+    SuspendedTool,
     answered_call,
-    rendered,
+    hooks_of,
 )
+from toolcrib.rounds._results import ToolCallIssue, ToolResult, rendered
 from toolcrib.rounds._round_call import Work
 from toolcrib.rounds._round_json import loaded, saved
 from toolcrib.rounds._state import RoundState
@@ -79,10 +79,10 @@ class ToolRoundPlan:
         ]
 
     @property
-    def awaiting(self) -> list[AwaitingTool[Any]]:
-        """The calls that wait for a person; until `resolve` has their answers nothing can be committed."""
+    def suspended(self) -> list[SuspendedTool[Any]]:
+        """The calls that wait for a person; nothing can be committed until `resolve` has their answers."""
         found = ((work, work.outcome) for work in self._paper.works)
-        return [AwaitingTool(DecodedCall(work), made.request) for work, made in found if isinstance(made, Suspended)]
+        return [SuspendedTool(DecodedCall(work), made.request) for work, made in found if isinstance(made, Suspended)]
 
     @property
     def issues(self) -> list[ToolCallIssue]:
@@ -119,7 +119,7 @@ class ToolRoundPlan:
         """
         self._paper.open()
         answers: list[Grant | Denial] = [*grants, *denials]
-        works = self._in("awaiting")
+        works = self._in("suspended")
         chosen = {work.wire.id: next((a for a in answers if _answers(a, work)), None) for work in works}
         stray = next((answer for answer in answers if not any(_answers(answer, work) for work in works)), None)
         if stray is not None:
@@ -135,7 +135,7 @@ class ToolRoundPlan:
         """Execute the pending calls whose tools are functions, and return their results for `commit`.
 
         A call is executed once, however often this is called. Calls of declared inputs are left to the host's own code;
-        those of tools that ask for approval themselves move to `awaiting`.
+        those of tools that ask for approval themselves move to `suspended`.
 
         Args:
             concurrency: How many run at a time; all of them when None.
@@ -162,9 +162,9 @@ class ToolRoundPlan:
     async def commit(self, transcript: TranscriptLike, results: Iterable[Answer] = ()) -> list[Item]:
         """Add the assistant's turn and one result for each of its calls to the transcript, all or nothing.
 
-        Results of handled and rejected calls and of issues are added; an explicit result for an issue wins. The order
-        is the assistant's, whose turn stays as the model sent it. Post hooks see what the host's own code computed, and
-        the records are closed.
+        Results of handled and rejected calls and of issues are added; what `call.hook` returned may be given, too,
+        and an explicit result for an issue wins. The order is the assistant's, whose turn stays as the model sent it.
+        Post hooks see what the host's own code computed, and the records are closed.
 
         Args:
             transcript: The provider's message list, or a session.
@@ -187,7 +187,7 @@ class ToolRoundPlan:
         _require_valid(paper, target, shapes(rest), known.ids)
         found = [(work, answers.get(work.wire.id)) for work in paper.works]
         shown = [_settled_at_once(*one) or await _settled(*one) for one in found]
-        paper.open(CommitError)  # somebody else may have committed it while post hooks ran
+        paper.open(CommitError)  # it may have been committed while post hooks ran
         if len(target) != length:
             raise CommitError(("the transcript was changed meanwhile",))
         added = [*paper.reply.items, *paper.format.answer(shown)]
@@ -310,18 +310,29 @@ def _paired(works: Sequence[Work], results: Sequence[Answer]) -> dict[str, Answe
             problems.append(f"there are two results for `{work.wire.name}` ({id})")
         elif name != work.wire.name:
             problems.append(f"the result for {id} is of `{name}`, and the call is of `{work.wire.name}`")
-        elif work.outcome is not None and work.state in ("handled", "rejected"):
+        elif work.state in ("handled", "rejected") and not _is_outcome(result, work.outcome):
             problems.append(f"`{name}` ({id}) was {work.state} before; leave its result out")
         found[id] = result
     for work in works:
-        if work.state == "awaiting":
+        if work.state == "suspended":
             problems.append(f"`{work.wire.name}` ({work.wire.id}) waits for approval; resolve it first")
         elif work.outcome is None and work.wire.id not in found:
             told = f"there is no result for `{work.wire.name}` ({work.wire.id})"
             problems.append(f"{told}: answer it with the call's `complete`, `fail` or `reject`")
     if problems:
         raise CommitError(tuple(problems))
-    return found
+    return {id: result for id, result in found.items() if known[id].state not in ("handled", "rejected")}
+
+
+def _is_outcome(answer: Answer, outcome: Outcome | None) -> bool:
+    """Return whether an answer says once more what a call came to: what `hook` returned for it."""
+    match answer, outcome:
+        case HandledTool(output=output), Completed(value=value):
+            return output is value
+        case RejectedTool(reason=reason, source=source), Rejected():
+            return (reason, source) == (outcome.reason, outcome.source)
+        case _:
+            return False
 
 
 def _list_of(given: object, rules: ProviderFormat) -> MutableSequence[Any]:

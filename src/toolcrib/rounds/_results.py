@@ -1,36 +1,26 @@
-"""What answers a call of a round: the host's own result, a hook's, a refusal; and how each is shown to the model."""
+"""Results of the calls of a round: the host's own, checked against the tool's type, and rendered for the model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast
+from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from toolcrib.calls import REJECTION_PREFIX, ApprovalRequest, CallMetadata, Completed, Failed, Outcome, Rejected
+from toolcrib.calls import REJECTION_PREFIX, CallMetadata, Completed, Failed, Outcome, Rejected
 from toolcrib.errors import FieldProblem, InvalidOutput, ResultNotSerializable
 from toolcrib.formats import Media, WireCall, WireResult
 from toolcrib.schema import modern
 from toolcrib.tools import Tool
 
-if TYPE_CHECKING:
-    from toolcrib.rounds._call import DecodedCall
-
 __all__ = [
-    "Answer",
-    "AwaitingTool",
-    "HandledTool",
-    "RejectedTool",
     "ToolCallIssue",
     "ToolResult",
-    "answered_call",
     "checked_output",
     "rejection_reason",
     "rendered",
 ]
-
-I = TypeVar("I")  # noqa: E741 -- the input of a call
 
 
 @dataclass(frozen=True, slots=True, init=False)  # one is made for every call: see its __init__
@@ -55,39 +45,6 @@ _set_call_id, _set_name, _set_output, _set_error = (
 
 
 @dataclass(frozen=True, slots=True)
-class HandledTool(Generic[I]):
-    """A call that was answered without executing the tool, by a hook for example."""
-
-    call: DecodedCall[I]
-    output: Any
-
-
-@dataclass(frozen=True, slots=True)
-class RejectedTool(Generic[I]):
-    """A call that was refused.
-
-    Attributes:
-        source: As in `Rejected`: `hook`, `user` or `limit`.
-    """
-
-    call: DecodedCall[I]
-    reason: str
-    source: Literal["hook", "user", "limit"] = "hook"
-
-
-@dataclass(frozen=True, slots=True)
-class AwaitingTool(Generic[I]):
-    """A call that waits for a person.
-
-    Attributes:
-        request: What they are asked; answer with `request.grant(...)` or `request.deny(...)`.
-    """
-
-    call: DecodedCall[I]
-    request: ApprovalRequest
-
-
-@dataclass(frozen=True, slots=True)
 class ToolCallIssue:
     """A call that cannot be made, and is answered with why: unknown, not available, with arguments that do not fit.
 
@@ -108,22 +65,11 @@ class ToolCallIssue:
         return ToolResult(self.metadata.id, self.metadata.name, output)
 
 
-Answer: TypeAlias = ToolResult | HandledTool[Any] | RejectedTool[Any]
-"""What may be given for a pending call when a round is committed."""
-
-
-def answered_call(answer: object) -> DecodedCall[Any]:
-    """Return the call that a hook's answer or a refusal is of; TypeError for what is no answer at all."""
-    if isinstance(answer, HandledTool | RejectedTool):
-        return cast("HandledTool[Any] | RejectedTool[Any]", answer).call
-    raise TypeError(
-        "a result is what `call.complete(output)`, `call.fail(error)` or `call.reject(reason)` returns, and this is a "
-        f"{type(answer).__qualname__}"
-    )
-
-
 def rejection_reason(text: str) -> str | None:
-    """Return why a call was refused, from the text that its result has in a transcript; None for any other result."""
+    """Return why a call was refused, from the text that its result has in a transcript; None for any other result.
+
+    A tool's own text is never taken for a refusal: where it begins like one, it has a mark before it in the transcript.
+    """
     return text.removeprefix(REJECTION_PREFIX) if text.startswith(REJECTION_PREFIX) else None
 
 
@@ -177,16 +123,23 @@ def rendered(call: WireCall, outcome: Outcome, *, ran: bool) -> WireResult:
     if isinstance(outcome, Completed):
         try:
             if type(outcome.value) in _TEXTUAL:  # as most are
-                return WireResult(call, outcome.text())
-            return WireResult(call, *_shown(outcome))
+                return WireResult(call, _no_refusal(outcome.text()))
+            text, media = _text_and_media(outcome)
+            return WireResult(call, _no_refusal(text), media=media)
         except ResultNotSerializable as error:
             return WireResult(call, f"{type(error).__name__}: {error}", is_error=True)
     text = outcome.text()
-    refused = isinstance(outcome, Rejected) or ran
-    return WireResult(call, text if refused else REJECTION_PREFIX + text, is_error=True)
+    if not isinstance(outcome, Rejected):
+        text = _no_refusal(text) if ran else REJECTION_PREFIX + text
+    return WireResult(call, text, is_error=True)
 
 
-def _shown(outcome: Completed) -> tuple[str, bool, tuple[Media, ...]]:
+def _no_refusal(text: str) -> str:
+    """Return a tool's own text so that it does not read as a refusal, which begins with a prefix."""
+    return f"Result: {text}" if text.startswith(REJECTION_PREFIX) else text
+
+
+def _text_and_media(outcome: Completed) -> tuple[str, tuple[Media, ...]]:
     """Return the text of a result and the media in it; media may stand alone or in a list."""
     value = outcome.value
     parts: list[Any] = [value] if isinstance(value, Media) else []
@@ -194,7 +147,6 @@ def _shown(outcome: Completed) -> tuple[str, bool, tuple[Media, ...]]:
         parts = list(cast("list[Any]", value))
     media = tuple(part for part in parts if isinstance(part, Media))
     if not media:
-        return outcome.text(), False, ()
+        return outcome.text(), ()
     rest = [part for part in parts if not isinstance(part, Media)]
-    told = "\n".join(Completed(outcome.tool, outcome.call_id, part).text() for part in rest)
-    return told, False, media
+    return "\n".join(Completed(outcome.tool, outcome.call_id, part).text() for part in rest), media

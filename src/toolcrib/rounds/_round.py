@@ -11,10 +11,10 @@ from toolcrib.calls import CallMetadata, Failed
 from toolcrib.errors import RoundError
 from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireFormat, WireReply, detected
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.rounds._call import DecodedCall, RoundHooks
+from toolcrib.rounds._call import Answer, DecodedCall, RoundHooks
 from toolcrib.rounds._pipelines import pipeline_of
 from toolcrib.rounds._plan import ToolRoundPlan, TranscriptLike, suggestion
-from toolcrib.rounds._results import Answer, ToolCallIssue
+from toolcrib.rounds._results import ToolCallIssue
 from toolcrib.rounds._round_call import Desk, Work
 from toolcrib.rounds._round_json import loaded, saved
 from toolcrib.rounds._state import RoundState

@@ -15,7 +15,7 @@ from toolcrib.rounds._strict import unfilled
 
 __all__ = ["Desk", "State", "Work"]
 
-State: TypeAlias = Literal["pending", "handled", "rejected", "awaiting", "issue"]
+State: TypeAlias = Literal["pending", "handled", "rejected", "suspended", "issue"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Work:
             case Rejected():
                 return "rejected"
             case Suspended():
-                return "awaiting"
+                return "suspended"
             case Failed():
                 return "issue"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from inspect import isawaitable
@@ -13,19 +14,20 @@ from pydantic import TypeAdapter, ValidationError
 from toolcrib.errors import FieldProblem, InvalidOutput, NotCallable, RoundError, closest
 from toolcrib.formats import PROVIDERS, Item, WireFormat, json_shape, text_delta
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.rounds._call import DecodedCall, RoundHooks
-from toolcrib.rounds._fences import unfenced
+from toolcrib.rounds._call import DecodedCall, HandledTool, RejectedTool, RoundHooks
 from toolcrib.rounds._model import ChatModel, ChatRequest
 from toolcrib.rounds._pipelines import pipeline_of
 from toolcrib.rounds._plan import ToolRoundPlan, functionless
-from toolcrib.rounds._results import HandledTool, RejectedTool, ToolResult
+from toolcrib.rounds._results import ToolResult
 from toolcrib.rounds._round import ToolRound, decode, gathered
 from toolcrib.rounds._round_json import run_from, run_of
 from toolcrib.rounds._transcript import Transcript
 from toolcrib.schema import modern
 from toolcrib.toolsets import ToolAvailability, ToolRequirement, ToolsetLike
 
-__all__ = ["Finished", "NeedsTools", "Session", "StepKeywords"]
+__all__ = ["Finished", "NeedsTools", "Session", "StepKeywords", "unfenced"]
+
+_FENCED = re.compile(r"\s*```\w*\s*\n(?P<inner>.*?)\n?\s*```\s*", re.DOTALL)
 
 Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Any]
 
@@ -205,12 +207,12 @@ class Session:
             if isinstance(made, Finished):
                 return made
             plan = await made.round.apply_hooks(hooks)
-            if plan.awaiting:
+            if plan.suspended:
                 return plan
             if dispatch is None and (names := functionless(plan)):
                 raise NotCallable(names[0])
             results = await _results(plan, dispatch)
-            if plan.awaiting:  # a tool asked itself
+            if plan.suspended:  # a tool asked itself
                 return plan
             await plan.commit(self, results)
         made = await self.step(**keywords)
@@ -386,3 +388,9 @@ def _typed(text: str, output: Any) -> Any:
     except ValidationError as error:
         problems = tuple(FieldProblem(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors(include_url=False))
     raise InvalidOutput("the answer", problems)  # out here, so that it does not carry pydantic's error along
+
+
+def unfenced(text: str) -> str:
+    """Return what is between the fences of a text that is one block of code; any other text as it is."""
+    found = _FENCED.fullmatch(text)
+    return text if found is None else found["inner"]

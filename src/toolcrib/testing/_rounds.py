@@ -108,7 +108,7 @@ class Begun:
     async def go_on(self) -> Outcome:
         """Take it to its end, unless a person is needed, and return what came of the call."""
         results = await self.plan.run_pending()
-        if self.plan.awaiting:
+        if self.plan.suspended:
             [work] = json.loads(self.plan.to_json())["works"]
             outcome = work["outcome"]
             return outcome_from_dict({**outcome, "prepared": {**outcome["prepared"], _SAVED: self.save()}})

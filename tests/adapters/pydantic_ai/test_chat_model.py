@@ -70,7 +70,7 @@ async def test_the_gates_hold() -> None:
     plan = await session.run()
 
     assert isinstance(plan, ToolRoundPlan)
-    assert ([waiting.request.tool for waiting in plan.awaiting], ran) == (["refund"], [])
+    assert ([waiting.request.tool for waiting in plan.suspended], ran) == (["refund"], [])
 
 
 async def test_what_is_asked_arrives() -> None:

@@ -106,7 +106,7 @@ async def test_a_history_that_is_not_valid_is_not_added_to() -> None:
 async def test_a_round_that_waits_is_taken_up_from_its_json() -> None:
     ran: list[Any] = []
     plan = await decode_response([refunding(ran)], asking(call("a"))).apply_hooks()
-    request, history = plan.awaiting[0].request, MessageHistory([HI])
+    request, history = plan.suspended[0].request, MessageHistory([HI])
 
     with pytest.raises(ValueError, match="give `format=`"):
         await ToolRoundPlan.from_json([refunding(ran)], plan.to_json())
