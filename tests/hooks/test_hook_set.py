@@ -184,3 +184,26 @@ def test_a_tool_is_named_in_any_way() -> None:
     ]
     with pytest.raises(TypeError, match="does not stand for a tool"):
         target_name(3)
+
+
+def test_a_hook_that_takes_other_parameters_is_refused_when_it_is_registered() -> None:
+    async def decide(given: Any) -> Reject:
+        return Reject("no")
+
+    async def describe() -> str:
+        return "Find."
+
+    class Policy:
+        async def search_hook(self, given: Any) -> Reject:
+            return Reject("no")
+
+    hooks = HookSet([search])
+
+    for attach in (hooks.register, hooks.on("search")):
+        with pytest.raises(TypeError, match=r"the decision hook `decide` is called with \(call, input\)"):
+            attach(decide)
+    with pytest.raises(TypeError, match=r"the decision hook `search_hook` is called with \(call, input\)"):
+        hooks.register(Policy())
+    with pytest.raises(TypeError, match=r"the description hook `describe` is called with \(definition\)"):
+        hooks.on("search").description(describe)
+    assert hooks.decisions_for("search") == []

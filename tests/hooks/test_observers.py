@@ -1,12 +1,15 @@
 """Hooks by themselves: what is registered, and what each is told."""
 
+from __future__ import annotations
+
 import asyncio
-from typing import Annotated, Any
+import re
+from typing import Annotated, Any, get_args
 
 import pytest
 
 from toolcrib.errors import DuplicateNameError, MissingProvided, UnregisteredHookError
-from toolcrib.hooks import Hook, HookRaised, HookRegistry, Observers, ToolHook, TurnHook, fire, hook
+from toolcrib.hooks import Hook, HookRaised, HookRegistry, HookType, Observers, ToolHook, TurnHook, fire, hook
 from toolcrib.schema import Injectable, Injected, RunContext
 
 
@@ -44,18 +47,18 @@ def test_a_sync_function_is_no_hook() -> None:
         hook(ToolHook.AFTER_INVOKE)(note)  # type: ignore[arg-type]
 
 
-def test_a_hook_is_for_some_moment() -> None:
-    with pytest.raises(TypeError, match="moment"):
+def test_a_hook_is_for_some_event() -> None:
+    with pytest.raises(TypeError, match="event"):
         hook()
 
 
-@pytest.mark.parametrize("moment", ["tool.after_invoke", ["nope"], 3, print])
-def test_a_moment_is_of_a_hook_enum(moment: Any) -> None:
-    with pytest.raises(TypeError, match="is no moment; name a member of a hook enum"):
-        hook(moment)
+@pytest.mark.parametrize("event", ["tool.after_invoke", ["nope"], 3, print])
+def test_an_event_is_of_a_hook_enum(event: Any) -> None:
+    with pytest.raises(TypeError, match="is no event; name a member of a hook enum"):
+        hook(event)
 
 
-def test_moments_may_be_a_list() -> None:
+def test_events_may_be_a_list() -> None:
     @hook([ToolHook.AFTER_INVOKE, TurnHook.AFTER_RUN])
     async def note() -> None: ...
 
@@ -67,6 +70,44 @@ def test_a_fixed_argument_has_to_fit() -> None:
 
     with pytest.raises(TypeError, match="`note` does not accept the fixed argument `where`"):
         hook(ToolHook.AFTER_INVOKE, where="log")(note)
+
+
+@pytest.mark.parametrize("event", [event for kind in get_args(HookType) for event in kind])
+def test_a_hook_that_requires_what_no_event_gives_is_refused_when_it_is_attached(event: HookType) -> None:
+    async def note(a: Any, b: Any, c: Any, d: Any) -> None: ...
+
+    if event is ToolHook.BEFORE_INVOKE:  # any tool may have these arguments
+        assert Hook(note, [event]).types == {event}
+        return
+    with pytest.raises(TypeError, match=rf"`note` is called with \({re.escape(', '.join(event.parameters))}\)"):
+        Hook(note, [event])
+    with pytest.raises(TypeError, match="it also requires"):
+        Observers().add(event, Hook(note, []))
+
+
+def test_what_fills_a_hooks_parameters_is_not_required_of_its_event() -> None:
+    async def note(turn: Any, queue: Queue, later: Later, where: str, flag: bool = True, *rest: Any) -> None: ...
+
+    made = Hook(note, [TurnHook.AFTER_RUN], fixed={"where": "log"})
+
+    assert made.types == {TurnHook.AFTER_RUN}
+
+
+class Later(Injectable): ...
+
+
+def test_a_keyword_is_not_filled_by_position() -> None:
+    async def note(*, turn: Any) -> None: ...
+
+    with pytest.raises(TypeError, match=r"`note` is called with \(turn\).*requires `turn`"):
+        hook(TurnHook.AFTER_RUN)(note)
+
+
+def test_an_error_hook_of_a_tool_takes_the_exception_by_name() -> None:
+    async def note(error: Exception) -> None: ...
+
+    with pytest.raises(TypeError, match=r"called with \(\*, exc\) at `tool.on_error`, and it also requires `error`"):
+        hook(ToolHook.ON_ERROR)(note)
 
 
 async def test_a_hook_is_told_what_it_declares() -> None:

@@ -62,7 +62,7 @@ async def test_a_call_is_told_before_and_after() -> None:
 
     await double(3)
 
-    assert told == [("before", {"x": 3}), ("after", 6)]
+    assert told == [("before", {"x": 3, "y": 0}), ("after", 6)]
 
 
 async def test_an_error_is_told_and_nothing_after_it() -> None:
@@ -72,7 +72,7 @@ async def test_an_error_is_told_and_nothing_after_it() -> None:
     with pytest.raises(ValueError, match="negative"):
         await double(-1)
 
-    assert told == [("before", {"x": -1}), ("error", "negative")]
+    assert told == [("before", {"x": -1, "y": 0}), ("error", "negative")]
 
 
 async def test_a_stream_is_told_value_by_value() -> None:
@@ -141,6 +141,39 @@ async def test_hooks_are_told_what_they_ask_for() -> None:
     await double(1, y=2)
 
     assert told == [("one", 2), ("none",), ("fixed", 2, "kept")]
+
+
+def test_a_hook_that_requires_an_argument_the_tool_has_not_is_refused() -> None:
+    double = doubling()
+
+    with pytest.raises(TypeError, match=r"`before` is called with the arguments of `double\(x: int.* requires `path`"):
+
+        @double.before_invoke
+        async def before(path: str) -> None: ...
+
+    assert double.hooks == []
+
+
+async def test_a_hook_may_require_an_argument_that_the_call_leaves_out() -> None:
+    double, told = doubling(), list[Any]()
+
+    @double.before_invoke
+    async def before(y: int) -> None:
+        told.append(y)
+
+    await double(1)
+
+    assert told == [0]
+
+
+def test_a_hook_of_another_event_is_refused_when_it_does_not_fit_this_one() -> None:
+    double = doubling()
+
+    @hook(ToolHook.ON_ERROR)
+    async def note(exc: Exception) -> None: ...
+
+    with pytest.raises(TypeError, match=r"called with the arguments of `double\(x: int.* requires `exc`"):
+        double.before_invoke(note)
 
 
 async def test_fixed_arguments_are_told_before() -> None:

@@ -1,6 +1,6 @@
 """The four kinds of hook: observers, middleware, decisions, descriptions.
 
-What a hook is and how it is registered lives here; when one runs is decided by `tools` (observers) and `invoke`.
+Each kind's form and registration is here; when one runs is decided by `tools` (observers) and `pipeline`.
 Nothing here knows a tool or a toolset.
 """
 
@@ -15,6 +15,8 @@ from toolcrib.hooks._middleware import (
     PostHookFunc,
     PreHookFunc,
     per_value,
+    require_middleware,
+    several,
 )
 from toolcrib.hooks._observers import Hook, HookMethod, HookRaised, HookRegistry, Observed, Observers, fire, hook
 
@@ -45,6 +47,8 @@ __all__ = [
     "fire",
     "hook",
     "per_value",
+    "require_middleware",
+    "several",
     "supply",
     "target_name",
     "wanted",

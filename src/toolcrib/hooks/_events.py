@@ -1,68 +1,76 @@
-"""The moments an observer can be told of, one enum for each kind of object."""
+"""Events that observers are called for, one enum for each kind of object, and the parameters of each."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 __all__ = ["AgentHook", "ContextPoolHook", "ContextQueueHook", "HookType", "ToolHook", "TurnHook"]
 
 
-class ToolHook(StrEnum):
-    """Moments of a tool's execution.
+class HookEvent(StrEnum):
+    """An event; what follows its name is what an observer is called with, as in a function's signature."""
 
-    `BEFORE_INVOKE` gets the arguments by name, `ON_YIELD` and `AFTER_INVOKE` the value (the list of values for a
-    streaming tool), `ON_ERROR` the exception as `exc`.
-    """
+    _value_: str
+    parameters: tuple[str, ...]
 
-    BEFORE_INVOKE = "tool.before_invoke"
-    ON_YIELD = "tool.on_yield"
-    AFTER_INVOKE = "tool.after_invoke"
-    ON_ERROR = "tool.on_error"
-
-
-class TurnHook(StrEnum):
-    """Moments of a turn; the turn comes first, `ON_ERROR` adds the exception."""
-
-    BEFORE_RUN = "turn.before_run"
-    AFTER_RUN = "turn.after_run"
-    ON_TIMEOUT = "turn.on_timeout"
-    ON_ERROR = "turn.on_error"
-    ON_COMPLETE = "turn.on_complete"
+    def __new__(cls, value: str, *parameters: str) -> Self:
+        made = str.__new__(cls, value)
+        made._value_, made.parameters = value, parameters
+        return made
 
 
-class AgentHook(StrEnum):
-    """Moments of an agent; the agent comes first, then the turn, then the value where there is one."""
+class ToolHook(HookEvent):
+    """Events of a tool's execution; of a streaming tool `AFTER_INVOKE` gets the list of values."""
 
-    BEFORE_TURN = "agent.before_turn"
-    AFTER_TURN = "agent.after_turn"
-    ON_TURN_VALUE = "agent.on_turn_value"
-    BEFORE_PUT = "agent.before_put"
-    AFTER_PUT = "agent.after_put"
-    ON_PAUSE = "agent.on_pause"
-    ON_RESUME = "agent.on_resume"
+    BEFORE_INVOKE = "tool.before_invoke", "**arguments"
+    ON_YIELD = "tool.on_yield", "value"
+    AFTER_INVOKE = "tool.after_invoke", "result"
+    ON_ERROR = "tool.on_error", "*", "exc"
 
 
-class ContextQueueHook(StrEnum):
-    """Moments of a context queue; the queue comes first, then the items it is about."""
+class TurnHook(HookEvent):
+    """Events of a turn, which is the first parameter."""
 
-    BEFORE_APPEND = "context_queue.before_append"
-    AFTER_APPEND = "context_queue.after_append"
-    BEFORE_CLEAR = "context_queue.before_clear"
-    AFTER_CLEAR = "context_queue.after_clear"
-    ON_EVICT = "context_queue.on_evict"
+    BEFORE_RUN = "turn.before_run", "turn"
+    AFTER_RUN = "turn.after_run", "turn"
+    ON_TIMEOUT = "turn.on_timeout", "turn"
+    ON_ERROR = "turn.on_error", "turn", "exc"
+    ON_COMPLETE = "turn.on_complete", "turn", "stop_reason"
 
 
-class ContextPoolHook(StrEnum):
-    """Moments of a context pool; the pool comes first, then the item it is about."""
+class AgentHook(HookEvent):
+    """Events of an agent, which is the first parameter."""
 
-    BEFORE_ADD = "context_pool.before_add"
-    AFTER_ADD = "context_pool.after_add"
-    BEFORE_REMOVE = "context_pool.before_remove"
-    AFTER_REMOVE = "context_pool.after_remove"
-    BEFORE_CLEAR = "context_pool.before_clear"
-    AFTER_CLEAR = "context_pool.after_clear"
-    ON_EVICT = "context_pool.on_evict"
+    BEFORE_TURN = "agent.before_turn", "agent", "turn"
+    AFTER_TURN = "agent.after_turn", "agent", "turn"
+    ON_TURN_VALUE = "agent.on_turn_value", "agent", "turn", "value"
+    BEFORE_PUT = "agent.before_put", "agent", "turn"
+    AFTER_PUT = "agent.after_put", "agent", "turn"
+    ON_PAUSE = "agent.on_pause", "agent"
+    ON_RESUME = "agent.on_resume", "agent"
+
+
+class ContextQueueHook(HookEvent):
+    """Events of a context queue, which is the first parameter."""
+
+    BEFORE_APPEND = "context_queue.before_append", "queue", "items"
+    AFTER_APPEND = "context_queue.after_append", "queue", "items"
+    BEFORE_CLEAR = "context_queue.before_clear", "queue", "items"
+    AFTER_CLEAR = "context_queue.after_clear", "queue"
+    ON_EVICT = "context_queue.on_evict", "queue", "item"
+
+
+class ContextPoolHook(HookEvent):
+    """Events of a context pool, which is the first parameter."""
+
+    BEFORE_ADD = "context_pool.before_add", "pool", "item"
+    AFTER_ADD = "context_pool.after_add", "pool", "item"
+    BEFORE_REMOVE = "context_pool.before_remove", "pool", "item"
+    AFTER_REMOVE = "context_pool.after_remove", "pool", "item"
+    BEFORE_CLEAR = "context_pool.before_clear", "pool", "items"
+    AFTER_CLEAR = "context_pool.after_clear", "pool"
+    ON_EVICT = "context_pool.on_evict", "pool", "item"
 
 
 HookType: TypeAlias = ToolHook | TurnHook | AgentHook | ContextQueueHook | ContextPoolHook

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, cast, overload, runtime_ch
 
 from toolcrib.calls import CallMetadata, Decision
 from toolcrib.errors import closest
+from toolcrib.hooks._parameters import require_parameters
 
 __all__ = ["DecisionHook", "DescriptionHook", "HookSet", "Named", "target_name"]
 
@@ -188,10 +189,12 @@ class HookSet:
     # --- inside
 
     def _add(self, name: str | None, decision: DecisionHook) -> None:
+        require_parameters("decision hook", decision, "call", "input")
         self._decisions.append((name, decision))
         self.version += 1
 
     def _describe(self, name: str, description: DescriptionHook) -> None:
+        require_parameters("description hook", description, "definition")
         self._descriptions[name] = description
         self.version += 1
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from toolcrib.hooks._parameters import require_parameters
 from toolcrib.schema import RunContext
 
 __all__ = [
@@ -16,6 +17,8 @@ __all__ = [
     "PostHookFunc",
     "PreHookFunc",
     "per_value",
+    "require_middleware",
+    "several",
 ]
 
 PreHookFunc: TypeAlias = Callable[
@@ -48,7 +51,26 @@ class GlobalHooks:
         pre: `(ctx, tool_name, args, metadata) -> args`, before the tool's own pre hooks.
         post: `(ctx, tool_name, result, metadata) -> result`, after the tool's own post hooks; the result may be the
             tool's exception.
+
+    Raises:
+        TypeError: A function cannot be called with these parameters.
     """
 
     pre: GlobalPreHookFunc | tuple[GlobalPreHookFunc, ...] | list[GlobalPreHookFunc] | None = None
     post: GlobalPostHookFunc | PerValue | Sequence[GlobalPostHookFunc | PerValue] | None = None
+
+    def __post_init__(self) -> None:
+        require_middleware([self.pre], "ctx", "tool_name", "args", "metadata")
+        require_middleware([self.post], "ctx", "tool_name", "result", "metadata")
+
+
+def several(slot: Any) -> tuple[Any, ...]:
+    """Return the functions of a slot that takes one, several or none."""
+    return () if slot is None else tuple(slot) if isinstance(slot, list | tuple) else (slot,)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] -- functions of any kind
+
+
+def require_middleware(slots: Iterable[object], *parameters: str) -> None:
+    """Raise TypeError when a function in one of the slots cannot be called with these parameters."""
+    for slot in slots:
+        for fn in several(slot):
+            require_parameters("middleware", fn.fn if isinstance(fn, PerValue) else fn, *parameters)

@@ -1,4 +1,4 @@
-"""Observers: async functions that are told what happens, and change nothing.
+"""Observers: async functions that are called at an event, and change nothing.
 
 One `Hook` wraps one function; `Observers` is the table of one object, built when hooks change and never per call.
 """
@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from toolcrib.errors import MissingProvided, UnregisteredHookError
 from toolcrib.hooks._events import HookType
 from toolcrib.hooks._inject import ambient, supply, wanted
+from toolcrib.hooks._parameters import require_event
 from toolcrib.registry import Registry
 from toolcrib.schema import RunContext, ToolSpec
 
@@ -33,9 +34,12 @@ class HookRaised(Exception):
 
 
 class Hook(Generic[P]):
-    """An observer: an async function, the moments it is for, and the tags that narrow them.
+    """An observer: an async function, the events it is for, and the tags that narrow them.
 
     Arguments the function does not declare are left out, so a hook names only what it needs.
+
+    Raises:
+        TypeError: The function is not async, does not accept a fixed argument, or requires what an event does not give.
     """
 
     __slots__ = ("_locks", "_spec", "fixed", "fn", "locked", "name", "tags", "types")
@@ -61,6 +65,8 @@ class Hook(Generic[P]):
             raise TypeError(
                 f"the hook `{name}` does not accept the fixed argument `{unknown[0]}`; remove it or declare it"
             )
+        for event in self.types:
+            self.require(event)
         self.locked = lock
         self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] | None = (
             WeakKeyDictionary() if lock else None
@@ -79,12 +85,16 @@ class Hook(Generic[P]):
             lock = self._locks[loop] = asyncio.Lock()
         return lock
 
+    def require(self, event: HookType, observed: ToolSpec | None = None) -> None:
+        """Raise TypeError when the function requires what `event`, of the `observed` tool if any, does not give."""
+        require_event(self.name, self.fn, self.fixed, event, observed)
+
     def admits(self, tags: frozenset[str]) -> bool:
         """Return whether an object with these tags is one the hook is for: no tags of its own, or one in common."""
         return self.tags is None or not self.tags.isdisjoint(tags)
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Call the hook as it is called when its moment comes: extras left out, fixed arguments merged."""
+        """Call the hook as it is called at its event: extras left out, fixed arguments merged."""
         await self.tell(args, kwargs)
 
     async def tell(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], ctx: RunContext[Any] | None = None) -> None:
@@ -121,25 +131,26 @@ def hook(
     replace: bool = False,
     **fixed: Any,
 ) -> Callable[[AsyncHook[P]], Hook[P]]:
-    """Register an async function for one or several moments, of every object or of those with one of `tags`.
+    """Register an async function for one or several events, of every object or of those with one of `tags`.
 
     Args:
-        types: The moments, each a member of a hook enum; a list of them is taken too.
+        types: The events, each a member of a hook enum; a list of them is taken too.
         tags: Narrow it to objects that have at least one of these tags.
         lock: Run the hook one call at a time.
         replace: Take the place of a hook of the same name.
         fixed: Arguments that every call of the hook gets.
 
     Raises:
-        TypeError: A moment is not of a hook enum, the function is not async, or does not accept a fixed argument.
+        TypeError: An event is not of a hook enum; or the function is not async, does not accept a fixed argument, or
+            requires what an event does not give.
         ValueError: A hook of that name is registered already.
     """
-    moments = tuple(_flatten(types))
-    if not moments:
-        raise TypeError("name at least one moment, as in `@hook(ToolHook.AFTER_INVOKE)`")
+    events = tuple(_flatten(types))
+    if not events:
+        raise TypeError("name at least one event, as in `@hook(ToolHook.AFTER_INVOKE)`")
 
     def register(fn: AsyncHook[P]) -> Hook[P]:
-        made = Hook(fn, moments, tags=tags, lock=lock, fixed=fixed)
+        made = Hook(fn, events, tags=tags, lock=lock, fixed=fixed)
         HookRegistry.register(made.name, cast("Hook[Any]", made), replace=replace)
         return made
 
@@ -152,25 +163,30 @@ def _flatten(types: Iterable[object]) -> Iterable[HookType]:
             yield item
         elif isinstance(item, Iterable) and not isinstance(item, str):
             yield from _flatten(cast("Iterable[object]", item))
-        else:  # registered all the same, it would never be told of anything
-            raise TypeError(
-                f"{item!r} is no moment; name a member of a hook enum, as in `@hook(ToolHook.AFTER_INVOKE)`"
-            )
+        else:  # registered all the same, it would never be called
+            raise TypeError(f"{item!r} is no event; name a member of a hook enum, as in `@hook(ToolHook.AFTER_INVOKE)`")
 
 
 class Observers:
-    """The observers of one object: its own, then the global ones that its tags admit."""
+    """The observers of one object: its own, then the global ones that its tags admit.
 
-    __slots__ = ("_own", "_table", "_version", "tags")
+    Args:
+        tags: The tags of the object.
+        observed: The spec of the object, when it is a tool.
+    """
 
-    def __init__(self, tags: frozenset[str] = frozenset()) -> None:
+    __slots__ = ("_observed", "_own", "_table", "_version", "tags")
+
+    def __init__(self, tags: frozenset[str] = frozenset(), observed: ToolSpec | None = None) -> None:
+        self._observed = observed
         self._own: tuple[tuple[HookType, Hook[Any]], ...] = ()
         self._table: dict[HookType, tuple[Hook[Any], ...]] = {}
         self._version = -1
         self.tags = tags
 
     def add(self, event: HookType, observer: Hook[Any]) -> None:
-        """Tell `observer` of `event` on this object."""
+        """Call `observer` at `event` of this object; raises TypeError when it requires what the event does not give."""
+        observer.require(event, self._observed)
         self._own = (*self._own, (event, observer))
         self._version = -1
 
@@ -181,7 +197,7 @@ class Observers:
 
     @property
     def entries(self) -> tuple[tuple[HookType, Hook[Any]], ...]:
-        """What is attached to this object, by moment; another tuple after each change."""
+        """What is attached to this object, by event; another tuple after each change."""
         return self._own
 
     def adopt(self, other: Observers) -> None:
@@ -190,14 +206,14 @@ class Observers:
         self._version = -1
 
     def table(self) -> dict[HookType, tuple[Hook[Any], ...]]:
-        """Return the hooks by moment; empty when nobody watches. Rebuilt only when a hook was added or removed."""
+        """Return the hooks by event; empty when there are none. Rebuilt only when a hook was added or removed."""
         if self._version != HookRegistry.version:
             self._table = self._build()
             self._version = HookRegistry.version
         return self._table
 
     def _build(self) -> dict[HookType, tuple[Hook[Any], ...]]:
-        found: dict[HookType, dict[Any, Hook[Any]]] = {}  # by function, so that one attached twice is told once
+        found: dict[HookType, dict[Any, Hook[Any]]] = {}  # by function, so that one attached twice is called once
         for event, observer in self._own:
             found.setdefault(event, {}).setdefault(observer.fn, observer)
         for observer in HookRegistry:
@@ -213,7 +229,7 @@ async def fire(
     kwargs: Mapping[str, Any] = _NOTHING,
     ctx: RunContext[Any] | None = None,
 ) -> None:
-    """Tell `hooks` in order; an exception comes out as `HookRaised`, so that it is not taken for the tool's."""
+    """Call `hooks` in order; an exception comes out as `HookRaised`, so that it is not taken for the tool's."""
     for observer in hooks:
         try:
             await observer.tell(args, kwargs, ctx)
@@ -222,7 +238,7 @@ async def fire(
 
 
 class Observed:
-    """An object that can be watched; subclasses name their moments with `HookMethod`."""
+    """An object with observers; subclasses name its events with `HookMethod`."""
 
     __slots__ = ()
 
@@ -233,7 +249,7 @@ class Observed:
 
 
 class HookMethod:
-    """Makes `@thing.before_x` attach a hook for one moment; used bare or with `lock=` and fixed arguments."""
+    """Makes `@thing.before_x` attach a hook for one event; used bare or with `lock=` and fixed arguments."""
 
     __slots__ = ("event",)
 
@@ -249,7 +265,7 @@ class HookMethod:
 
 
 class Attach:
-    """What `thing.before_x` is: a decorator that attaches a hook to that thing."""
+    """A decorator that attaches a hook to one object, for one event: `thing.before_x`."""
 
     __slots__ = ("_event", "_thing")
 

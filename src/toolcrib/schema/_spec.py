@@ -185,6 +185,11 @@ class ToolSpec:
             self._injected = MappingProxyType(found)
         return self._injected
 
+    @property
+    def unresolved(self) -> frozenset[str]:
+        """The parameters whose annotation cannot be evaluated, or not yet."""
+        return frozenset(p.name for p in self._resolve() if p.problem)
+
     def bind_host(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Return the host's own arguments by name, and what was dropped because the function does not take it.
 

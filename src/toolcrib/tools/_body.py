@@ -14,7 +14,7 @@ from inspect import Parameter, isawaitable, signature
 from typing import Any, cast
 
 from toolcrib.errors import ApprovalRequired, MissingProvided, ToolTimeoutError
-from toolcrib.hooks import HookRaised, Observers, ToolHook, ambient, fire, supply, wanted
+from toolcrib.hooks import Hook, HookRaised, Observers, ToolHook, ambient, fire, supply, wanted
 from toolcrib.schema import InjectedParameter, RunContext, ToolSpec
 from toolcrib.tools._deadline import Deadline
 from toolcrib.tools._locks import Gate
@@ -64,7 +64,7 @@ class Body:
         metadata: ToolMetadata,
     ) -> None:
         self.fn, self._spec, self._name, self._metadata = fn, spec, spec.name, metadata
-        self.observers = Observers(options.tags)
+        self.observers = Observers(options.tags, spec)
         self._fixed = dict(fixed)
         self._thunks = tuple(key for key, value in fixed.items() if is_thunk(value))
         gated = bool(options.lock) or options.max_concurrency is not None
@@ -104,6 +104,13 @@ class Body:
             raise MissingProvided(self._name, lacking, wanted(injected[lacking]))
         return values
 
+    async def _fire_before(
+        self, hooks: Mapping[Any, tuple[Hook[Any], ...]], values: Mapping[str, Any], ctx: RunContext[Any] | None
+    ) -> None:
+        observers = hooks.get(ToolHook.BEFORE_INVOKE)
+        if observers is not None:
+            await fire(observers, (), {**self._spec.defaults, **values}, ctx)
+
     # --- a tool that returns
 
     async def call(
@@ -127,7 +134,7 @@ class Body:
             values = self.merge(arguments, ctx)
             if not hooks:
                 return await self._gated(values, timeout)
-            await fire(hooks.get(ToolHook.BEFORE_INVOKE, ()), (), values, ctx)
+            await self._fire_before(hooks, values, ctx)
             try:
                 value = await self._gated(values, timeout)
             except ApprovalRequired:  # a question, not an error
@@ -200,7 +207,7 @@ class Body:
             return self._source(values)  # as it is: every generator around it costs as much as a value
         if not hooks:
             return self._steps(values, timeout)
-        await fire(hooks.get(ToolHook.BEFORE_INVOKE, ()), (), values, ctx)
+        await self._fire_before(hooks, values, ctx)
         return self._watched(self._steps(values, timeout), hooks, ctx)
 
     async def _watched(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from toolcrib.approvals import ApprovalPolicy
-from toolcrib.hooks import HookSet, PerValue
+from toolcrib.hooks import HookSet, PerValue, several
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
 
@@ -133,22 +133,16 @@ def entry_of(tool: Tool[..., Any], *, max_retries: int, timeout: float | None, s
 
 def steps_before(name: str, hooks: object, *, wide: bool) -> tuple[PreStep, ...]:
     """Return the middleware of one slot as steps; `wide` ones get the tool's name."""
-    return tuple(PreStep(fn, _label(fn), name if wide else None) for fn in _several(hooks))
+    return tuple(PreStep(fn, _label(fn), name if wide else None) for fn in several(hooks))
 
 
 def steps_after(name: str, hooks: object, *, wide: bool) -> tuple[PostStep, ...]:
     """Return the middleware of one slot as steps; `wide` ones get the tool's name."""
     steps: list[PostStep] = []
-    for hook in _several(hooks):
+    for hook in several(hooks):
         fn = hook.fn if isinstance(hook, PerValue) else hook
         steps.append(PostStep(fn, _label(fn), name if wide else None, isinstance(hook, PerValue)))
     return tuple(steps)
-
-
-def _several(hooks: Any) -> tuple[Any, ...]:
-    if hooks is None:
-        return ()
-    return tuple(hooks) if isinstance(hooks, list | tuple) else (hooks,)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] -- functions of anybody
 
 
 def _label(fn: Any) -> str:

@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.errors import ToolConstraintError, UnknownTool, closest
-from toolcrib.hooks import GlobalHooks, HookSet, PerValue, PostHookFunc, PreHookFunc, target_name
+from toolcrib.hooks import GlobalHooks, HookSet, PerValue, PostHookFunc, PreHookFunc, require_middleware, target_name
 from toolcrib.schema import RunContext
 from toolcrib.tools import Instruction, Tool, as_tool, object_tools
 from toolcrib.toolsets._class_or_instance import either
@@ -62,6 +62,7 @@ class Toolset(Renewable):
     Raises:
         DuplicateNameError: Two members have one name; both origins are named. A ValueError.
         ValueError: A hook is for a tool that is not a member.
+        TypeError: Middleware cannot be called with the parameters of its kind.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -108,6 +109,8 @@ class Toolset(Renewable):
         if timeout is not None:  # also for the members of other toolsets, unless these say otherwise
             self._apply(lambda entries: (e.with_timeout(e.timeout or timeout) for e in entries))
         pre, post, wide = pre_hooks or {}, post_hooks or {}, global_hooks or GlobalHooks()
+        require_middleware(pre.values(), "ctx", "args", "metadata")
+        require_middleware(post.values(), "ctx", "result", "metadata")
         unknown = next((name for name in [*pre, *post] if name not in self._entries), None)
         if unknown is not None and not self._sources:
             raise ValueError(f"a hook is given for `{unknown}`, which is not in it. {closest(unknown, self._entries)}")

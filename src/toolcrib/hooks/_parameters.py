@@ -1,0 +1,68 @@
+"""Checks that a hook can be called with what it will be given, made when it is attached and not when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from inspect import Parameter, signature
+from typing import Any
+
+from toolcrib.hooks._events import HookType
+from toolcrib.schema import ToolSpec
+
+__all__ = ["require_event", "require_parameters"]
+
+_IN_ORDER = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+_ARGUMENTS = ("**arguments",)  # of the observed tool
+_REST = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+
+
+def require_parameters(kind: str, fn: Any, *parameters: str) -> None:
+    """Raise TypeError when `fn`, a hook of this kind, cannot be called with exactly these parameters, by position."""
+    try:
+        wanted = signature(fn)
+    except (TypeError, ValueError):  # a built-in function that does not tell
+        return
+    try:
+        wanted.bind(*parameters)
+    except TypeError:
+        name = getattr(fn, "__name__", type(fn).__name__)
+        raise TypeError(f"the {kind} `{name}` is called with ({', '.join(parameters)}), and takes {wanted}") from None
+
+
+def require_event(
+    name: str, fn: Callable[..., Any], fixed: Collection[str], event: HookType, observed: ToolSpec | None = None
+) -> None:
+    """Raise TypeError when an observer requires more than an event, its fixed arguments and the run give it.
+
+    Args:
+        observed: The spec of the tool that is observed; None when it is not one, or may be any.
+    """
+    written = list(signature(fn).parameters.values())
+    if not _lacking(written, fixed, event, observed):
+        return
+    fresh = ToolSpec.from_function(fn, name=name)  # a second one: nothing is resolved before its names exist
+    by_run = fresh.injected.keys() | fresh.unresolved
+    lacking = _lacking([p for p in written if p.name not in by_run], fixed, event, observed)
+    if lacking:
+        given = f"({', '.join(event.parameters)})"
+        if observed is not None and event.parameters == _ARGUMENTS:
+            given = f"the arguments of `{observed.signature}`"
+        raise TypeError(
+            f"the hook `{name}` is called with {given} at `{event.value}`, and it also requires `{lacking[0]}`. "
+            "Remove that parameter, or give it a default or a fixed argument."
+        )
+
+
+def _lacking(
+    written: Sequence[Parameter], fixed: Collection[str], event: HookType, observed: ToolSpec | None
+) -> list[str]:
+    """Return the required parameters that neither the event nor a fixed argument fills."""
+    required = [p.name for p in written if p.default is p.empty and p.kind not in _REST and p.name not in fixed]
+    match event.parameters:
+        case parameters if parameters == _ARGUMENTS:
+            given = [name for name in required if observed is None or observed.accepts(name)]
+        case ("*", *names):
+            given = names
+        case names:
+            given = [p.name for p in written if p.kind in _IN_ORDER][: len(names)]
+    return [name for name in required if name not in given]
