@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import http.client
+import asyncio
 import json
-import socket
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.console import ConsoleApp, ConsoleOptions, console_app
 from toolcrib.record import SqliteSink, sqlite_events
+from toolcrib.serving import http
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Console:
     def ask(self, method: str, path: str, body: bytes | None, **headers: str | None) -> Reply:
         """Send a request as it is; a header that is None is left out."""
         given = {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:
             connection.putrequest(method, path, skip_host="host" in given)
             if body is not None:
@@ -85,21 +85,34 @@ def serving(path: Path, options: ConsoleOptions | None = None, port: int = 0) ->
         yield Console(listening, path)
 
 
+@dataclass
+class Mounted:
+    """A console that is mounted in another application."""
+
+    console: ConsoleApp
+    outer: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.outer(scope, receive, send)
+
+    async def close(self) -> None:
+        await self.console.close()
+
+
 @contextmanager
 def serve_app(app: ConsoleApp, port: int = 0, inside: ASGIApp | None = None) -> Generator[int]:
-    """Serve a console, or what it is mounted in, in a thread while the body runs, which is given the port."""
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", port))
-        listener.listen()
-        server = uvicorn.Server(uvicorn.Config(inside or app, lifespan="off", log_level="error", ws="none"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    """Serve a console, or the application that it is mounted in, in a thread; the body is given the port."""
+    started, served = threading.Event(), app if inside is None else Mounted(app, inside)
+    with asyncio.Runner() as runner, http.listen("127.0.0.1", port) as listener:
+        serving = http.serve_app(served, listener, http.HttpLimits(), started=started.set)
+        task = runner.get_loop().create_task(serving)
+        thread = threading.Thread(target=runner.run, args=(asyncio.wait([task]),), daemon=True)
         thread.start()
         try:
-            yield listener.getsockname()[1]
+            assert started.wait(10)
+            yield listener.socket.getsockname()[1]
         finally:
-            app.feed.close()
-            server.should_exit = True
+            runner.get_loop().call_soon_threadsafe(task.cancel)
             thread.join(10)
             assert not thread.is_alive()
 

@@ -10,10 +10,11 @@ from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, a
 from toolcrib.approvals._sqlite import SqliteApprovalStore
 from toolcrib.approvals._store import ApprovalStore, MemoryApprovalStore
 from toolcrib.approvals._stored_approver import WaitableApprovalStore, stored_approver
-from toolcrib.approvals._suspended_calls import KeepsSuspendedCalls, SuspendedCall, SuspendedCallStore
+from toolcrib.approvals._suspended_calls import MAX_SUSPENDED, KeepsSuspendedCalls, SuspendedCall, SuspendedCallStore
 
 __all__ = [
     "EVERYBODY",
+    "MAX_SUSPENDED",
     "AgentContext",
     "ApprovalEntry",
     "ApprovalPolicy",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from toolcrib.approvals._policy import Approver
 from toolcrib.approvals._store import ApprovalStore
@@ -11,8 +11,9 @@ from toolcrib.calls import ApprovalRequest, Denial, Grant
 __all__ = ["WaitableApprovalStore", "stored_approver"]
 
 
+@runtime_checkable
 class WaitableApprovalStore(ApprovalStore, Protocol):
-    """A store that can be waited at, as all of ours can."""
+    """A store that can wait for an answer, as all of toolcrib's can."""
 
     async def wait(self, request_id: str, timeout: float | None = None) -> Grant | Denial | None:
         """Return the answer to a request once it has one; None after `timeout` seconds."""

@@ -1,4 +1,4 @@
-"""SuspendedCall: a call that waits for a person, kept beside what the person is asked."""
+"""Suspended calls, kept beside the approval requests that they wait for."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any, Protocol, runtime_checkable
 
 from toolcrib.calls import now
 
-__all__ = ["MOST_SUSPENDED", "KeepsSuspendedCalls", "SuspendedCall", "SuspendedCallStore"]
+__all__ = ["MAX_SUSPENDED", "KeepsSuspendedCalls", "SuspendedCall", "SuspendedCallStore"]
 
-MOST_SUSPENDED = 1_000
-"""Calls of one principal that are kept; of more, the oldest are forgotten."""
+MAX_SUSPENDED = 1_000
+"""How many suspended calls of one principal are kept; of more, the oldest are forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuspendedCall:
-    """A call that waits.
+    """A suspended call.
 
     Attributes:
         key: The same for the same call on behalf of the same principal, and for no other.
-        requests: The ids of the questions it waits for.
-        state: What it is taken up from, as JSON shapes; it holds the real arguments.
+        requests: The ids of the requests it waits for.
+        state: The state it continues from, as JSON shapes; it holds the real arguments.
     """
 
     key: str
@@ -47,7 +47,7 @@ class SuspendedCall:
 
 
 class SuspendedCallStore(Protocol):
-    """Keeps calls that wait, for a server that has to find them again after a restart."""
+    """Keeps suspended calls, for a server that has to find them again after a restart."""
 
     async def keep(self, call: SuspendedCall) -> None:
         """Keep a call, in place of the one with its key."""
@@ -58,22 +58,22 @@ class SuspendedCallStore(Protocol):
         ...
 
     async def find_request(self, principal: str, request_id: str) -> SuspendedCall | None:
-        """Return the call of a principal that waits for this question."""
+        """Return the call of a principal that waits for the answer to this request."""
         ...
 
     async def drop(self, key: str, requests: Collection[str]) -> None:
-        """Forget the call with this key, if it still waits for these questions and not for later ones."""
+        """Forget the call with this key, if it still waits for these requests and not for later ones."""
         ...
 
     async def tools(self) -> frozenset[str]:
-        """Return the tools of which calls wait."""
+        """Return the tools that have suspended calls."""
         ...
 
 
 @runtime_checkable
 class KeepsSuspendedCalls(Protocol):
-    """An approval store that has a place for the calls themselves."""
+    """An approval store that can keep the suspended calls, too."""
 
     def suspended_calls(self) -> SuspendedCallStore:
-        """Return where the calls wait whose questions are in this store."""
+        """Return the store of the suspended calls whose requests are in this store."""
         ...

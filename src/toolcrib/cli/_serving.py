@@ -16,7 +16,7 @@ from typing import Any
 
 import typer
 
-from toolcrib.adapters.mcp_server import CribServer, HttpOptions, ServerOptions, build_server, serve_http, serve_stdio
+from toolcrib.adapters.mcp_server import HttpOptions, McpServer, ServerOptions, build_server, serve_http, serve_stdio
 from toolcrib.cli._database import open_approvals, shown_name
 from toolcrib.cli._formatting import say
 from toolcrib.cli._run import Status, recorder_of, tools_of
@@ -111,7 +111,7 @@ async def _over_http(serving: Serving, work: Coroutine[Any, Any, None], http: Ht
             raise typer.Exit(Status.MISUSED) from None
 
 
-async def _over_stdio(serving: Serving, server: CribServer, leave: Callable[[], None]) -> None:
+async def _over_stdio(serving: Serving, server: McpServer, leave: Callable[[], None]) -> None:
     closed = asyncio.Event()
     task = asyncio.ensure_future(serve_stdio(server, ended=closed.set))
     with _stopping(task):

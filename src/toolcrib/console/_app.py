@@ -34,6 +34,7 @@ from toolcrib.console._views import (
 )
 from toolcrib.errors import ApprovalError
 from toolcrib.record import Activity, ActivityFilter, EventLog
+from toolcrib.serving.http import HttpGuard, Site
 
 __all__ = ["ConsoleApp", "console_app"]
 
@@ -62,15 +63,11 @@ class _Json(JSONResponse):
 
 
 class ConsoleApp:
-    """The console over a log of events and an approval store; an ASGI application, made by `console_app`.
-
-    Attributes:
-        feed: What tells browsers what is new; to be closed before the server stops.
-    """
+    """The console over a log of events and an approval store; an ASGI application, made by `console_app`."""
 
     def __init__(self, log: EventLog, desk: Desk, options: ConsoleOptions) -> None:
         self._log, self._desk, self._options = log, desk, options
-        self.feed = Feed(log, desk)
+        self._feed = Feed(log, desk)
         folder = files("toolcrib.console") / "page"
         self._files = {name: (folder / name).read_bytes() for name in _PAGE}
         routes = [
@@ -93,10 +90,16 @@ class ConsoleApp:
         ]
         handlers: Mapping[Any, Any] = {AnswerError: _misfit, ApprovalError: _conflict, HTTPException: _http_error}
         page = frozenset({"", "/", *(f"/{name}" for name in _PAGE)})
-        self._guard = Guard(Starlette(routes=routes, exception_handlers=handlers), options, page)
+        site = Site(options.host, options.allowed_hosts)
+        self._requests = HttpGuard(Starlette(routes=routes, exception_handlers=handlers), site)
+        self._guard = Guard(self._requests, options, page)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._guard(scope, receive, send)
+
+    async def close(self) -> None:
+        """End the open requests, so that the server can stop."""
+        await self._requests.close()
 
     # --- the page, and who looks at it
 
@@ -108,14 +111,14 @@ class ConsoleApp:
 
     async def _state(self, request: Request) -> Response:
         counts, last, tools = await asyncio.to_thread(lambda: (self._log.counts(), self._log.last(), self._log.names()))
-        await self.feed.look()
+        await self._feed.look()
         return _Json(
             {
                 "csrf": self._guard.csrf,
                 "name": _visitor(request).name,
                 "token": bool(self._options.tokens),
                 "last": last,
-                "waiting": list(self.feed.waiting),
+                "waiting": list(self._feed.waiting),
                 "counts": [{"source": s, "status": status, "count": n} for (s, status), n in sorted(counts.items())],
                 "tools": tools,
             }
@@ -154,15 +157,15 @@ class ConsoleApp:
         )
         before, limit = _number(request, "before"), min(_number(request, "limit") or 60, _MOST)
         found = await asyncio.to_thread(self._log.activities, wanted, before=before, limit=limit)
-        await self.feed.look()
-        waiting = await asyncio.to_thread(asked_about, self._log, self.feed.waiting.values())
+        await self._feed.look()
+        waiting = await asyncio.to_thread(asked_about, self._log, self._feed.waiting.values())
         shown = await asyncio.to_thread(lambda: [activity_view(self._log, one, waiting) for one in found])
         return _Json({"activities": shown, "more": len(found) == limit})
 
     async def _activity(self, request: Request) -> Response:
         activity = await self._named(request)
-        await self.feed.look()
-        return _Json(await asyncio.to_thread(detail_view, self._log, activity, self.feed.waiting))
+        await self._feed.look()
+        return _Json(await asyncio.to_thread(detail_view, self._log, activity, self._feed.waiting))
 
     async def _named(self, request: Request) -> Activity:
         asked = request.query_params
@@ -200,14 +203,14 @@ class ConsoleApp:
 
     async def _stream(self, request: Request) -> Response:
         seen = request.headers.get("last-event-id") or request.query_params.get("after", "")
-        stream = self.feed.stream(int(seen) if seen.isdecimal() else None)
+        stream = self._feed.stream(int(seen) if seen.isdecimal() else None)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
     # --- approval
 
     async def _inbox(self, request: Request) -> Response:
-        await self.feed.look()
-        entries = list(self.feed.waiting.values())
+        await self._feed.look()
+        entries = list(self._feed.waiting.values())
         return _Json({"requests": await self._entries(*entries[:_MOST]), "total": len(entries)})
 
     async def _entries(self, *entries: ApprovalEntry) -> list[dict[str, Any]]:

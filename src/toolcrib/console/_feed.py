@@ -38,17 +38,12 @@ class Feed:
         self._changed = asyncio.Condition()
         self._listeners = 0
         self._looking: asyncio.Task[None] | None = None
-        self._closed = False
 
     async def look(self) -> None:
         """Look at the database now."""
         entries = await self._desk.list(pending=True)
         self.waiting = {entry.request.id: entry for entry in entries}
         self._last = await asyncio.to_thread(self._events.last)
-
-    def close(self) -> None:
-        """End every stream; may be called from a signal handler."""
-        self._closed = True
 
     async def stream(self, position: int | None) -> AsyncGenerator[str]:
         """Yield what happens after a position, as text of server-sent events; from now on for None."""
@@ -61,7 +56,7 @@ class Feed:
             at = self._last if position is None else position
             asked: list[str] | None = None
             yield "retry: 1000\n\n"
-            while not self._closed:
+            while True:
                 if self._last - at > _FAR_BEHIND or at > self._last >= 0:  # or it is another database
                     at = max(0, self._last - _BATCH)
                     yield _message("reset", {"last": at}, at)
@@ -92,7 +87,7 @@ class Feed:
 
     async def _keep_looking(self) -> None:
         try:
-            while self._listeners and not self._closed:
+            while self._listeners:
                 before = self._last, list(self.waiting), self._trouble
                 try:
                     await self.look()

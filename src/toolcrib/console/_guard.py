@@ -1,4 +1,4 @@
-"""Guard: what every request has to pass before it is answered, and what every reply says to the browser."""
+"""Guard of the console: the login of a request, where a change comes from, and the headers of every reply."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import secrets
 from collections.abc import Container
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolcrib.console._options import ConsoleOptions, is_address, is_loopback
+from toolcrib.console._options import ConsoleOptions
 from toolcrib.console._sessions import Sessions
+from toolcrib.serving.http import refusal
 
 __all__ = ["Guard", "Visitor"]
 
@@ -31,17 +30,17 @@ _SECURITY = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
-_MOST_BODY = 4_000_000  # bytes of a request
+_MAX_BODY = 4_000_000  # bytes of a request
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who asks.
+    """The user that a request is from.
 
     Attributes:
-        name: The name that the token is held by; empty where people say their name themselves.
-        by_header: Whether the token came in a header, which no page of somebody else's can send.
-        session: What the browser keeps of the login; empty without one.
+        name: The name of the token's holder; empty where users type their name themselves.
+        by_header: Whether the token came in a header, which no other page can send.
+        session: The cookie of the login; empty without one.
     """
 
     name: str
@@ -50,20 +49,16 @@ class Visitor:
 
 
 class Guard:
-    """Lets in whom the options let in; wraps the application.
-
-    Whatever a browser shows, from wherever, can send requests here: so the host has to be one that the console goes by
-    (a name can be made to lead here), whoever changes something has to come from the console's own page, and beyond
-    this machine nobody is let in without a token.
+    """ASGI middleware: lets in users with a token, and takes changes from the console's own page alone.
 
     Args:
-        app: The application.
-        options: Whom it lets in.
-        page: The paths of the page itself, which holds nothing and is for everybody.
+        app: The application, behind the `HttpGuard` that checks Host and Origin.
+        options: The tokens.
+        page: The paths of the page itself, which holds no data and needs no token.
 
     Attributes:
-        csrf: What a page has to send back to change something; only a page of this console can read it.
-        sessions: Who is logged in.
+        csrf: The secret that a page sends with a change; only a page of this console can read it.
+        sessions: The logins.
     """
 
     def __init__(self, app: ASGIApp, options: ConsoleOptions, page: Container[str]) -> None:
@@ -87,35 +82,25 @@ class Guard:
     def _refusal(self, scope: Scope) -> ASGIApp | None:
         headers = Headers(scope=scope)
         path, method = _path_of(scope), str(scope["method"])
-        hosts = headers.getlist("host")
-        if len(hosts) != 1 or not self._goes_by(_host_of(hosts[0])):
-            return _refused(421, "host", "The console does not go by the name in the header Host; see --allow-host.")
         visitor = scope["visitor"] = self._visitor(headers)
         if path in self._page and method in ("GET", "HEAD"):
             return None
         if visitor is None and path != "/api/login":
-            return _refused(401, "token", "Log in with a token.")
-        if method not in ("GET", "HEAD"):
-            return self._change_refused(headers, hosts[0], visitor, path)
-        return None
+            return refusal(401, "token", "Log in with a token.")
+        return None if method in ("GET", "HEAD") else self._change_refusal(headers, visitor, path)
 
-    def _change_refused(self, headers: Headers, host: str, visitor: Visitor | None, path: str) -> ASGIApp | None:
-        """Return why a request may not change anything, if so."""
-        if not _from_here(headers, host):
-            return _refused(403, "origin", "Only the console's own page may ask for this.")
+    def _change_refusal(self, headers: Headers, visitor: Visitor | None, path: str) -> ASGIApp | None:
+        """Return the refusal of a request that may not change anything."""
+        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            return refusal(403, "origin", "Only the console's own page may ask for this.")
         if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-            return _refused(415, "type", "Send application/json.")
-        if not headers.get("content-length", "").isdecimal() or int(headers["content-length"]) > _MOST_BODY:
-            return _refused(413, "size", f"A request says how long it is, and has {_MOST_BODY} bytes at most.")
+            return refusal(415, "type", "Send application/json.")
+        if not headers.get("content-length", "").isdecimal() or int(headers["content-length"]) > _MAX_BODY:
+            return refusal(413, "size", f"A request states its length, of at most {_MAX_BODY} bytes.")
         known = path == "/api/login" or (visitor is not None and visitor.by_header)
         if not known and not hmac.compare_digest(headers.get("x-toolcrib-csrf", "").encode(), self.csrf.encode()):
-            return _refused(403, "csrf", "The page is older than the server; load it again.")
+            return refusal(403, "csrf", "The page is older than the server; load it again.")
         return None
-
-    def _goes_by(self, name: str) -> bool:
-        if name in self._options.names:
-            return True
-        return is_address(name) and (not self._options.local or is_loopback(name))
 
     def _visitor(self, headers: Headers) -> Visitor | None:
         options = self._options
@@ -135,31 +120,8 @@ class Guard:
         return None if kept is None or holder is None else Visitor(holder, session=kept.value)
 
 
-def _from_here(headers: Headers, host: str) -> bool:
-    """Return whether a browser says that a page of this very host asks; what is no browser says nothing."""
-    if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        return False
-    origins = headers.getlist("origin")
-    try:
-        return all(urlsplit(origin).netloc.lower() == host.lower() for origin in origins)
-    except ValueError:
-        return False
-
-
 def _path_of(scope: Scope) -> str:
     """Return the path inside the console, which may be mounted in another application."""
     path, before = str(scope["path"]), str(scope.get("root_path", "")).rstrip("/")
     inside = path.removeprefix(before)
     return inside if inside == "" or inside.startswith("/") else path
-
-
-def _host_of(value: str) -> str:
-    """Return the name in a Host header, without the port."""
-    try:
-        return (urlsplit(f"//{value}").hostname or "").lower()
-    except ValueError:
-        return ""
-
-
-def _refused(status: int, code: str, why: str) -> ASGIApp:
-    return JSONResponse({"error": why, "code": code}, status)

@@ -1,3 +1,34 @@
-"""What every server needs: principals, limits, suspended calls kept for a later request, single flight, HTTP checks."""
+"""State of a server: principals and their runs, pending requests, suspended calls, single flight; and `serving.http`.
 
-__all__: list[str] = []
+Every server needs these, whatever it speaks; a protocol is an adapter's. Only `serving.http` needs an extra.
+"""
+
+from toolcrib.serving._pending_limit import ListsRequests, PendingApprovals, check_countable
+from toolcrib.serving._principals import Principal, Principals, acting_as, local_user
+from toolcrib.serving._single_flight import Flight, SingleFlight
+from toolcrib.serving._suspended_calls import (
+    SUSPENDED_CALL_TABLES,
+    Execute,
+    MemorySuspendedCalls,
+    SqliteSuspendedCalls,
+    SqlSuspendedCalls,
+    suspended_calls_beside,
+)
+
+__all__ = [
+    "SUSPENDED_CALL_TABLES",
+    "Execute",
+    "Flight",
+    "ListsRequests",
+    "MemorySuspendedCalls",
+    "PendingApprovals",
+    "Principal",
+    "Principals",
+    "SingleFlight",
+    "SqlSuspendedCalls",
+    "SqliteSuspendedCalls",
+    "acting_as",
+    "check_countable",
+    "local_user",
+    "suspended_calls_beside",
+]

@@ -1,4 +1,4 @@
-"""How many questions one principal may leave for people to answer."""
+"""Limit of the approval requests of one principal that wait for an answer."""
 
 from __future__ import annotations
 
@@ -12,21 +12,25 @@ from toolcrib.approvals import ApprovalEntry, ApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant, now
 from toolcrib.errors import PendingLimitReached
 
-__all__ = ["ListsRequests", "PendingApprovals", "countable"]
+__all__ = ["ListsRequests", "PendingApprovals", "check_countable"]
 
 
 @runtime_checkable
 class ListsRequests(Protocol):
-    """A store that can be looked through, as all of ours can."""
+    """A store that can list its requests, as all of toolcrib's can."""
 
     async def list(self, *, pending: bool = False) -> tuple[ApprovalEntry, ...]:
         """Return every request, oldest first; or those that wait for an answer."""
         ...
 
 
-def countable(store: ApprovalStore, most: int | None) -> ListsRequests | None:
-    """Return the store as what can be looked through, None where nobody counts; ValueError where it cannot be."""
-    if most is None:
+def check_countable(store: ApprovalStore, limit: int | None) -> ListsRequests | None:
+    """Return the store as one that can list its requests; None where there is no limit.
+
+    Raises:
+        ValueError: There is a limit, and the store cannot list its requests.
+    """
+    if limit is None:
         return None
     if not isinstance(store, ListsRequests):
         raise ValueError(
@@ -37,30 +41,30 @@ def countable(store: ApprovalStore, most: int | None) -> ListsRequests | None:
 
 
 class PendingApprovals:
-    """The approval store as the calls of one principal have it: so many of their requests may wait at a time.
+    """The approval store as the calls of one principal see it: a limited number of their requests may be pending.
 
-    Servers that share a store count what is in it, so that two which are asked at the same moment may keep one more.
+    Servers that share a store count what is in it, so two that are called at the same moment may keep one more.
 
     Args:
-        store: Where the requests of all are kept.
-        principal: Whose requests are counted.
-        most: How many may wait for an answer; None for any number.
-        counts_for: For how long a request counts; the call that waits for it can be taken up that long.
+        store: The store of all requests.
+        principal: The principal whose requests are counted.
+        limit: How many may be pending; None for any number.
+        counts_for: For how long a request counts; its suspended call can be continued that long.
 
     Raises:
-        ValueError: They are to be counted, and the store cannot list them.
+        ValueError: There is a limit, and the store cannot list its requests.
     """
 
-    def __init__(self, store: ApprovalStore, principal: str, most: int | None, counts_for: timedelta) -> None:
+    def __init__(self, store: ApprovalStore, principal: str, limit: int | None, counts_for: timedelta) -> None:
         self.store = store
-        self._principal, self._most, self._counts_for = principal, most, counts_for
+        self._principal, self._limit, self._counts_for = principal, limit, counts_for
         self._forms: set[str] = set()
         self._lock = asyncio.Lock()
-        self._listed = countable(store, most)
+        self._listed = check_countable(store, limit)
 
     @asynccontextmanager
     async def form(self, request: ApprovalRequest) -> AsyncGenerator[None]:
-        """Count a request while a client's user has it before them; raises PendingLimitReached."""
+        """Count a request while a client shows it as a form; raises PendingLimitReached."""
         async with self._lock:
             await self._find_room(request)
             self._forms.add(request.id)
@@ -85,11 +89,11 @@ class PendingApprovals:
         await self.store.use(request, answer)
 
     async def _find_room(self, request: ApprovalRequest) -> None:
-        if self._listed is None or self._most is None:
+        if self._listed is None or self._limit is None:
             return
         since = now() - self._counts_for
-        asked = [entry.request for entry in await self._listed.list(pending=True)]
-        mine = {one.id for one in asked if one.principal == self._principal and one.created_at > since}
-        waiting = mine | self._forms
-        if request.id not in waiting and len(waiting) >= self._most:
-            raise PendingLimitReached(request.tool, self._principal, self._most, self._counts_for)
+        listed = [entry.request for entry in await self._listed.list(pending=True)]
+        pending = {one.id for one in listed if one.principal == self._principal and one.created_at > since}
+        pending |= self._forms
+        if request.id not in pending and len(pending) >= self._limit:
+            raise PendingLimitReached(request.tool, self._principal, self._limit, self._counts_for)

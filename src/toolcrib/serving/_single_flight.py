@@ -1,52 +1,48 @@
-"""Calls that are alike and come at the same moment: one of them asks, and the others find that it has."""
+"""Single flight: equal calls that arrive at the same moment are let through one after another."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
 from toolcrib.calls import CallEvent
 
-__all__ = ["SingleFlight", "Starting"]
+__all__ = ["Flight", "SingleFlight"]
+
+
+class Flight:
+    """One of several equal calls, which holds the others back; a sink that lets them through when its tool starts."""
+
+    def __init__(self, lock: asyncio.Lock) -> None:
+        self._lock: asyncio.Lock | None = lock
+
+    def emit(self, event: CallEvent) -> None:
+        """Land when the tool starts: its call waits for no approval."""
+        if event.kind == "started":
+            self.land()
+
+    def land(self) -> None:
+        """Let the next of the equal calls through."""
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()
 
 
 class SingleFlight:
-    """Lets calls with one key through one after another, as far as the point where it is known whether they wait."""
+    """Holds equal calls back while it is not known whether the one before them is suspended."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def one(self, key: str) -> AsyncGenerator[Callable[[], None]]:
-        """Hold back the others with this key while the body runs; or until it calls what it is given."""
+    async def one(self, key: str) -> AsyncGenerator[Flight]:
+        """Hold the other calls with this key back until the body ends or the flight lands."""
         lock = self._locks.setdefault(key, asyncio.Lock())
         await lock.acquire()
-        held = True
-
-        def leave() -> None:
-            nonlocal held
-            if held:
-                held = False
-                lock.release()
-
+        flight = Flight(lock)
         try:
-            yield leave
+            yield flight
         finally:
-            leave()
-
-
-class Starting:
-    """A sink that says when a tool starts: its call does not wait for anybody.
-
-    Args:
-        leave: Called then.
-    """
-
-    def __init__(self, leave: Callable[[], None]) -> None:
-        self._leave = leave
-
-    def emit(self, event: CallEvent) -> None:
-        if event.kind == "started":
-            self._leave()
+            flight.land()

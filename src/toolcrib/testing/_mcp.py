@@ -21,7 +21,7 @@ from mcp_types import INVALID_PARAMS, CallToolResult, TextContent, jsonrpc_messa
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from toolcrib.adapters.mcp_client import connect
-from toolcrib.adapters.mcp_server import CribServer, HttpApp, ServerOptions, build_server, http_app
+from toolcrib.adapters.mcp_server import HttpApp, McpServer, ServerOptions, build_server, http_app
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, outcome_from_dict
 from toolcrib.pipeline import Run
 from toolcrib.testing._doors import Ability, Door, Visit
@@ -34,7 +34,7 @@ _URL = "http://127.0.0.1:8000/mcp"
 
 
 @asynccontextmanager
-async def piped(server: CribServer) -> AsyncGenerator[tuple[Any, Any]]:
+async def piped(server: McpServer) -> AsyncGenerator[tuple[Any, Any]]:
     """Serve over a pair of pipes in this process, framed as over the standard streams, and give the client's end.
 
     It is a transport for `mcp.client.client.Client`, and much cheaper than a process.

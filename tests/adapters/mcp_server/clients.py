@@ -12,7 +12,7 @@ from mcp.client.client import Client
 from mcp_types import CallToolResult, ElicitRequestFormParams, ElicitResult, TextContent
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from toolcrib.adapters.mcp_server import CribServer
+from toolcrib.adapters.mcp_server import McpServer
 from toolcrib.testing._mcp import piped
 from toolcrib.tools import Tool, ez_tool
 
@@ -24,10 +24,10 @@ class Way:
     """How a client reaches a server: the transport and the generation."""
 
     title: str
-    transport: Callable[[CribServer], Any]
+    transport: Callable[[McpServer], Any]
     generation: str
 
-    def __call__(self, server: CribServer, **options: Any) -> AbstractAsyncContextManager[Client]:
+    def __call__(self, server: McpServer, **options: Any) -> AbstractAsyncContextManager[Client]:
         """Return a client of the server."""
         return Client(self.transport(server), mode=self.generation, cache=None, **options)
 
@@ -37,7 +37,7 @@ class Way:
         return self.generation == NEW
 
 
-def itself(server: CribServer) -> Any:
+def itself(server: McpServer) -> Any:
     """Return the server, which the SDK's client reaches in memory."""
     return server
 
@@ -58,7 +58,7 @@ def text_of(result: Any) -> str:
 def request_of(result: Any) -> str:
     """Return the id of the one request that a call waits for."""
     assert result.is_error
-    assert result.structured_content["status"] == "awaiting_approval"
+    assert result.structured_content["status"] == "suspended"
     [request] = result.structured_content["requests"]
     return request["id"]
 

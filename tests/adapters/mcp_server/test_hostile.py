@@ -17,7 +17,7 @@ from mcp.server.stdio import stdio_server
 
 from tests.adapters.mcp_server.corpus import HOSTILE, hostile_messages
 from tests.effort import examples
-from toolcrib.adapters.mcp_server import CribServer, ServerOptions, build_server
+from toolcrib.adapters.mcp_server import McpServer, ServerOptions, build_server
 from toolcrib.tools import ez_tool
 
 
@@ -26,11 +26,11 @@ async def echo(text: str = "") -> str:
     return text
 
 
-def serving(**options: Any) -> CribServer:
+def serving(**options: Any) -> McpServer:
     return build_server([echo], ServerOptions(search=1, **options))
 
 
-async def answered(server: CribServer, lines: list[bytes]) -> dict[str, Any]:
+async def answered(server: McpServer, lines: list[bytes]) -> dict[str, Any]:
     """Send lines to a server over stdio, and after them a request; return what that is answered."""
     (to_server, from_client), (to_client, from_server) = os.pipe(), os.pipe()
     server_in = os.fdopen(to_server, encoding="utf-8", errors="replace")

@@ -180,7 +180,10 @@ async def test_a_request_has_to_arrive_in_time(url: str) -> None:
 
     reply = await post(url, content=slow())
 
-    assert (reply.status_code, reply.json()) == (408, {"error": "the request did not arrive within 0.2 s"})
+    assert (reply.status_code, reply.json()) == (
+        408,
+        {"error": "the request did not arrive within 0.2 s", "code": "late"},
+    )
 
 
 HEAD = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\n"
@@ -216,7 +219,8 @@ async def test_there_are_so_many_sessions_at_a_time_and_so_many_of_one_principal
 
     assert [reply.status_code for reply in replies] == [200, 200, 429, 200, 503]
     assert replies[2].json() == {
-        "error": "ann has 2 sessions open, the most for one principal (max_sessions_each): end one"
+        "error": "ann has 2 sessions open, the most for one principal (max_sessions_each): end one",
+        "code": "sessions",
     }
     assert newer.status_code == 400  # it is of the generation without sessions
     for token, reply in zip(tokens, replies, strict=True):
@@ -287,12 +291,12 @@ async def test_a_page_that_may_use_it_is_told_so(url: str) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"host": "0.0.0.0"}, "0.0.0.0 can be reached from other machines"),
-        ({"host": "::"}, ":: can be reached from other machines"),
-        ({"host": "crib.example"}, "give a token for each of those who may"),
-        ({"allowed_hosts": ["crib.example"]}, "crib.example can be reached"),
-        ({"tokens": {"ann": "short"}}, "the token of ann has to have 16 characters"),
-        ({"tokens": {"ann": ANN, "ben": ANN}}, "two principals have the same token"),
+        ({"host": "0.0.0.0"}, "other machines can reach 0.0.0.0"),
+        ({"host": "::"}, "other machines can reach ::"),
+        ({"host": "crib.example"}, "give a token for each client"),
+        ({"allowed_hosts": ["crib.example"]}, "other machines can reach crib.example"),
+        ({"tokens": {"ann": "short"}}, "the token of ann must have at least 16 characters"),
+        ({"tokens": {"ann": ANN, "ben": ANN}}, "two names have the same token"),
         ({"tokens": {"": ANN}}, "a principal with a name"),
         ({"path": "mcp"}, "path begins with a slash"),
         ({"max_sessions": 0}, "max_sessions is more than 0"),

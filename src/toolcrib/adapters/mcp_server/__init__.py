@@ -1,7 +1,6 @@
-"""MCP server: a toolset served to the clients of the Model Context Protocol, both generations of it. The extra `mcp`.
+"""MCP server: a toolset served to clients of the Model Context Protocol, in both of its generations. The extra `mcp`.
 
-What is here translates: their requests to calls, outcomes to their results, approval both ways. It has no gate and no
-retry.
+The code here translates requests to calls, outcomes to results, and approval both ways. It has no gate and no retry.
 """
 
 from __future__ import annotations
@@ -16,17 +15,16 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("serving tools over MCP", "mcp") from error
 
 from toolcrib.adapters.mcp_server._http import HttpApp, http_app, serve_http
+from toolcrib.adapters.mcp_server._http_options import HttpOptions
 from toolcrib.adapters.mcp_server._options import ServerOptions
-from toolcrib.adapters.mcp_server._serve import serve, serve_async
-from toolcrib.adapters.mcp_server._server import CribServer, build_server
-from toolcrib.adapters.mcp_server._stdio import serve_stdio
-from toolcrib.serving._http_options import HttpOptions
-from toolcrib.serving._principals import acting_as
+from toolcrib.adapters.mcp_server._serve import serve, serve_async, serve_stdio
+from toolcrib.adapters.mcp_server._server import McpServer, build_server
+from toolcrib.serving import acting_as
 
 __all__ = [
-    "CribServer",
     "HttpApp",
     "HttpOptions",
+    "McpServer",
     "ServerOptions",
     "acting_as",
     "build_server",

@@ -1,16 +1,13 @@
-"""Serving over HTTP: the SDK's streamable transport, behind a front door."""
+"""MCP server over HTTP: the SDK's streamable transport, behind the checks of `serving.http`."""
 
 from __future__ import annotations
 
-import asyncio
-import socket
-from collections.abc import Callable, Generator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 
-import uvicorn
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
-from mcp.server.auth.provider import TokenVerifier
+from mcp.server.auth.provider import AccessToken, TokenVerifier
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.applications import Starlette
@@ -20,26 +17,20 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from toolcrib.adapters.mcp_server._http_options import HttpOptions
 from toolcrib.adapters.mcp_server._options import ServerOptions
-from toolcrib.adapters.mcp_server._server import CribServer, build_server
-from toolcrib.serving._http_checks import FrontDoor, Punctual
-from toolcrib.serving._http_options import HttpOptions
-from toolcrib.serving._http_timeouts import punctual_protocol
-from toolcrib.serving._session_limit import SessionShares
-from toolcrib.serving._tokens import TokenTable
+from toolcrib.adapters.mcp_server._server import McpServer, build_server
+from toolcrib.adapters.mcp_server._session_limit import SessionLimit
+from toolcrib.serving.http import BodyDeadline, HttpGuard, HttpLimits, Site, TokenTable, listen, serve_app
 from toolcrib.toolsets import ToolsetLike
 
 __all__ = ["HttpApp", "http_app", "serve_http"]
-
-_BACKLOG = 512  # connections that may wait to be taken in
-_MOST_HEADER_BYTES = 64 * 1024
-_KEEP_ALIVE = 75  # seconds that a connection may be idle; clients think longer than the few that are usual
 
 
 class HttpApp:
     """A toolset over HTTP, as an ASGI application. Made by `http_app`."""
 
-    def __init__(self, server: CribServer, options: HttpOptions) -> None:
+    def __init__(self, server: McpServer, options: HttpOptions) -> None:
         self.options, self._server = options, server
         self._manager = StreamableHTTPSessionManager(
             server,
@@ -47,31 +38,32 @@ class HttpApp:
             max_request_body_size=options.max_body,
             max_sessions=options.max_sessions,
         )
-        self._door = FrontDoor(self._starlette(), options)
+        site = Site(options.host, options.allowed_hosts, options.allowed_origins, local_pages=True)
+        self._guard = HttpGuard(self._starlette(), site, options.max_headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._door(scope, receive, send)
+        await self._guard(scope, receive, send)
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Serve while the body runs; for the lifespan of an application that this one is mounted in. Once."""
+        """Serve while the body runs, once; for the lifespan of an application that this one is mounted in."""
         return self._manager.run()
 
     async def close(self) -> None:
-        """End what is open, so that the server can be stopped: streams at once, calls after their time of grace."""
-        await self._door.close(self.options.grace_seconds)
+        """End the open requests, so that the server can stop: streams at once, calls after `grace_seconds`."""
+        await self._guard.close(self.options.grace_seconds)
 
     def _starlette(self) -> Starlette:
         options = self.options
-        each = SessionShares(
+        sessions = SessionLimit(
             self._manager.asgi_app, self._server.principals.name, options.sessions_each, options.idle_seconds
         )
-        endpoint: ASGIApp = Punctual(each, options.body_seconds)
-        verifier = TokenTable(options.tokens) if options.tokens else options.token_verifier
+        endpoint: ASGIApp = BodyDeadline(sessions, options.body_seconds)
+        verifier = _TokenVerifier(options.tokens) if options.tokens else options.token_verifier
         middleware = [_cors(options)] if options.allowed_origins else []
         routes: list[Route] = []
         if verifier is not None:
             middleware += _authentication(verifier, options)
-            endpoint = _guarded(endpoint, options)
+            endpoint = _with_token_required(endpoint, options)
         if options.auth is not None and options.auth.resource_server_url is not None:
             auth = options.auth
             routes += create_protected_resource_routes(
@@ -86,12 +78,12 @@ class HttpApp:
 def http_app(toolset: ToolsetLike, options: ServerOptions | None = None, http: HttpOptions | None = None) -> HttpApp:
     """Return a toolset as an ASGI application, for a server of your own.
 
-    Whoever mounts it in an application runs it in that one's lifespan: `async with app.running(): yield`.
+    An application that it is mounted in runs it in its own lifespan: `async with app.running(): yield`.
 
     Args:
         toolset: The tools.
         options: How they are served.
-        http: Who may come; `host` and `port` say here what the application is reached by.
+        http: Who may use it; `host` is here the address at which clients reach the application.
     """
     return HttpApp(build_server(toolset, options), http or HttpOptions())
 
@@ -103,82 +95,35 @@ async def serve_http(
     *,
     started: Callable[[str], object] | None = None,
 ) -> None:
-    """Serve a toolset over HTTP until this is cancelled; what is open then is ended in an orderly way.
+    """Serve a toolset over HTTP until this is cancelled; open requests are ended first.
 
     Args:
         toolset: The tools.
         options: How they are served.
-        http: Where the server listens, and who may come.
-        started: Told the URL once the server listens there.
+        http: Where the server listens, and who may use it.
+        started: Receives the URL when the server listens.
 
     Raises:
-        OSError: It cannot listen there.
+        OSError: The server cannot listen there.
     """
     given = http or HttpOptions()
     app = http_app(toolset, options, given)
-    with _listening(given) as listener:
-        url = _url(given, listener)
-        server = _Server(app, given, lambda: started and started(url))
+    limits = HttpLimits(given.max_connections, given.body_seconds, given.read_seconds)
+    with listen(given.host, given.port) as listener:
+        url = f"{listener.url}{given.path}"
         async with app.running():
-            serving = asyncio.create_task(server.serve([listener]))
-            try:
-                await asyncio.shield(serving)
-            finally:
-                server.should_exit = True
-                await asyncio.wait([serving])
+            await serve_app(app, listener, limits, started=lambda: started and started(url))
 
 
-class _Server(uvicorn.Server):
-    """uvicorn, as one part of a program: it leaves signals to the others, and ends open streams before it waits."""
+class _TokenVerifier:
+    """Verifies the bearer tokens of `HttpOptions.tokens`, as the SDK asks."""
 
-    def __init__(self, app: HttpApp, options: HttpOptions, ready: Callable[[], object]) -> None:
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http=punctual_protocol(
-                    options.body_seconds, options.read_seconds
-                ),  # h11 bounds what it reads before anybody looks at it
-                ws="none",
-                lifespan="off",  # `running` does it, and says what goes wrong
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                timeout_keep_alive=_KEEP_ALIVE,
-                limit_concurrency=options.max_connections,
-                backlog=_BACKLOG,
-                h11_max_incomplete_event_size=_MOST_HEADER_BYTES,
-                timeout_graceful_shutdown=2,
-            )
-        )
-        self._app, self._ready = app, ready
+    def __init__(self, tokens: Mapping[str, str]) -> None:
+        self._tokens = TokenTable(tokens)
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._ready()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await self._app.close()
-        await super().shutdown(sockets)
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        yield
-
-
-@contextmanager
-def _listening(options: HttpOptions) -> Generator[socket.socket]:
-    found = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, kind, protocol, _, address = found[0]
-    with socket.socket(family, kind, protocol) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        yield listener
-
-
-def _url(options: HttpOptions, listener: socket.socket) -> str:
-    host = f"[{options.host}]" if ":" in options.host else options.host
-    return f"http://{host}:{listener.getsockname()[1]}{options.path}"
+    async def verify_token(self, token: str) -> AccessToken | None:
+        holder = self._tokens.holder(token)
+        return None if holder is None else AccessToken(token="", client_id=holder, scopes=[])
 
 
 def _authentication(verifier: TokenVerifier, options: HttpOptions) -> list[Middleware]:
@@ -188,10 +133,10 @@ def _authentication(verifier: TokenVerifier, options: HttpOptions) -> list[Middl
     return [Middleware(AuthenticationMiddleware, backend=backend), Middleware(AuthContextMiddleware)]
 
 
-def _guarded(endpoint: ASGIApp, options: HttpOptions) -> ASGIApp:
+def _with_token_required(endpoint: ASGIApp, options: HttpOptions) -> ASGIApp:
     auth = options.auth
-    told = None if auth is None or auth.resource_server_url is None else auth.resource_server_url
-    metadata = None if told is None else build_resource_metadata_url(told)
+    resource = None if auth is None else auth.resource_server_url
+    metadata = None if resource is None else build_resource_metadata_url(resource)
     return RequireAuthMiddleware(endpoint, [] if auth is None else auth.required_scopes or [], metadata)
 
 

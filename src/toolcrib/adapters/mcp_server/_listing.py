@@ -13,7 +13,7 @@ from toolcrib.errors import SchemaError
 from toolcrib.schema._checker import Checker, checker_of
 from toolcrib.toolsets import ToolEntry
 
-__all__ = ["Listed"]
+__all__ = ["ListedTool"]
 
 _RESULT = "result"
 _HINTS = {
@@ -24,8 +24,8 @@ _HINTS = {
 }
 
 
-class Listed:
-    """One tool as clients are told of it.
+class ListedTool:
+    """One tool, as `tools/list` shows it to clients.
 
     Attributes:
         entry: The tool.

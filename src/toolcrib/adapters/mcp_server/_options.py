@@ -1,4 +1,4 @@
-"""How a toolset is served."""
+"""Options of an MCP server."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ class ServerOptions:
     """How a toolset is served over MCP.
 
     Attributes:
-        name: What the server calls itself.
+        name: The server's name.
         title: The same for people.
         version: Of what is served; this package's when None.
-        instructions: What clients are told of the server, before the instructions of its tools.
-        approve_by: Who is asked about a call that needs approval: `store` keeps the question until somebody answers it
-            in `approvals`, from wherever they are; `elicit` asks the client, which nobody verifies, and falls back to
-            the store where the client cannot be asked.
-        approvals: Where questions and answers are kept; in memory when None.
-        waiting: Where the calls are kept that wait for an answer; when None, in the database of `approvals` where that
-            is one, else in memory.
-        approve_with: How a person answers, told to the client; `{id}` stands for the request.
-        wait: Seconds that a call waits for its answer in the store before the client is told to come back.
-        kept_for: How long a call that waits can be taken up; after that the same call asks anew.
-        max_pending: Requests of one principal that may wait for an answer at a time, those that the client shows as a
-            form among them; None for any number. Each counts for as long as its call is kept. Calls beyond it fail.
+        instructions: The instructions that clients get, before those of the tools.
+        approve_by: The approver of a call that needs approval: `store` keeps the request in `approvals` until it is
+            answered there; `elicit` asks the client, whose answer is not verified, and falls back to the store where
+            the client cannot be asked.
+        approvals: The store of approval requests and answers; in memory when None.
+        suspended_calls: The store of the calls that wait for an answer; when None, in the database of `approvals` if it
+            has one, else in memory.
+        approve_with: How a person answers, shown to the client; `{id}` stands for the request.
+        wait: Seconds that a call waits for its answer in the store before the client has to call again.
+        kept_for: How long a suspended call can be continued; after that the same call asks anew.
+        max_pending: Requests of one principal that may be pending at a time, those that the client shows as a form
+            among them; None for any number. Each counts for as long as its call is kept. Calls beyond it fail.
         keys: Secrets of at least 32 bytes that seal the state which clients hand back, the first one for new states;
-            servers that stand in for each other share them. A key of this process alone when empty.
-        state_seconds: How long such a state is good for.
-        principal: On whose behalf requests come that say nothing about it, as over stdio; the user's name when None.
-        run: Opens the run of a principal, once; their calls, retries and found tools are counted there.
-        limits: The budget of each principal, where `scope` is None.
-        deps: What the tools get as `ctx.deps`, where `scope` is None.
-        sinks: Where the events of calls go.
+            servers behind one address share them. A key of this process alone when empty.
+        state_seconds: How long such a state is valid.
+        principal: The principal of requests without a token, as over stdio; the user's name when None.
+        run: Opens the run of a principal, once; its calls, retries and found tools are counted there.
+        limits: The budget of each principal, where `run` is None.
+        deps: What the tools get as `ctx.deps`, where `run` is None.
+        sinks: The sinks for the events of calls.
         executor: Wraps each execution.
         code_mode: Serve one tool that runs programs with the tools as functions, and one that finds them.
         sandbox: Where these programs run; the toolkit's own choice when None.
-        search: Serve a few tools (a number says how many, True means five) and one that finds the rest.
+        search: List a few tools (a number gives how many, True means five), and a tool that finds the others.
     """
 
     name: str = "toolcrib"
@@ -60,7 +60,7 @@ class ServerOptions:
     instructions: str = ""
     approve_by: ApproveBy = "store"
     approvals: ApprovalStore | None = None
-    waiting: SuspendedCallStore | None = None
+    suspended_calls: SuspendedCallStore | None = None
     approve_with: str = "toolcrib approvals approve {id}"
     wait: float = 0.0
     kept_for: timedelta = timedelta(days=7)
@@ -85,6 +85,6 @@ class ServerOptions:
         if self.max_pending is not None and self.max_pending < 1:
             raise ValueError(f"max_pending is at least 1, and is {self.max_pending}; None is no limit")
         if self.search is not True and self.search < 0:
-            raise ValueError(f"search says how many tools are listed, and is {self.search}")
+            raise ValueError(f"search is the number of tools that are listed, and is {self.search}")
         if self.code_mode and self.search:
             raise ValueError("code_mode has a search of its own: give one of code_mode and search")

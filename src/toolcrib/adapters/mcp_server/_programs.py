@@ -10,18 +10,18 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from toolcrib.adapters.mcp_server._elicitation import Halted
+from toolcrib.adapters.mcp_server._elicitation import Suspension
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._replies import error_result, text_result
-from toolcrib.adapters.mcp_server._tool_server import Served, Visit
+from toolcrib.adapters.mcp_server._tool_server import ToolRequest, ToolServer
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Denial, Grant
 from toolcrib.code import ExecutionResult, PausedProgram, Toolkit
 from toolcrib.errors import ApprovalError, PausedProgramError, ReplayDiverged, SandboxError
-from toolcrib.serving._principals import Principal
+from toolcrib.serving import Principal
 from toolcrib.toolsets import Toolset
 
-__all__ = ["ServedPrograms"]
+__all__ = ["ProgramServer"]
 
 _RUN, _SEARCH = "run_python", "search_tools"
 
@@ -40,16 +40,16 @@ class _Search(BaseModel):
     limit: Annotated[int, Field(description="The most functions to find.", ge=1, le=20)] = 5
 
 
-class ServedPrograms(Served):
+class ProgramServer(ToolServer):
     """A toolset as the functions of programs."""
 
-    def __init__(self, toolset: Toolset, options: ServerOptions, waiting: SuspendedCallStore) -> None:
-        super().__init__(options, waiting)
+    def __init__(self, toolset: Toolset, options: ServerOptions, suspended: SuspendedCallStore) -> None:
+        super().__init__(options, suspended)
         self._finder = f"{_SEARCH}_" if _SEARCH in toolset else _SEARCH
         self._toolkit = Toolkit(toolset, sandbox=options.sandbox, sinks=options.sinks)
 
     async def list(self, principal: Principal) -> Sequence[types.Tool]:
-        """Return the two tools there are."""
+        """Return the tool that runs programs and the one that finds functions."""
         schema = self._toolkit.tool_schema("raw", name=_RUN)
         goes_on = (
             "A program that calls a function which needs a person's approval stops there and names the request. Once "
@@ -69,67 +69,67 @@ class ServedPrograms(Served):
         ]
 
     async def instructions(self, principal: Principal) -> Sequence[str]:
-        """Return how programs go through one tool."""
+        """Return the prompt for programs in one tool."""
         return [self._toolkit.tool_prompt()]
 
-    def may_wait(self, visit: Visit) -> bool:
+    def may_be_suspended(self, request: ToolRequest) -> bool:
         """Return whether it is a program."""
-        return visit.params.name == _RUN
+        return request.params.name == _RUN
 
-    def named_request(self, visit: Visit) -> Any:
-        """Return the question that the call names."""
-        given = visit.params.arguments or {}
-        named = given.get("request") if visit.params.name == _RUN else None
-        return super().named_request(visit) if named is None else named
+    def named_approval(self, request: ToolRequest) -> Any:
+        """Return the approval request that the call names."""
+        given = request.params.arguments or {}
+        named = given.get("request") if request.params.name == _RUN else None
+        return super().named_approval(request) if named is None else named
 
-    async def begin(self, visit: Visit) -> types.CallToolResult | Halted:
+    async def start(self, request: ToolRequest) -> types.CallToolResult | Suspension:
         """Run a program, or find functions for one."""
-        name, given = visit.params.name, visit.params.arguments or {}
+        name, given = request.params.name, request.params.arguments or {}
         try:
             if name == _RUN:
-                return await self._program(visit, _Run.model_validate(given).code)
+                return await self._program(request, _Run.model_validate(given).code)
             if name == _SEARCH:
-                return await self._search(visit, _Search.model_validate(given))
+                return await self._search(request, _Search.model_validate(given))
         except ValidationError as error:
             problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             return error_result(f"InvalidArguments: `{name}` cannot take these arguments: {problems}")
         raise MCPError(INVALID_PARAMS, f"there is no tool `{name}`. There are: `{_RUN}`, `{_SEARCH}`.")
 
-    async def go_on(
-        self, visit: Visit, state: Mapping[str, Any], answers: Sequence[Grant | Denial]
-    ) -> types.CallToolResult | Halted:
-        """Take up a program that paused."""
+    async def resume(
+        self, request: ToolRequest, state: Mapping[str, Any], answers: Sequence[Grant | Denial]
+    ) -> types.CallToolResult | Suspension:
+        """Continue a paused program."""
         grants = [answer for answer in answers if isinstance(answer, Grant)]
         denials = [answer for answer in answers if isinstance(answer, Denial)]
         try:
             paused = PausedProgram.from_dict(state)
-            result = await self._toolkit.resume_async(paused, visit.run, grants=grants, denials=denials)
+            result = await self._toolkit.resume_async(paused, request.run, grants=grants, denials=denials)
         except (ApprovalError, PausedProgramError, ReplayDiverged, SandboxError) as error:
             return error_result(f"{type(error).__name__}: {error}")
-        return _said(result)
+        return _result(result)
 
-    async def _program(self, visit: Visit, code: str | None) -> types.CallToolResult | Halted:
+    async def _program(self, request: ToolRequest, code: str | None) -> types.CallToolResult | Suspension:
         if code is None:
             return error_result(
                 f"InvalidArguments: `{_RUN}` cannot take these arguments: code: missing, it is required"
             )
         try:
-            return _said(await self._toolkit.execute_async(code, visit.run))
+            return _result(await self._toolkit.execute_async(code, request.run))
         except SandboxError as error:
             return error_result(f"{type(error).__name__}: {error}")
 
-    async def _search(self, visit: Visit, wanted: _Search) -> types.CallToolResult:
-        """Answer as a program that searches is answered."""
+    async def _search(self, request: ToolRequest, wanted: _Search) -> types.CallToolResult:
+        """Search as a program does."""
         code = f"{self._finder}({wanted.query!r}, {wanted.limit})"
-        result = await self._toolkit.execute_async(code, visit.run)
+        result = await self._toolkit.execute_async(code, request.run)
         if not result.success:
             return error_result(result.text())
         lines = [f"{found['call']}\n    {found['description']}" for found in result.return_value]
         return text_result("\n".join(lines) or "No function fits.", {"found": result.return_value})
 
 
-def _said(result: ExecutionResult) -> types.CallToolResult | Halted:
+def _result(result: ExecutionResult) -> types.CallToolResult | Suspension:
     if result.paused is not None:
         requests = tuple(call.request for call in result.suspended_calls)
-        return Halted(requests, result.paused.to_dict(), result.text())
+        return Suspension(requests, result.paused.to_dict(), result.text())
     return text_result(result.text()) if result.success else error_result(result.text())

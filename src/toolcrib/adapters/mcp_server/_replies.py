@@ -8,7 +8,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
-from toolcrib.adapters.mcp_server._listing import Listed
+from toolcrib.adapters.mcp_server._listing import ListedTool
 from toolcrib.adapters.mcp_server._media import blocks_of
 from toolcrib.calls import Completed, Failed, Outcome
 from toolcrib.errors import ResultNotSerializable
@@ -16,11 +16,11 @@ from toolcrib.errors import ResultNotSerializable
 __all__ = ["clean", "error_result", "reply_to", "text_result"]
 
 
-def reply_to(outcome: Outcome, listed: Listed | None) -> types.CallToolResult:
-    """Return what a client is answered.
+def reply_to(outcome: Outcome, listed: ListedTool | None) -> types.CallToolResult:
+    """Return the reply to a client.
 
     Args:
-        listed: The tool as clients were told of it; None for one that does not exist.
+        listed: The tool as clients see it; None for one that does not exist.
 
     Raises:
         MCPError: There is no such tool, which the protocol has as an error of the request.
@@ -45,7 +45,7 @@ def error_result(text: str, structured: Any = None) -> types.CallToolResult:
     return types.CallToolResult(content=content, structured_content=structured, is_error=True)
 
 
-def _result(outcome: Completed, listed: Listed) -> types.CallToolResult:
+def _result(outcome: Completed, listed: ListedTool) -> types.CallToolResult:
     parts = blocks_of(outcome.value)
     try:
         if parts is not None:

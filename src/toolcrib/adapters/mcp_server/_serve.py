@@ -1,25 +1,31 @@
-"""Serving a toolset until it is stopped, in a call."""
+"""Functions that serve a toolset over MCP until they are stopped: over the standard streams, or over HTTP."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-from contextlib import suppress
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout, suppress
 from dataclasses import replace
 
+from mcp.server.stdio import stdio_server
+
 from toolcrib.adapters.mcp_server._http import serve_http
+from toolcrib.adapters.mcp_server._http_options import HttpOptions
 from toolcrib.adapters.mcp_server._options import ServerOptions
-from toolcrib.adapters.mcp_server._server import build_server
-from toolcrib.adapters.mcp_server._stdio import serve_stdio
+from toolcrib.adapters.mcp_server._server import McpServer, build_server
 from toolcrib.approvals import SqliteApprovalStore
-from toolcrib.serving._http_options import HttpOptions
 from toolcrib.toolsets import ToolsetLike
 
-__all__ = ["serve", "serve_async"]
+__all__ = ["serve", "serve_async", "serve_stdio"]
+
+_log = logging.getLogger("toolcrib.adapters")
 
 
 def serve(toolset: ToolsetLike, options: ServerOptions | None = None, *, http: HttpOptions | None = None) -> None:
-    """Serve a toolset until the client goes, or over HTTP until Ctrl-C; see `serve_async`."""
+    """Serve a toolset until the client disconnects, or over HTTP until Ctrl-C; see `serve_async`."""
     with suppress(KeyboardInterrupt):
         asyncio.run(serve_async(toolset, options, http=http))
 
@@ -27,13 +33,13 @@ def serve(toolset: ToolsetLike, options: ServerOptions | None = None, *, http: H
 async def serve_async(
     toolset: ToolsetLike, options: ServerOptions | None = None, *, http: HttpOptions | None = None
 ) -> None:
-    """Serve a toolset over stdio until the client goes; what tools print goes to stderr meanwhile.
+    """Serve a toolset over stdio until the client disconnects; what tools print goes to stderr.
 
     Args:
         toolset: The tools.
         options: How they are served. Without a store in them, approvals are kept in the file that the environment
             variable TOOLCRIB_DATABASE names, or `toolcrib.db` in the current folder, where `toolcrib approvals` looks.
-        http: Serve over HTTP instead, there and for those who may come, until this is cancelled.
+        http: Serve over HTTP instead, with these options, until this is cancelled.
     """
     given = options or ServerOptions()
     if given.approvals is None:
@@ -43,3 +49,23 @@ async def serve_async(
         await serve_stdio(build_server(toolset, given))
     else:
         await serve_http(toolset, given, http)
+
+
+async def serve_stdio(server: McpServer, *, ended: Callable[[], object] | None = None) -> None:
+    """Serve one client over stdin and stdout until it disconnects; what tools print goes to stderr.
+
+    Args:
+        server: The server.
+        ended: Called when all is closed but stdin: the thread that waits for a line cannot be stopped, so that this
+            returns, after it was cancelled, with the next line or the end of stdin.
+    """
+    try:
+        async with stdio_server() as (read, write):
+            try:
+                with redirect_stdout(sys.stderr):
+                    await server.run(read, write, server.create_initialization_options())
+            finally:
+                if ended is not None:
+                    ended()
+    except* BrokenPipeError:  # the client went before it was answered
+        _log.info("the client went before it was answered")

@@ -1,4 +1,4 @@
-"""The server: the SDK's low-level one, with handlers that go over the counter."""
+"""MCP server: the SDK's low-level server, whose tool calls go through the pipeline."""
 
 from __future__ import annotations
 
@@ -8,34 +8,37 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
+from urllib.parse import quote
+from weakref import WeakKeyDictionary
 
 import mcp_types as types
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.provider import AccessToken, principal_components
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
-from toolcrib.adapters.mcp_server._elicitation import Waits
 from toolcrib.adapters.mcp_server._options import ServerOptions
-from toolcrib.adapters.mcp_server._programs import ServedPrograms
-from toolcrib.adapters.mcp_server._tool_server import Served
-from toolcrib.adapters.mcp_server._tools import ServedTools
-from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SuspendedCallStore
+from toolcrib.adapters.mcp_server._programs import ProgramServer
+from toolcrib.adapters.mcp_server._tool_server import ToolServer
+from toolcrib.adapters.mcp_server._tools import DirectToolServer
+from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SuspendedCallStore, WaitableApprovalStore
 from toolcrib.errors import SchemaError
-from toolcrib.pipeline import Pipeline
-from toolcrib.serving._pending_limit import countable
-from toolcrib.serving._principals import Principals
-from toolcrib.serving._suspended_calls import waiting_calls_beside
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.serving import Principal, Principals, check_countable, local_user, suspended_calls_beside
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
-__all__ = ["CribServer", "build_server"]
+__all__ = ["McpServer", "build_server"]
 
-_Context = ServerRequestContext[Served, Any]
+_Context = ServerRequestContext[ToolServer, Any]
+_READABLE = "@:.+ /"  # characters that a part of a principal's name keeps
 
 
-def build_server(toolset: ToolsetLike, options: ServerOptions | None = None) -> CribServer:
+def build_server(toolset: ToolsetLike, options: ServerOptions | None = None) -> McpServer:
     """Return a server of the SDK that serves a toolset; give it to any of the SDK's transports.
 
     Args:
@@ -43,57 +46,64 @@ def build_server(toolset: ToolsetLike, options: ServerOptions | None = None) -> 
         options: How they are served.
 
     Raises:
-        ValueError: A key is too short, or the store cannot be waited for, or not be looked through.
+        ValueError: A key is too short, or the store cannot wait for an answer, or cannot list its requests.
     """
-    return CribServer(Toolset.of(toolset), options or ServerOptions())
+    return McpServer(Toolset.of(toolset), options or ServerOptions())
 
 
-class CribServer(Server[Served]):
+class McpServer(Server[ToolServer]):
     """A toolset as a server of the SDK. Made by `build_server`.
 
     Attributes:
         toolset: The tools.
         options: How they are served.
-        approvals: Where questions about calls and their answers are kept.
-        waiting: Where the calls themselves are kept meanwhile.
-        principals: On whose behalf requests come.
+        approvals: The store of approval requests and their answers.
+        suspended_calls: The store of the calls that wait for these answers.
+        principals: The principals of the requests.
         entries: The tools that are served one by one, by name, once the server runs.
     """
 
     def __init__(self, toolset: Toolset, options: ServerOptions) -> None:
         self.toolset, self.options = toolset, options
         self.approvals: ApprovalStore = MemoryApprovalStore() if options.approvals is None else options.approvals
-        self.waiting: SuspendedCallStore = (
-            waiting_calls_beside(self.approvals) if options.waiting is None else options.waiting
+        self.suspended_calls: SuspendedCallStore = (
+            suspended_calls_beside(self.approvals) if options.suspended_calls is None else options.suspended_calls
         )
-        self.principals = Principals(options, self.approvals)
         self.entries: Mapping[str, ToolEntry] = {}
-        if options.wait and not isinstance(self.approvals, Waits):
+        if options.wait and not isinstance(self.approvals, WaitableApprovalStore):
             raise ValueError(f"{type(self.approvals).__name__} cannot be waited for; leave `wait` out")
-        countable(self.approvals, options.max_pending)
+        check_countable(self.approvals, options.max_pending)
+        local = options.principal or local_user()
+        self.principals = Principals(
+            self.approvals, self._open_run, lambda: _caller() or local, options.max_pending, options.kept_for
+        )
+        self._changes: WeakKeyDictionary[Principal, tuple[InMemorySubscriptionBus, ListenHandler]] = WeakKeyDictionary()
         super().__init__(
             options.name,
             title=options.title,
             version=version("toolcrib") if options.version is None else options.version,
-            lifespan=_opened,
+            lifespan=_open_toolset,
             get_tool_input_schema=self._input_schema,
             on_list_tools=self._list,
             on_call_tool=self._call,
         )
-        self.middleware += [RequestStateBoundary(self._sealing(), default_audience=options.name), self._introduce]
+        self.middleware += [
+            RequestStateBoundary(self._state_security(), default_audience=options.name),
+            self._add_instructions,
+        ]
         if options.search:
             self.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen)
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
-        """Return what the SDK compares headers of a call with; without it, it would list all tools for every call."""
+        """Return the schema that the SDK compares the headers of a call with; else it would list all tools for each."""
         entry = self.entries.get(name)
         try:
             return None if entry is None else entry.parameters
         except SchemaError:  # such a tool is not listed, either
             return None
 
-    def _sealing(self) -> RequestStateSecurity:
-        """Return how the state that clients hand back is sealed: to a call, to a principal, and for a while."""
+    def _state_security(self) -> RequestStateSecurity:
+        """Return how the state that clients hand back is sealed: to a call, to a principal, and for a limited time."""
         return RequestStateSecurity(
             keys=list(self.options.keys) or [secrets.token_bytes(32)],
             ttl=self.options.state_seconds,
@@ -106,9 +116,13 @@ class CribServer(Server[Served]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        """Return what the SDK tells a client of the older generation at the start."""
-        told = notification_options or NotificationOptions(tools_changed=bool(self.options.search))
-        return super().create_initialization_options(told, experimental_capabilities, extensions)
+        """Return what the SDK sends a client of the older generation at the start."""
+        options = notification_options or NotificationOptions(tools_changed=bool(self.options.search))
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+    def _open_run(self, principal: str) -> Run:
+        options = self.options
+        return Run(limits=options.limits, deps=options.deps) if options.run is None else options.run(principal)
 
     # --- requests
 
@@ -120,41 +134,64 @@ class CribServer(Server[Served]):
     async def _call(
         self, ctx: _Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        return await ctx.lifespan_context.call(ctx, params, self.principals.current())
+        principal = self.principals.current()
+        before = len(principal.run.revealed)
+        result = await ctx.lifespan_context.call(ctx, params, principal)
+        if len(principal.run.revealed) > before:  # the call has found tools
+            await ctx.session.send_tool_list_changed()  # a newer client listens for it
+            await self._changes_for(principal)[0].publish(ToolsListChanged())
+        return result
 
     async def _listen(
         self, ctx: _Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        return await self.principals.current().listen(ctx, params)
+        return await self._changes_for(self.principals.current())[1](ctx, params)
 
-    async def _introduce(self, ctx: _Context, call_next: CallNext) -> HandlerResult:
-        """Put the instructions of the tools into the answers by which a server introduces itself."""
+    def _changes_for(self, principal: Principal) -> tuple[InMemorySubscriptionBus, ListenHandler]:
+        """Return the bus for changes of the tools that a principal is shown, and what answers its `listen`."""
+        if principal not in self._changes:
+            bus = InMemorySubscriptionBus()
+            self._changes[principal] = bus, ListenHandler(bus)
+        return self._changes[principal]
+
+    async def _add_instructions(self, ctx: _Context, call_next: CallNext) -> HandlerResult:
+        """Add the instructions of the tools to the replies by which a server introduces itself."""
         result = await call_next(ctx)
         if ctx.method not in ("initialize", "server/discover") or not isinstance(result, dict):
             return result
         texts = [self.options.instructions, *await ctx.lifespan_context.instructions(self.principals.current())]
-        said = "\n\n".join(text for text in texts if text)
-        return {**result, "instructions": said} if said else result
+        joined = "\n\n".join(text for text in texts if text)
+        return {**result, "instructions": joined} if joined else result
+
+
+def _caller() -> str | None:
+    """Return the principal of the request's token: its client, and where known its issuer and its subject."""
+    token: AccessToken | None = get_access_token()
+    if token is None:
+        return None
+    client, issuer, subject = (part and quote(part, _READABLE) for part in principal_components(token))
+    parts = [client or "", f"iss={issuer}" if issuer else "", f"sub={subject}" if subject else ""]
+    return ";".join(part for part in parts if part)
 
 
 @asynccontextmanager
-async def _opened(server: Server[Served]) -> AsyncGenerator[Served]:
-    if not isinstance(server, CribServer):
-        raise TypeError("this is the lifespan of a CribServer")
-    options, waiting = server.options, server.waiting
+async def _open_toolset(server: Server[ToolServer]) -> AsyncGenerator[ToolServer]:
+    if not isinstance(server, McpServer):
+        raise TypeError("this is the lifespan of an McpServer")
+    options, suspended = server.options, server.suspended_calls
     async with server.toolset.open(hide_unavailable=False) as bound:
         if options.code_mode:
-            yield ServedPrograms(bound, options, waiting)
+            yield ProgramServer(bound, options, suspended)
             return
         if options.search:
             bound = _searchable(bound, 5 if options.search is True else options.search)
         server.entries = bound.entries
         pipeline = Pipeline(bound, sinks=options.sinks, executor=options.executor)
-        yield ServedTools(pipeline, options, waiting, await waiting.tools())
+        yield DirectToolServer(pipeline, options, suspended, await suspended.tools())
 
 
 def _searchable(toolset: Toolset, most: int) -> Toolset:
-    """Return a set that is too big to be listed whole with some of its tools listed, and a search for the others."""
+    """Return a large toolset with some of its tools listed, and a search for the others."""
     offered = [name for name in toolset.names() if name in toolset.offered()]
     if len(offered) <= most:
         return toolset

@@ -1,4 +1,4 @@
-"""Tools served one by one."""
+"""Tools of a toolset, served one by one."""
 
 from __future__ import annotations
 
@@ -12,71 +12,70 @@ from typing import Any
 
 import mcp_types as types
 
-from toolcrib.adapters.mcp_server._elicitation import Halted
-from toolcrib.adapters.mcp_server._listing import Listed
+from toolcrib.adapters.mcp_server._elicitation import Suspension
+from toolcrib.adapters.mcp_server._listing import ListedTool
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._replies import clean, reply_to
-from toolcrib.adapters.mcp_server._tool_server import Served, Visit
+from toolcrib.adapters.mcp_server._tool_server import ToolRequest, ToolServer
 from toolcrib.approvals import AgentContext, SuspendedCallStore
 from toolcrib.calls import Completed, Denial, Grant, Outcome, Suspended, ToolCall, Yielded, lenient, outcome_from_dict
 from toolcrib.errors import SchemaError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
-from toolcrib.serving._principals import Principal
-from toolcrib.serving._single_flight import Starting
+from toolcrib.serving import Principal
 from toolcrib.toolsets import ToolEntry, is_available
 
-__all__ = ["ServedTools"]
+__all__ = ["DirectToolServer"]
 
 _log = logging.getLogger("toolcrib.adapters")
-_REPORT = ("progress", "total", "message")  # what a tool of an MCP server reports
-_LOOK = 1.0  # seconds between two looks at what other servers keep, which cost a call a millisecond
-_WIDE = 1_000  # characters of a value in a progress notification
+_REPORT = ("progress", "total", "message")  # of the progress that a tool of an MCP server yields
+_REFRESH_SECONDS = 1.0  # between two reads of what other servers keep, which cost a call a millisecond
+_MAX_PROGRESS_CHARS = 1_000  # characters of a value in a progress notification
 
 
-class ServedTools(Served):
+class DirectToolServer(ToolServer):
     """The tools of one open toolset, as a client sees them.
 
     Args:
-        asked: Tools of which calls wait already.
+        asking: Tools that have suspended calls already.
     """
 
     def __init__(
-        self, pipeline: Pipeline, options: ServerOptions, waiting: SuspendedCallStore, asked: frozenset[str]
+        self, pipeline: Pipeline, options: ServerOptions, suspended: SuspendedCallStore, asking: frozenset[str]
     ) -> None:
-        super().__init__(options, waiting)
+        super().__init__(options, suspended)
         self.pipeline = pipeline
-        self._listed = {entry.name: Listed(entry) for entry in pipeline.toolset}
-        self._asking = {entry.name for entry in pipeline.toolset if entry.approvals or entry.hook_sets} | asked
-        self._looked = time.monotonic()
+        self._listed = {entry.name: ListedTool(entry) for entry in pipeline.toolset}
+        self._asking = {entry.name for entry in pipeline.toolset if entry.approvals or entry.hook_sets} | asking
+        self._refreshed = time.monotonic()
 
     # --- tools/list
 
     async def list(self, principal: Principal) -> Sequence[types.Tool]:
-        """Return the tools that a principal is shown now, those they found last."""
+        """Return the tools that a principal is shown now; the ones it found come last."""
         texts = await self.pipeline.toolset.description_overrides()
-        shown = [self._shown(entry, texts.get(entry.name)) for entry in await self._offered(principal.run)]
+        shown = [self._listed_tool(entry, texts.get(entry.name)) for entry in await self._shown_entries(principal.run)]
         return [tool for tool in shown if tool is not None]
 
     async def instructions(self, principal: Principal) -> Sequence[str]:
-        """Return what the tools that a principal is shown have to say."""
-        names = [entry.name for entry in await self._offered(principal.run)]
+        """Return the instructions of the tools that a principal is shown."""
+        names = [entry.name for entry in await self._shown_entries(principal.run)]
         try:
-            found = await self.pipeline.toolset.subset(names).get_instructions(_about(principal.run))
+            found = await self.pipeline.toolset.subset(names).get_instructions(_context_of(principal.run))
         except Exception:  # the tools' own code; a server without instructions serves all the same
-            _log.exception("the instructions of the tools cannot be told")
+            _log.exception("the instructions of the tools cannot be read")
             return []
         return [clean(instruction.content) for instruction in found]
 
-    async def _offered(self, run: Run) -> Sequence[ToolEntry]:
+    async def _shown_entries(self, run: Run) -> Sequence[ToolEntry]:
         entries = self.pipeline.toolset.entries
         allowed = self.pipeline.toolset.offered() if run.available is None else run.available
         names = [name for name in entries if name in allowed]
         found = [name for name in run.revealed if name in entries and name not in names]
-        about = _about(run)
+        about = _context_of(run)
         return [entries[name] for name in (*names, *found) if await _is_shown(entries[name], about)]
 
-    def _shown(self, entry: ToolEntry, text: str | None) -> types.Tool | None:
+    def _listed_tool(self, entry: ToolEntry, text: str | None) -> types.Tool | None:
         try:
             return self._listed[entry.name].tool(text)
         except SchemaError:
@@ -85,53 +84,57 @@ class ServedTools(Served):
 
     # --- tools/call
 
-    async def look_again(self) -> None:
-        """Learn which tools have asked when they ran on another server; people take longer than it takes to notice."""
-        if time.monotonic() - self._looked >= _LOOK:
-            self._looked = time.monotonic()
-            self._asking |= await self._waiting.tools()
+    async def refresh(self) -> None:
+        """Learn which tools asked for approval on another server; a person takes longer to answer than this is late."""
+        if time.monotonic() - self._refreshed >= _REFRESH_SECONDS:
+            self._refreshed = time.monotonic()
+            self._asking |= await self._suspended.tools()
 
-    def may_wait(self, visit: Visit) -> bool:
-        """Return whether something about the tool may ask for approval, or has done so."""
-        return visit.params.name in self._asking or isinstance(visit.run.deps, AgentContext)
+    def may_be_suspended(self, request: ToolRequest) -> bool:
+        """Return whether the tool may ask for approval, or has done so."""
+        return request.params.name in self._asking or isinstance(request.run.deps, AgentContext)
 
-    async def begin(self, visit: Visit) -> types.CallToolResult | Halted:
+    async def start(self, request: ToolRequest) -> types.CallToolResult | Suspension:
         """Make a new call."""
-        return self._said(visit, await self._run(visit, ToolCall(visit.params.name, visit.params.arguments or {})))
+        return self._result(
+            request, await self._run(request, ToolCall(request.params.name, request.params.arguments or {}))
+        )
 
-    async def go_on(
-        self, visit: Visit, state: Mapping[str, Any], answers: Sequence[Grant | Denial]
-    ) -> types.CallToolResult | Halted:
-        """Take up a call that waited."""
+    async def resume(
+        self, request: ToolRequest, state: Mapping[str, Any], answers: Sequence[Grant | Denial]
+    ) -> types.CallToolResult | Suspension:
+        """Continue a suspended call."""
         suspended = outcome_from_dict(state)
         if not isinstance(suspended, Suspended):
-            raise TypeError("the state of a call that waits is a suspended call")
-        return self._said(visit, await self._run(visit, suspended, next(iter(answers), None)))
+            raise TypeError("the state is not that of a suspended call")
+        return self._result(request, await self._run(request, suspended, next(iter(answers), None)))
 
-    async def _run(self, visit: Visit, call: ToolCall | Suspended, answer: Grant | Denial | None = None) -> Outcome:
-        """Take a call over the counter; what a tool yields or reports meanwhile is told as progress."""
-        entry, run = self.pipeline.toolset.entries.get(visit.params.name), visit.run
-        if visit.leave is not None:
-            run = replace(run, sinks=(*run.sinks, Starting(visit.leave)))
+    async def _run(
+        self, request: ToolRequest, call: ToolCall | Suspended, answer: Grant | Denial | None = None
+    ) -> Outcome:
+        """Run a call through the pipeline; what its tool yields is reported as progress."""
+        entry, run = self.pipeline.toolset.entries.get(request.params.name), request.run
+        if request.flight is not None:
+            run = replace(run, sinks=(*run.sinks, request.flight))
         if entry is None or not entry.tool.is_watched:
             return await self.pipeline.run(call, run, grant=answer)
         async with aclosing(self.pipeline.stream(call, run, grant=answer)) as items:
             async for item in items:
                 if not isinstance(item, Yielded):
                     return item
-                await visit.progress(*_progress(item.value))
+                await request.progress(*_progress(item.value))
         raise RuntimeError("the pipeline gave no outcome")
 
-    def _said(self, visit: Visit, outcome: Outcome) -> types.CallToolResult | Halted:
+    def _result(self, request: ToolRequest, outcome: Outcome) -> types.CallToolResult | Suspension:
         if isinstance(outcome, Suspended):
-            self._asking.add(outcome.tool)  # also a tool that only asked when it ran
-            return Halted((outcome.request,), outcome.to_dict(), outcome.text())
+            self._asking.add(outcome.tool)  # also a tool that raised ApprovalRequired
+            return Suspension((outcome.request,), outcome.to_dict(), outcome.text())
         if isinstance(outcome, Completed):
-            visit.run.retries.pop(outcome.tool, None)  # a principal's run may last for months
+            request.run.retries.pop(outcome.tool, None)  # a principal's run may last for months
         return reply_to(outcome, self._listed.get(outcome.tool))
 
 
-def _about(run: Run) -> RunContext[Any]:
+def _context_of(run: Run) -> RunContext[Any]:
     return RunContext(run.deps, "", "", run.id, provided=run.provide, revealed=run.revealed)
 
 
@@ -139,18 +142,18 @@ async def _is_shown(entry: ToolEntry, ctx: RunContext[Any]) -> bool:
     try:
         return await is_available(entry, ctx) or not entry.skip_unavailable
     except Exception:  # the condition is the user's code
-        _log.exception("whether %s is available cannot be told; a call of it will be refused", entry.name)
+        _log.exception("the condition of %s failed; a call of it will be refused", entry.name)
         return True
 
 
 def _progress(value: Any) -> tuple[str | None, float | None, float | None]:
-    """Return what a client is told of a value: its text; of one that says how far a call has come, that."""
+    """Return the progress that a yielded value reports: message, done and total; else the value as the message."""
     shape = lenient(value)
     match shape:
-        case {"progress": int() | float() as done, "total": int() | float() | None as total, "message": said} if len(
+        case {"progress": int() | float() as done, "total": int() | float() | None as total, "message": message} if len(
             shape
-        ) == len(_REPORT) and (said is None or isinstance(said, str)):
-            return (None if said is None else _cut(said)), done, total
+        ) == len(_REPORT) and (message is None or isinstance(message, str)):
+            return (None if message is None else _cut(message)), done, total
         case _:
             return _line(shape), None, None
 
@@ -161,4 +164,4 @@ def _line(shape: Any) -> str:
 
 
 def _cut(text: str) -> str:
-    return clean(text if len(text) <= _WIDE else text[: _WIDE - 1] + "…")
+    return clean(text if len(text) <= _MAX_PROGRESS_CHARS else text[: _MAX_PROGRESS_CHARS - 1] + "…")

@@ -1,0 +1,218 @@
+"""Checks of a request over HTTP: its Host, Origin, headers, and how long its body takes; the end of open requests."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+import anyio
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["BodyDeadline", "HttpGuard", "Site", "is_loopback", "refusal"]
+
+
+class Site:
+    """The names that a server goes by, and the pages that a browser may use it from.
+
+    A page from anywhere can have its own name lead to this machine: so the header Host must hold a name of this server
+    or an address, and the header Origin, which only browsers send, a page that is allowed.
+
+    Args:
+        host: The address the server listens on.
+        allowed_hosts: Further names of the server, without a port.
+        allowed_origins: Pages that may use it, besides its own: `https://example.org`.
+        local_pages: Whether all pages of this machine may use a server that listens on this machine alone.
+
+    Attributes:
+        is_local: Whether only this machine can reach the server.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        allowed_hosts: Sequence[str] = (),
+        allowed_origins: Sequence[str] = (),
+        *,
+        local_pages: bool = False,
+    ) -> None:
+        self.is_local = is_loopback(host)
+        names = ("localhost", host, *allowed_hosts, *(() if self.is_local else (socket.gethostname(),)))
+        self._names = frozenset(name.strip("[]").lower() for name in names)
+        self._origins = frozenset(origin.rstrip("/").lower() for origin in allowed_origins)
+        self._local_pages = local_pages and self.is_local
+
+    def has_name(self, host: str) -> bool:
+        """Return whether a header Host names this server."""
+        name = _host_of(host)
+        return name in self._names or (_is_address(name) and (not self.is_local or is_loopback(name)))
+
+    def allows(self, origin: str, host: str) -> bool:
+        """Return whether the page of a header Origin may use the server that a header Host names."""
+        if origin.lower() in self._origins:
+            return True
+        try:
+            page = urlsplit(origin)
+            name = page.hostname or ""
+        except ValueError:
+            return False
+        if page.scheme not in ("http", "https") or page.path or page.query:
+            return False
+        return page.netloc.lower() == host.lower() or (self._local_pages and is_loopback(name))
+
+
+class HttpGuard:
+    """ASGI middleware: refuses requests that are not meant for this server, and ends open ones when it stops.
+
+    Args:
+        app: The application.
+        site: The names of the server, and the pages that may use it.
+        max_headers: The most headers of one request.
+    """
+
+    def __init__(self, app: ASGIApp, site: Site, max_headers: int = 100) -> None:
+        self._app, self._site, self._max_headers = app, site, max_headers
+        self._calls: set[anyio.CancelScope] = set()
+        self._streams: set[anyio.CancelScope] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closing = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        refused = self._refusal(Headers(scope=scope))
+        if refused is not None:
+            await refused(scope, receive, send)
+            return
+        cancel, reply = anyio.CancelScope(), _Reply(send)
+        open_requests = self._streams if scope["method"] == "GET" else self._calls
+        open_requests.add(cancel)
+        self._idle.clear()
+        try:
+            with cancel:
+                await self._app(scope, receive, reply)
+        finally:
+            open_requests.discard(cancel)
+            if not self._calls and not self._streams:
+                self._idle.set()
+        if cancel.cancelled_caught:
+            await reply.end()
+
+    async def close(self, grace: float = 0.0) -> None:
+        """Refuse new requests, end streams (GET) at once, and other requests after `grace` seconds."""
+        self._closing = True
+        for stream in tuple(self._streams):
+            stream.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await self._idle.wait()
+        for call in tuple(self._calls):
+            call.cancel()
+        await asyncio.sleep(0)
+
+    def _refusal(self, headers: Headers) -> ASGIApp | None:
+        if len(headers.raw) > self._max_headers:
+            return refusal(431, "headers", f"a request has at most {self._max_headers} headers")
+        if "content-length" in headers and "transfer-encoding" in headers:  # a proxy may have read it otherwise
+            return refusal(400, "length", "a request states its length in one way")
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self._site.has_name(hosts[0]):
+            return refusal(421, "host", "the header Host holds no name of this server; its options allow further names")
+        if not all(self._site.allows(origin, hosts[0]) for origin in headers.getlist("origin")):
+            return refusal(403, "origin", "the page in the header Origin may not use this server")
+        if self._closing:
+            return refusal(503, "closing", "this server is being stopped")
+        return None
+
+
+class _Reply:
+    """Sends a reply, and can end one whose application was cancelled."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._begun = self._ended = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._begun = True
+        elif message["type"] == "http.response.body":
+            self._ended = not message.get("more_body", False)
+        await self._send(message)
+
+    async def end(self) -> None:
+        if not self._begun:
+            await self({"type": "http.response.start", "status": 503, "headers": [(b"content-length", b"0")]})
+        if not self._ended:
+            await self({"type": "http.response.body", "body": b""})
+
+
+class BodyDeadline:
+    """ASGI middleware: answers 408 when the body of a request has not arrived after `seconds`."""
+
+    def __init__(self, app: ASGIApp, seconds: float) -> None:
+        self._app, self._seconds = app, seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        deadline = asyncio.get_running_loop().time() + self._seconds
+        arrived = False
+
+        async def receive_in_time() -> Message:
+            nonlocal arrived
+            if arrived:  # the next message is that the client has disconnected
+                return await receive()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                raise _LateError from None
+            arrived = not message.get("more_body", False)
+            return message
+
+        try:
+            await self._app(scope, receive_in_time, send)
+        except _LateError:
+            refused = refusal(408, "late", f"the request did not arrive within {self._seconds:g} s")
+            await refused(scope, receive, send)
+
+
+class _LateError(Exception):
+    """The body of a request did not arrive in time."""
+
+
+def refusal(status: int, code: str, error: str) -> ASGIApp:
+    """Return the application that answers a refused request, and closes its connection."""
+    return JSONResponse({"error": error, "code": code}, status, {"connection": "close"})
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a name or an address means this machine, and cannot be reached from another."""
+    host = host.strip("[]").lower()
+    return host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _host_of(header: str) -> str:
+    """Return the name or address of a header Host, without the port; empty for an invalid one."""
+    if header.startswith("["):
+        address, bracket, rest = header[1:].partition("]")
+        return address.lower() if bracket and _is_port(rest) else ""
+    name, colon, port = header.partition(":")
+    return name.lower() if _is_port(colon + port) else ""
+
+
+def _is_port(text: str) -> bool:
+    return text == "" or (text[0] == ":" and text[1:].isdigit() and len(text) <= 6)
