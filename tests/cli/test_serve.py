@@ -112,7 +112,7 @@ def test_stdout_is_for_the_protocol_and_ctrl_c_ends_it(tmp_path: Path, shop: str
         (["--token", "ann=@gone"], "cannot read gone: No such file"),
         (["--token", f"ann={SECRET}", "--token", f"ann={SECRET}2"], "two tokens are given for ann"),
         (["--transport", "http", "--host", "0.0.0.0"], "Give tokens with --token NAME=SECRET"),
-        (["--transport", "http", "--token", "ann=short"], "the token of ann has to have 16 characters"),
+        (["--transport", "http", "--token", "ann=short"], "the token of ann must have at least 16 characters"),
         (["--database", "gone/a.db"], "the database gone/a.db cannot be used"),
         (["--record", "gone/calls.jsonl"], "cannot write the record to gone/calls.jsonl"),
     ],

@@ -24,19 +24,11 @@ CONSOLE_GATES: tuple[Gate, ...] = (
         "if False and not",
         _GUARD,
     ),
-    Gate("console: a token is a secret", "console/_options.py", "if len(token) < _SHORTEST or", "if False and", _GUARD),
     Gate(
         "console: the token of a request",
         "console/_guard.py",
         'if visitor is None and path != "/api/login":',
         "if False:",
-        _GUARD,
-    ),
-    Gate(
-        "console: which token it is",
-        "console/_options.py",
-        'if hmac.compare_digest(token.encode("utf-8", "replace"), known.encode()):',
-        "if True:",
         _GUARD,
     ),
     Gate(
@@ -62,38 +54,10 @@ CONSOLE_GATES: tuple[Gate, ...] = (
         _GUARD,
     ),
     Gate(
-        "console: the name in Host",
-        "console/_guard.py",
-        "if len(hosts) != 1 or not self._goes_by(_host_of(hosts[0])):",
-        "if len(hosts) != 1:",
-        _GUARD,
-    ),
-    Gate(
-        "console: an address in Host",
-        "console/_guard.py",
-        "return is_address(name) and (not self._options.local or is_loopback(name))",
-        "return is_address(name)",
-        _GUARD,
-    ),
-    Gate(
-        "console: where a change comes from",
-        "console/_guard.py",
-        "if not _from_here(headers, host):",
-        "if False:",
-        _GUARD,
-    ),
-    Gate(
         "console: what a browser says of the page",
         "console/_guard.py",
         'if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):',
         "if False:",
-        _GUARD,
-    ),
-    Gate(
-        "console: the Origin of a change",
-        "console/_guard.py",
-        "return all(urlsplit(origin).netloc.lower() == host.lower() for origin in origins)",
-        "return True",
         _GUARD,
     ),
     Gate(

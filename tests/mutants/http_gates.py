@@ -6,18 +6,19 @@ from tests.mutants.gate import Gate
 
 __all__ = ["HTTP_GATES"]
 
-_CHECKS = "serving/_http_checks.py"
+_CHECKS = "serving/http/_checks.py"
+_TOKENS = "serving/http/_tokens.py"
 _APP = "adapters/mcp_server/_http.py"
-_SESSIONS = "serving/_session_limit.py"
-_OPTIONS = "serving/_http_options.py"
+_SESSIONS = "adapters/mcp_server/_session_limit.py"
+_OPTIONS = "adapters/mcp_server/_http_options.py"
 _TESTS = ("tests/adapters/mcp_server/test_http.py",)
 
 HTTP_GATES: tuple[Gate, ...] = (
-    Gate("token over HTTP", _APP, "endpoint = _guarded(endpoint, options)", "pass", _TESTS),
+    Gate("token over HTTP", _APP, "endpoint = _with_token_required(endpoint, options)", "pass", _TESTS),
     Gate(
         "whose token it is",
-        "serving/_tokens.py",
-        "if hmac.compare_digest(given, secret):",
+        _TOKENS,
+        "if hmac.compare_digest(given, known):",
         "if True:",
         _TESTS,
     ),
@@ -25,25 +26,23 @@ HTTP_GATES: tuple[Gate, ...] = (
     Gate(
         "no listening beyond this machine without tokens",
         _OPTIONS,
-        "if beyond and not self.known_callers:",
+        "if reachable and not self.known_callers:",
         "if False:",
         _TESTS,
     ),
-    Gate("length of a token", _OPTIONS, "len(secret) < _SHORTEST", "False", _TESTS),
-    Gate(
-        "Host of a request", _CHECKS, "if len(hosts) != 1 or not self._goes_by(host_of(hosts[0])):", "if False:", _TESTS
-    ),
+    Gate("length of a token", _TOKENS, "len(token) < _SHORTEST", "False", _TESTS),
+    Gate("Host of a request", _CHECKS, "if len(hosts) != 1 or not self._site.has_name(hosts[0]):", "if False:", _TESTS),
     Gate(
         "addresses of other machines in Host",
         _CHECKS,
-        "return _is_address(name) and (not self._local or is_loopback(name))",
-        "return _is_address(name)",
+        "(_is_address(name) and (not self.is_local or is_loopback(name)))",
+        "_is_address(name)",
         _TESTS,
     ),
     Gate(
         "Origin of a request",
         _CHECKS,
-        'if not all(self._welcome(origin, hosts[0]) for origin in headers.getlist("origin")):',
+        'if not all(self._site.allows(origin, hosts[0]) for origin in headers.getlist("origin")):',
         "if False:",
         _TESTS,
     ),
@@ -57,9 +56,9 @@ HTTP_GATES: tuple[Gate, ...] = (
     Gate(
         "pages of this machine on a server for others",
         _CHECKS,
-        "(self._local and is_loopback(name))",
-        "is_loopback(name)",
-        ("tests/adapters/mcp_server/test_gates.py",),
+        "local_pages and self.is_local",
+        "local_pages",
+        ("tests/serving/test_http.py",),
     ),
     Gate(
         "length of a request that is said twice",
@@ -68,8 +67,8 @@ HTTP_GATES: tuple[Gate, ...] = (
         "if False:",
         _TESTS,
     ),
-    Gate("one token for each", _OPTIONS, "if len(set(self.tokens.values())) < len(self.tokens):", "if False:", _TESTS),
-    Gate("number of headers", _CHECKS, "if len(headers.raw) > self._options.max_headers:", "if False:", _TESTS),
+    Gate("one token for each", _TOKENS, "if len(set(tokens.values())) < len(tokens):", "if False:", _TESTS),
+    Gate("number of headers", _CHECKS, "if len(headers.raw) > self._max_headers:", "if False:", _TESTS),
     Gate("size of a body", _APP, "max_request_body_size=options.max_body,", "", _TESTS),
     Gate("number of sessions", _APP, "max_sessions=options.max_sessions,", "", _TESTS),
     Gate("time of a body", _CHECKS, "async with asyncio.timeout_at(deadline):", "if True:", _TESTS),
@@ -77,27 +76,27 @@ HTTP_GATES: tuple[Gate, ...] = (
     Gate(
         "sessions of one principal",
         _SESSIONS,
-        "if self._opening[principal] + self._count(principal) >= self._most:",
+        "if self._opening[principal] + self._count(principal) >= self._limit:",
         "if False:",
         _TESTS,
     ),
     Gate(
         "whose sessions are counted",
         _SESSIONS,
-        "sum(session.principal == principal for session in self._open.values())",
-        "len(self._open)",
+        "sum(session.principal == principal for session in self._sessions.values())",
+        "len(self._sessions)",
         _TESTS,
     ),
     Gate(
         "sessions that have ended by themselves",
         _SESSIONS,
-        "            del self._open[key]\n",
+        "            del self._sessions[key]\n",
         "            pass\n",
         _TESTS,
     ),
     Gate(
         "clients that do not read on",
-        "serving/_http_timeouts.py",
+        "serving/http/_server.py",
         "            super().pause_writing()\n            self._watch()\n",
         "            super().pause_writing()\n",
         _TESTS,

@@ -20,6 +20,7 @@ _WAITING = "serving/_suspended_calls.py"
 _HERE = "tests/adapters/mcp_server"
 _OF_GATES = (f"{_HERE}/test_gates.py",)
 _OF_PENDING = (f"{_HERE}/test_pending.py",)
+_OF_CALLS = ("tests/serving/test_suspended_calls.py",)
 _OF_STORE = (f"{_HERE}/test_store.py",)
 _OF_ELICIT = (f"{_HERE}/test_elicit.py",)
 _OF_TOOLS = (f"{_HERE}/test_tools.py",)
@@ -30,8 +31,8 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "principal of a call over MCP",
         _PRINCIPALS,
-        "        if acting is not None:\n            return acting\n",
-        "",
+        "return self._caller() if acting is None else acting",
+        "return self._caller()",
         _OF_STORE,
     ),
     Gate("principal in the run of a call over MCP", _PRINCIPALS, "principal=name,", "principal=None,", _OF_STORE),
@@ -60,23 +61,23 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "run of a principal",
         _PRINCIPALS,
-        "self._known[name] = self._opened(name)\n",
-        "self._opened(name)\n",
+        "self._known[name] = self._open(name)\n",
+        "self._open(name)\n",
         _OF_SEARCH,
     ),
     Gate(
         "tool of a request named over MCP",
         _SERVED,
-        "if kept is None or kept.tool != visit.params.name:",
-        "if kept is None:",
+        "if found is None or found.tool != tool:",
+        "if found is None:",
         _OF_GATES,
     ),
     Gate(
         "owner of a request in a file named over MCP",
         _WAITING,
-        'where = "principal = ? AND instr(requests, ?)"',
-        """where = "principal IN (principal, ?) AND instr(requests, ?)\"""",
-        _OF_GATES,
+        'where = "principal = ? AND',
+        'where = "principal IN (principal, ?) AND',
+        _OF_CALLS,
     ),
     Gate(
         "call that waits again when another ends",
@@ -88,9 +89,9 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "call in a file that waits again when another ends",
         _WAITING,
-        "if kept is not None and set(kept.requests) == set(requests):\n                connection",
-        "if kept is not None:\n                connection",
-        _OF_STORE,
+        "if kept is not None and set(kept.requests) == set(requests):\n                execute",
+        "if kept is not None:\n                execute",
+        _OF_CALLS,
     ),
     # --- what answers
     Gate(
@@ -114,8 +115,8 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "seal of a state",
         _SERVER,
-        "RequestStateBoundary(self._sealing(), default_audience=options.name), self._introduce",
-        "self._introduce",
+        "            RequestStateBoundary(self._state_security(), default_audience=options.name),\n",
+        "",
         _OF_ELICIT,
     ),
     Gate(
@@ -127,19 +128,12 @@ MCP_GATES: tuple[Gate, ...] = (
     ),
     Gate("expiry of a state", _SERVER, "ttl=self.options.state_seconds", "ttl=600", _OF_ELICIT),
     Gate("service of a state", _SERVER, "default_audience=options.name", "default_audience=None", _OF_ELICIT),
-    Gate("time that a call is kept", _SERVED, "kept.since + self._options.kept_for <= now()", "False", _OF_STORE),
+    Gate("time that a call is kept", _SERVED, "found.since + self._options.kept_for <= now()", "False", _OF_STORE),
     Gate(
         "tools that asked at another server",
         _TOOLS,
-        "            self._asking |= await self._waiting.tools()\n",
+        "            self._asking |= await self._suspended.tools()\n",
         "",
-        _OF_STORE,
-    ),
-    Gate(
-        "owner of a request on a database server",
-        "adapters/dbos/_suspended_calls.py",
-        '"principal = %s AND position(',
-        "\"%s <> '' AND position(",
         _OF_STORE,
     ),
     Gate(
@@ -153,7 +147,7 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "questions of one principal",
         _PENDING,
-        "if request.id not in waiting and len(waiting) >= self._most:",
+        "if request.id not in pending and len(pending) >= self._limit:",
         "if False:",
         _OF_PENDING,
     ),
@@ -164,13 +158,19 @@ MCP_GATES: tuple[Gate, ...] = (
         "a store that cannot be counted", _PENDING, "if not isinstance(store, ListsRequests):", "if False:", _OF_PENDING
     ),
     Gate(
-        "calls that are alike",
+        "equal calls",
         _ALIKE,
         "lock = self._locks.setdefault(key, asyncio.Lock())",
         "lock = asyncio.Lock()",
         _OF_PENDING,
     ),
-    Gate("alike calls that need no answer", _ALIKE, "            self._leave()\n", "            pass\n", _OF_PENDING),
+    Gate(
+        "equal calls that need no answer",
+        _ALIKE,
+        "            self.land()\n\n    def",
+        "            pass\n\n    def",
+        _OF_PENDING,
+    ),
     # --- the rest
     Gate("hook errors over MCP", _PRINCIPALS, 'hook_errors="fail",', "", _OF_TOOLS),
     Gate("tools that are listed", _TOOLS, "if name in allowed]", "]", _OF_TOOLS),

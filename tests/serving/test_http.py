@@ -51,8 +51,6 @@ async def test_a_connection_without_a_request_in_time_is_closed_and_so_is_the_ap
         await started.wait()
         reader, writer = await asyncio.open_connection(*listener.socket.getsockname())
 
-        writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
-        answered = await reader.readuntil(b"hello")
         writer.write(b"GET / HTTP/1.1\r\n")  # and no end to it
         with suppress(ConnectionResetError):
             assert await reader.read() == b""
@@ -60,4 +58,4 @@ async def test_a_connection_without_a_request_in_time_is_closed_and_so_is_the_ap
         serving.cancel()
         await asyncio.wait([serving])
 
-    assert (answered[:12], app.closed) == (b"HTTP/1.1 200", True)
+    assert app.closed
