@@ -63,7 +63,7 @@ def test_a_token_may_be_in_a_file(toolcrib: Command, tmp_path: Path) -> None:
     of_a_file = toolcrib("console", "--port", "0", "--token", "ann=@token")
     of_none = toolcrib("console", "--port", "0", "--token", "ann=@gone")
 
-    assert "the token of ann must have 16 characters at least" in of_a_file.stderr
+    assert "the token of ann must have at least 16 characters" in of_a_file.stderr
     assert "cannot read gone: No such file or directory" in re.sub(r"[\s│]+", " ", of_none.stderr)
 
 

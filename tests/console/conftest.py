@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -103,16 +104,21 @@ class Mounted:
 def serve_app(app: ConsoleApp, port: int = 0, inside: ASGIApp | None = None) -> Generator[int]:
     """Serve a console, or the application that it is mounted in, in a thread; the body is given the port."""
     started, served = threading.Event(), app if inside is None else Mounted(app, inside)
-    with asyncio.Runner() as runner, http.listen("127.0.0.1", port) as listener:
-        serving = http.serve_app(served, listener, http.HttpLimits(), started=started.set)
-        task = runner.get_loop().create_task(serving)
-        thread = threading.Thread(target=runner.run, args=(asyncio.wait([task]),), daemon=True)
+    stops: list[Callable[[], object]] = []
+
+    async def serve() -> None:
+        task = asyncio.ensure_future(http.serve_app(served, listener, http.HttpLimits(), started=started.set))
+        stops.append(partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel))
+        await asyncio.wait([task])
+
+    with http.listen("127.0.0.1", port) as listener:
+        thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
         thread.start()
         try:
             assert started.wait(10)
             yield listener.socket.getsockname()[1]
         finally:
-            runner.get_loop().call_soon_threadsafe(task.cancel)
+            stops[0]()
             thread.join(10)
             assert not thread.is_alive()
 
