@@ -5,15 +5,14 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, RootModel
 
-from toolcrib.code._arguments import ArgumentNames
-from toolcrib.code._misuse import CallShape
+from toolcrib.code._program_tools import ProgramTool
 from toolcrib.errors import InvalidArguments
 from toolcrib.schema import Injected, RunContext
 from toolcrib.tools import Tool, as_tool, ez_tool, tool_input
 
 
-def names(made: Tool[..., Any]) -> ArgumentNames:
-    return ArgumentNames(made.name, made.spec)
+def names(made: Tool[..., Any]) -> ProgramTool:
+    return ProgramTool(made.name, made, made.name)
 
 
 @ez_tool
@@ -66,7 +65,7 @@ def test_a_root_model_takes_its_value_by_position_or_as_root() -> None:
     made = names(as_tool(Count))
 
     assert made.bind([1], {}) == made.bind([], {"root": 1}) == {"root": 1}
-    shape = CallShape.of(as_tool(Count).spec, as_tool(Count).signature)
+    shape = made.shape
     assert shape is not None
     assert (shape.order, shape.required) == (("root",), {"root"})
 

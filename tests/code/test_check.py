@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from toolcrib.code import Finding, Toolkit
-from toolcrib.code._check import Names, check_program, defined_by
+from toolcrib.code._check import KnownNames, check_program, defined_by
 from toolcrib.sandbox import Dialect, Host, MontySandbox, Program, SandboxResult
 from toolcrib.tools import ez_tool, tool
 
@@ -114,7 +114,7 @@ def test_calls_that_may_turn_out_right_are_let_through(code: str) -> None:
     ],
 )
 def test_names_and_modules_that_may_be_there_are_let_through(code: str) -> None:
-    names = Names((), lambda name: None, dialect=Dialect(frozenset({"math", "os.path", "contextlib", "typing"})))
+    names = KnownNames((), lambda name: None, dialect=Dialect(frozenset({"math", "os.path", "contextlib", "typing"})))
 
     assert check_program(code, names, 10_000) == []
 
@@ -190,7 +190,7 @@ def test_findings_are_ordered_by_line() -> None:
 def test_nothing_is_said_of_programs_that_work(module: types.ModuleType) -> None:
     code = inspect.getsource(module)
 
-    assert check_program(code, Names((), lambda name: None, dialect=Dialect()), 1_000_000) == []
+    assert check_program(code, KnownNames((), lambda name: None, dialect=Dialect()), 1_000_000) == []
 
 
 @pytest.mark.parametrize(

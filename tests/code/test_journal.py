@@ -18,9 +18,8 @@ import pytest
 
 from tests.code.scripts import Asks, ScriptSandbox
 from toolcrib.approvals import approve_all
-from toolcrib.code import FileJournal, PausedProgram, Toolkit
+from toolcrib.code import FileJournal, PausedProgram, Toolkit, paused_program_in
 from toolcrib.code._journal import Journal, JournalEntry, call_digest
-from toolcrib.code._journal_lines import paused_program_in
 from toolcrib.errors import ApprovalError, PausedProgramError, ReplayDiverged
 from toolcrib.pipeline import Run
 from toolcrib.sandbox import Host, Program, Raised, SandboxResult, Value
@@ -38,15 +37,15 @@ _ids = itertools.count()
 
 
 def entry(name: str, *args: Any, **fields: Any) -> JournalEntry:
-    told = {"id": name, "name": name, "arguments": {"at": list(args)}, "outcome": "completed"}
-    return JournalEntry(f"{name} {next(_ids)}", name, call_digest(list(args), {}), told, **fields)
+    summary = {"id": name, "name": name, "arguments": {"at": list(args)}, "outcome": "completed"}
+    return JournalEntry(f"{name} {next(_ids)}", name, call_digest(list(args), {}), summary, **fields)
 
 
 def test_calls_are_told_apart_by_name_arguments_and_occurrence() -> None:
     one, two, three = (entry("find", at, reply=Value(at)) for at in (1, 1, 3))
     journal = Journal([one, two, three])
 
-    asked = [journal.asked("find", call_digest([number], {})) for number in (3, 1, 1, 1)]
+    asked = [journal.match("find", call_digest([number], {})) for number in (3, 1, 1, 1)]
 
     assert [id(found) for found in asked] == [id(three), id(one), id(two), id(None)]
 
@@ -54,8 +53,8 @@ def test_calls_are_told_apart_by_name_arguments_and_occurrence() -> None:
 def test_of_two_equal_calls_the_one_that_waited_is_asked_for_last_by_an_engine_that_holds_it_back() -> None:
     waits, made = entry("pay", 1), entry("pay", 1, reply=Value(1))
 
-    held_back = Journal([waits, made], open_last=True).asked("pay", call_digest([1], {}))
-    in_order = Journal([waits, made]).asked("pay", call_digest([1], {}))
+    held_back = Journal([waits, made], open_last=True).match("pay", call_digest([1], {}))
+    in_order = Journal([waits, made]).match("pay", call_digest([1], {}))
 
     assert held_back is made
     assert in_order is waits
@@ -65,9 +64,9 @@ def test_a_new_call_before_the_known_ones_is_none_of_this_program() -> None:
     journal = Journal([entry("find", 1, reply=Value(1))])
 
     with pytest.raises(ReplayDiverged, match=r"call of `find` with .*1.* expected, and `find` with other arguments"):
-        journal.asked("find", call_digest([2], {}))
+        journal.match("find", call_digest([2], {}))
     with pytest.raises(ReplayDiverged, match="and `drop` with its arguments came"):
-        journal.asked("drop", call_digest([], {}))
+        journal.match("drop", call_digest([], {}))
 
 
 def test_where_nothing_runs_again_only_open_calls_are_expected() -> None:
@@ -75,15 +74,15 @@ def test_where_nothing_runs_again_only_open_calls_are_expected() -> None:
     journal = Journal([entry("find", 1, reply=Value(1)), waits], replays=False)
 
     assert journal.expected is waits
-    assert journal.asked("book", call_digest([1], {})) is waits
-    assert journal.asked("find", call_digest([1], {})) is None
+    assert journal.match("book", call_digest([1], {})) is waits
+    assert journal.match("find", call_digest([1], {})) is None
 
 
 def test_an_entry_goes_to_json_and_back() -> None:
     for fields in ({"reply": Value({"a": [1]})}, {"reply": Raised("KeyError", "x")}, {"values": [1]}, {"cancelled": 1}):
         made = entry("find", 1, **fields)
 
-        assert JournalEntry.from_dict(made.to_dict()) == made or made.told.get("result") is None
+        assert JournalEntry.from_dict(made.to_dict()) == made or made.summary.get("result") is None
 
 
 # --- killed between an effect and its record -------------------------------------------------------------------------
@@ -336,7 +335,7 @@ async def test_a_call_is_not_made_before_it_is_written_down_that_it_may_be() -> 
     assert (before, done) == ([], ["find Oslo"])
 
 
-async def test_a_program_is_told_what_a_call_came_to_when_that_is_written_down() -> None:
+async def test_a_program_gets_a_result_only_when_it_is_written_down() -> None:
     log, sandbox = SlowLog("ended"), FakeSandbox(CALLS[0])
     running = asyncio.create_task(Toolkit(paying([]), sandbox=sandbox).execute_async("", journal=log))
     await log.held.wait()

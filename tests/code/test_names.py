@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.code._names import program_names
+from toolcrib.code._program_tools import program_names
 from toolcrib.errors import DuplicateNameError
 
 

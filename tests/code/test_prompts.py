@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from toolcrib.code import Toolkit
 from toolcrib.code._as_tool import CODE_PARAMETERS
 from toolcrib.code._listing import Listing
-from toolcrib.code._prompts import Words, estimated_tokens, render_prompt
+from toolcrib.code._prompts import estimated_tokens, render_prompt
 from toolcrib.errors import SandboxError
 from toolcrib.formats import definition
 from toolcrib.sandbox import Dialect, Host, MontySandbox, Program, SandboxResult
@@ -219,7 +219,7 @@ def test_a_large_set_is_told_without_reading_all_of_it() -> None:
             return super().function(name, entry)
 
     tools = {f"find_{n}": Toolset([get_weather])["get_weather"] for n in range(2000)}
-    prompt = render_prompt(Counted(tools), Words(), (), budget=300)
+    prompt = render_prompt(Counted(tools), None, None, (), budget=300)
 
     assert "There are 2000 functions, too many to list here." in prompt
     assert len(schemas) < 200

@@ -10,7 +10,7 @@ import pytest
 from typing_extensions import TypedDict
 
 from toolcrib.code import Toolkit
-from toolcrib.code._typing import Stubs
+from toolcrib.code._type_check import TypeStubs
 from toolcrib.sandbox import MontySandbox
 from toolcrib.tools import ez_tool, tool
 
@@ -68,7 +68,7 @@ def _nothing_ran() -> None:
     ],
 )
 async def test_types_that_do_not_fit_are_found(sandbox: MontySandbox, code: str, line: int, message: str) -> None:
-    (finding,) = await Stubs(TOOLS, streams=True).check(code, sandbox)
+    (finding,) = await TypeStubs(TOOLS, streams=True).check(code, sandbox)
 
     assert (finding.line, finding.kind) == (line, "TypeError")
     assert message in finding.message
@@ -88,7 +88,7 @@ async def test_types_that_do_not_fit_are_found(sandbox: MontySandbox, code: str,
     ],
 )
 async def test_what_may_be_right_is_not_remarked_on(sandbox: MontySandbox, code: str) -> None:
-    assert await Stubs(TOOLS, streams=True).check(code, sandbox) == []
+    assert await TypeStubs(TOOLS, streams=True).check(code, sandbox) == []
 
 
 async def test_an_error_keeps_the_program_from_running(sandbox: MontySandbox) -> None:
@@ -114,7 +114,7 @@ async def test_a_warning_is_in_the_result_of_a_program_that_runs(sandbox: MontyS
 async def test_a_program_is_never_run_by_the_checker(sandbox: MontySandbox) -> None:
     code = "while True: pass"
 
-    found = await asyncio.wait_for(Stubs({}, streams=False).check(code, sandbox), 20)
+    found = await asyncio.wait_for(TypeStubs({}, streams=False).check(code, sandbox), 20)
 
     assert found == []
 

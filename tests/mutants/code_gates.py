@@ -1,4 +1,4 @@
-"""The gates that only programs pass: what may run, what is taken up after a pause, and what is told of it."""
+"""The gates of programs: which of them run, how a paused one is resumed, and what is kept of their calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ _JOURNAL = "code/_journal.py"
 _REPLAY = "code/_journal_host.py"
 _RUNS = "code/_runner.py"
 _PAUSED = "code/_paused.py"
-_ANSWERS = "code/_match_answers.py"
 _LOOKUP = "code/_search_tools.py"
 
 _OF_GUARDED = ("tests/code/test_guarded.py",)
@@ -27,8 +26,8 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "check before the program",
         "code/_attempts.py",
-        "        if findings:\n            self.runs.refused(",
-        "        if False:\n            self.runs.refused(",
+        "        if findings:\n            self.runner.refuse(",
+        "        if False:\n            self.runner.refuse(",
         ("tests/code/test_check.py",),
     ),
     Gate(
@@ -63,27 +62,27 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "id of a call of a program that cannot pause",
         _HOST,
-        "told = self._told(name, new_call_id())",
-        'told = self._told(name, "call")',
+        "summary = self._summary(name, new_call_id())",
+        'summary = self._summary(name, "call")',
         _OF_SESSION,
     ),
     Gate(
         "secrets in the log of calls",
-        _HOST,
+        "code/_program_tools.py",
         "if not self.spec.has_secrets:",
         "if True:",
         _OF_TOOLKIT,
     ),
     Gate(
         "no value for a call that waits",
-        "code/_replies.py",
+        _HOST,
         "return SuspendedReply(outcome.text())",
         "return Value(None)",
         _OF_GUARDED,
     ),
     Gate(
         "no value for a call that was refused",
-        "code/_replies.py",
+        _HOST,
         'return Raised("PermissionError", outcome.reason)',
         "return Value(None)",
         ("tests/code/test_replies.py",),
@@ -128,28 +127,28 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "signature of a paused program",
         _PAUSED,
-        "if not hmac.compare_digest(mark, _mark(signed, key)):",
+        "if not hmac.compare_digest(signature, _signature(signed, key)):",
         "if False:",
         _OF_PAUSED,
     ),
-    Gate("length of the key", _PAUSED, "if len(secret) < _KEY_LEAST:", "if False:", _OF_PAUSED),
+    Gate("length of the key", _PAUSED, "if len(secret) < _KEY_BYTES:", "if False:", _OF_PAUSED),
     Gate("format of a paused program", _PAUSED, 'if version != b"%d" % _FORMAT:', "if False:", _OF_PAUSED),
     Gate("text of a paused program", _PAUSED, 'if paused.code_hash != data["code_hash"]:', "if False:", _OF_PAUSED),
-    Gate("engine of a paused program", _RUNS, "if place.engine != paused.engine:", "if False:", _OF_RESUME),
+    Gate("engine of a paused program", _RUNS, "if sandbox.engine != paused.engine:", "if False:", _OF_RESUME),
     Gate("tools of a paused program", _RUNS, "        if missing:\n", "        if False:\n", _OF_RESUME),
     Gate("counts of a paused program's run", _RUNS, "if before and not run.calls:", "if False:", _OF_RESUME),
-    Gate("bound of what is kept of results", _REPLAY, "return self._size > _MOST", "return False", _OF_RESUME),
+    Gate("bound of what is kept of results", _REPLAY, "return self._size > _JOURNAL_CHARS", "return False", _OF_RESUME),
     # --- the answers
-    Gate("answer to nothing", _ANSWERS, "        if not calls:\n", "        if False:\n", _OF_RESUME),
+    Gate("answer to nothing", _PAUSED, "        if not calls:\n", "        if False:\n", _OF_RESUME),
     Gate(
         "answer that does not fit",
-        _ANSWERS,
+        _PAUSED,
         "if isinstance(answer, Grant) and (why := misfit(answer, call.request)):",
         'if (why := ""):',
         _OF_RESUME,
     ),
-    Gate("two answers to one call", _ANSWERS, "if call.call_id in found:", "if False:", _OF_RESUME),
-    Gate("standing answer to a call in doubt", _ANSWERS, "and not call.in_doubt ", "", _OF_JOURNAL),
+    Gate("two answers to one call", _PAUSED, "if call.call_id in found:", "if False:", _OF_RESUME),
+    Gate("standing answer to a call in doubt", _PAUSED, "and not call.in_doubt ", "", _OF_JOURNAL),
     Gate(
         "answer that was used in an earlier resumption",
         _REPLAY,
@@ -175,7 +174,7 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "calls after a divergence",
         _REPLAY,
-        "            self._break(error)\n            raise\n",
+        "            self._diverge(error)\n            raise\n",
         "            raise\n",
         _OF_RESUME,
     ),
@@ -183,7 +182,7 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "calls that a program left out",
         _RUNS,
-        "        host.ended(ended.error)\n",
+        "        host.check_end(ended.error)\n",
         "",
         _OF_RESUME,
     ),
@@ -198,12 +197,12 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "record of a call before it is made",
         _REPLAY,
-        "told=entry.told)\n            await self._flush()\n\n    def _write",
-        "told=entry.told)\n\n    def _write",
+        "summary=entry.summary)\n            await self._flush()\n\n    def _write",
+        "summary=entry.summary)\n\n    def _write",
         _OF_JOURNAL,
     ),
     Gate(
-        "record of what a call came to before it is told",
+        "record of an outcome before the program has it",
         _REPLAY,
         "            await self._flush()\n        entry.reply",
         "        entry.reply",
@@ -211,15 +210,15 @@ CODE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a call that was given up while it was written down",
-        "code/_journal_lines.py",
+        "code/_file_journal.py",
         "True, False, None, None",
         "True, False, entry.reply, entry.suspended",
         _OF_JOURNAL,
     ),
-    # --- a call of which nobody knows how it ended
+    # --- calls in doubt
     Gate(
         "a call in doubt",
-        "code/_journal_lines.py",
+        "code/_file_journal.py",
         "entry.in_doubt, entry.suspended = True, None",
         "entry.in_doubt = False",
         _OF_JOURNAL,
@@ -234,22 +233,22 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "question about a call in doubt",
         _REPLAY,
-        "made = await self._pipeline.prepare(call, self._alone, hooks=_asking(call.name))",
-        "made = await self._pipeline.prepare(call, self._alone)",
+        "made = await self._pipeline.prepare(call, self._without_approver, hooks=_asking(call.name))",
+        "made = await self._pipeline.prepare(call, self._without_approver)",
         _OF_JOURNAL,
     ),
     Gate(
         "approver of a call in doubt",
         _REPLAY,
-        "made = await self._pipeline.prepare(call, self._alone, hooks=",
-        "made = await self._pipeline.prepare(call, self._scope, hooks=",
+        "made = await self._pipeline.prepare(call, self._without_approver, hooks=",
+        "made = await self._pipeline.prepare(call, self._run, hooks=",
         _OF_JOURNAL,
     ),
     Gate(
         "approver of a call in doubt that was asked about",
         _REPLAY,
-        "run = self._alone if entry.in_doubt and answer is None else self._scope",
-        "run = self._scope",
+        "run = self._without_approver if entry.in_doubt and answer is None else self._run",
+        "run = self._run",
         _OF_JOURNAL,
     ),
     Gate(
@@ -264,7 +263,7 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "one program of a conversation at a time",
         "code/_session.py",
-        "        if self._runs:\n",
+        "        if self._is_running:\n",
         "        if False:\n",
         _OF_SESSION,
     ),

@@ -95,7 +95,7 @@ TELEMETRY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "one program wherever it goes on",
-        "code/_program_trace.py",
+        "code/_activity.py",
         'named = before.get("program") or run.program_id',
         "named = run.program_id",
         _OF_PROGRAMS,

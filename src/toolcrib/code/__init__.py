@@ -17,9 +17,8 @@ from toolcrib.code._events import (
     ProgramPaused,
 )
 from toolcrib.code._extract import extract_code
-from toolcrib.code._file_journal import FileJournal
+from toolcrib.code._file_journal import FileJournal, paused_program_in
 from toolcrib.code._journal import JournalLog
-from toolcrib.code._journal_lines import paused_program_in
 from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._session import ProgramSession

@@ -1,4 +1,4 @@
-"""Code mode as one tool: a function for any framework to register, and its definition for a provider."""
+"""The tool that takes programs: a function for any framework to register, and its schema for a provider."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
-from toolcrib.code._extract import program_in
+from toolcrib.code._extract import program_of
 from toolcrib.code._result import ExecutionResult
 
 __all__ = ["CODE_PARAMETERS", "TOOL_NAME", "AsyncProgramTool", "OnResult", "SyncProgramTool", "program_tool"]
@@ -33,9 +33,9 @@ def program_tool(
 
     Args:
         run: Runs a program and returns its result; a coroutine function when `is_async`.
-        name: What the model calls it.
-        description: What the model is told of it.
-        on_result: Told each result.
+        name: The tool's name for the model.
+        description: The tool's description for the model.
+        on_result: A listener for each result.
     """
 
     def shown(result: ExecutionResult) -> str:
@@ -58,4 +58,4 @@ def program_tool(
 
 def _program(code: str) -> str:
     """Return the program that was sent, also where a model put it into a block as if it were a reply."""
-    return program_in(code) if _FENCE.search(code) is not None else code
+    return program_of(code) if _FENCE.search(code) is not None else code

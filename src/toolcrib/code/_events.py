@@ -1,4 +1,4 @@
-"""What happens while a program runs, as events in order."""
+"""Events of a program, in order, while it runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CallStarted:
 
 @dataclass(frozen=True, slots=True)
 class CallValue:
-    """A streaming tool gave one value, cut when it is long."""
+    """A streaming tool yielded one value, which is cut when it is long."""
 
     id: str
     name: str
@@ -56,7 +56,7 @@ class CallValue:
 
 @dataclass(frozen=True, slots=True)
 class CallSuspended:
-    """A call waits for a person and has not run; `request` is the `ApprovalRequest` as a dict."""
+    """A call is suspended: it waits for a person; `request` is the `ApprovalRequest` as a dict."""
 
     id: str
     name: str
@@ -65,7 +65,7 @@ class CallSuspended:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """A call came to its outcome, which is a dict as in the call's record."""
+    """A call ended; `outcome` is a dict as in the call's record."""
 
     id: str
     name: str
@@ -75,7 +75,7 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class ProgramFailed:
-    """The program did not reach its end, or did not run; `text` is what a model is shown."""
+    """The program failed, or did not run; `text` is shown to the model."""
 
     error: str
     text: str
@@ -90,7 +90,7 @@ class ProgramPaused:
 
 @dataclass(frozen=True, slots=True)
 class ProgramDone:
-    """Nothing more comes; how it went."""
+    """The last event: the program's result."""
 
     result: ExecutionResult
 
@@ -102,13 +102,13 @@ Start: TypeAlias = Callable[[OnOutput, Sink], Coroutine[Any, Any, ExecutionResul
 
 
 async def events_of(start: Start) -> AsyncGenerator[ProgramEvent, None]:
-    """Yield what happens in a program, which runs meanwhile and does not wait for whoever reads.
+    """Yield the events of a program, which does not wait for the reader.
 
-    What is not read yet is kept; it cannot be more than the program's limits allow. Closing the generator stops the
-    program and its calls.
+    Events that are not read yet are kept; they cannot be more than the program's limits allow. Closing the generator
+    stops the program and its calls.
 
     Args:
-        start: Runs the program, given who hears its output and a sink for its calls.
+        start: Runs the program, given a listener for its output and a sink for its calls.
     """
     feed = _Feed()
     task = asyncio.create_task(start(feed.printed, feed))
@@ -131,7 +131,7 @@ async def events_of(start: Start) -> AsyncGenerator[ProgramEvent, None]:
 
 
 class _Feed:
-    """A sink that puts the events of calls among what is printed."""
+    """A sink that puts the events of calls and the printed text into one queue."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[ProgramEvent | None] = asyncio.Queue()
@@ -146,13 +146,13 @@ class _Feed:
         self._queue.put_nowait(Printed(text, "stderr" if stream == "stderr" else "stdout"))
 
     def emit(self, event: CallEvent) -> None:
-        """Tell of a call; see `Sink`."""
-        made = _told(event)
-        if made is not None:
-            self._queue.put_nowait(made)
+        """Queue the event of a call; see `Sink`."""
+        found = _program_event(event)
+        if found is not None:
+            self._queue.put_nowait(found)
 
 
-def _told(event: CallEvent) -> ProgramEvent | None:
+def _program_event(event: CallEvent) -> ProgramEvent | None:
     match event.kind:
         case "received":
             return CallStarted(event.call_id, event.tool, event.data["arguments"])
@@ -160,7 +160,7 @@ def _told(event: CallEvent) -> ProgramEvent | None:
             return CallValue(event.call_id, event.tool, event.data["value"])
         case "suspended":
             return CallSuspended(event.call_id, event.tool, event.data["request"])
-        case "ended" if event.data["outcome"]["kind"] != "suspended":  # it is told already, and has not ended
+        case "ended" if event.data["outcome"]["kind"] != "suspended":  # it has an event already, and has not ended
             took = 0.0 if event.record is None else event.record.duration_ms
             return CallEnded(event.call_id, event.tool, event.data["outcome"], took)
         case _:

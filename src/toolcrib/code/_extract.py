@@ -1,4 +1,4 @@
-"""The Python in a model's reply."""
+"""Programs in a model's reply: the Python blocks of its Markdown."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-__all__ = ["extract_code", "program_in"]
+__all__ = ["extract_code", "program_of"]
 
-_TRIED = 20  # fences at which a block may end: further ones stand in no string of its program
+_FENCES_TRIED = 20  # at which a block may end: further ones stand in no string of its program
 _PYTHON = frozenset({"python", "py", "python3", "py3"})
 _OPEN = re.compile(r"(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<label>[\w+#.-]*)[^`]*")
 
@@ -36,7 +36,7 @@ def extract_code(text: str) -> str | None:
     return code or None
 
 
-def program_in(answer: str) -> str:
+def program_of(answer: str) -> str:
     """Return the program of an answer: itself, unless it is no Python and has some in Markdown."""
     if _is_python(answer.splitlines()):
         return answer
@@ -52,7 +52,7 @@ def _blocks(lines: list[str]) -> Iterator[_Block]:
             continue
         label = opening["label"].lower()
         closing = (i for i in range(at, len(lines)) if _closes(lines[i], opening["fence"]))
-        ends = list(islice(closing, _TRIED)) or [len(lines)]
+        ends = list(islice(closing, _FENCES_TRIED)) or [len(lines)]
         end = ends[0]
         if label in _PYTHON or not label:
             end = next((i for i in ends if _is_python(lines[at:i])), end)

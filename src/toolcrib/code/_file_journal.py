@@ -1,30 +1,32 @@
-"""FileJournal: the journal of a program in a file, from which it is taken up when its process did not live to end."""
+"""Journals as lines: the file that keeps them, and the program that they describe after a crash."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from toolcrib.code._journal_lines import paused_program_in
+from toolcrib.calls import Suspended, outcome_from_dict
+from toolcrib.code._journal import JournalEntry, reply_from_dict
 from toolcrib.code._paused import PausedProgram
 from toolcrib.errors import PausedProgramError
 
-__all__ = ["FileJournal"]
+__all__ = ["FileJournal", "paused_program_in"]
 
 
 class FileJournal:
-    """Keeps what programs ask for in a file, line by line, before and after each call.
+    """A file with the calls of programs: a line before each call, and one after it.
 
-    The file holds real arguments and results and is not signed: only its owner can read it, and it is to be trusted as
-    far as its folder is.
+    The file holds real arguments and results and is not signed: only its owner can read it, and it can be trusted as
+    far as its folder can.
 
     Args:
-        path: The file; lines are added to what is there. Of several programs in it the last one counts.
-        sync: Have each line on the disk before going on, which a failure of power does not undo; slower.
+        path: The file; lines are appended. Of several programs in the file the last one counts.
+        sync: Have each line on the disk before going on, so that it survives a power failure; slower.
     """
 
     def __init__(self, path: str | Path, *, sync: bool = False) -> None:
@@ -33,10 +35,10 @@ class FileJournal:
         self._written = self._synced = 0
 
     def write(self, line: Mapping[str, Any]) -> None:
-        """Add a line."""
+        """Append a line."""
         if self._file is None:
             self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            if not _ends_well(self.path):
+            if not _ends_with_newline(self.path):
                 os.write(self._file, b"\n")  # a line that was cut when the process died stays one of its own
         data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
         while data:
@@ -53,8 +55,8 @@ class FileJournal:
     def paused(self) -> PausedProgram:
         """Return the last program in the file as far as it came, for `Toolkit.resume`.
 
-        Resumed without answers it comes to the calls that had begun and not ended, and reports them: those of an
-        `idempotent` tool are made again, and the others wait for a person, `in_doubt`.
+        Resumed without answers, the program comes to the calls that had begun and not ended, and reports them: those of
+        an `idempotent` tool are made again, and the others wait for a person, `in_doubt`.
 
         Raises:
             PausedProgramError: There is none, it came to its end, or its engine does not run a program again.
@@ -89,9 +91,67 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             continue
 
 
-def _ends_well(path: Path) -> bool:
+def _ends_with_newline(path: Path) -> bool:
     with path.open("rb") as file:
         if file.seek(0, os.SEEK_END) == 0:
             return True
         file.seek(-1, os.SEEK_END)
         return file.read(1) == b"\n"
+
+
+# --- the program that the lines describe -----------------------------------------------------------------------------
+
+
+def paused_program_in(lines: Iterable[Mapping[str, Any]]) -> PausedProgram | None:
+    """Return the last program in a journal as far as it came; None when there is none, or it came to its end.
+
+    Raises:
+        PausedProgramError: Its engine does not run a program again.
+    """
+    found: PausedProgram | None = None
+    entries: dict[str, JournalEntry] = {}
+    state: dict[str, Any] = {}
+    has_moved = False
+    for line in lines:
+        if line["t"] == "program":
+            found, has_moved = PausedProgram.from_dict(line), False
+            entries, state = {entry.id: entry for entry in found.journal}, dict(found.state)
+        elif line["t"] == "done":
+            found = None
+        elif found is not None:
+            has_moved = True
+            _apply(line, entries, state)
+    if found is None:
+        return None
+    if has_moved and not found.replays:
+        raise PausedProgramError(
+            f"its process ended while it ran, and {found.engine} does not run a program again: it goes on from "
+            "`result.paused` only"
+        )
+    return replace(found, journal=tuple(entries.values()), state=state)
+
+
+def _apply(line: Mapping[str, Any], entries: dict[str, JournalEntry], state: dict[str, Any]) -> None:
+    if line["t"] == "state":
+        for name, part in line["state"].items():
+            known = state.get(name)
+            state[name] = [*known, *part] if isinstance(known, list) and isinstance(part, list) else part
+        return
+    if line["t"] == "started" and line["id"] not in entries:
+        entries[line["id"]] = JournalEntry(line["id"], line["name"], line["digest"], dict(line["summary"]))
+    entry = entries.get(line["id"])
+    if entry is None:
+        return
+    match line["t"]:
+        case "started":
+            entry.in_doubt, entry.suspended = True, None
+        case "value":
+            entry.values.append(line["value"])
+        case "suspended":
+            outcome = outcome_from_dict(line["outcome"])
+            entry.suspended = outcome if isinstance(outcome, Suspended) else None
+            entry.in_doubt = line["in_doubt"]
+        case "cancelled":
+            entry.cancelled, entry.in_doubt, entry.reply, entry.suspended = True, False, None, None
+        case _:
+            entry.reply, entry.summary, entry.in_doubt = reply_from_dict(line["reply"]), dict(line["summary"]), False

@@ -1,8 +1,9 @@
-"""Takes each call of a program to the pipeline, and keeps what became of it."""
+"""The host of a program: takes each call to the pipeline, answers the program, and keeps a summary of the call."""
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
@@ -15,62 +16,42 @@ from toolcrib.calls import (
     Failed,
     Grant,
     Outcome,
+    Rejected,
     Suspended,
     ToolCall,
     cut,
     new_call_id,
 )
-from toolcrib.code._arguments import ArgumentNames
-from toolcrib.code._program_trace import UNFOLLOWED, FollowedProgram
-from toolcrib.code._replies import reply_to
-from toolcrib.errors import InvalidArguments, ResultNotSerializable, SchemaError
+from toolcrib.code._activity import NO_ACTIVITY, ProgramActivity
+from toolcrib.code._program_tools import ProgramTool
+from toolcrib.errors import InvalidArguments, ResultNotSerializable
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.sandbox import Emit, Raised, Reply, Value, memory_size
+from toolcrib.sandbox import Emit, Raised, Reply, SuspendedReply, Value, memory_size
 from toolcrib.schema import ToolSpec
 
-__all__ = ["ProgramHost", "ProgramTool"]
+__all__ = ["ProgramHost", "reply_to"]
 
-_KEPT = 100_000  # characters of one result in `tool_calls`
-_KEPT_IN_ALL = 32_000_000  # bytes of memory, about, that all arguments and results there may take
-_BRIEF = 300  # characters of an error or a result in there from then on
-
-
-class ProgramTool:
-    """One tool as programs call it."""
-
-    __slots__ = ("_names", "name", "spec")
-
-    def __init__(self, name: str, spec: ToolSpec) -> None:
-        self.name, self.spec = name, spec
-        self._names: ArgumentNames | None = None
-
-    def bind(self, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments by name; raises InvalidArguments when they cannot be named."""
-        if not args:
-            return kwargs
-        if self._names is None:
-            try:
-                self._names = ArgumentNames(self.name, self.spec)
-            except SchemaError:  # the pipeline says so, with the parameter's name
-                return kwargs
-        return self._names.bind(args, kwargs)
-
-    def shown(self, arguments: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the arguments for a log: without secrets, None when they might hold one."""
-        try:
-            if not self.spec.has_secrets:
-                return arguments
-            return self.spec.dump(self.spec.validate_python(arguments), redact=True)
-        except (InvalidArguments, SchemaError):
-            return None
+_RESULT_CHARS = 100_000  # of one result in a summary
+_SUMMARY_BYTES = 32_000_000  # of memory, about, that all arguments and results in the summaries may take
+_SHORT_CHARS = 300  # of an error or a result in a summary from then on
+_EXCEPTIONS = {
+    "tool_timeout": "TimeoutError",
+    "unknown_tool": "NameError",
+    "not_available": "PermissionError",
+    "approval_error": "PermissionError",
+    "result_not_serializable": "TypeError",
+    "not_callable": "TypeError",
+    "schema_error": "TypeError",
+}
+_FIRST_NAME = re.compile(r"[^.\[]*")
 
 
 class ProgramHost:
     """The host of one program.
 
     Attributes:
-        calls: The program's calls so far, as `ExecutionResult.tool_calls` has them.
-        suspended: What waits for a person.
+        calls: Summaries of the program's calls so far, as `ExecutionResult.tool_calls` has them.
+        suspended: The requests of the calls that wait for a person.
     """
 
     def __init__(
@@ -79,111 +60,164 @@ class ProgramHost:
         run: Run,
         tools: Mapping[str, ProgramTool],
         on_output: Callable[[str, str], None] | None = None,
-        followed: FollowedProgram = UNFOLLOWED,
+        activity: ProgramActivity = NO_ACTIVITY,
     ) -> None:
-        self._pipeline, self._scope, self._tools, self._on_output = pipeline, run, tools, on_output
-        self._followed = followed
+        self._pipeline, self._run, self._tools, self._on_output = pipeline, run, tools, on_output
+        self._activity = activity
         self.calls: list[dict[str, Any]] = []
         self.suspended: list[ApprovalRequest] = []
-        self._room = _KEPT_IN_ALL
+        self._room = _SUMMARY_BYTES
 
     async def call(self, name: str, args: list[Any], kwargs: dict[str, Any], emit: Emit | None = None) -> Reply:
         """Make one call of the program."""
-        told = self._told(name, new_call_id())
-        _, reply = await self._carry(told, self._tools[name], args, kwargs, lambda call: self._run(call, emit))
+        summary = self._summary(name, new_call_id())
+        _, reply = await self._answer(summary, self._tools[name], args, kwargs, lambda call: self._execute(call, emit))
         return reply
 
-    def _told(self, name: str, call_id: str) -> dict[str, Any]:
-        """Return what is told of a call that begins."""
-        told: dict[str, Any] = {
+    def _summary(self, name: str, call_id: str) -> dict[str, Any]:
+        """Return the summary of a call that begins."""
+        summary: dict[str, Any] = {
             "id": call_id,
             "name": self._tools[name].name,
             "arguments": None,
             "outcome": "cancelled",
             "duration_ms": 0.0,
         }
-        self.calls.append(told)
-        return told
+        self.calls.append(summary)
+        return summary
 
-    async def _carry(
+    async def _answer(
         self,
-        told: dict[str, Any],
+        summary: dict[str, Any],
         tool: ProgramTool,
         args: list[Any],
         kwargs: dict[str, Any],
-        run: Callable[[ToolCall], Awaitable[Outcome]],
+        execute: Callable[[ToolCall], Awaitable[Outcome]],
     ) -> tuple[Outcome, Reply]:
-        """Have `run` bring a call to its outcome, and tell what it came to."""
+        """Return the outcome that `execute` has for a call, and the program's reply; both are put into the summary."""
         began = time.perf_counter()
         try:
             try:
                 arguments = tool.bind(args, kwargs)
             except InvalidArguments as error:
                 arguments = {}
-                outcome: Outcome = _unnamed(tool.name, told["id"], error)
+                outcome: Outcome = _failed(tool.name, summary["id"], error)
             else:
-                told["arguments"] = self._fitting(tool.shown(arguments), None)
-                outcome = await run(ToolCall(tool.name, arguments, told["id"]))
+                summary["arguments"] = self._within_room(tool.redacted(arguments), None)
+                outcome = await execute(ToolCall(tool.name, arguments, summary["id"]))
         finally:
-            told["duration_ms"] += (time.perf_counter() - began) * 1000
+            summary["duration_ms"] += (time.perf_counter() - began) * 1000
         reply = reply_to(outcome, arguments, tool.spec)
-        self._note(told, outcome, reply)
+        self._summarize(summary, outcome, reply)
         return outcome, reply
 
-    async def _run(
+    async def _execute(
         self, call: ToolCall | Suspended, emit: Emit | None, answer: Grant | Denial | None = None
     ) -> Outcome:
         """Take a call to the pipeline; the values of a stream go to the program one by one."""
         if emit is None:
-            return await self._pipeline.run(call, self._scope, grant=answer)
+            return await self._pipeline.run(call, self._run, grant=answer)
         name, call_id = (call.tool, call.call_id) if isinstance(call, Suspended) else (call.name, call.id)
         most = self._pipeline.toolset[name].tool.options.max_result_chars
         ended: list[Outcome] = []
-        stream = self._pipeline.stream(call, self._scope, grant=answer, ended=ended.append)
+        stream = self._pipeline.stream(call, self._run, grant=answer, ended=ended.append)
         try:
             async with aclosing(stream) as values:
                 async for value in values:
                     await emit(Completed(name, call_id, value, max_result_chars=most).shown())
         except ResultNotSerializable as error:
-            return Failed(name, call_id, error.code, str(error), "ResultNotSerializable", exception=error)
+            return _failed(name, call_id, error)
         return ended[0]
 
-    def _note(self, entry: dict[str, Any], outcome: Outcome, reply: Reply) -> None:
-        entry["outcome"] = outcome.kind
-        entry.pop("error", None)  # that it waited
+    def _summarize(self, summary: dict[str, Any], outcome: Outcome, reply: Reply) -> None:
+        summary["outcome"] = outcome.kind
+        summary.pop("error", None)  # of an earlier run, where the call was suspended
         if isinstance(reply, Value):
-            kept = _kept(reply.value)
-            entry["result"] = self._fitting(kept, cut(kept, _BRIEF) if isinstance(kept, str) else "[...]")
+            result = _shortened(reply.value)
+            brief = cut(result, _SHORT_CHARS) if isinstance(result, str) else "[...]"
+            summary["result"] = self._within_room(result, brief)
         elif isinstance(outcome, Suspended):
-            entry["error"] = outcome.text()
+            summary["error"] = outcome.text()
             self.suspended.append(outcome.request)
-            self._followed.waits(outcome.request)
-        elif isinstance(outcome, Completed):  # with a result that cannot be told
-            entry["outcome"], entry["error"] = "failed", reply.message if isinstance(reply, Raised) else ""
+            self._activity.suspended(outcome.request)
+        elif isinstance(outcome, Completed):  # with a result that has no JSON form
+            summary["outcome"], summary["error"] = "failed", reply.message if isinstance(reply, Raised) else ""
         else:
             text = outcome.text()
-            entry["error"] = self._fitting(text, cut(text, _BRIEF))
+            summary["error"] = self._within_room(text, cut(text, _SHORT_CHARS))
 
-    def _fitting(self, kept: Any, otherwise: Any) -> Any:
-        """Return what is to be kept of a call, or what instead once all that is kept of the program is too much."""
-        self._room -= memory_size(kept)
-        return kept if self._room >= 0 else otherwise
+    def _within_room(self, value: Any, brief: Any) -> Any:
+        """Return a value for a summary; `brief` once all that the summaries hold is too much."""
+        self._room -= memory_size(value)
+        return value if self._room >= 0 else brief
 
     def output(self, text: str, stream: str) -> None:
-        """Tell whoever watches what is printed."""
+        """Pass on what the program prints to the listener."""
         if self._on_output is not None:
             self._on_output(text, stream)
 
 
-def _unnamed(tool: str, call_id: str, error: InvalidArguments) -> Failed:
-    return Failed(tool, call_id, error.code, str(error), "InvalidArguments", error.problems, exception=error)
+def _failed(tool: str, call_id: str, error: InvalidArguments | ResultNotSerializable) -> Failed:
+    problems = error.problems if isinstance(error, InvalidArguments) else ()
+    return Failed(tool, call_id, error.code, str(error), type(error).__name__, problems, exception=error)
 
 
-def _kept(value: Any) -> Any:
+def _shortened(value: Any) -> Any:
     if isinstance(value, str):
-        return cut(value, _KEPT)
+        return cut(value, _RESULT_CHARS)
     if not isinstance(value, list | dict):
         return value
-    kept: Any = cast("Any", value)
-    text = json.dumps(kept, ensure_ascii=False)
-    return kept if len(text) <= _KEPT else cut(text, _KEPT)
+    whole: Any = cast("Any", value)
+    text = json.dumps(whole, ensure_ascii=False)
+    return whole if len(text) <= _RESULT_CHARS else cut(text, _RESULT_CHARS)
+
+
+# --- from an outcome to the program's reply --------------------------------------------------------------------------
+
+
+def reply_to(outcome: Outcome, arguments: Mapping[str, Any], spec: ToolSpec) -> Reply:
+    """Return what a program gets for a call with these arguments: a value, or an exception of a kind it can catch."""
+    match outcome:
+        case Completed():
+            try:
+                return Value(outcome.shown())
+            except ResultNotSerializable as error:
+                return Raised("TypeError", str(error))
+        case Rejected(source="limit"):
+            return Raised("RuntimeError", outcome.reason)
+        case Rejected():
+            return Raised("PermissionError", outcome.reason)
+        case Suspended():
+            return SuspendedReply(outcome.text())
+        case Failed(problems=(_, *_)):
+            return Raised(_misfit(outcome, arguments, spec), outcome.message)
+        case Failed(code="tool_error", exception=Exception() as error):
+            return Raised(_builtin(error), _message(error, outcome.message))
+        case Failed():
+            return Raised(_EXCEPTIONS.get(outcome.code, "RuntimeError"), outcome.message)
+
+
+def _misfit(outcome: Failed, arguments: Mapping[str, Any], spec: ToolSpec) -> str:
+    """Return TypeError for arguments that are missing or unknown, as Python does, ValueError for wrong ones."""
+    known = spec.input_model.model_fields.keys()
+    for problem in outcome.problems:
+        if not problem.field and len(outcome.problems) > 1:
+            continue  # it says how many more there are
+        match = _FIRST_NAME.match(problem.field)
+        name = match.group() if match else ""
+        if name not in arguments or not (name in known or spec.accepts(name)):
+            return "TypeError"
+    return "ValueError"
+
+
+def _builtin(error: Exception) -> str:
+    """Return the builtin exception that the tool's own is, or inherits from."""
+    for kind in type(error).__mro__:
+        if kind.__module__ == "builtins" and kind not in (Exception, StopIteration, StopAsyncIteration):
+            return kind.__name__ if issubclass(kind, Exception) else "RuntimeError"
+    return "RuntimeError"
+
+
+def _message(error: Exception, text: str) -> str:
+    key: Any = error.args[0] if isinstance(error, KeyError) and len(error.args) == 1 else None
+    return key if isinstance(key, str) and text == repr(key) else text  # the text of a KeyError is its key, quoted

@@ -1,4 +1,4 @@
-"""What a program has asked of its host, call by call: enough to run it again up to where it paused."""
+"""The journal of a program: its calls and their replies, enough to run it again up to where it paused."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from toolcrib.sandbox import Raised, Reply, Value
 __all__ = ["Journal", "JournalEntry", "JournalLog", "call_digest", "reply_from_dict", "reply_to_dict"]
 
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-_SHOWN = 60  # characters of a digest or of arguments in a message
+_SHOWN_CHARS = 60  # characters of a digest or of arguments in a message
 
 
 class JournalLog(Protocol):
-    """Where a journal is kept while its program runs, by the event loop that runs it."""
+    """A log that keeps a journal while its program runs; used by the event loop that runs the program."""
 
     def write(self, line: Mapping[str, Any]) -> None:
-        """Take one line, of JSON shapes, to keep it after those before it; this may not wait for anything."""
+        """Append one line, of JSON shapes; this may not wait for anything."""
         ...
 
     async def flush(self) -> None:
-        """Return when every line so far survives the process; nothing that follows from one is begun before that."""
+        """Return when every line so far survives the process; what follows from a line begins only then."""
         ...
 
 
@@ -41,21 +41,21 @@ class JournalEntry:
     """One call of a program.
 
     Attributes:
-        id: The call's id, the same however often the program is taken up.
-        name: What the program called it.
-        digest: Of its arguments.
-        told: The call as `ExecutionResult.tool_calls` has it.
-        reply: What it was answered; None while it has no answer.
-        values: The values that a streaming call gave, one by one.
-        cancelled: Whether the program itself gave it up.
-        suspended: What waits for a person.
-        in_doubt: Whether it was begun in a process that ended before it did.
+        id: The call's id, the same however often the program is resumed.
+        name: The name by which the program called the tool.
+        digest: Of the arguments.
+        summary: The call as `ExecutionResult.tool_calls` has it.
+        reply: The program's reply; None while there is none.
+        values: The values that a streaming call yielded.
+        cancelled: Whether the program itself cancelled the call.
+        suspended: The outcome of a call that waits for a person.
+        in_doubt: Whether the call was begun and is not known to have ended.
     """
 
     id: str
     name: str
     digest: str
-    told: dict[str, Any]
+    summary: dict[str, Any]
     reply: Reply | None = None
     values: list[Any] = field(default_factory=list[Any])
     cancelled: bool = False
@@ -64,15 +64,15 @@ class JournalEntry:
 
     @property
     def is_open(self) -> bool:
-        """Whether it has yet to come to something."""
+        """Whether the call has no reply and was not cancelled."""
         return self.reply is None and not self.cancelled
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry as JSON shapes."""
-        told = dict(self.told)
-        if isinstance(self.reply, Value) and "result" in told and told["result"] is self.reply.value:
-            del told["result"]  # it need not be there twice
-        data: dict[str, Any] = {"id": self.id, "name": self.name, "digest": self.digest, "told": told}
+        summary = dict(self.summary)
+        if isinstance(self.reply, Value) and "result" in summary and summary["result"] is self.reply.value:
+            del summary["result"]  # it need not be there twice
+        data: dict[str, Any] = {"id": self.id, "name": self.name, "digest": self.digest, "summary": summary}
         if self.reply is not None:
             data["reply"] = reply_to_dict(self.reply)
         if self.suspended is not None and self.is_open:
@@ -84,16 +84,20 @@ class JournalEntry:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> JournalEntry:
         """Return the entry that `to_dict` described."""
-        entry = cls(data["id"], data["name"], data["digest"], dict(data["told"]))
+        entry = cls(data["id"], data["name"], data["digest"], dict(data["summary"]))
         entry.reply = reply_from_dict(data["reply"]) if "reply" in data else None
-        if isinstance(entry.reply, Value) and entry.told.get("outcome") == "completed":
-            entry.told.setdefault("result", entry.reply.value)
+        if isinstance(entry.reply, Value) and entry.summary.get("outcome") == "completed":
+            entry.summary.setdefault("result", entry.reply.value)
         entry.values = list(data.get("values", ()))
         entry.cancelled, entry.in_doubt = data.get("cancelled", False), data.get("in_doubt", False)
         if "suspended" in data:
             outcome = outcome_from_dict(data["suspended"])
             entry.suspended = outcome if isinstance(outcome, Suspended) else None
         return entry
+
+    def copy(self) -> JournalEntry:
+        """Return a copy that shares nothing that changes while the program runs."""
+        return self.from_dict(self.to_dict())
 
 
 def reply_to_dict(reply: Reply) -> dict[str, Any]:
@@ -109,16 +113,16 @@ def reply_from_dict(data: Mapping[str, Any]) -> Reply:
 
 
 class Journal:
-    """The calls of one program, and how far it has come in asking for those of an earlier run again.
+    """The calls of one program, and which calls of an earlier run it has yet to ask for again.
 
     Args:
-        earlier: What it called before it paused.
-        replays: Whether it runs again from its start, and asks for each of them; else for those that are open.
-        open_last: Whether it asks for those that are open when it has asked for all the others; else in order. It
-            matters where two calls are the same, and only one of them was made.
+        earlier: The calls of the earlier run.
+        replays: Whether the program runs again from its start, and asks for each earlier call; else for the open ones.
+        open_last: Whether the open calls are asked for after all the others; else in order. It matters where two calls
+            are the same, and only one of them was made.
 
     Attributes:
-        entries: All its calls, in the order they were first made.
+        entries: All calls, in the order they were first made.
         replays: As given.
     """
 
@@ -138,29 +142,25 @@ class Journal:
         """The first call of the earlier run that was not asked for again; None when each was."""
         return next(iter(self._order.values()), None)
 
-    def asked(self, name: str, digest: str) -> JournalEntry | None:
-        """Return the call of the earlier run that this one is; None for a new one.
+    def match(self, name: str, digest: str) -> JournalEntry | None:
+        """Return the call of the earlier run that this one repeats; None for a new one.
 
-        Calls are told apart by name, arguments and how often both occurred, not by the order in which they come.
+        Calls are matched by name, arguments and how often both occurred, not by their order.
 
         Raises:
-            ReplayDiverged: It is a new one, and the program has not yet come to where it was.
+            ReplayDiverged: The call is new, and the program has not yet asked for all calls of the earlier run.
         """
         if not self._order:
             return None
-        waiting = self._expected.get((name, digest))
-        if not waiting:
+        matching = self._expected.get((name, digest))
+        if not matching:
             first = next(iter(self._order.values()))
             raise ReplayDiverged(
                 _described(first), f"`{name}` with {'other' if first.name == name else 'its'} arguments"
             )
-        entry = waiting.popleft()
+        entry = matching.popleft()
         del self._order[entry.id]
         return entry
-
-    def begin(self, entry: JournalEntry) -> None:
-        """Add a new call."""
-        self.entries.append(entry)
 
     def diverged(self, came: str) -> ReplayDiverged | None:
         """Return the error for a program that came to `came` with calls left to ask for; None when none is left."""
@@ -168,13 +168,13 @@ class Journal:
 
     @property
     def open(self) -> list[JournalEntry]:
-        """The calls that have yet to come to something, in order."""
+        """The calls without a reply that were not cancelled, in order."""
         return [entry for entry in self.entries if entry.is_open]
 
 
 def _described(entry: JournalEntry) -> str:
-    arguments = entry.told.get("arguments")
+    arguments = entry.summary.get("arguments")
     if not isinstance(arguments, dict):
         return f"a call of `{entry.name}`"
     shown = json.dumps(arguments, ensure_ascii=False)
-    return f"a call of `{entry.name}` with {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '...'}"
+    return f"a call of `{entry.name}` with {shown if len(shown) <= _SHOWN_CHARS else shown[:_SHOWN_CHARS] + '...'}"

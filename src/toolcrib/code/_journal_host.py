@@ -1,4 +1,4 @@
-"""JournalHost: a program's host that notes every call, and answers those of an earlier run as they were answered."""
+"""The host of a program that may pause: keeps a journal, and answers the calls of an earlier run from it."""
 
 from __future__ import annotations
 
@@ -9,44 +9,45 @@ from functools import partial
 from typing import Any
 
 from toolcrib.calls import Ask, Denial, Failed, Grant, Outcome, Suspended, ToolCall, new_call_id
-from toolcrib.code._host import ProgramHost, ProgramTool
+from toolcrib.code._activity import NO_ACTIVITY, ProgramActivity
+from toolcrib.code._host import ProgramHost
 from toolcrib.code._journal import Journal, JournalEntry, JournalLog, call_digest, reply_to_dict
 from toolcrib.code._paused import PausedProgram
-from toolcrib.code._program_trace import UNFOLLOWED, FollowedProgram
+from toolcrib.code._program_tools import ProgramTool
 from toolcrib.errors import ApprovalError, ReplayDiverged
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Performed, Pipeline, Prepared, Run
 from toolcrib.sandbox import Emit, Program, ProgramError, Reply, Resumable, SuspendedReply, Value, json_size
 
-__all__ = ["Continuation", "JournalHost", "paused_from"]
+__all__ = ["JournalHost", "JournalOptions", "paused_program"]
 
-_DOUBT = "it was begun before and may have done its work: nobody noted how it ended. Approve to make it once more"
-_MOST = 64_000_000  # characters, about, of replies and values that are kept; what has more cannot be run again
-_ENDS = ("exception", "paused")  # of the program's own; a limit may only come sooner on a slower machine
+_IN_DOUBT = "it was begun before and may have done its work: its end was not recorded. Approve to make it once more"
+_JOURNAL_CHARS = 64_000_000  # about, of replies and values; a program with more of them cannot be run again
+_OWN_ENDS = ("exception", "paused")  # a limit may end a program sooner on a slower machine
 
 
 @dataclass(frozen=True, slots=True)
-class Continuation:
-    """What a program is taken up with.
+class JournalOptions:
+    """The journal that a program begins or resumes with.
 
     Attributes:
-        journal: Its calls, those of the earlier run among them.
-        answers: What people said to the calls that wait, by call id.
-        patience: Seconds after which a program that runs again has asked for everything, or never will.
-        log: Where the journal is kept meanwhile.
+        journal: The program's calls, those of the earlier run among them.
+        answers: The grants and denials of its suspended calls, by call id.
+        replay_seconds: The time in which a program that runs again has to ask for all the calls that it made.
+        log: Where the journal is kept while the program runs.
     """
 
     journal: Journal
     answers: Mapping[str, Grant | Denial] = field(default_factory=dict[str, Grant | Denial])
-    patience: float = 0.0
+    replay_seconds: float = 0.0
     log: JournalLog | None = None
 
 
 class JournalHost(ProgramHost):
-    """The host of a program that may pause, or did.
+    """The host of a program that may pause, or was paused.
 
-    A call that was made is answered from the journal. One that waits is taken up only when the program has asked for
-    every call of the earlier run again: until then it might still turn out to be another program than it was.
+    A call that was made is answered from the journal. A call that was suspended is executed only when the program has
+    asked for every call of the earlier run again: until then it may still turn out to be another program.
     """
 
     def __init__(
@@ -55,21 +56,22 @@ class JournalHost(ProgramHost):
         run: Run,
         tools: Mapping[str, ProgramTool],
         on_output: Callable[[str, str], None] | None,
-        given: Continuation,
-        followed: FollowedProgram = UNFOLLOWED,
+        options: JournalOptions,
+        activity: ProgramActivity = NO_ACTIVITY,
     ) -> None:
-        super().__init__(pipeline, run, tools, on_output, followed)
-        self.journal, self._answers, self._log, self._patience = given.journal, given.answers, given.log, given.patience
-        self.calls = [entry.told for entry in given.journal.entries]
-        self._waiting = given.journal.open
+        super().__init__(pipeline, run, tools, on_output, activity)
+        self.journal, self._answers, self._log = options.journal, options.answers, options.log
+        self._replay_seconds = options.replay_seconds
+        self.calls = [entry.summary for entry in options.journal.entries]
+        self._earlier_open = options.journal.open
         self._asked: dict[str, tuple[ToolCall, Emit | None]] = {}
         self._caught_up = asyncio.Event()
-        self._taking_up: asyncio.Task[dict[str, Prepared | Outcome]] | None = None
+        self._preparing: asyncio.Task[dict[str, Prepared | Outcome]] | None = None
         self._broken: ReplayDiverged | None = None
         self._size = sum(
             json_size(entry.reply.value) for entry in self.journal.entries if isinstance(entry.reply, Value)
         )
-        self._run_task = asyncio.current_task()
+        self._program_task = asyncio.current_task()
 
     # --- what the sandbox asks for
 
@@ -79,176 +81,173 @@ class JournalHost(ProgramHost):
             raise self._broken
         digest = call_digest(args, kwargs)
         try:
-            entry = self.journal.asked(name, digest)
+            entry = self.journal.match(name, digest)
         except ReplayDiverged as error:
-            self._break(error)
+            self._diverge(error)
             raise
         if entry is None:
             call_id = new_call_id()
-            entry = JournalEntry(call_id, name, digest, self._told(name, call_id))
-            self.journal.begin(entry)
-            return await self._live(entry, args, kwargs, emit, partial(self._begun, entry, emit))
+            entry = JournalEntry(call_id, name, digest, self._summary(name, call_id))
+            self.journal.entries.append(entry)
+            return await self._make(entry, args, kwargs, emit, partial(self._execute_new, entry, emit))
         if emit is not None:
             for value in tuple(entry.values):
                 await emit(value)
         if entry.reply is not None:
-            self._look()
+            self._check_caught_up()
             return entry.reply
         if entry.cancelled and emit is None:
-            self._look()
-            await asyncio.Event().wait()  # the program gives it up once more
-        return await self._live(entry, args, kwargs, emit, partial(self._again, entry, emit))
+            self._check_caught_up()
+            await asyncio.Event().wait()  # the program cancels it once more
+        return await self._make(entry, args, kwargs, emit, partial(self._execute_again, entry, emit))
 
     def save_state(self, state: Mapping[str, Any]) -> None:
-        """Keep what the engine needs to run the program again."""
+        """Write what the engine needs to run the program again; see `Program.save_state`."""
         self._write("state", state=dict(state))
 
-    def ended(self, error: ProgramError | None) -> None:
-        """Take note of a program's end; raises ReplayDiverged when it came sooner than it should."""
+    def check_end(self, error: ProgramError | None) -> None:
+        """Raise ReplayDiverged for a program that came to an end sooner than it did before."""
         if error is not None and (error.kind, error.type) == ("sandbox", "ReplayDiverged"):
             raise self.journal.diverged("another one") or ReplayDiverged("the same way as before", error.message)
-        if error is None or error.kind in _ENDS:
+        if error is None or error.kind in _OWN_ENDS:
             came = "its end" if error is None else "a pause" if error.kind == "paused" else f"{error}"
             diverged = self.journal.diverged(came)
             if diverged is not None:
                 raise diverged
 
     @property
-    def counted(self) -> dict[str, Any]:
-        """What its run has counted, as JSON shapes."""
-        run = self._scope
+    def counters(self) -> dict[str, Any]:
+        """The id and the counters of the program's run, as JSON shapes."""
+        run = self._run
         return {
             "id": run.id,
             "calls": dict(run.calls),
             "retries": dict(run.retries),
             "completed": sorted(run.completed),
             "revealed": list(run.revealed),
-            **self._followed.counted,
+            **self._activity.saved,
         }
 
     async def close(self) -> None:
-        """Stop asking people."""
-        if self._taking_up is not None and not self._taking_up.done():
-            self._taking_up.cancel()
-            await asyncio.wait([self._taking_up])
+        """Stop waiting for approvers."""
+        if self._preparing is not None and not self._preparing.done():
+            self._preparing.cancel()
+            await asyncio.wait([self._preparing])
 
     # --- one call
 
-    async def _live(
+    async def _make(
         self,
         entry: JournalEntry,
         args: list[Any],
         kwargs: dict[str, Any],
         emit: Emit | None,
-        run: Callable[[ToolCall], Awaitable[Outcome]],
+        execute: Callable[[ToolCall], Awaitable[Outcome]],
     ) -> Reply:
         tool = self._tools[entry.name]
         try:
-            outcome, reply = await self._carry(entry.told, tool, args, kwargs, run)
-            await self._came_to(entry, outcome, reply, told_otherwise=emit is not None or not self.journal.replays)
+            outcome, reply = await self._answer(entry.summary, tool, args, kwargs, execute)
+            # on replay the program has the value by its values, or in the engine's own state
+            await self._close_entry(entry, outcome, reply, without_value=emit is not None or not self.journal.replays)
         except asyncio.CancelledError:
-            if self._run_task is None or not self._run_task.cancelling():  # by the program, not with it
+            if self._program_task is None or not self._program_task.cancelling():  # by the program, not with it
                 entry.cancelled, entry.suspended = True, None
                 self._write("cancelled", id=entry.id)
             raise
         return reply
 
-    async def _came_to(self, entry: JournalEntry, outcome: Outcome, reply: Reply, *, told_otherwise: bool) -> None:
-        """Keep what a call came to.
-
-        Args:
-            told_otherwise: The program gets its value again by its values, or has it in the engine's own state.
-        """
+    async def _close_entry(self, entry: JournalEntry, outcome: Outcome, reply: Reply, *, without_value: bool) -> None:
+        """Write the outcome of a call."""
         if isinstance(reply, SuspendedReply):
             entry.suspended = outcome if isinstance(outcome, Suspended) else None
             self._write("suspended", id=entry.id, outcome=outcome.to_dict(), in_doubt=entry.in_doubt)
             await self._flush()
             return
         entry.in_doubt = False
-        noted = Value(None) if told_otherwise and isinstance(reply, Value) else reply
+        written = Value(None) if without_value and isinstance(reply, Value) else reply
         if self._log is not None:
-            self._write("ended", id=entry.id, reply=reply_to_dict(noted), told=entry.told)
+            self._write("ended", id=entry.id, reply=reply_to_dict(written), summary=entry.summary)
             await self._flush()
-        entry.reply = self._kept(noted)
+        entry.reply = self._within_size(written)
 
-    def _kept(self, reply: Reply) -> Reply:
-        """Return a reply to keep: nothing of its value, once there is too much in all."""
+    def _within_size(self, reply: Reply) -> Reply:
+        """Return a reply to keep, without its value once all of them are too much."""
         if isinstance(reply, Value):
             self._size += json_size(reply.value)
         return Value(None) if self.is_full and isinstance(reply, Value) else reply
 
     @property
     def is_full(self) -> bool:
-        """Whether its calls gave more than is kept, so that the program cannot be run again."""
-        return self._size > _MOST
+        """Whether the calls returned more than is kept, so that the program cannot be run again."""
+        return self._size > _JOURNAL_CHARS
 
-    async def _begun(self, entry: JournalEntry, emit: Emit | None, call: ToolCall) -> Outcome:
-        """Make a new call."""
-        await self._started(entry)
-        return await self._run(call, self._noting(entry, emit))
+    async def _execute_new(self, entry: JournalEntry, emit: Emit | None, call: ToolCall) -> Outcome:
+        await self._write_start(entry)
+        return await self._execute(call, self._recording(entry, emit))
 
-    async def _again(self, entry: JournalEntry, emit: Emit | None, call: ToolCall) -> Outcome:
-        """Take up a call of the earlier run that came to nothing there."""
+    async def _execute_again(self, entry: JournalEntry, emit: Emit | None, call: ToolCall) -> Outcome:
+        """Return the outcome of a call that had none in the earlier run."""
         self._asked[entry.id] = (call, emit)
-        self._look()
+        self._check_caught_up()
         entry.cancelled = False  # a stream that was cut when its program paused, and of which it wants more now
         await self._until_caught_up()
-        if self._taking_up is None:
-            self._taking_up = asyncio.create_task(self._take_up())
-        prepared = (await asyncio.shield(self._taking_up)).get(entry.id)
+        if self._preparing is None:
+            self._preparing = asyncio.create_task(self._prepare_suspended())
+        prepared = (await asyncio.shield(self._preparing)).get(entry.id)
         if prepared is None:
-            return await self._doubtful(entry, call, emit)
+            return await self._execute_in_doubt(entry, call, emit)
         if not isinstance(prepared, Prepared):
             return prepared
-        await self._started(entry)
-        performed = await self._pipeline.perform(prepared, self._scope)
+        await self._write_start(entry)
+        performed = await self._pipeline.perform(prepared, self._run)
         if not isinstance(performed, Performed):
             return performed
-        return await self._pipeline.finish(performed, self._scope)
+        return await self._pipeline.finish(performed, self._run)
 
-    # --- what waits
+    # --- suspended calls
 
-    async def _take_up(self) -> dict[str, Prepared | Outcome]:
-        """Have the gates asked again for every call that waits, before any of them is made."""
+    async def _prepare_suspended(self) -> dict[str, Prepared | Outcome]:
+        """Ask the gates again for every suspended call, before any of them is executed."""
         prepared: dict[str, Prepared | Outcome] = {}
-        for entry in sorted(self._waiting, key=lambda entry: entry.id not in self._answers):  # they may hold for more
+        # calls with an answer come first: it may be a standing grant, which holds for others, too
+        for entry in sorted(self._earlier_open, key=lambda entry: entry.id not in self._answers):
             _, emit = self._asked.get(entry.id, (None, None))
             if entry.suspended is not None and emit is None and not entry.values:
                 answer = self._answers.get(entry.id)
-                run = self._alone if entry.in_doubt and answer is None else self._scope
+                run = self._without_approver if entry.in_doubt and answer is None else self._run
                 made = await self._pipeline.prepare(entry.suspended, run, answer)
-                prepared[entry.id] = _fitting(made)
+                prepared[entry.id] = _checked(made)
         return prepared
 
-    async def _doubtful(self, entry: JournalEntry, call: ToolCall, emit: Emit | None) -> Outcome:
-        """Take up a stream that waits, or a call of which nobody knows how it ended."""
+    async def _execute_in_doubt(self, entry: JournalEntry, call: ToolCall, emit: Emit | None) -> Outcome:
+        """Return the outcome of a suspended stream, or of a call in doubt."""
         answer = self._answers.get(entry.id)
-        noting = self._noting(entry, emit, skipped=len(entry.values))
+        recording = self._recording(entry, emit, skipped=len(entry.values))
         if entry.suspended is None:
             entry.in_doubt = True
             if self._pipeline.toolset[call.name].tool.options.idempotent:
-                await self._started(entry)
-                return await self._run(call, noting)
-            made = await self._pipeline.prepare(call, self._alone, hooks=_asking(call.name))
+                await self._write_start(entry)
+                return await self._execute(call, recording)
+            made = await self._pipeline.prepare(call, self._without_approver, hooks=_asking(call.name))
             if not isinstance(made, Suspended):  # a gate ended it
                 return made if not isinstance(made, Prepared) else _unasked(call)
             return made
         if entry.in_doubt and answer is None:
             return entry.suspended
-        await self._started(entry)
-        return _fitting(await self._run(entry.suspended, noting, answer))
+        await self._write_start(entry)
+        return _checked(await self._execute(entry.suspended, recording, answer))
 
     @property
-    def _alone(self) -> Run:
-        """The run, with nobody in it who could answer a request that nobody has seen yet."""
-        return replace(self._scope, approvals=None, approver=None)
+    def _without_approver(self) -> Run:
+        """The run without its approver and its store: they have not seen the request about a call in doubt."""
+        return replace(self._run, approvals=None, approver=None)
 
-    def _noting(self, entry: JournalEntry, emit: Emit | None, skipped: int = 0) -> Emit | None:
+    def _recording(self, entry: JournalEntry, emit: Emit | None, skipped: int = 0) -> Emit | None:
         if emit is None:
             return None
         left = skipped
 
-        async def note(value: Any) -> None:
+        async def record(value: Any) -> None:
             nonlocal left
             if left:  # the program has it from before
                 left -= 1
@@ -261,33 +260,33 @@ class JournalHost(ProgramHost):
             await self._flush()
             await emit(value)
 
-        return note
+        return record
 
-    # --- the way back to where it was
+    # --- replay
 
-    def _look(self) -> None:
+    def _check_caught_up(self) -> None:
         if self.journal.expected is None:
             self._caught_up.set()
 
     async def _until_caught_up(self) -> None:
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._replay_seconds):
                 await self._caught_up.wait()
         except TimeoutError:
-            self._break(self.journal.diverged("no further call") or ReplayDiverged("a call", "none"))
+            self._diverge(self.journal.diverged("no further call") or ReplayDiverged("a call", "none"))
         if self._broken is not None:
             raise self._broken
 
-    def _break(self, error: ReplayDiverged) -> None:
+    def _diverge(self, error: ReplayDiverged) -> None:
         self._broken = error
-        self._caught_up.set()  # what is held back is told, and not made
+        self._caught_up.set()  # the calls that are held back raise, and are not executed
 
-    # --- keeping it
+    # --- the log
 
-    async def _started(self, entry: JournalEntry) -> None:
-        """Have it known that a call may have been made, before it is."""
+    async def _write_start(self, entry: JournalEntry) -> None:
+        """Write that a call may have been executed, before it is."""
         if self._log is not None:
-            self._write("started", id=entry.id, name=entry.name, digest=entry.digest, told=entry.told)
+            self._write("started", id=entry.id, name=entry.name, digest=entry.digest, summary=entry.summary)
             await self._flush()
 
     def _write(self, kind: str, **line: Any) -> None:
@@ -299,8 +298,8 @@ class JournalHost(ProgramHost):
             await self._log.flush()
 
 
-def _fitting(made: Any) -> Any:
-    """Return what came of a call that was taken up; an answer that cannot be used is told to the host."""
+def _checked(made: Any) -> Any:
+    """Return the result for a call that was suspended; raises for an answer that cannot be used."""
     if isinstance(made, Failed) and made.code == ApprovalError.code:
         raise made.exception or ApprovalError(made.tool, made.message)
     return made
@@ -310,26 +309,26 @@ def _asking(tool: str) -> HookSet:
     hooks = HookSet()
 
     async def ask(call: Any, given: Any) -> Ask:
-        return Ask(_DOUBT)
+        return Ask(_IN_DOUBT)
 
     hooks.on(tool)(ask)
     return hooks
 
 
 def _unasked(call: ToolCall) -> Failed:
-    return Failed(call.name, call.id, ApprovalError.code, "nobody could be asked whether it is to be made once more")
+    return Failed(call.name, call.id, ApprovalError.code, "no approver could be asked whether to make it once more")
 
 
-def paused_from(program: Program, place: Resumable, host: JournalHost, state: Mapping[str, Any]) -> PausedProgram:
-    """Return the paused program that a run left."""
+def paused_program(program: Program, sandbox: Resumable, host: JournalHost, state: Mapping[str, Any]) -> PausedProgram:
+    """Return a program as it is now, for another run to resume."""
     return PausedProgram(
         program.code,
-        place.engine,
+        sandbox.engine,
         program.tools,
         program.streams,
         program.signatures,
-        place.replays,
+        sandbox.replays,
         state,
-        tuple(JournalEntry.from_dict(entry.to_dict()) for entry in host.journal.entries),
-        host.counted,
+        tuple(entry.copy() for entry in host.journal.entries),
+        host.counters,
     )

@@ -1,4 +1,4 @@
-"""The tools as a program's author sees them, in as much detail as there is room for."""
+"""Listings of tools for a program's author, in as much detail as there is room for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INNER = re.compile(r"\[(.*)\]", re.DOTALL)
 
 
 class Detail(IntEnum):
-    """How much of each tool is told; each step leaves out one thing more."""
+    """How much of each tool is shown; each step leaves out one thing more."""
 
     FULL = 0
     NO_ARGUMENTS = 1
@@ -32,16 +32,16 @@ class Detail(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The tools of a prompt; every surface that tells a model of them is rendered from one.
+    """The tools of a prompt; every text that shows tools to a model is rendered from one listing.
 
     Attributes:
-        tools: What programs call each tool, and the tool.
-        returns: Whether the shape of each result is told, so that one call's result can feed another.
-        detail: How much is told of each.
+        tools: The tools, by the names that programs use.
+        returns: Whether the shape of each result is shown, so that one call's result can feed another.
+        detail: How much of each tool is shown.
         compact: Without blank lines, and arguments as comments: for a docstring or a description, whose readers take
             `Args:` for their own and end at the first paragraph.
         streams: Programs take the values of a streaming tool one by one; they get a list otherwise.
-        finders: What programs call `search_tools` and `describe`.
+        lookup_names: The names by which programs call `search_tools` and `describe`.
     """
 
     tools: Mapping[str, ToolEntry]
@@ -49,7 +49,7 @@ class Listing:
     detail: Detail = Detail.FULL
     compact: bool = False
     streams: bool = False
-    finders: tuple[str, str] = ("search_tools", "describe")
+    lookup_names: tuple[str, str] = ("search_tools", "describe")
 
     def render(self) -> str:
         """Return the tools as Python functions without bodies; only their names, or nothing, at the last details."""
@@ -126,15 +126,15 @@ def _docstring(text: str, arguments: Sequence[str]) -> list[str]:
         return []
     if not arguments and "\n" not in text:
         return [f'    """{text}"""']
-    told = [f"    {line}" for line in arguments]
-    body = [*text.splitlines(), *(["", "Args:"] if text else ["Args:"]), *told] if told else text.splitlines()
+    listed = [f"    {line}" for line in arguments]
+    body = [*text.splitlines(), *(["", "Args:"] if text else ["Args:"]), *listed] if listed else text.splitlines()
     indented = [f"    {line}".rstrip() for line in body]
     return [f'    """{indented[0].strip()}', *indented[1:], '    """']
 
 
 def _comments(text: str, arguments: Sequence[str]) -> list[str]:
-    told = [f'    """{" ".join(text.split())}"""'] if text else []
-    return [*told, *(f"    # {line}" for line in arguments)]
+    lines = [f'    """{" ".join(text.split())}"""'] if text else []
+    return [*lines, *(f"    # {line}" for line in arguments)]
 
 
 def _arguments(entry: ToolEntry) -> list[str]:
@@ -151,6 +151,6 @@ def _arguments(entry: ToolEntry) -> list[str]:
 
 
 def _inner_shape(part: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    """Return the shape of an argument that has keys of its own: a type's name would not tell them."""
+    """Return the shape of an argument that has keys of its own: a type's name does not show them."""
     shape = describe_shape({**part, "$defs": schema.get("$defs", {})})
     return shape if "{" in shape else ""

@@ -1,32 +1,33 @@
-"""PausedProgram: a program that waits for a person, as a value that goes to another process and comes back."""
+"""Paused programs: a program that waits for a person as a value, in signed bytes, and the answers to its calls."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolcrib.approvals import misfit
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.code._journal import JournalEntry
-from toolcrib.errors import PausedProgramError
+from toolcrib.errors import ApprovalError, PausedProgramError
 
-__all__ = ["PausedProgram", "SuspendedProgramCall"]
+__all__ = ["PausedProgram", "SuspendedProgramCall", "answers_by_call"]
 
 _MAGIC = b"toolcrib-paused"
 _FORMAT = 1
-_KEY_LEAST = 16  # bytes
+_KEY_BYTES = 16  # at least
 
 
 @dataclass(frozen=True, slots=True)
 class SuspendedProgramCall:
-    """A call that a program waits for, and what a person is asked about it.
+    """A call of a paused program that waits for a person.
 
     Attributes:
-        request: The question; `request.text()` is what to show.
-        in_doubt: It was begun in a process that ended before it said how the call went: a grant makes it once more.
+        request: The approval request; `request.text()` is what to show.
+        in_doubt: Whether the call was begun and is not known to have ended: a grant makes it once more.
     """
 
     request: ApprovalRequest
@@ -34,7 +35,7 @@ class SuspendedProgramCall:
 
     @property
     def tool(self) -> str:
-        """The tool."""
+        """The tool's name."""
         return self.request.tool
 
     @property
@@ -44,7 +45,7 @@ class SuspendedProgramCall:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the tool's name and the final arguments: what a grant is bound to."""
+        """SHA-256 over the tool's name and the final arguments, to which a grant is bound."""
         return self.request.digest
 
     @property
@@ -68,21 +69,21 @@ class SuspendedProgramCall:
 
 @dataclass(frozen=True, slots=True)
 class PausedProgram:
-    """A program that waits for a person: all that it takes to go on, here or in another process.
+    """A program that waits for a person, with all that is needed to resume it, here or in another process.
 
     It holds the real arguments and results of the program's calls: keep it as safe as those.
 
     Attributes:
         code: The program.
-        engine: What ran it, with its version; only the same one can take it up.
-        tools: The names it was offered, which it will be offered again.
-        streams: Those whose values it takes one by one.
-        signatures: How each tool is called, as it was told.
-        replays: Whether it is run again from its start, its earlier calls answered as they were.
-        state: The engine's own.
-        journal: Its calls, in order.
-        run: What is counted in its run, as far as it goes on counting.
-        note: Whatever its host wants to find again with it, of JSON shapes: signed like the rest.
+        engine: The engine that ran the program, with its version; only the same one can resume it.
+        tools: The names of the tools that the program was offered, and will be offered again.
+        streams: Those of them whose values the program takes one by one.
+        signatures: How each tool is called.
+        replays: Whether the program runs again from its start, its earlier calls answered as before.
+        state: The engine's own state.
+        journal: The program's calls, in order.
+        run: The id and the counters of the program's run.
+        note: Data of the host's own, of JSON shapes: signed like the rest.
     """
 
     code: str
@@ -107,12 +108,8 @@ class PausedProgram:
         waiting = [entry for entry in self.journal if entry.is_open and entry.suspended is not None]
         return tuple(SuspendedProgramCall(e.suspended.request, e.in_doubt) for e in waiting if e.suspended is not None)
 
-    def copied(self) -> list[JournalEntry]:
-        """Return its calls for a run that goes on with them."""
-        return [JournalEntry.from_dict(entry.to_dict()) for entry in self.journal]
-
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON shapes, unsigned."""
+        """Return the program as JSON shapes, unsigned."""
         return {
             "code": self.code,
             "code_hash": self.code_hash,
@@ -129,7 +126,7 @@ class PausedProgram:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PausedProgram:
-        """Return the program that `to_dict` described, taken at its word.
+        """Return the program that `to_dict` described; nothing but the hash of its text is checked.
 
         Raises:
             PausedProgramError: The program's text is not what it was.
@@ -151,22 +148,22 @@ class PausedProgram:
         return paused
 
     def to_bytes(self, key: bytes | str) -> bytes:
-        """Return the program as bytes that nobody without the key can change unnoticed; they can be read by anybody.
+        """Return the program as signed bytes: a change without the key is noticed, but the bytes are not encrypted.
 
         Args:
             key: A secret of at least 16 bytes, such as `secrets.token_bytes(32)`.
         """
         signed = b"%s %d\n%s" % (_MAGIC, _FORMAT, json.dumps(self.to_dict(), separators=(",", ":")).encode())
-        return b"%s\n%s" % (_mark(signed, key), signed)
+        return b"%s\n%s" % (_signature(signed, key), signed)
 
     @classmethod
     def from_bytes(cls, data: bytes, key: bytes | str) -> PausedProgram:
         """Return the program that `to_bytes` wrote with this key.
 
         Raises:
-            PausedProgramError: It is of another key or format, or was changed or cut.
+            PausedProgramError: The bytes are of another key or format, or were changed or cut.
         """
-        mark, _, signed = data.partition(b"\n")
+        signature, _, signed = data.partition(b"\n")
         head, _, body = signed.partition(b"\n")
         magic, _, version = head.partition(b" ")
         if magic != _MAGIC:
@@ -174,16 +171,45 @@ class PausedProgram:
         if version != b"%d" % _FORMAT:
             found = version.decode("ascii", "replace")[:20]
             raise PausedProgramError(f"it is written in format {found}, and this version of toolcrib reads {_FORMAT}")
-        if not hmac.compare_digest(mark, _mark(signed, key)):
+        if not hmac.compare_digest(signature, _signature(signed, key)):
             raise PausedProgramError("it was signed with another key, or it was changed or cut since")
         return cls.from_dict(json.loads(body))
 
 
-def _mark(signed: bytes, key: bytes | str) -> bytes:
+def _signature(signed: bytes, key: bytes | str) -> bytes:
     secret = key.encode() if isinstance(key, str) else key
-    if len(secret) < _KEY_LEAST:
+    if len(secret) < _KEY_BYTES:
         raise ValueError(
-            f"the key has {len(secret)} bytes, and must have {_KEY_LEAST} at least; make one with "
+            f"the key has {len(secret)} bytes, and must have {_KEY_BYTES} at least; make one with "
             "`secrets.token_bytes(32)` and keep it"
         )
     return hmac.new(secret, signed, hashlib.sha256).hexdigest().encode()
+
+
+def answers_by_call(paused: PausedProgram, answers: Iterable[Grant | Denial]) -> dict[str, Grant | Denial]:
+    """Return the answers by call id; a standing grant that names no call answers every one that it fits.
+
+    Raises:
+        ApprovalError: One answers no suspended call or does not fit it, or a call has two answers; nothing ran.
+    """
+    found: dict[str, Grant | Denial] = {}
+    for answer in answers:
+        calls = [call for call in paused.suspended_calls if _is_answer_to(answer, call)]
+        if not calls:
+            raise ApprovalError(answer.tool, "no call that waits in this program is meant by it")
+        for call in calls:
+            if isinstance(answer, Grant) and (why := misfit(answer, call.request)):
+                raise ApprovalError(answer.tool, why)
+            if call.call_id in found:
+                raise ApprovalError(answer.tool, f"there is another answer to the call {call.call_id}")
+            found[call.call_id] = answer
+    return found
+
+
+def _is_answer_to(answer: Grant | Denial, call: SuspendedProgramCall) -> bool:
+    if answer.request_id is not None:
+        return answer.request_id == call.request_id
+    if answer.call_id is not None:
+        return answer.call_id == call.call_id
+    # whether a call in doubt is repeated is a question of its own
+    return isinstance(answer, Grant) and answer.standing and not call.in_doubt and not misfit(answer, call.request)

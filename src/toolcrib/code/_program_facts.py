@@ -1,4 +1,4 @@
-"""A program read once for what it defines, uses, imports and calls, without being run."""
+"""Facts of a program, read from its syntax tree: what it defines, uses, imports and calls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
-__all__ = ["Import", "Reading", "Use"]
+__all__ = ["Import", "ProgramFacts", "Use", "called_name"]
 
 N = TypeVar("N", bound=ast.AST)
 
@@ -40,8 +40,8 @@ class Import:
     catches: frozenset[str]
 
 
-class Reading:
-    """What a program has.
+class ProgramFacts:
+    """The facts of one program.
 
     Attributes:
         bound: Every name that it binds, in whatever scope.
@@ -50,7 +50,7 @@ class Reading:
         attributes: The attributes it reads.
         imports: The modules it imports.
         handled: The exceptions that it names in a handler, wherever that is.
-        is_open: It may define names in ways that cannot be read, or ask which there are.
+        is_open: Whether it may define names in ways that cannot be read, or ask which there are.
     """
 
     def __init__(self, tree: ast.Module) -> None:
@@ -61,7 +61,7 @@ class Reading:
         self.imports: list[Import] = []
         self.handled: set[str] = set()
         self.is_open = False
-        stack: list[_Place] = [(tree, frozenset())]
+        stack: list[_Guarded] = [(tree, frozenset())]
         while stack:
             node, catches = stack.pop()
             kind = type(node)
@@ -72,7 +72,7 @@ class Reading:
                 around = _AROUND.get(kind)
                 stack += _inside(node, catches) if around is None else around(node, catches)
 
-    # --- what each kind of node says
+    # --- what each kind of node adds
 
     def name(self, node: ast.Name, catches: frozenset[str]) -> None:
         """Note a name that is read or bound."""
@@ -131,28 +131,28 @@ class Reading:
         self.bound.update({node.rest} if node.rest else ())
 
 
-_Place: TypeAlias = tuple[ast.AST, frozenset[str]]
+_Guarded: TypeAlias = tuple[ast.AST, frozenset[str]]
 _DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.MatchAs, ast.MatchStar, *_TYPE_PARAMETERS)
-_NOTES: Mapping[type[ast.AST], Callable[[Reading, Any, frozenset[str]], None]] = {
-    **dict.fromkeys(_DEFINING, Reading.defining),
-    ast.Name: Reading.name,
-    ast.Call: Reading.call,
-    ast.Attribute: Reading.attribute,
-    ast.Import: Reading.importing,
-    ast.ImportFrom: Reading.importing_from,
-    ast.Global: Reading.declaring,
-    ast.Nonlocal: Reading.declaring,
-    ast.ExceptHandler: Reading.handling,
-    ast.arg: Reading.argument,
-    ast.MatchMapping: Reading.rest,
+_NOTES: Mapping[type[ast.AST], Callable[[ProgramFacts, Any, frozenset[str]], None]] = {
+    **dict.fromkeys(_DEFINING, ProgramFacts.defining),
+    ast.Name: ProgramFacts.name,
+    ast.Call: ProgramFacts.call,
+    ast.Attribute: ProgramFacts.attribute,
+    ast.Import: ProgramFacts.importing,
+    ast.ImportFrom: ProgramFacts.importing_from,
+    ast.Global: ProgramFacts.declaring,
+    ast.Nonlocal: ProgramFacts.declaring,
+    ast.ExceptHandler: ProgramFacts.handling,
+    ast.arg: ProgramFacts.argument,
+    ast.MatchMapping: ProgramFacts.rest,
 }
 _LEAVES = frozenset({ast.Name, ast.Constant, ast.Import, ast.ImportFrom, ast.arg, ast.Pass})
 _NO_NODES = frozenset({ast.Load, ast.Store, ast.Del})
 
 
-def _inside(node: ast.AST, catches: frozenset[str]) -> list[_Place]:
+def _inside(node: ast.AST, catches: frozenset[str]) -> list[_Guarded]:
     """Return what is in a node, with what is caught around it; annotations left out, which need not be defined."""
-    found: list[_Place] = []
+    found: list[_Guarded] = []
     for field in node._fields:
         if field in _ANNOTATIONS:
             continue
@@ -165,25 +165,25 @@ def _inside(node: ast.AST, catches: frozenset[str]) -> list[_Place]:
     return found
 
 
-def _inside_try(node: ast.Try | ast.TryStar, catches: frozenset[str]) -> list[_Place]:
+def _inside_try(node: ast.Try | ast.TryStar, catches: frozenset[str]) -> list[_Guarded]:
     inner = catches.union(*(_named(handler.type) for handler in node.handlers))
     rest: list[ast.AST] = [*node.handlers, *node.orelse, *node.finalbody]
     return [*((part, inner) for part in node.body), *((part, catches) for part in rest)]
 
 
-def _inside_with(node: ast.With | ast.AsyncWith, catches: frozenset[str]) -> list[_Place]:
+def _inside_with(node: ast.With | ast.AsyncWith, catches: frozenset[str]) -> list[_Guarded]:
     inner = catches.union(*(_suppressed(item.context_expr) for item in node.items))
     return [*((part, catches) for part in node.items), *((part, inner) for part in node.body)]
 
 
-def _inside_if(node: ast.If, catches: frozenset[str]) -> list[_Place]:
+def _inside_if(node: ast.If, catches: frozenset[str]) -> list[_Guarded]:
     if _is_for_types(node.test):
         return [(part, catches) for part in node.orelse]
     return _inside(node, catches)
 
 
 _ANNOTATIONS = frozenset({"annotation", "returns"})
-_AROUND: Mapping[type[ast.AST], Callable[[Any, frozenset[str]], list[_Place]]] = {
+_AROUND: Mapping[type[ast.AST], Callable[[Any, frozenset[str]], list[_Guarded]]] = {
     ast.Try: _inside_try,
     ast.TryStar: _inside_try,
     ast.With: _inside_with,
@@ -212,3 +212,14 @@ def _is_for_types(test: ast.expr) -> bool:
         isinstance(test, ast.Name | ast.Attribute)
         and (test.id if isinstance(test, ast.Name) else test.attr) == "TYPE_CHECKING"
     )
+
+
+def called_name(call: ast.Call) -> str | None:
+    """Return the tool that a call names: `name`, or `parent__child` where `parent.child` is written."""
+    match call.func:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=ast.Name(id=parent), attr=child):
+            return f"{parent}__{child}"
+        case _:
+            return None

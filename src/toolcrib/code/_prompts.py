@@ -1,9 +1,9 @@
-"""What a model is told: the one place where tools become text for a program's author."""
+"""Prompts for the model that writes programs: the one place where tools become text for it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 
 from toolcrib.code._listing import Detail, Listing
@@ -11,7 +11,6 @@ from toolcrib.code._listing import Detail, Listing
 __all__ = [
     "DEFAULT_POSTAMBLE",
     "DEFAULT_PREAMBLE",
-    "Words",
     "estimated_tokens",
     "render_description",
     "render_prompt",
@@ -43,14 +42,6 @@ _TOOL_RULES = (
 _BYTES_PER_TOKEN = 3.5
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """What the host says around the tools; None for the usual words, empty for none."""
-
-    preamble: str | None = None
-    postamble: str | None = None
-
-
 def estimated_tokens(text: str) -> int:
     """Return about how many tokens a text takes: one for each 3.5 bytes of its UTF-8.
 
@@ -60,15 +51,25 @@ def estimated_tokens(text: str) -> int:
     return ceil(len(text.encode("utf-8", "replace")) / _BYTES_PER_TOKEN)
 
 
-def render_prompt(listing: Listing, words: Words, notes: Sequence[str], budget: int | None = None) -> str:
-    """Return the system prompt for a model that answers with a program."""
+def render_prompt(
+    listing: Listing, preamble: str | None, postamble: str | None, notes: Sequence[str], budget: int | None = None
+) -> str:
+    """Return the system prompt for a model that answers with a program.
+
+    Args:
+        listing: The tools.
+        preamble: The first paragraph; None for the default, empty for none.
+        postamble: The last paragraph, likewise.
+        notes: Sentences about the sandbox's Python.
+        budget: Tokens that the prompt may take.
+    """
 
     def render(listing: Listing) -> str:
         parts = [
-            DEFAULT_PREAMBLE if words.preamble is None else words.preamble,
+            DEFAULT_PREAMBLE if preamble is None else preamble,
             _functions(listing),
             _bullets(_rules(listing, notes)),
-            DEFAULT_POSTAMBLE if words.postamble is None else words.postamble,
+            DEFAULT_POSTAMBLE if postamble is None else postamble,
         ]
         return "\n\n".join(part for part in parts if part)
 
@@ -85,7 +86,7 @@ def render_description(listing: Listing, notes: Sequence[str], budget: int | Non
 
 
 def render_tool_prompt(names: Sequence[str]) -> str:
-    """Return what reinforces, in a system prompt, that programs go through one tool in one call."""
+    """Return the part of a system prompt which says that programs go through one tool in one call."""
     listed = ", ".join(f"`{name}`" for name in names)
     head = f"The functions {listed} are called from Python programs, which you send through one tool."
     return f"{head}\n{_bullets(_TOOL_RULES)}"
@@ -117,16 +118,16 @@ def _functions(listing: Listing) -> str:
 
 
 def _rules(listing: Listing, notes: Iterable[str]) -> Iterable[str]:
-    yield from _more(listing)
+    yield from _lookup_rules(listing)
     yield from _RULES
     if any("__" in name for name in listing.tools):
         yield _DOTTED
     yield from notes
 
 
-def _more(listing: Listing) -> Iterable[str]:
-    """Yield how a program learns what is not told here."""
-    search, describe = listing.finders
+def _lookup_rules(listing: Listing) -> Iterable[str]:
+    """Yield how a program looks up what the prompt leaves out."""
+    search, describe = listing.lookup_names
     if not listing.tools or listing.detail == Detail.FULL:
         return
     if listing.detail == Detail.SEARCH:
@@ -136,7 +137,7 @@ def _more(listing: Listing) -> Iterable[str]:
         )
     rest = "how a function is called and what it returns" if listing.detail >= Detail.NAMES else "the rest"
     yield (
-        f'Not everything is told here: `{describe}("name")` returns {rest}, as text. Print it, and call the function '
+        f'Not everything is shown here: `{describe}("name")` returns {rest}, as text. Print it, and call the function '
         "in that program or the next."
     )
 

@@ -1,4 +1,4 @@
-"""ExecutionResult: how a program went, for the host and for the model that wrote it."""
+"""The result of a program, for the host and for the model that wrote it."""
 
 from __future__ import annotations
 
@@ -14,27 +14,26 @@ __all__ = ["ExecutionResult"]
 
 @dataclass(frozen=True, slots=True)
 class ExecutionResult:
-    """How a program went.
+    """The result of a program.
 
     Attributes:
-        output: What it printed.
-        error_output: What it printed to stderr; and the traceback, when it failed.
+        output: The text that the program printed.
+        error_output: The text that it printed to stderr; and the traceback, when it failed.
         return_value: The value of its last expression, as JSON shapes.
-        tool_calls: Its calls in the order they were made, each a dict: `id`, `name`, `arguments` (secrets hidden),
+        tool_calls: A dict for each call, in the order they were made: `id`, `name`, `arguments` (secrets hidden),
             `outcome` (`completed`, `rejected`, `failed`, `suspended` or `cancelled`), `result` or `error`, and
             `duration_ms`. Once all of them take 32 MB, arguments are None and results cut to their beginning.
         success: Whether it reached its end.
         error: Why it did not, in a sentence with the line; None when it did.
-        isolation: What kept it in, by name.
-        suspended: The questions about the calls that wait for a person; the program ended at them, and they have not
-            run.
-        records: The calls' records, when the toolkit or the run has sinks that they were made for.
-        suspended_calls: The calls that wait, each with the question about it.
-        paused: What `Toolkit.resume` takes; None where the sandbox cannot take a program up again, or the results of
-            the program's calls are too much to keep (64 MB).
-        findings: What was wrong with it before it ran, so that nothing of it ran.
-        warnings: What the type checker said of it, with `typecheck="warn"`, a sentence each.
-        hint: What a model is told besides, after a failure.
+        isolation: The layers that kept the program in, by name.
+        suspended: The approval requests of the suspended calls; the program ended at these calls, which have not run.
+        records: The calls' records, when the toolkit or the run has sinks.
+        suspended_calls: The calls that wait for a person, each with its approval request.
+        paused: The paused program, for `Toolkit.resume`; None where the sandbox cannot resume a program, or the results
+            of the program's calls are too much to keep (64 MB).
+        findings: What was wrong with the program before it ran; then nothing of it ran.
+        warnings: What the type checker found, with `typecheck="warn"`, a sentence each.
+        hint: A hint for the model, after a failure.
         earlier: The results of the programs that this one was mended from, with `retry_handler`; their calls are in
             `tool_calls`, before its own.
     """
@@ -57,13 +56,13 @@ class ExecutionResult:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the program ended at a call that waits for a person."""
+        """Whether the program is paused: it ended at a call that waits for a person."""
         return bool(self.suspended) and not self.success
 
     def text(self) -> str:
-        """Return what a model is shown: what was printed, the last value when nothing was, and what went wrong.
+        """Return the text for the model: what was printed, or else the last value, and what went wrong.
 
-        Of a paused program it says which calls wait; after a failure it ends with the hint.
+        For a paused program the text says which calls wait; after a failure it ends with the hint.
         """
         parts = [self.output.rstrip("\n")] if self.output.strip() else []
         if not parts and self.return_value is not None:
@@ -71,9 +70,9 @@ class ExecutionResult:
         if self.error_output.strip():
             parts.append(self.error_output.rstrip("\n"))
         if self.is_paused:
-            goes_on = "is paused, and goes on when a person has decided on"
-            stopped = "has ended at calls that have not run, since a person has to decide on them first"
-            parts += [f"The program {stopped if self.paused is None else goes_on}:"]
+            resumable = "is paused, and goes on when a person has decided on"
+            ended = "has ended at calls that have not run, since a person has to decide on them first"
+            parts += [f"The program {ended if self.paused is None else resumable}:"]
             parts += [f"- {request.text()}".replace("\n", "\n  ") for request in self.suspended]
         elif self.error and self.error.partition(": ")[2] not in self.error_output:
             parts.append(self.error)

@@ -1,29 +1,29 @@
-"""Runs programs for a toolkit: one path for all the ways that a program is started."""
+"""The runner of a toolkit's programs: one path for every way to start a program, or to resume one."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from typing_extensions import TypeIs
 
 from toolcrib.approvals import Approver
 from toolcrib.calls import Denial, Grant
+from toolcrib.code._activity import ProgramActivity, open_activity, record_refusal
 from toolcrib.code._check import Finding
-from toolcrib.code._host import ProgramHost, ProgramTool
+from toolcrib.code._host import ProgramHost
 from toolcrib.code._journal import Journal, JournalLog
-from toolcrib.code._journal_host import Continuation, JournalHost, paused_from
+from toolcrib.code._journal_host import JournalHost, JournalOptions, paused_program
 from toolcrib.code._listing import Listing
-from toolcrib.code._match_answers import answers_for
-from toolcrib.code._names import program_names
-from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
-from toolcrib.code._program_trace import FollowedProgram, follow_program, tell_refused
+from toolcrib.code._paused import PausedProgram, SuspendedProgramCall, answers_by_call
+from toolcrib.code._program_tools import ProgramTool, program_names
 from toolcrib.code._result import ExecutionResult
-from toolcrib.code._search_tools import Lookup, LookupHost, finder_names
-from toolcrib.errors import PausedProgramError, SchemaError
+from toolcrib.code._search_tools import Lookup, LookupHost, lookup_names
+from toolcrib.errors import PausedProgramError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import ListSink, Sink
 from toolcrib.sandbox import (
@@ -37,32 +37,24 @@ from toolcrib.sandbox import (
     SandboxResult,
     default_sandbox,
 )
-from toolcrib.toolsets import ToolEntry, Toolset
+from toolcrib.toolsets import Toolset
 
-__all__ = ["OnOutput", "Place", "RunOptions", "Runs"]
+__all__ = ["OnOutput", "ProgramRunner", "RunOptions"]
 
 OnOutput = Callable[[str, str], None]
 
-_BY_TEXT = re.compile(r"\b(?:globals|eval|exec|locals|vars)\b")
-"""A program with one of these may name a function without writing it down."""
-
-
-class Place(Protocol):
-    """Where one program runs: a sandbox, or a session of one."""
-
-    async def run(self, program: Program, host: Host) -> SandboxResult:
-        """Run a program to its end; see `Sandbox.run`."""
-        ...
-
+_DYNAMIC_NAMES = re.compile(r"\b(?:globals|eval|exec|locals|vars)\b")
+"""A program with one of these may call a function without writing its name."""
+_NO_COUNTERS: Mapping[str, Any] = MappingProxyType({})
 
 _resumable: dict[type[Any], bool] = {}
 
 
-def _is_resumable(place: object) -> TypeIs[Resumable]:
-    """Return whether programs can be taken up there; looked at once for each class, as looking takes its time."""
-    kind = type(place)
+def _is_resumable(sandbox: object) -> TypeIs[Resumable]:
+    """Return whether a sandbox can resume programs; looked at once for each class, since `isinstance` takes long."""
+    kind = type(sandbox)
     if kind not in _resumable:
-        _resumable[kind] = isinstance(place, Resumable)
+        _resumable[kind] = isinstance(sandbox, Resumable)
     return _resumable[kind]
 
 
@@ -72,21 +64,21 @@ class RunOptions:
 
     Attributes:
         run: The run that its calls belong to; one of its own when None.
-        on_output: Told what is printed, and to which stream, while the program runs.
+        on_output: A listener for what the program prints, and to which stream, while it runs.
         may_block: Nothing else happens on the event loop; see `Program.may_block`.
-        place: Where it runs; the toolkit's sandbox when None.
+        sandbox: The sandbox, or the session of one, in which it runs; the toolkit's sandbox when None.
         journal: Where its calls are kept while it runs.
     """
 
     run: Run | None = None
     on_output: OnOutput | None = None
     may_block: bool = False
-    place: Place | None = None
+    sandbox: Sandbox | None = None
     journal: JournalLog | None = None
 
 
-class Runs:
-    """What the programs of one toolkit have in common.
+class ProgramRunner:
+    """Runs the programs of one toolkit.
 
     Args:
         toolset: The tools, open.
@@ -98,8 +90,10 @@ class Runs:
 
     Attributes:
         toolset: The tools.
+        sinks: As given.
         names: The tools' own names, by the names that programs use.
-        finders: What programs call `search_tools` and `describe`.
+        tools: The tools, by the names that programs use.
+        lookup_names: The names by which programs call `search_tools` and `describe`.
     """
 
     def __init__(
@@ -112,19 +106,11 @@ class Runs:
         sinks: Iterable[Sink],
     ) -> None:
         self.toolset, self.limits = toolset, limits
-        self._sandbox, self._approver, self._deps, self._sinks = sandbox, approver, deps, tuple(sinks)
-        self._pipeline = Pipeline(toolset, sinks=self._sinks)
+        self._sandbox, self._approver, self._deps, self.sinks = sandbox, approver, deps, tuple(sinks)
+        self._pipeline = Pipeline(toolset, sinks=self.sinks)
         self.names = program_names(toolset.names())
-        self.finders = finder_names(self.names)
-        self._signed: dict[str, str] = {}
-        self._lookup: Lookup | None = None
-        self._dialect: tuple[Dialect | None] | None = None
-        self._tools = {name: ProgramTool(tool, toolset[tool].tool.spec) for name, tool in self.names.items()}
-
-    @property
-    def sinks(self) -> tuple[Sink, ...]:
-        """Where the events of calls go."""
-        return self._sinks
+        self.tools = {name: ProgramTool(name, toolset[tool].tool, tool) for name, tool in self.names.items()}
+        self.lookup_names = lookup_names(self.names)
 
     @property
     def sandbox(self) -> Sandbox:
@@ -132,6 +118,18 @@ class Runs:
         if self._sandbox is None:
             self._sandbox = default_sandbox()
         return self._sandbox
+
+    @cached_property
+    def dialect(self) -> Dialect | None:
+        """What the sandbox's Python has; None when the sandbox does not say."""
+        return self.sandbox.dialect if isinstance(self.sandbox, HasDialect) else None
+
+    @cached_property
+    def _lookup(self) -> Lookup:
+        dialect = self.dialect
+        streams = dialect is not None and dialect.streams
+        listing = Listing({}, returns=True, streams=streams, lookup_names=self.lookup_names)
+        return Lookup(self.toolset, self.names, listing)
 
     def offered(self, run: Run | None = None) -> dict[str, str]:
         """Return the tools that programs are offered, by the name they use."""
@@ -147,154 +145,109 @@ class Runs:
         """
         offered = self.offered(run)
         hidden = {name: tool for name, tool in self.names.items() if name not in offered and self.toolset[tool].off}
-        if hidden and not _BY_TEXT.search(code):
+        if hidden and not _DYNAMIC_NAMES.search(code):
             words = set(re.findall(r"\w+", code.replace(".", "__"))) | set(re.findall(r"\w+", code))
             hidden = {name: tool for name, tool in hidden.items() if name in words}
         return offered | hidden if hidden else offered
 
-    @property
-    def dialect(self) -> Dialect | None:
-        """What the sandbox's Python has; None when it does not say."""
-        if self._dialect is None:
-            sandbox = self.sandbox
-            self._dialect = (sandbox.dialect if isinstance(sandbox, HasDialect) else None,)
-        return self._dialect[0]
-
-    def signature(self, name: str) -> str:
-        """Return how programs call a tool, by the name they use."""
-        if name not in self._signed:
-            self._signed[name] = _signature(name, self.toolset[self.names[name]])
-        return self._signed[name]
+    # --- running
 
     async def run(self, code: str, options: RunOptions) -> ExecutionResult:
-        """Run a program, and return how it went.
+        """Run a program, and return its result.
 
         Raises:
             SandboxError: No worker could be had; nothing ran.
-            Exception: What an observer raised.
+            Exception: An exception of an observer.
         """
-        place = options.place or self.sandbox
-        run, watch = self._opened(options.run)
+        sandbox = options.sandbox or self.sandbox
+        run, records = self._open_run(options.run)
         program = self._program(code, run, options)
-        followed, run = self._follow(program, place, run)
-        with followed.running():
-            if not _is_resumable(place):
-                host = ProgramHost(self._pipeline, run, self._tools, options.on_output, followed)
-                return followed.ended(_result(await place.run(program, self._answering(host, run)), host, watch))
-            given = Continuation(Journal(replays=place.replays), log=options.journal)
-            host = JournalHost(self._pipeline, run, self._tools, options.on_output, given, followed)
+        activity, run = self._open_activity(program, sandbox, run)
+        with activity.within():
+            if not _is_resumable(sandbox):
+                host = ProgramHost(self._pipeline, run, self.tools, options.on_output, activity)
+                ended = await sandbox.run(program, self._with_lookup(host, run))
+                return activity.close(_result(ended, host, records))
+            opened = JournalOptions(Journal(replays=sandbox.replays), log=options.journal)
+            host = JournalHost(self._pipeline, run, self.tools, options.on_output, opened, activity)
             if options.journal is not None:
-                options.journal.write({"t": "program", **paused_from(program, place, host, {}).to_dict()})
+                options.journal.write({"t": "program", **paused_program(program, sandbox, host, {}).to_dict()})
                 program = replace(program, save_state=host.save_state)
-            run = place.run(program, self._answering(host, run))
-            return followed.ended(await self._driven(program, host, place, run, watch, options))
+            running = sandbox.run(program, self._with_lookup(host, run))
+            return activity.close(await self._journalled(program, host, sandbox, running, records, options))
 
     async def resume(
         self, paused: PausedProgram, answers: Iterable[Grant | Denial], options: RunOptions
     ) -> ExecutionResult:
-        """Take up a program that paused, and return how it went on; see `Toolkit.resume_async`."""
-        place = options.place or self.sandbox
-        if not isinstance(place, Resumable):
-            raise PausedProgramError(f"{type(place).__name__} cannot take up any program; it is one of {paused.engine}")
-        if place.engine != paused.engine:
-            raise PausedProgramError(f"it was run by {paused.engine}, and this is {place.engine}")
-        missing = [name for name in paused.tools if name not in self._tools and name not in self.finders]
+        """Resume a paused program, and return its result; see `Toolkit.resume_async`."""
+        sandbox = options.sandbox or self.sandbox
+        if not isinstance(sandbox, Resumable):
+            kind = type(sandbox).__name__
+            raise PausedProgramError(f"{kind} cannot take up any program; it is one of {paused.engine}")
+        if sandbox.engine != paused.engine:
+            raise PausedProgramError(f"it was run by {paused.engine}, and this is {sandbox.engine}")
+        missing = [name for name in paused.tools if name not in self.tools and name not in self.lookup_names]
         if missing:
             raise PausedProgramError(f"it was offered `{missing[0]}`, and this toolkit has no such tool")
-        found = answers_for(paused, answers)
-        run, watch = self._opened(options.run, paused.run)
+        found = answers_by_call(paused, answers)
+        run, records = self._open_run(options.run, paused.run)
         program = self._resumed(paused, options)
         held_back = bool(paused.state.get("pending")) and not paused.state.get("cut")  # see `Resumable.resume`
-        journal = Journal(paused.copied(), replays=paused.replays, open_last=held_back)
-        given = Continuation(journal, found, _patience(self.limits), options.journal)
-        followed, run = self._follow(program, place, run, paused.run)
-        with followed.running():
-            host = JournalHost(self._pipeline, run, self._tools, options.on_output, given, followed)
+        journal = Journal([entry.copy() for entry in paused.journal], replays=paused.replays, open_last=held_back)
+        replay_seconds = self.limits.program_time + self.limits.sleep_time  # later the limits would have ended it
+        opened = JournalOptions(journal, found, replay_seconds, options.journal)
+        activity, run = self._open_activity(program, sandbox, run, paused.run)
+        with activity.within():
+            host = JournalHost(self._pipeline, run, self.tools, options.on_output, opened, activity)
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused.to_dict()})
                 program = replace(program, save_state=host.save_state)
-            run = place.resume(program, paused.state, self._answering(host, run))
-            return followed.ended(await self._driven(program, host, place, run, watch, options))
+            running = sandbox.resume(program, paused.state, self._with_lookup(host, run))
+            return activity.close(await self._journalled(program, host, sandbox, running, records, options))
 
-    def refused(self, code: str, options: RunOptions, findings: list[Finding]) -> None:
-        """Tell whoever wants to know of a program that does not run, because it cannot work."""
-        run, _ = self._opened(options.run)
-        tell_refused(code, run, self._sinks, {"tools": list(self.names)}, findings)
-
-    def _follow(
-        self, program: Program, place: object, run: Run, before: Mapping[str, Any] = MappingProxyType({})
-    ) -> tuple[FollowedProgram, Run]:
-        """Tell whoever wants to know that a program begins; return it with the run that its calls belong to."""
-        about = {"sandbox": type(place).__name__, "tools": list(program.tools)}
-        followed = follow_program(program.code, run, self._sinks, about, before)
-        return followed, followed.run or run
-
-    async def _driven(
+    async def _journalled(
         self,
         program: Program,
         host: JournalHost,
-        place: Resumable,
-        run: Coroutine[Any, Any, SandboxResult],
-        watch: ListSink | None,
+        sandbox: Resumable,
+        running: Coroutine[Any, Any, SandboxResult],
+        records: ListSink | None,
         options: RunOptions,
     ) -> ExecutionResult:
+        """Return the result of a program that runs with a journal, paused where it waits for a person."""
         try:
-            ended = await run
+            ended = await running
         finally:
             await host.close()
-        host.ended(ended.error)
+        host.check_end(ended.error)
         paused = None
-        waits = ended.error is not None and ended.error.kind == "paused"
-        if waits and ended.state is not None and not host.is_full:
-            paused = paused_from(program, place, host, ended.state)
+        is_paused = ended.error is not None and ended.error.kind == "paused"
+        if is_paused and ended.state is not None and not host.is_full:
+            paused = paused_program(program, sandbox, host, ended.state)
         if options.journal is not None:
             options.journal.write({"t": "done"} if paused is None else {"t": "program", **paused.to_dict()})
             await options.journal.flush()
-        return _result(ended, host, watch, paused)
+        return _result(ended, host, records, paused)
 
-    def _answering(self, host: ProgramHost, run: Run) -> Host:
-        """Return the host of a program with what it can look up besides."""
-        return LookupHost(host, self._look_up(), run)
+    def refuse(self, code: str, options: RunOptions, findings: list[Finding]) -> None:
+        """Record a program that does not run, because it cannot work."""
+        run, _ = self._open_run(options.run)
+        record_refusal(code, run, self.sinks, {"tools": list(self.names)}, findings)
 
-    def _look_up(self) -> Lookup:
-        if self._lookup is None:
-            dialect = self.dialect
-            streams = dialect is not None and dialect.streams
-            listing = Listing({}, returns=True, streams=streams, finders=self.finders)
-            self._lookup = Lookup(self.toolset, self.names, listing)
-        return self._lookup
+    def _open_activity(
+        self, program: Program, sandbox: object, run: Run, before: Mapping[str, Any] = _NO_COUNTERS
+    ) -> tuple[ProgramActivity, Run]:
+        """Return the activity of a program that begins, and the run that the program's calls belong to."""
+        about = {"sandbox": type(sandbox).__name__, "tools": list(program.tools)}
+        activity = open_activity(program.code, run, self.sinks, about, before)
+        return activity, activity.run or run
 
-    def _program(self, code: str, run: Run, options: RunOptions) -> Program:
-        named = self.callable_names(code, run)
-        return Program(
-            code,
-            (*named, *self.finders),
-            streams=frozenset(name for name, tool in named.items() if self.toolset[tool].tool.is_streaming),
-            signatures={name: self.signature(name) for name in named} | self._look_up().signatures,
-            limits=self.limits,
-            may_block=options.may_block,
-        )
-
-    def _resumed(self, paused: PausedProgram, options: RunOptions) -> Program:
-        """Return the program with room for all the calls that wait, which are held back until each has come."""
-        waiting = sum(entry.is_open for entry in paused.journal)
-        limits = replace(self.limits, calls_in_flight=max(self.limits.calls_in_flight, waiting + 1))
-        return Program(
-            paused.code,
-            paused.tools,
-            streams=paused.streams,
-            signatures=paused.signatures,
-            limits=limits,
-            may_block=options.may_block,
-        )
-
-    def _opened(
-        self, given: Run | None, before: Mapping[str, Any] = MappingProxyType({})
-    ) -> tuple[Run, ListSink | None]:
-        """Return the run of a program, and who keeps its records; what the host's own leaves open is the toolkit's.
+    def _open_run(self, given: Run | None, before: Mapping[str, Any] = _NO_COUNTERS) -> tuple[Run, ListSink | None]:
+        """Return the run of a program, and the sink of its records; the toolkit supplies what the host's run lacks.
 
         Args:
-            before: What was counted before it paused; a run of the host's that counted nothing yet goes on from there.
+            given: The host's run.
+            before: The counters of a program that was paused; a run that has counted no calls goes on from there.
         """
         if given is None:
             run = Run(deps=self._deps, approver=self._approver, entry="code")
@@ -311,45 +264,62 @@ class Runs:
             run.retries.update(before["retries"])
             run.completed.update(before["completed"])
             run.revealed.update(dict.fromkeys(before["revealed"]))
-        if not (self._sinks or run.sinks):
+        if not (self.sinks or run.sinks):
             return run, None
-        watch = ListSink()
-        return replace(run, sinks=(*run.sinks, watch)), watch
+        records = ListSink()
+        return replace(run, sinks=(*run.sinks, records)), records
+
+    # --- what the sandbox is given
+
+    def _with_lookup(self, host: ProgramHost, run: Run) -> Host:
+        """Return the host of a program, which answers `search_tools` and `describe`, too."""
+        return LookupHost(host, self._lookup, run)
+
+    def _program(self, code: str, run: Run, options: RunOptions) -> Program:
+        named = self.callable_names(code, run)
+        return Program(
+            code,
+            (*named, *self.lookup_names),
+            streams=frozenset(name for name, tool in named.items() if self.toolset[tool].tool.is_streaming),
+            signatures={name: self.tools[name].signature for name in named} | self._lookup.signatures,
+            limits=self.limits,
+            may_block=options.may_block,
+        )
+
+    def _resumed(self, paused: PausedProgram, options: RunOptions) -> Program:
+        """Return the program with room for all suspended calls, which are held back until each has been asked for."""
+        suspended = sum(entry.is_open for entry in paused.journal)
+        limits = replace(self.limits, calls_in_flight=max(self.limits.calls_in_flight, suspended + 1))
+        return Program(
+            paused.code,
+            paused.tools,
+            streams=paused.streams,
+            signatures=paused.signatures,
+            limits=limits,
+            may_block=options.may_block,
+        )
 
 
 def _result(
-    ended: SandboxResult, host: ProgramHost, watch: ListSink | None, paused: PausedProgram | None = None
+    ended: SandboxResult, host: ProgramHost, records: ListSink | None, paused: PausedProgram | None = None
 ) -> ExecutionResult:
     error = ended.error
-    said = [ended.error_output, "" if error is None else error.traceback]
-    waits = error is not None and error.kind == "paused"
     if paused is not None:
-        pending = paused.suspended_calls
+        calls = paused.suspended_calls
     else:
-        pending = tuple(SuspendedProgramCall(request) for request in host.suspended) if waits else ()
+        is_paused = error is not None and error.kind == "paused"
+        calls = tuple(SuspendedProgramCall(request) for request in host.suspended) if is_paused else ()
+    errors = [ended.error_output, "" if error is None else error.traceback]
     return ExecutionResult(
         output=ended.output,
-        error_output="\n".join(text.rstrip("\n") for text in said if text),
+        error_output="\n".join(text.rstrip("\n") for text in errors if text),
         return_value=ended.value,
         tool_calls=host.calls,
         success=error is None,
         error=None if error is None else str(error),
         isolation=ended.isolation,
-        suspended=tuple(call.request for call in pending),
-        records=() if watch is None else tuple(watch.records),
-        suspended_calls=pending,
+        suspended=tuple(call.request for call in calls),
+        records=() if records is None else tuple(records.records),
+        suspended_calls=calls,
         paused=paused,
     )
-
-
-def _patience(limits: SandboxLimits) -> float:
-    """Return after how many seconds a program that runs again would have been ended, if it still computed or slept."""
-    return limits.program_time + limits.sleep_time
-
-
-def _signature(name: str, entry: ToolEntry) -> str:
-    try:
-        signature = entry.tool.signature
-    except SchemaError:  # the pipeline says so when it is called
-        return f"{name}(...)"
-    return signature.replace(entry.tool.name, name, 1)

@@ -1,6 +1,6 @@
-"""`search_tools` and `describe`: how a program finds a tool that its author was not told of.
+"""Lookup of tools from a program: the functions `search_tools` and `describe`, for tools that the prompt left out.
 
-They are functions of every program and no tools: answered by the host, counted by the sandbox, recorded nowhere.
+Every program has them. They are no tools: the host answers them, the sandbox counts them, and no record has them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from toolcrib.sandbox import Emit, Host, OutputStream, Raised, Reply, Value
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry, Toolset, is_available
 
-__all__ = ["Lookup", "LookupHost", "finder_names", "matching"]
+__all__ = ["Lookup", "LookupHost", "lookup_names", "matching"]
 
-_MOST = 20  # tools that one search finds
-_LONGEST = 2_000  # characters of a query or a name
+_MOST_FOUND = 20  # tools of one search
+_MOST_CHARS = 2_000  # of a query or a name
 _WORD = re.compile(r"[^\W_]+")
 _COMMON = frozenset(
     {"a", "an", "and", "as", "for", "in", "is", "it", "its", "of", "on", "or", "that", "the", "to", "with"}
@@ -30,8 +30,8 @@ _FUNCTION = re.compile(r"<function (\w+)")  # what a function becomes on its way
 _SEARCH, _DESCRIBE = "search_tools", "describe"
 
 
-def finder_names(taken: Collection[str]) -> tuple[str, str]:
-    """Return what programs call the two functions: with an underscore at the end where a tool has the name."""
+def lookup_names(taken: Collection[str]) -> tuple[str, str]:
+    """Return the names of the two functions: with an underscore at the end where a tool has the name."""
     search, describe = (f"{name}_" if name in taken else name for name in (_SEARCH, _DESCRIBE))
     return search, describe
 
@@ -45,13 +45,13 @@ class Lookup:
         listing: How tools are shown; its own tools do not count.
 
     Attributes:
-        names: What programs call the two functions.
-        signatures: How they are called.
+        names: The names by which programs call the two functions.
+        signatures: How the functions are called.
     """
 
     def __init__(self, toolset: Toolset, names: Mapping[str, str], listing: Listing) -> None:
         self._toolset, self._tools, self._listing = toolset, names, listing
-        self._search, self._describe = self.names = listing.finders
+        self._search, self._describe = self.names = listing.lookup_names
         self.signatures = {
             self._search: f"{self._search}(query: str, limit: int = 5) -> list[dict[str, str]]",
             self._describe: f"{self._describe}(name: str) -> str",
@@ -65,10 +65,10 @@ class Lookup:
         text, limit = given.pop(order[0], None), given.pop("limit", 5)
         if len(args) > len(order) or given or not isinstance(text, str):
             return Raised("TypeError", f"write it as `{self.signatures[name]}`")
-        if len(text) > _LONGEST:
-            return Raised("ValueError", f"the {order[0]} has {len(text)} characters, and may have {_LONGEST}")
-        if not isinstance(limit, int) or not 1 <= limit <= _MOST:
-            return Raised("ValueError", f"the limit is a number from 1 to {_MOST}")
+        if len(text) > _MOST_CHARS:
+            return Raised("ValueError", f"the {order[0]} has {len(text)} characters, and may have {_MOST_CHARS}")
+        if not isinstance(limit, int) or not 1 <= limit <= _MOST_FOUND:
+            return Raised("ValueError", f"the limit is a number from 1 to {_MOST_FOUND}")
         try:
             if name == self._describe:
                 return await self._described(text, run)
@@ -131,12 +131,12 @@ class LookupHost:
     """The host of one program, which answers what it looks up itself and leaves the rest to another host."""
 
     def __init__(self, host: Host, lookup: Lookup, run: Run) -> None:
-        self._host, self._lookup, self._scope = host, lookup, run
+        self._host, self._lookup, self._run = host, lookup, run
 
     async def call(self, name: str, args: list[Any], kwargs: dict[str, Any], emit: Emit | None = None) -> Reply:
         """Answer a call of the program; see `Host`."""
         if name in self._lookup.names:
-            return await self._lookup.answer(name, args, kwargs, self._scope)
+            return await self._lookup.answer(name, args, kwargs, self._run)
         return await self._host.call(name, args, kwargs, emit)
 
     def output(self, text: str, stream: OutputStream) -> None:

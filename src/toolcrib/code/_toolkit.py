@@ -1,4 +1,4 @@
-"""Toolkit: tools as functions of model-written programs, the prompt that asks for them, the sandbox that runs them."""
+"""The toolkit of code mode: tools as functions of model-written programs, their prompts, and the way to run them."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from toolcrib.code._as_tool import (
     SyncProgramTool,
     program_tool,
 )
-from toolcrib.code._attempts import ErrorHint, Programs, Retries, RetryHandler, TypeCheck, default_hint
+from toolcrib.code._attempts import Attempts, ErrorHint, Retries, RetryHandler, TypeCheck, default_hint
 from toolcrib.code._check import Finding
 from toolcrib.code._events import ProgramEvent, events_of
 from toolcrib.code._extract import extract_code
 from toolcrib.code._journal import JournalLog
 from toolcrib.code._listing import Listing
 from toolcrib.code._paused import PausedProgram
-from toolcrib.code._prompts import Words, render_description, render_prompt, render_tool_prompt
+from toolcrib.code._prompts import render_description, render_prompt, render_tool_prompt
 from toolcrib.code._result import ExecutionResult
-from toolcrib.code._runner import OnOutput, RunOptions, Runs
-from toolcrib.code._session import ProgramSession, opened_session
+from toolcrib.code._runner import OnOutput, ProgramRunner, RunOptions
+from toolcrib.code._session import ProgramSession, open_session
 from toolcrib.errors import SandboxUnavailable, UnknownTool
 from toolcrib.formats import FormatName, definition
 from toolcrib.hooks import HookSet
@@ -42,25 +42,26 @@ __all__ = ["Toolkit"]
 
 
 class Toolkit:
-    """Runs Python that a model wrote, with tools as its functions; each call goes over the counter like any other.
+    """Runs Python that a model wrote, with tools as its functions; each call passes the pipeline like any other.
 
     Args:
         tools: A toolset, or a sequence of what one is made of.
-        sandbox: Where programs run, or its name: `process`, `monty`, or one that keeps nothing in, `subprocess` and
-            `unsafe_inline`. When None, this process's own, which keeps its workers warm.
-        preamble: The first words of `prompt()`, in place of the usual ones.
-        postamble: The last words of `prompt()`, in place of the usual ones.
-        assist_tool_chaining: Tell the model the shape of each tool's result.
+        sandbox: The sandbox in which programs run, or its name: `process`, `monty`, or one that isolates nothing,
+            `subprocess` and `unsafe_inline`. When None, this process's own, which keeps its workers warm.
+        preamble: The first paragraph of `prompt()`, in place of the default.
+        postamble: The last paragraph of `prompt()`, in place of the default.
+        assist_tool_chaining: Show the model the shape of each tool's result.
         limits: What one program may use.
         hooks: Decision hooks that are asked before the toolset's own.
-        approver: Somebody who is asked while the program waits; without one it ends at a call that needs approval.
-        deps: What the tools get as `ctx.deps`.
+        approver: The approver, who is asked while the program waits; without one the program ends at a call that needs
+            approval.
+        deps: The tools' `ctx.deps`.
         sinks: Where the events of calls go.
         typecheck: Have programs checked against the tools' types before the first call, by the checker that comes with
-            the extra `monty`: `warn` puts what it finds into `result.warnings` and runs the program, `error` runs
-            nothing then.
-        error_hint: What a model is told besides after a failure, a text or `hint(result)`; the usual words when None,
-            which name the calls that were made already.
+            the extra `monty`: `warn` puts its findings into `result.warnings` and runs the program, `error` does not
+            run the program then.
+        error_hint: The hint for a model after a failure, a text or `hint(result)`; by default it names the calls that
+            were made already.
 
     Raises:
         DuplicateNameError: Two tools would have one name in a program.
@@ -96,8 +97,8 @@ class Toolkit:
             **{"preamble": preamble, "postamble": postamble, "assist_tool_chaining": assist_tool_chaining},
             **{"typecheck": typecheck, "error_hint": error_hint},
         }
-        self._runs = Runs(self._toolset, sandbox, limits, approver, deps, sinks)
-        self._programs = Programs(self._runs, typecheck, default_hint if error_hint is None else error_hint)
+        self._runner = ProgramRunner(self._toolset, sandbox, limits, approver, deps, sinks)
+        self._attempts = Attempts(self._runner, typecheck, default_hint if error_hint is None else error_hint)
 
     # --- running
 
@@ -109,14 +110,14 @@ class Toolkit:
         max_retries: int | None = None,
         retry_handler: RetryHandler | None = None,
     ) -> ExecutionResult:
-        """Run a program from plain code, and return how it went; see `execute_async`.
+        """Run a program from plain code, and return its result; see `execute_async`.
 
         Raises:
             RuntimeError: An event loop is running here: use `await toolkit.execute_async(code)`.
             SandboxError: There is no sandbox for it; see `execute_async`.
         """
         options = RunOptions(may_block=True, journal=journal)
-        run = self._programs.run(code, options, Retries.of(max_retries, retry_handler))
+        run = self._attempts.run(code, options, Retries.of(max_retries, retry_handler))
         return run_sync(run, "write `await toolkit.execute_async(code)`")
 
     async def execute_async(
@@ -129,39 +130,39 @@ class Toolkit:
         max_retries: int | None = None,
         retry_handler: RetryHandler | None = None,
     ) -> ExecutionResult:
-        """Run a program, and return how it went; a program that fails is a result, too.
+        """Run a program, and return its result; a program that fails has one, too.
 
         Cancelling stops the program and the calls that are running for it.
 
         Args:
             run: The run that its calls belong to; one of its own when None. The toolkit's `deps` and `approver` are
                 its, where it has none.
-            on_output: Told what is printed, and to which stream, while the program runs.
-            journal: Where its calls are kept while it runs, so that it can be taken up after a crash: a `FileJournal`.
+            on_output: A listener for what is printed, and to which stream, while the program runs.
+            journal: Where its calls are kept while it runs, so that it can be resumed after a crash: a `FileJournal`.
             max_retries: How often a failed program may be mended; three times when only a handler is given.
-            retry_handler: `handler(text, code, result)`, sync or async: given what a model is to be shown of a failed
-                program, it returns the mended one, or a model's reply with it; None to leave it. Calls of the failed
-                programs are not undone: they are in `result.tool_calls`, before those of the last. A paused program is
-                never mended.
+            retry_handler: `handler(text, code, result)`, sync or async: given the text that a model is to be shown of a
+                failed program, it returns the mended one, or a model's reply with it; None to leave it. Calls of the
+                failed programs are not undone: they are in `result.tool_calls`, before those of the last. A paused
+                program is never mended.
 
         Raises:
             SandboxError: No worker could be had; nothing ran.
             SandboxUnavailable: There is no sandbox here; the message says what to install.
-            Exception: What an observer raised, as everywhere.
+            Exception: An exception of an observer.
         """
         options = RunOptions(run, on_output, journal=journal)
-        return await self._programs.run(code, options, Retries.of(max_retries, retry_handler))
+        return await self._attempts.run(code, options, Retries.of(max_retries, retry_handler))
 
     def stream(self, code: str, run: Run | None = None) -> AsyncGenerator[ProgramEvent, None]:
-        """Yield what happens in a program while it runs: what it prints, its calls, and at last how it went.
+        """Yield the events of a program while it runs: what it prints, its calls, and last its result.
 
-        The program does not wait for whoever reads; what is not read yet is kept. Leaving early stops the program and
-        its calls: put the generator into `contextlib.aclosing`, so that they stop at once.
+        The program does not wait for the reader; events that are not read yet are kept. Leaving early stops the program
+        and its calls: put the generator into `contextlib.aclosing`, so that they stop at once.
         """
 
         async def start(on_output: OnOutput, sink: Sink) -> ExecutionResult:
             opened = run or Run()
-            return await self._programs.run(code, RunOptions(replace(opened, sinks=(*opened.sinks, sink)), on_output))
+            return await self._attempts.run(code, RunOptions(replace(opened, sinks=(*opened.sinks, sink)), on_output))
 
         return events_of(start)
 
@@ -176,7 +177,7 @@ class Toolkit:
         Raises:
             SandboxError: The sandbox keeps nothing between programs; the message names one that does.
         """
-        return opened_session(self._programs, run)
+        return open_session(self._attempts, run)
 
     def resume(
         self,
@@ -186,14 +187,14 @@ class Toolkit:
         denials: Iterable[Denial] = (),
         journal: JournalLog | None = None,
     ) -> ExecutionResult:
-        """Take up a paused program from plain code, and return how it went on; see `resume_async`.
+        """Resume a paused program from plain code, and return its result; see `resume_async`.
 
         Raises:
             RuntimeError: An event loop is running here: use `await toolkit.resume_async(paused)`.
         """
         options = RunOptions(may_block=True, journal=journal)
-        run = self._runs.resume(paused, (*grants, *denials), options)
-        return self._programs.told(run_sync(run, "write `await toolkit.resume_async(paused)`"))
+        run = self._runner.resume(paused, (*grants, *denials), options)
+        return self._attempts.with_hint(run_sync(run, "write `await toolkit.resume_async(paused)`"))
 
     async def resume_async(
         self,
@@ -205,56 +206,56 @@ class Toolkit:
         on_output: OnOutput | None = None,
         journal: JournalLog | None = None,
     ) -> ExecutionResult:
-        """Take up a paused program, and return how it went on.
+        """Resume a paused program, and return its result.
 
-        The calls it made are not made again. Each call that waits is asked about once more: whether the tool is still
-        available, and for its approval, with the answer given here, or one that the run's store has meanwhile. A denial
-        is a PermissionError in the program. With calls left that nobody answered, the result is paused again.
+        The calls it made are not made again. Each suspended call passes two gates once more: whether the tool is still
+        available, and approval, with the answer given here, or one that the run's store has meanwhile. A denial is a
+        PermissionError in the program. If calls are left without an answer, the result is paused again.
 
         Args:
             paused: `ExecutionResult.paused`, or `PausedProgram.from_bytes(...)`.
             run: The run that its calls belong to; one of its own when None, which goes by the id it had.
-            grants: Yes to calls that wait, each as `result.suspended_calls[0].grant("ada")` makes it.
-            denials: No to calls that wait.
-            on_output: Told what is printed from here on.
+            grants: Grants for suspended calls, each as `result.suspended_calls[0].grant("ada")` makes it.
+            denials: Denials of suspended calls.
+            on_output: A listener for what is printed from here on.
             journal: Where its calls are kept while it runs.
 
         Raises:
             PausedProgramError: Another engine ran it, or this toolkit lacks one of its tools; nothing ran.
-            ApprovalError: An answer fits no call that waits, or was used before; no waiting call was made.
-            ReplayDiverged: The program did not do again what it did before; no waiting call was made.
+            ApprovalError: An answer fits no suspended call, or was used before; no suspended call was made.
+            ReplayDiverged: The program did not do again what it did before; no suspended call was made.
         """
         options = RunOptions(run, on_output, journal=journal)
-        return self._programs.told(await self._runs.resume(paused, (*grants, *denials), options))
+        return self._attempts.with_hint(await self._runner.resume(paused, (*grants, *denials), options))
 
     # --- before it runs
 
     def check(self, code: str) -> list[Finding]:
-        """Return what cannot work in a program, by line, without running it; `execute` looks first, too.
+        """Return the mistakes that make a program fail, by line, without running it; `execute` looks first, too.
 
-        Syntax, modules that the sandbox lacks, names that nothing defines, and tools called with arguments that they
-        do not take. What only may be wrong is not in it.
+        These are wrong syntax, modules that the sandbox lacks, names that nothing defines, and tools with arguments
+        that they do not take.
         """
-        return self._programs.check(code)
+        return self._attempts.check(code)
 
-    # --- telling a model
+    # --- prompts
 
     def prompt(self, budget: int | None = None) -> str:
         """Return a system prompt for a model that answers with a program; see `extract_code` for its answer.
 
         Args:
             budget: Tokens that it may take, about: one is counted for each 3.5 bytes. What does not fit is left out
-                step by step: what arguments are for, the shapes of results, descriptions but for their first sentence,
-                then all of them, signatures, and names; what is missing can be looked up from a program, with
-                `describe(name)` and `search_tools(query)`, and the prompt says so. A budget that is too small for
-                that gets the shortest prompt there is.
+                step by step: the arguments, the shapes of results, descriptions but for their first sentence, all
+                descriptions, signatures, and names. A program can look up what is missing, with `describe(name)` and
+                `search_tools(query)`, and the prompt says so. A budget that is too small even for that gets the
+                shortest prompt there is.
         """
-        words = Words(self._options["preamble"], self._options["postamble"])
-        return render_prompt(self._listing(), words, self._notes(), budget)
+        preamble, postamble = self._options["preamble"], self._options["postamble"]
+        return render_prompt(self._listing(), preamble, postamble, self._notes(), budget)
 
     def tool_prompt(self) -> str:
         """Return a short text for a system prompt where programs go through one tool: one call for the whole job."""
-        return render_tool_prompt(list(self._runs.offered()))
+        return render_tool_prompt(list(self._runner.offered()))
 
     def tool_schema(
         self, format: FormatName = "openai", *, name: str = TOOL_NAME, strict: bool = False, budget: int | None = None
@@ -263,7 +264,7 @@ class Toolkit:
 
         Args:
             format: The provider, or `raw` for name, description and schema as they are.
-            name: What the model calls it.
+            name: The tool's name for the model.
             strict: Have the provider hold the model to the schema.
             budget: Tokens that its description may take; see `prompt`.
 
@@ -300,16 +301,16 @@ class Toolkit:
         budget: int | None = None,
         on_result: OnResult | None = None,
     ) -> AsyncProgramTool | SyncProgramTool:
-        """Return a function that runs a program and returns what a model is shown, for any framework to register.
+        """Return a function that runs a program and returns the text for the model, for any framework to register.
 
-        Its docstring lists the tools as they are now. A program that fails or pauses is a text like any other; a host
-        that resumes paused ones takes them from `on_result`.
+        Its docstring lists the tools as they are now. A program that fails or is paused gives a text like any other; a
+        host that resumes paused ones takes them from `on_result`.
 
         Args:
-            name: What the model calls it.
+            name: The tool's name for the model.
             sync: A plain function instead of an async one, for a framework that wants it; not for use in an event loop.
             budget: Tokens that its description may take; see `prompt`.
-            on_result: Told the result of each program.
+            on_result: A listener for the result of each program.
         """
         run = self.execute if sync else self.execute_async
         return program_tool(run, name, self._description(budget), is_async=not sync, on_result=on_result)
@@ -318,16 +319,18 @@ class Toolkit:
         return render_description(self._listing(), self._notes(), budget)
 
     def _listing(self) -> Listing:
-        tools = {name: self._toolset[tool] for name, tool in self._runs.offered().items()}
+        tools = {name: self._toolset[tool] for name, tool in self._runner.offered().items()}
         streams = False
         with suppress(SandboxUnavailable):
-            dialect = self._runs.dialect
+            dialect = self._runner.dialect
             streams = dialect is not None and dialect.streams
-        return Listing(tools, bool(self._options["assist_tool_chaining"]), streams=streams, finders=self._runs.finders)
+        return Listing(
+            tools, bool(self._options["assist_tool_chaining"]), streams=streams, lookup_names=self._runner.lookup_names
+        )
 
     def _notes(self) -> tuple[str, ...]:
         with suppress(SandboxUnavailable):
-            sandbox = self._runs.sandbox
+            sandbox = self._runner.sandbox
             return sandbox.notes if isinstance(sandbox, HasNotes) else ()
         return ()
 
@@ -346,9 +349,9 @@ class Toolkit:
     def get_tool(self, name: str) -> Tool[..., Any]:
         """Return a tool by its own name or the one that programs use; raises UnknownTool."""
         try:
-            return self._toolset[self._runs.names.get(name, name)].tool
+            return self._toolset[self._runner.names.get(name, name)].tool
         except UnknownTool:
-            raise UnknownTool(name, tuple(self._runs.names)) from None
+            raise UnknownTool(name, tuple(self._runner.names)) from None
 
     def filter(
         self,
@@ -376,17 +379,17 @@ class Toolkit:
     @property
     def sinks(self) -> tuple[Sink, ...]:
         """Where the events of calls and programs go."""
-        return self._runs.sinks
+        return self._runner.sinks
 
     @property
     def sandbox(self) -> Sandbox:
         """Where programs run; raises SandboxUnavailable when there is no such place."""
-        return self._runs.sandbox
+        return self._runner.sandbox
 
     def with_sandbox(self, sandbox: Sandbox) -> Toolkit:
-        """Return a toolkit whose programs run elsewhere, and everything else as it is here."""
+        """Return a toolkit whose programs run in another sandbox, and everything else as it is here."""
         options: dict[str, Any] = {**self._options, "sandbox": sandbox}
         return Toolkit(self._toolset, **options)
 
     def __repr__(self) -> str:
-        return f"<Toolkit of {len(self._runs.names)} tools>"
+        return f"<Toolkit of {len(self._runner.names)} tools>"

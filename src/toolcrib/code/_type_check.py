@@ -1,4 +1,4 @@
-"""A program and its tools as a type checker takes them."""
+"""Type stubs of a program's tools, and the check of a program against them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import re
 from collections.abc import Mapping
 
 from toolcrib.code._check import Finding
-from toolcrib.code._misuse import called_name
-from toolcrib.code._program_facts import Reading
+from toolcrib.code._program_facts import ProgramFacts, called_name
 from toolcrib.errors import CodeError, SchemaError
 from toolcrib.sandbox import Source, SourceEdit, TypeChecker, awaited_calls, parse_program
 from toolcrib.schema import STUB_IMPORTS, StubTypes
 from toolcrib.tools import Tool
 
-__all__ = ["Stubs"]
+__all__ = ["TypeStubs"]
 
 _AWAITED = "__awaited"
-_MORE = """
+_HEADER = """
 from typing import AsyncIterator, Generic, Iterator, TypeVar
 
 _T = TypeVar("_T")
@@ -36,8 +35,8 @@ def describe(name: Any) -> str: ...
 _LIST = re.compile(r"-> list(\[.*\]:)")
 
 
-class Stubs:
-    """The tools of a toolkit as a type checker knows them.
+class TypeStubs:
+    """The type stubs of a toolkit's tools.
 
     Args:
         tools: The tools, by the name that programs use.
@@ -59,10 +58,10 @@ class Stubs:
                 stub = _LIST.sub(r"-> Stream\1", stub)
             functions += [stub, awaited]
             self._names.add(name)
-        self.text = "\n\n".join([STUB_IMPORTS, _MORE, *types.render(docs=False), *functions])
+        self.text = "\n\n".join([STUB_IMPORTS, _HEADER, *types.render(docs=False), *functions])
 
     async def check(self, code: str, checker: TypeChecker) -> list[Finding]:
-        """Return what the type checker finds, by line; empty for a program that does not parse."""
+        """Return the findings of the type checker, by line; empty for a program that does not parse."""
         try:
             source = self._rewritten(parse_program(code, len(code)))
         except CodeError:
@@ -72,7 +71,7 @@ class Stubs:
 
     def _rewritten(self, source: Source) -> Source:
         """Return the program with each awaited call of a tool by a name that is async, and subtools by one name."""
-        bound = Reading(source.tree).bound
+        bound = ProgramFacts(source.tree).bound
         awaited = {id(call.func) for call in awaited_calls(source.tree)}
         edits: list[SourceEdit] = []
         for node in ast.walk(source.tree):

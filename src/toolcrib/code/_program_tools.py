@@ -1,0 +1,151 @@
+"""Tools as functions of a program: their Python names, how each is called, and its arguments by name."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import keyword
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from inspect import Parameter
+from typing import Any
+
+from toolcrib.errors import DuplicateNameError, FieldProblem, InvalidArguments, SchemaError
+from toolcrib.tools import Tool
+
+__all__ = ["CallShape", "ProgramTool", "program_names"]
+
+_RESERVED = frozenset(dir(builtins)) | frozenset(keyword.kwlist) | {"asyncio"}
+_BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def program_names(tools: Iterable[str]) -> dict[str, str]:
+    """Return the tools' names by the names that programs use.
+
+    A character that cannot stand in a Python name becomes an underscore, and a name that Python has taken gets one at
+    its end: `get-weather` is called as `get_weather`, `open` as `open_`.
+
+    Raises:
+        DuplicateNameError: Two tools would have one name.
+    """
+    names: dict[str, str] = {}
+    for tool in tools:
+        name = "".join(letter if f"_{letter}".isidentifier() else "_" for letter in tool)
+        if not name.isidentifier():  # it begins with a digit, or is empty
+            name = f"_{name}"
+        if name in _RESERVED:
+            name += "_"
+        taken = names.setdefault(name, tool)
+        if taken != tool:
+            mend = f"In a program both would be `{name}`: rename one."
+            raise DuplicateNameError(name, f"`{taken}`", f"`{tool}`", mend)
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class CallShape:
+    """The arguments that a call of a tool may have.
+
+    Attributes:
+        signature: The same for a reader.
+        order: The arguments that may be given by position.
+        more: Further ones may follow.
+        names: The arguments that may be given by name; None for any.
+        required: Those that have to be given.
+    """
+
+    signature: str
+    order: tuple[str, ...] = ()
+    more: bool = False
+    names: frozenset[str] | None = None
+    required: frozenset[str] = frozenset()
+
+
+class ProgramTool:
+    """One tool as programs call it.
+
+    Args:
+        program_name: The name that programs use.
+        tool: The tool.
+        name: The tool's name in its toolset.
+
+    Attributes:
+        name: As given.
+        spec: The tool's schema.
+    """
+
+    def __init__(self, program_name: str, tool: Tool[..., Any], name: str) -> None:
+        self.name, self.spec = name, tool.spec
+        self._program_name, self._tool = program_name, tool
+
+    @cached_property
+    def signature(self) -> str:
+        """How programs call the tool."""
+        try:
+            signature = self._tool.signature
+        except SchemaError:  # the pipeline says so when it is called
+            return f"{self._program_name}(...)"
+        return signature.replace(self._tool.name, self._program_name, 1)
+
+    @cached_property
+    def shape(self) -> CallShape | None:
+        """The arguments that a call may have; None when that is not known before the call."""
+        try:
+            schema, fields = self.spec.parameters, self.spec.input_model.model_fields
+        except SchemaError:
+            return None
+        listed = frozenset[str](schema.get("properties", ()))
+        if listed != fields.keys():  # arguments with other names for a model than for Python
+            return None
+        order, rest = self._positions
+        names = None if schema.get("additionalProperties", False) is not False else listed
+        return CallShape(self.signature, order, rest is not None, names, frozenset(schema.get("required", ())))
+
+    @cached_property
+    def _positions(self) -> tuple[tuple[str, ...], str | None]:
+        """The parameters that may be given by position, and the one that takes all further values."""
+        spec = self.spec
+        if spec.fn is None:
+            return tuple(spec.input_model.model_fields), None
+        hidden = spec.fixed | spec.injected.keys()
+        shown = [p for p in inspect.signature(spec.fn).parameters.values() if p.name not in hidden]
+        rest = next((p.name for p in shown if p.kind == Parameter.VAR_POSITIONAL), None)
+        return tuple(p.name for p in shown if p.kind in _BY_POSITION), rest
+
+    def bind(self, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call by name; the pipeline says whether they fit.
+
+        Raises:
+            InvalidArguments: There are too many, or one is given twice: they cannot even be named.
+        """
+        if not args:
+            return kwargs
+        try:
+            order, rest = self._positions
+        except SchemaError:  # the pipeline says so, with the parameter's name
+            return kwargs
+        named = dict(zip(order, args, strict=False))
+        if len(args) > len(order):
+            if rest is None:
+                raise InvalidArguments(self.name, (FieldProblem("", _too_many(order, len(args))),))
+            named[rest] = args[len(order) :]
+        for name in kwargs:
+            if name in named:
+                raise InvalidArguments(self.name, (FieldProblem(name, "given twice, by position and by name"),))
+        return named | kwargs
+
+    def redacted(self, arguments: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the arguments without secrets, for a log; None when they might hold one."""
+        try:
+            if not self.spec.has_secrets:
+                return arguments
+            return self.spec.dump(self.spec.validate_python(arguments), redact=True)
+        except (InvalidArguments, SchemaError):
+            return None
+
+
+def _too_many(order: tuple[str, ...], given: int) -> str:
+    if not order:
+        return f"takes no arguments by position, and {given} were given; name them"
+    return f"takes at most {len(order)} arguments by position ({', '.join(order)}), and {given} were given"
