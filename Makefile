@@ -62,6 +62,7 @@ lint: $(VENV)/.dev ## the part of check that runs no test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/mypy --no-error-summary
 	$(BIN)/lint-imports --no-logo --no-cache
 
 bench: $(BENCH_VENV)/.bench ## measure speed and memory side by side with the peers, and print the ratios
@@ -113,7 +114,7 @@ lock: $(LOCK_VENV)/.lock ## pin the newest versions of every dependency in const
 	mv constraints.new constraints.txt
 
 clean: ## remove the environments and whatever else the targets made
-	rm -rf $(VENV) $(BENCH_VENV) $(LOCK_VENV) .venv-3.* dist htmlcov .coverage* .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) $(LOCK_VENV) .venv-3.* dist htmlcov .coverage* .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	rm -rf .import_linter_cache tests/npm/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

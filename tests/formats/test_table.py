@@ -69,9 +69,9 @@ def _made_up() -> ProviderFormat:
 
 
 def _texts(tree: ast.Module) -> Iterator[str]:
-    """Yield the texts in a module, but for the defaults of parameters."""
+    """Yield the texts in a module, but for the types and defaults of parameters."""
     signatures = [node.args for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    defaults = {id(default) for given in signatures for default in (*given.defaults, *given.kw_defaults)}
+    aside = {id(node) for given in signatures for part in ast.iter_child_nodes(given) for node in ast.walk(part)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in defaults:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in aside:
             yield node.value

@@ -78,7 +78,7 @@ def test_a_requirement_is_a_choice_of_the_provider(provider: WireFormat, require
 
 
 def test_a_choice_of_a_tool_that_is_not_offered_is_found_before_any_request() -> None:
-    wanted = ToolRequirement.specific(Selector("wipe", wipe))
+    wanted = ToolRequirement.specific(Selector("wipe", wipe, wipe))
 
     with pytest.raises(ToolConstraintError, match="wipe"):
         wanted.check(Tools.offered())

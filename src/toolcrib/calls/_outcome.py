@@ -42,7 +42,7 @@ class Completed:
     value: Any
     source: Literal["tool", "hook"] = "tool"
     max_result_chars: int | None = None
-    kind: ClassVar[str] = "completed"
+    kind: ClassVar[Literal["completed"]] = "completed"
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Rejected:
     call_id: str
     reason: str
     source: Literal["hook", "user", "limit"] = "hook"
-    kind: ClassVar[str] = "rejected"
+    kind: ClassVar[Literal["rejected"]] = "rejected"
 
     def text(self) -> str:
         """Return what a model is shown."""
@@ -149,7 +149,7 @@ class Failed:
     problems: tuple[FieldProblem, ...] = ()
     retryable: bool = False
     exception: BaseException | None = field(default=None, compare=False, repr=False)
-    kind: ClassVar[str] = "failed"
+    kind: ClassVar[Literal["failed"]] = "failed"
 
     def text(self) -> str:
         """Return what a model is shown."""
@@ -197,7 +197,7 @@ class Suspended:
     call_id: str
     request: ApprovalRequest
     prepared: SupportsToDict | Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
-    kind: ClassVar[str] = "suspended"
+    kind: ClassVar[Literal["suspended"]] = "suspended"
 
     def text(self) -> str:
         """Return what a model is shown."""

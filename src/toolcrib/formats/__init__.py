@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from toolcrib.formats._call_ids import unique_ids
     from toolcrib.formats._format import ProviderFormat, ToolFormat
     from toolcrib.formats._json_reading import json_shape
+    from toolcrib.formats._mistral import MistralFunction, MistralTool
+    from toolcrib.formats._openai import OpenAIFunction, OpenAITool
     from toolcrib.formats._result_pairing import Layout
     from toolcrib.formats._strict_schema import without_filler
     from toolcrib.formats._table import (
@@ -43,6 +45,10 @@ __all__ = [
     "Item",
     "Layout",
     "Media",
+    "MistralFunction",
+    "MistralTool",
+    "OpenAIFunction",
+    "OpenAITool",
     "ProblemKind",
     "ProviderFormat",
     "ToolFormat",
@@ -61,7 +67,17 @@ __all__ = [
 ]
 
 # Loaded when something is first asked for: toolsets know the formats by name, and most of them are never put into one.
-_HOMES = ("_wire", "_json_reading", "_table", "_format", "_strict_schema", "_call_ids", "_result_pairing")
+_HOMES = (
+    "_wire",
+    "_json_reading",
+    "_table",
+    "_format",
+    "_strict_schema",
+    "_call_ids",
+    "_result_pairing",
+    "_openai",
+    "_mistral",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from toolcrib.formats._chat import ChatFormat
 from toolcrib.formats._json_reading import object_or_empty
@@ -18,12 +18,28 @@ from toolcrib.formats._strict_schema import NUMBERS, STRUCTURE, StrictRules, che
 from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._wire import Choice, Item, WireCall, WireResult
 
-__all__ = ["MISTRAL"]
+__all__ = ["MISTRAL", "MistralFunction", "MistralTool"]
 
 _STRICT = StrictRules(
     STRUCTURE | NUMBERS | {"default", "pattern", "format", "minItems", "maxItems", "minLength", "maxLength"}
 )
 _MODELS = re.compile(r"mistral|codestral|magistral|ministral|pixtral|devstral|voxtral|open-mi")
+
+
+class MistralFunction(TypedDict):
+    """The function of a `MistralTool`."""
+
+    name: str
+    parameters: dict[str, Any]
+    description: NotRequired[str]
+    strict: NotRequired[bool]
+
+
+class MistralTool(TypedDict):
+    """A definition; type checkers take it for the SDK's `ToolTypedDict`."""
+
+    type: Any
+    function: MistralFunction
 
 
 class _Mistral(ChatFormat):

@@ -7,14 +7,14 @@ Source: https://platform.openai.com/docs/api-reference/chat/create, and the guid
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
 
 from toolcrib.formats._chat import ChatFormat
 from toolcrib.formats._json_reading import object_or_empty
 from toolcrib.formats._strict_schema import NUMBERS, STRUCTURE, SchemaLimits, StrictRules, check_root, strict_schema
 from toolcrib.formats._wire import Choice, Item, WireResult
 
-__all__ = ["OPENAI", "OPENAI_STRICT"]
+__all__ = ["OPENAI", "OPENAI_STRICT", "OpenAIFunction", "OpenAITool"]
 
 # Source: https://platform.openai.com/docs/guides/structured-outputs, supported schemas.
 OPENAI_STRICT = StrictRules(
@@ -26,6 +26,22 @@ _SAID = ("content", "refusal", "tool_calls")
 _READ = frozenset(  # keys that have a rule here, or that the provider does not take back
     {"role", *_SAID, "audio", "function_call", "annotations", "parsed"}
 )
+
+
+class OpenAIFunction(TypedDict):
+    """The function of an `OpenAITool`."""
+
+    name: str
+    description: NotRequired[str]
+    parameters: NotRequired[dict[str, object]]
+    strict: NotRequired[bool | None]
+
+
+class OpenAITool(TypedDict):
+    """A definition; type checkers take it for the SDK's `ChatCompletionToolParam`."""
+
+    type: Literal["function"]
+    function: OpenAIFunction
 
 
 class _OpenAI(ChatFormat):

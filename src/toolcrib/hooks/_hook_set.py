@@ -1,11 +1,13 @@
-"""HookSet: decisions before a tool runs, and descriptions computed when tools are offered."""
+"""Hook sets: decisions before a tool runs, and descriptions computed when tools are offered."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from difflib import get_close_matches
 from inspect import getmembers, iscoroutinefunction, isroutine
-from typing import Any, Protocol, TypeAlias, TypeVar, cast, overload, runtime_checkable
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, overload, runtime_checkable
+
+from pydantic import BaseModel
 
 from toolcrib.calls import CallMetadata, Decision
 from toolcrib.errors import closest
@@ -16,6 +18,9 @@ __all__ = ["DecisionHook", "DescriptionHook", "HookSet", "Named", "target_name"]
 DecisionHook: TypeAlias = Callable[[CallMetadata, Any], Awaitable[Decision]]
 DescriptionHook: TypeAlias = Callable[[Any], Awaitable[str | None]]
 D = TypeVar("D", bound=Callable[..., Awaitable[Any]])
+I = TypeVar("I")  # noqa: E741 -- the input of a call
+M = TypeVar("M", bound=BaseModel)
+X = TypeVar("X", covariant=True)
 Policy = TypeVar("Policy")
 
 _DECISION_SUFFIX = "_hook"
@@ -30,6 +35,15 @@ class Named(Protocol):
     @property
     def name(self) -> str:
         """The name that models call it by."""
+        ...
+
+
+class Declared(Named, Protocol[X]):
+    """A selector of a member that was declared with an `X`."""
+
+    @property
+    def declared(self) -> X:
+        """What the member was declared with."""
         ...
 
 
@@ -94,7 +108,11 @@ class HookSet:
 
     # --- registering
 
-    def on(self, target: object) -> HookSlot:
+    @overload
+    def on(self, target: type[M] | Declared[type[M]]) -> HookSlot[M]: ...
+    @overload
+    def on(self, target: object) -> HookSlot[Any]: ...
+    def on(self, target: object) -> HookSlot[Any]:
         """Return the slot of one tool: a decorator for its decision hook, with `.description` for the other kind."""
         name = target_name(target)
         self._require(name)
@@ -243,7 +261,11 @@ class HookPart:
     def __init__(self, hooks: HookSet, names: frozenset[str]) -> None:
         self._hooks, self._names = hooks, names
 
-    def on(self, target: object) -> HookSlot:
+    @overload
+    def on(self, target: type[M] | Declared[type[M]]) -> HookSlot[M]: ...
+    @overload
+    def on(self, target: object) -> HookSlot[Any]: ...
+    def on(self, target: object) -> HookSlot[Any]:
         """Return the slot of one of its tools; ValueError for a tool that is not one."""
         name = target_name(target)
         if name not in self._names:
@@ -261,15 +283,20 @@ class HookPart:
         self._hooks.extend(part)
 
 
-class HookSlot:
-    """Where one tool's hooks go: call it with a decision hook, or `.description` with a description hook."""
+class HookSlot(Generic[I]):
+    """The place of one tool's hooks: call it with a decision hook, or `.description` with a description hook.
+
+    `I` is the type of the tool's input, where it is declared.
+    """
 
     __slots__ = ("_hooks", "_name")
 
     def __init__(self, hooks: HookSet, name: str) -> None:
         self._hooks, self._name = hooks, name
 
-    def __call__(self, decision: D) -> D:
+    def __call__(
+        self, decision: Callable[[CallMetadata, I], Awaitable[Decision]]
+    ) -> Callable[[CallMetadata, I], Awaitable[Decision]]:
         """Register a decision hook and return it; raises TypeError for a function that is not async."""
         self._hooks._add(self._name, _async(decision))  # pyright: ignore[reportPrivateUsage] -- the set's own slot
         return decision

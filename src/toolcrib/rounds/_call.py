@@ -76,7 +76,7 @@ class DecodedCall(Generic[I]):
     @property
     def selector(self) -> Selector[Any]:
         """What stands for the tool in the toolset."""
-        return Selector(self.name, self.tool)
+        return Selector(self.name, self.tool, self.tool)
 
     @property
     def input(self) -> I:

@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from inspect import isawaitable
-from typing import Any, TypeAlias, TypedDict, Unpack, cast
+from typing import Any, Generic, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -32,17 +32,19 @@ _FENCED = re.compile(r"\s*```\w*\s*\n(?P<inner>.*?)\n?\s*```\s*", re.DOTALL)
 Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Any]
 
 
-class StepKeywords(TypedDict, total=False):
-    """What a step may be asked to do differently from the session's defaults.
+T = TypeVar("T")
+
+
+class StepOptions(TypedDict, total=False):
+    """What a step may be asked to do differently from the session's defaults, but for the type of the answer.
 
     Attributes:
         tools: The tools; none when left out.
         available: Which of them are offered.
         require: What the model is asked to do with them.
         describe: Descriptions in place of the tools' own, by selector or name.
-        output: The type of the answer; text when left out.
         strict: Whether the provider holds the model to the tools' schemas; a FormatError where it has no such mode.
-        return_schemas: Whether the model is told what the tools return.
+        return_schemas: Whether the model is shown what the tools return.
         commit: Whether an answer is added to the transcript at once; it is unless this is False.
     """
 
@@ -50,10 +52,19 @@ class StepKeywords(TypedDict, total=False):
     available: ToolAvailability
     require: ToolRequirement
     describe: Mapping[Any, str]
-    output: Any
     strict: bool
     return_schemas: bool
     commit: bool
+
+
+class StepKeywords(StepOptions, total=False):
+    """What a step may be asked to do differently from the session's defaults.
+
+    Attributes:
+        output: The type of the answer; text when left out.
+    """
+
+    output: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +74,7 @@ class NeedsTools:
     round: ToolRound
 
 
-class Finished:
+class Finished(Generic[T]):
     """The model answered.
 
     Attributes:
@@ -74,7 +85,7 @@ class Finished:
 
     __match_args__ = ("result",)
 
-    def __init__(self, round: ToolRound, result: Any, transcript: Transcript) -> None:
+    def __init__(self, round: ToolRound, result: T, transcript: Transcript) -> None:
         self._round, self._transcript = round, transcript
         self.result, self.text, self.problems = result, round.text, round.problems
 
@@ -126,13 +137,30 @@ class Session:
         self.transcript.extend(PROVIDERS[self.format].user(text))
         return self
 
+    @overload
+    async def step(
+        self,
+        *,
+        output: type[T],
+        on_chunk: Callable[[object], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
+        **keywords: Unpack[StepOptions],
+    ) -> NeedsTools | Finished[T]: ...
+    @overload
     async def step(
         self,
         *,
         on_chunk: Callable[[object], None] | None = None,
         on_text: Callable[[str], None] | None = None,
         **keywords: Unpack[StepKeywords],
-    ) -> NeedsTools | Finished:
+    ) -> NeedsTools | Finished[Any]: ...
+    async def step(
+        self,
+        *,
+        on_chunk: Callable[[object], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
+        **keywords: Unpack[StepKeywords],
+    ) -> NeedsTools | Finished[Any]:
         """Ask the model once, and return what it wants: tools, or to have answered.
 
         Args:
@@ -176,6 +204,17 @@ class Session:
             self._staged = round
         return made
 
+    @overload
+    async def run(
+        self,
+        dispatch: Dispatch | None = None,
+        *,
+        output: type[T],
+        max_rounds: int = 10,
+        hooks: RoundHooks = None,
+        **keywords: Unpack[StepOptions],
+    ) -> Finished[T] | ToolRoundPlan: ...
+    @overload
     async def run(
         self,
         dispatch: Dispatch | None = None,
@@ -183,7 +222,15 @@ class Session:
         max_rounds: int = 10,
         hooks: RoundHooks = None,
         **keywords: Unpack[StepKeywords],
-    ) -> Finished | ToolRoundPlan:
+    ) -> Finished[Any] | ToolRoundPlan: ...
+    async def run(
+        self,
+        dispatch: Dispatch | None = None,
+        *,
+        max_rounds: int = 10,
+        hooks: RoundHooks = None,
+        **keywords: Unpack[StepKeywords],
+    ) -> Finished[Any] | ToolRoundPlan:
         """Go on until the model has answered, executing what it asks for.
 
         Args:

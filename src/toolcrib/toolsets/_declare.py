@@ -43,7 +43,7 @@ class Member(Generic[X]):
         if isinstance(self.item, ToolSource):
             raise AttributeError("its tools are known only when a run opens; select them by name")
         made = as_tool(self.item)
-        return Selector(made.name, made)
+        return Selector(made.name, made, self.item)
 
 
 class NestedMember(Generic[T]):

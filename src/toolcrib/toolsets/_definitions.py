@@ -1,9 +1,9 @@
-"""`toolset.definitions(...)`: what a model is told of the tools, as values or in a provider's form."""
+"""Definitions of the tools of a toolset, for a model: as values, or in a wire format."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import toolcrib.formats as formats  # its names are loaded when a format is asked for
 from toolcrib.errors import UnknownTool
@@ -11,7 +11,7 @@ from toolcrib.toolsets._members import define
 from toolcrib.toolsets._select import Definition, ToolAvailability, names_of
 
 if TYPE_CHECKING:
-    from toolcrib.formats import FormatName
+    from toolcrib.formats import FormatName, MistralTool, OpenAITool
     from toolcrib.toolsets._toolset import Toolset
 
 __all__ = ["Definitions", "DefinitionsOf"]
@@ -39,12 +39,36 @@ class DefinitionsOf:
         self,
         available: ToolAvailability | None = None,
         *,
+        format: Literal["openai"],
+        strict: bool = False,
+        return_schemas: bool = False,
+        describe: Mapping[Any, str] | None = None,
+        revealed: Iterable[str] = (),
+    ) -> list[OpenAITool]: ...
+
+    @overload
+    def __call__(
+        self,
+        available: ToolAvailability | None = None,
+        *,
+        format: Literal["mistral"],
+        strict: bool = False,
+        return_schemas: bool = False,
+        describe: Mapping[Any, str] | None = None,
+        revealed: Iterable[str] = (),
+    ) -> list[MistralTool]: ...
+
+    @overload
+    def __call__(
+        self,
+        available: ToolAvailability | None = None,
+        *,
         format: FormatName,
         strict: bool = False,
         return_schemas: bool = False,
         describe: Mapping[Any, str] | None = None,
         revealed: Iterable[str] = (),
-    ) -> list[dict[str, Any]]: ...
+    ) -> list[Any]: ...
 
     def __call__(
         self,
@@ -55,14 +79,17 @@ class DefinitionsOf:
         return_schemas: bool = False,
         describe: Mapping[Any, str] | None = None,
         revealed: Iterable[str] = (),
-    ) -> list[Definition] | list[dict[str, Any]]:
-        """Return what a model is told of the tools that are offered, in order.
+    ) -> list[Any]:
+        """Return the definitions of the tools that are offered, in order.
+
+        Type checkers take them for what the provider's SDK declares; the SDKs of some declare more keys with each
+        release, and there a definition is `Any`.
 
         Args:
             available: Which tools; the default ones when None.
-            format: A provider, for what its `tools` parameter takes; values when None.
+            format: The wire format, for what the provider's `tools` parameter takes; values when None.
             strict: Have the provider hold the model to the schemas; decode the replies with `strict=True`, too.
-            return_schemas: Tell the model what the tools return, as far as that is known.
+            return_schemas: Show the model what the tools return, as far as that is known.
             describe: Descriptions in place of the tools' own, by selector or name; the last one for a tool wins.
             revealed: The names that were found in the run (`Run.revealed`). They come last and in the order they
                 were found, so that what was sent before stays the beginning of what is sent now.
@@ -72,8 +99,8 @@ class DefinitionsOf:
             ToolConstraintError: `available` names one that is not.
             FormatError: The provider refuses a name, has no strict mode, or cannot keep a schema strictly.
         """
-        told = _told(self._toolset, available, describe or {}, revealed)
-        return told if format is None else formats.definitions(told, format, strict, return_schemas)
+        offered = _described(self._toolset, available, describe or {}, revealed)
+        return offered if format is None else formats.definitions(offered, format, strict, return_schemas)
 
 
 class Definitions:
@@ -83,7 +110,7 @@ class Definitions:
         return DefinitionsOf(owner() if item is None else item)
 
 
-def _told(
+def _described(
     toolset: Toolset, available: ToolAvailability | None, describe: Mapping[Any, str], revealed: Iterable[str]
 ) -> list[Definition]:
     offered = toolset.offered(available)

@@ -21,7 +21,7 @@ X = TypeVar("X")
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a model is told of a tool, before it is put into a provider's form.
+    """What a model is shown of a tool, before it is put into a wire format.
 
     Attributes:
         parameters: The JSON schema of the input.
@@ -41,13 +41,15 @@ class Selector(Generic[X]):
     Attributes:
         name: What models call the tool.
         tool: The tool itself.
+        declared: What the member was declared with; the tool where it is no member of a class.
     """
 
     name: str
     tool: Tool[..., Any]
+    declared: X = field(compare=False, repr=False)
 
     def definition(self) -> Definition:
-        """Return what a model is told of the tool."""
+        """Return what a model is shown of the tool."""
         tool = self.tool
         return Definition(self.name, tool.description, tool.parameters, tool.return_schema)
 

@@ -184,12 +184,13 @@ class Toolset(Renewable):
     @either
     def all(self) -> list[Selector[Any]]:
         """Return a selector of every tool, in order."""
-        return [Selector(entry.name, entry.tool) for entry in self]
+        return [Selector(entry.name, entry.tool, entry.tool) for entry in self]
 
     @either
     def from_name(self, name: str) -> Selector[Any]:
         """Return the selector of a tool, or raise UnknownTool."""
-        return Selector(name, self[name].tool)
+        tool = self[name].tool
+        return Selector(name, tool, tool)
 
     @either
     def try_from_name(self, name: str) -> Selector[Any] | None:

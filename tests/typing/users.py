@@ -1,0 +1,170 @@
+"""Code as users write it, for the type checkers: pyright and mypy, both strict. Nothing here is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, TypedDict, assert_type
+
+import anthropic
+import openai
+from google.genai import types as genai
+from mistralai.client.models import ToolTypedDict
+from openai.types.chat import ChatCompletionToolParam, ChatCompletionToolUnionParam
+from openai.types.responses import FunctionToolParam
+from pydantic import BaseModel
+
+from toolcrib import (
+    Agent,
+    Completed,
+    HookSet,
+    Outcome,
+    Reject,
+    RunNormally,
+    Toolset,
+    Turn,
+    decode,
+    tool,
+    tool_input,
+    use,
+)
+from toolcrib.calls import ApprovalRequest, CallMetadata
+from toolcrib.rounds import Finished, NeedsTools, Session, ToolRoundPlan
+from toolcrib.tools import Tool
+
+
+class Weather(TypedDict):
+    temp: float
+
+
+@tool()
+async def get_weather(city: str, unit: Literal["c", "f"] = "c") -> Weather:
+    """Tell the weather."""
+    return {"temp": 21.0 if unit == "c" else 70.0}
+
+
+@tool_input("book_flight", output=str)
+class BookFlight(BaseModel):
+    """Book a flight."""
+
+    origin: str
+    day: int
+
+
+class Trips(Toolset):
+    book_flight = use(BookFlight)
+    get_weather = use(get_weather)
+
+
+# --- definitions are what the providers' own clients take
+
+
+def definitions_for_openai(client: openai.OpenAI) -> None:
+    made = Trips.definitions(format="openai")
+    chat: Iterable[ChatCompletionToolParam] = made
+    union: Iterable[ChatCompletionToolUnionParam] = Toolset([get_weather]).definitions(format="openai", strict=True)
+
+    assert_type(made[0]["function"]["name"], str)
+    client.chat.completions.create(model="m", messages=[], tools=made)
+    client.chat.completions.create(model="m", messages=[], tools=union)
+    client.chat.completions.create(model="m", messages=[], tools=[*chat])
+    client.responses.create(model="m", input="hi", tools=Trips.definitions(format="openai_responses"))
+
+
+def definitions_for_the_others(client: anthropic.Anthropic) -> None:
+    mistral: list[ToolTypedDict] | None = list[ToolTypedDict](Trips.definitions(format="mistral"))
+    responses: Iterable[FunctionToolParam] = Trips.definitions(format="openai_responses")
+    gemini = genai.GenerateContentConfig(tools=Trips.definitions(format="gemini"))
+
+    client.messages.create(model="m", max_tokens=9, messages=[], tools=Trips.definitions(format="anthropic"))
+    print(mistral, responses, gemini)
+
+
+# --- an outcome is told apart by its kind
+
+
+def kinds_of_outcomes(outcome: Outcome) -> str:
+    if outcome.kind == "completed":
+        assert_type(outcome, Completed)
+        return outcome.source
+    if outcome.kind == "suspended":
+        assert_type(outcome.request, ApprovalRequest)
+        return outcome.request.tool
+    if outcome.kind == "failed":
+        return outcome.code
+    return outcome.reason
+
+
+# --- tools and turns
+
+
+async def a_tool_keeps_its_signature() -> None:
+    assert_type(await get_weather("Oslo", unit="f"), Weather)
+    declared: Tool[..., Any] = get_weather
+    print(declared.name)
+
+
+async def a_turn_has_the_type_of_its_tool(agent: Agent) -> None:
+    turn = Turn(get_weather, kwargs={"city": "Oslo"})
+
+    assert_type(turn, Turn[Weather])
+    assert_type(await turn.returning(), Weather)
+    await agent.put(turn)
+    async for done, value in agent.run():
+        assert_type(done, Turn[Any])
+        print(value)
+
+
+# --- decision hooks get the input that was declared
+
+
+hooks = HookSet(Trips)
+
+
+@hooks.on(Trips.book_flight)
+async def not_on_sundays(call: CallMetadata, given: BookFlight) -> Reject | RunNormally:
+    return Reject("not on Sundays") if given.day % 7 == 0 else RunNormally(given)
+
+
+@hooks.on(BookFlight)
+async def from_oslo(call: CallMetadata, given: BookFlight) -> RunNormally:
+    return RunNormally(given.model_copy(update={"origin": "Oslo"}))
+
+
+@hooks.on("get_weather")
+async def anywhere(call: CallMetadata, given: Any) -> RunNormally:
+    return RunNormally(given)
+
+
+def a_hook_for_another_input_is_an_error() -> None:
+    async def of_weather(call: CallMetadata, given: Weather) -> RunNormally:
+        return RunNormally(given)
+
+    hooks.on(Trips.book_flight)(of_weather)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] -- shown
+
+
+# --- rounds and sessions
+
+
+async def a_round_of_ones_own(client: openai.OpenAI, messages: list[Any]) -> None:
+    reply = client.chat.completions.create(model="m", messages=messages, tools=Trips.definitions(format="openai"))
+    plan = await decode(Trips, reply).apply_hooks(hooks)
+    for call in plan.pending:
+        match call.input:
+            case BookFlight(origin=origin):
+                print(origin)
+            case _:
+                pass
+    await plan.commit(messages, await plan.run_pending())
+
+
+async def an_answer_has_the_type_that_was_asked_for(session: Session) -> None:
+    made = await session.step(output=BookFlight)
+    if isinstance(made, NeedsTools):
+        return
+    assert_type(made, Finished[BookFlight])
+    assert_type(made.result, BookFlight)
+
+    ended = await session.run(output=list[int], tools=Trips)
+    if isinstance(ended, ToolRoundPlan):
+        return
+    assert_type(ended.result, list[int])
