@@ -1,4 +1,4 @@
-"""The values that cross the counter: a call, the decisions on it, its outcome, and what is recorded of it.
+"""The values that cross the pipeline: a call, the decisions on it, its outcome with media, and what is recorded of it.
 
 All of them are frozen, pickle, and turn to and from JSON with `to_dict` and `from_dict`. Nothing here runs anything.
 """
@@ -9,6 +9,7 @@ from toolcrib.calls._call import CallMetadata, RawArguments, ToolCall, calling_l
 from toolcrib.calls._call_event import CallEvent, CallRecord, EventKind
 from toolcrib.calls._decision import Ask, Complete, Decision, DecisionNote, Reject, RunNormally
 from toolcrib.calls._json import cut, jsonable, lenient, now
+from toolcrib.calls._media import Media, revived
 from toolcrib.calls._outcome import (
     REJECTION_PREFIX,
     Completed,
@@ -20,7 +21,10 @@ from toolcrib.calls._outcome import (
     Yielded,
     completed,
     outcome_from_dict,
+    record_of,
+    render,
 )
+from toolcrib.calls._render import Rendered, carried, render_value
 
 __all__ = [
     "REJECTION_PREFIX",
@@ -40,16 +44,19 @@ __all__ = [
     "EventKind",
     "Failed",
     "Grant",
+    "Media",
     "Outcome",
     "RawArguments",
     "Reject",
     "Rejected",
+    "Rendered",
     "RunNormally",
     "SupportsToDict",
     "Suspended",
     "ToolCall",
     "Yielded",
     "calling_line",
+    "carried",
     "completed",
     "cut",
     "host_call",
@@ -58,4 +65,8 @@ __all__ = [
     "new_call_id",
     "now",
     "outcome_from_dict",
+    "record_of",
+    "render",
+    "render_value",
+    "revived",
 ]

@@ -1,4 +1,4 @@
-"""How values become JSON shapes, and how long text is cut."""
+"""Values as JSON shapes, strictly for a model and leniently for a record; long text with its middle cut out."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from typing import Any, cast
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from toolcrib.calls._media import WITH_MEDIA, Media
 from toolcrib.errors import ResultNotSerializable
 
-__all__ = ["cut", "json_text", "jsonable", "lenient", "now", "parse_time"]
+__all__ = ["cut", "json_text", "jsonable", "lenient", "now", "parse_time", "shapes_and_text"]
 
-_REDACT = {"redact": True}  # what `Redacted` looks for when it serialises
+_REDACT: dict[str, Any] = {"redact": True}  # what `Redacted` looks for when it serialises
+_NO_TEXT = "bytes that are no UTF-8 text; an image or a file is Media('image/png', data)"
 
 
 def _writer() -> Callable[[Any], str]:
@@ -52,8 +54,13 @@ def cut(text: str, limit: int | None) -> str:
     return f"{text[:head]}\n[... {len(text) - limit} of {len(text)} characters cut ...]\n{end}"
 
 
-def jsonable(value: object, tool: str = "") -> Any:
+def jsonable(value: object, tool: str = "", *, media: bool = False) -> Any:
     """Return `value` as JSON shapes: models and dataclasses as objects, dates as ISO text, sets as lists.
+
+    Args:
+        value: What a tool returned.
+        tool: Its name, for the error.
+        media: Keep the bytes of `Media`, for a process that reads them back with `revived`; else only the facts.
 
     Raises:
         ResultNotSerializable: Something in it has no JSON form.
@@ -61,11 +68,11 @@ def jsonable(value: object, tool: str = "") -> Any:
     kind = type(value)
     if kind is str or kind is int or kind is bool or value is None:
         return value
-    return _shaped(value, tool)[0]
+    return _shaped(value, tool, _REDACT if media else _facts([]))[0]
 
 
-def json_text(value: object, tool: str = "") -> str:
-    """Return `value` as text for a model: a string as it is, anything else as JSON; raises as `jsonable` does."""
+def json_text(value: object, tool: str = "", media: list[Media] | None = None) -> str:
+    """Return `value` as text for a model: a string as it is, anything else as JSON; see `shapes_and_text`."""
     kind = type(value)
     if kind is str:
         return cast("str", value)
@@ -74,19 +81,34 @@ def json_text(value: object, tool: str = "") -> str:
             return _written(value)
         except (TypeError, ValueError, RecursionError):  # not JSON shapes alone
             pass
-    return _shaped(value, tool)[1]
+    return shapes_and_text(value, tool, [] if media is None else media)[1]
 
 
-def _shaped(value: object, tool: str) -> tuple[Any, str]:
+def shapes_and_text(value: object, tool: str, media: list[Media]) -> tuple[Any, str]:
+    """Return a value as JSON shapes, and these as text; the media in it are collected in `media`.
+
+    Raises:
+        ResultNotSerializable: Something in it has no JSON form.
+    """
+    return _shaped(value, tool, _facts(media))
+
+
+def _facts(media: list[Media]) -> dict[str, Any]:
+    """Return the context in which only the facts of media are dumped, and the media collected."""
+    return {**_REDACT, WITH_MEDIA: media}
+
+
+def _shaped(value: object, tool: str, context: dict[str, Any]) -> tuple[Any, str]:
     """Return a value as JSON shapes, and these as text: writing them is also what finds what JSON does not have."""
     kind = type(value)
     if kind is not dict and kind is not list and isinstance(value, Iterator):
         # pydantic would read it to its end, which empties it, or never comes
         raise ResultNotSerializable(tool, kind.__qualname__, "an iterator is spent by reading it; return a list")
     try:
-        return _finite(to_jsonable_python(value, fallback=_number, context=_REDACT))
+        return _finite(to_jsonable_python(value, fallback=_number, context=context))
     except (PydanticSerializationError, ValueError, RecursionError) as error:
-        raise ResultNotSerializable(tool, kind.__qualname__, str(error)) from error
+        detail = _NO_TEXT if "invalid utf-8" in str(error) else str(error)
+        raise ResultNotSerializable(tool, kind.__qualname__, detail) from error
 
 
 def _finite(shape: Any) -> tuple[Any, str]:
@@ -133,12 +155,17 @@ def _text(value: object) -> str:
         return f"<{type(value).__module__}.{type(value).__qualname__}>"
 
 
-def lenient(value: Any) -> Any:
-    """Return `value` as JSON shapes, for a record: what has no JSON form becomes its text. Never raises."""
+def lenient(value: Any, *, media: bool = False) -> Any:
+    """Return `value` as JSON shapes, for a record: what has no JSON form becomes its text. Never raises.
+
+    Args:
+        media: Keep the bytes of `Media`, for a process that reads them back with `revived`; else only the facts.
+    """
     if isinstance(value, Iterator):  # to look at it is to use it up
         return _text(cast("object", value))
     try:
-        return _finite(to_jsonable_python(value, fallback=_described, context=_REDACT))[0]
+        context = _REDACT if media else _facts([])
+        return _finite(to_jsonable_python(value, fallback=_described, context=context))[0]
     except Exception:  # a serialiser of anybody's: a record must not change what is recorded
         return _text(value)
 

@@ -1,16 +1,17 @@
-"""What comes of a call: a value for each way it can end."""
+"""Outcomes: a value for each way in which a call can end, and what a model is shown of it."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from toolcrib.calls._approval import ApprovalRequest
-from toolcrib.calls._json import cut, json_text, jsonable, lenient
+from toolcrib.calls._json import lenient
+from toolcrib.calls._media import revived
+from toolcrib.calls._render import Rendered, render_value
 from toolcrib.calls._slots import draft_of, slot_setters
-from toolcrib.errors import FieldProblem
+from toolcrib.errors import FieldProblem, ResultNotSerializable
 
 __all__ = [
     "Completed",
@@ -22,6 +23,8 @@ __all__ = [
     "Yielded",
     "completed",
     "outcome_from_dict",
+    "record_of",
+    "render",
 ]
 
 REJECTION_PREFIX = "Rejected: "
@@ -58,26 +61,15 @@ class Completed:
         _set_source(self, source)
         _set_max_result(self, max_result_chars)
 
-    def shown(self) -> Any:
-        """Return the value for a model: JSON shapes, cut to `max_result_chars`.
-
-        Raises:
-            ResultNotSerializable: The value has no JSON form.
-        """
-        value = jsonable(self.value, self.tool)
-        if self.max_result_chars is None:
-            return value
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        return value if len(text) <= self.max_result_chars else cut(text, self.max_result_chars)
-
     def text(self) -> str:
-        """Return the value as text for a model: a string as it is, anything else as JSON."""
-        text = json_text(self.value, self.tool)
-        return text if self.max_result_chars is None else cut(text, self.max_result_chars)
+        """Return what a model is shown: a string as it is, anything else as JSON, and placeholders for media."""
+        return render(self).text
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the outcome as JSON shapes; a value without a JSON form becomes its text."""
-        value = lenient(self.value)
+        """Return the outcome as JSON shapes, media with their bytes; a value without a JSON form becomes its text."""
+        return self._as_dict(lenient(self.value, media=True))
+
+    def _as_dict(self, value: Any) -> dict[str, Any]:
         data = {"kind": self.kind, "tool": self.tool, "call_id": self.call_id, "value": value, "source": self.source}
         return data if self.max_result_chars is None else {**data, "max_result_chars": self.max_result_chars}
 
@@ -226,6 +218,29 @@ def _state(prepared: SupportsToDict | Mapping[str, Any] | None) -> dict[str, Any
 Outcome: TypeAlias = Completed | Rejected | Failed | Suspended
 
 
+def render(outcome: Outcome, *, structured: bool = False) -> Rendered:
+    """Return what a model is shown of an outcome, for a way in to translate.
+
+    Args:
+        structured: Give the result as JSON shapes, too.
+    """
+    if not isinstance(outcome, Completed):
+        return Rendered(outcome.text(), is_error=True)
+    try:
+        return render_value(outcome.value, outcome.tool, outcome.max_result_chars, structured=structured)
+    except ResultNotSerializable as error:
+        return Rendered(f"{type(error).__name__}: {error}", is_error=True)
+
+
+def record_of(outcome: Outcome) -> dict[str, Any]:
+    """Return the outcome as a record keeps it: of media the facts, and not what a suspended call is resumed from."""
+    if isinstance(outcome, Completed):
+        return outcome._as_dict(lenient(outcome.value))  # pyright: ignore[reportPrivateUsage] -- the same module
+    data = outcome.to_dict()
+    data.pop("prepared", None)
+    return data
+
+
 @dataclass(frozen=True, slots=True, init=False)  # one is made for every value of a stream
 class Yielded:
     """One value of a streaming tool, as it was produced."""
@@ -244,7 +259,7 @@ def outcome_from_dict(data: Mapping[str, Any]) -> Outcome:
     values: dict[str, Any] = {k: v for k, v in data.items() if k != "kind"}
     match data.get("kind"):
         case "completed":
-            return Completed(**values)
+            return Completed(**{**values, "value": revived(data["value"])})
         case "rejected":
             return Rejected(**values)
         case "failed":

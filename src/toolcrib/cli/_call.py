@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from toolcrib.calls import Completed, Failed, Outcome, Suspended, ToolCall, Yielded, jsonable
+from toolcrib.calls import Completed, Failed, Outcome, Suspended, ToolCall, Yielded, render, render_value
 from toolcrib.cli._approver import tool_name
 from toolcrib.cli._formatting import outcome_json, print_json, result_text, say, write
 from toolcrib.cli._run import CliRun, Status
-from toolcrib.errors import ResultNotSerializable
 from toolcrib.pipeline import Pipeline
 
 __all__ = ["Made", "make_call", "show_outcome"]
@@ -55,11 +53,11 @@ def show_outcome(run: CliRun, made: Made) -> Status:
         print_json(outcome_json(outcome))
     elif isinstance(outcome, Completed):
         if not made.streamed:
-            try:
-                write(result_text(outcome.shown()))
-            except ResultNotSerializable as error:
-                say(str(error))
+            shown = render(outcome, structured=True)
+            if shown.is_error:
+                say(shown.text)
                 return Status.FAILED
+            write(f"{shown.text}\n" if shown.parts else result_text(shown.value))
     elif isinstance(outcome, Suspended):
         say(f"{outcome.request.text()}\n{outcome.text()}")
     else:
@@ -83,5 +81,4 @@ def _status(outcome: Outcome) -> Status:
 
 
 def _line(value: Any, tool: str) -> str:
-    made = jsonable(value, tool)
-    return (made if isinstance(made, str) else json.dumps(made, ensure_ascii=False)) + "\n"
+    return render_value(value, tool).text + "\n"

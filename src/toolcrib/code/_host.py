@@ -21,6 +21,8 @@ from toolcrib.calls import (
     ToolCall,
     cut,
     new_call_id,
+    render,
+    render_value,
 )
 from toolcrib.code._activity import NO_ACTIVITY, ProgramActivity
 from toolcrib.code._program_tools import ProgramTool
@@ -124,7 +126,7 @@ class ProgramHost:
         try:
             async with aclosing(stream) as values:
                 async for value in values:
-                    await emit(Completed(name, call_id, value, max_result_chars=most).shown())
+                    await emit(render_value(value, name, most, structured=True).value)
         except ResultNotSerializable as error:
             return _failed(name, call_id, error)
         return ended[0]
@@ -179,10 +181,8 @@ def reply_to(outcome: Outcome, arguments: Mapping[str, Any], spec: ToolSpec) -> 
     """Return what a program gets for a call with these arguments: a value, or an exception of a kind it can catch."""
     match outcome:
         case Completed():
-            try:
-                return Value(outcome.shown())
-            except ResultNotSerializable as error:
-                return Raised("TypeError", str(error))
+            shown = render(outcome, structured=True)
+            return Raised("TypeError", shown.text) if shown.is_error else Value(shown.value)
         case Rejected(source="limit"):
             return Raised("RuntimeError", outcome.reason)
         case Rejected():

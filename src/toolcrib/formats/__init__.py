@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from toolcrib.formats._wire import (
         Choice,
         Item,
-        Media,
         ProblemKind,
         TranscriptProblem,
         WireCall,
@@ -44,7 +43,6 @@ __all__ = [
     "FormatName",
     "Item",
     "Layout",
-    "Media",
     "MistralFunction",
     "MistralTool",
     "OpenAIFunction",

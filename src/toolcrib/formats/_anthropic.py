@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from toolcrib.calls import Media, carried
 from toolcrib.errors import FormatError
 from toolcrib.formats._call_ids import unique_ids
 from toolcrib.formats._format import ProviderFormat
@@ -19,7 +20,7 @@ from toolcrib.formats._json_reading import is_object, json_shape, object_or_empt
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._strict_schema import STRUCTURE, TEXT_FORMATS, StrictRules, check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey
-from toolcrib.formats._wire import Choice, Item, Media, WireCall, WireReply, WireResult, wire_call
+from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult, wire_call
 
 __all__ = ["ANTHROPIC"]
 
@@ -40,7 +41,7 @@ _GROWING = {  # what a delta adds, and to what
 }
 _OUTPUT_ONLY = frozenset({"parsed_output"})
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
-_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_TAKEN = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp", "application/pdf"})
 
 
 class _Anthropic(ProviderFormat):
@@ -226,31 +227,22 @@ def _text_of(content: object) -> str:
 
 
 def _tool_result(result: WireResult) -> Item:
-    sent: list[tuple[Media, Item]] = []
-    text = result.content
-    if result.media:
-        sent = [(one, source) for one in result.media if (source := _source(one)) is not None]
-        text = result.text(tuple(one for one in result.media if _source(one) is None))
     made: Item = {"type": "tool_result", "tool_use_id": result.call.id}
-    if sent:
-        said: list[Item] = [{"type": "text", "text": text}] if text else []
-        made["content"] = said + [
-            {"type": "image" if one.is_image else "document", "source": source} for one, source in sent
-        ]
-    elif text:
-        made["content"] = text
+    parts = carried(result.parts, lambda media: media.mime_type in _TAKEN and media.is_sendable)
+    if any(isinstance(part, Media) for part in parts):
+        made["content"] = [_file(part) if isinstance(part, Media) else {"type": "text", "text": part} for part in parts]
+    elif result.content:
+        made["content"] = result.content
     if result.is_error:
         made["is_error"] = True
     return made
 
 
-def _source(media: Media) -> Item | None:
-    """Return where Anthropic reads an image or a document from; None for what it does not take."""
-    if media.type not in _IMAGES and media.type != "application/pdf":
-        return None
-    if media.url is not None:
-        return {"type": "url", "url": media.url}
-    return {"type": "base64", "media_type": media.type, "data": media.base64}
+def _file(media: Media) -> Item:
+    source: Item = {"type": "url", "url": media.url}
+    if media.data is not None:
+        source = {"type": "base64", "media_type": media.mime_type, "data": media.base64}
+    return {"type": "image" if media.is_image else "document", "source": source}
 
 
 # --- schemas

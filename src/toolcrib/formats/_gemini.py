@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from toolcrib.calls import Media, carried
 from toolcrib.errors import FormatError
 from toolcrib.formats._call_ids import made_id, seed_of, seeds_of, unused_id
 from toolcrib.formats._constraints import PROSE, described
@@ -20,7 +21,7 @@ from toolcrib.formats._json_reading import is_object, json_shape, object_or_empt
 from toolcrib.formats._result_pairing import Layout, ResultSpot
 from toolcrib.formats._strict_schema import check_root
 from toolcrib.formats._transcript_rules import CallKey
-from toolcrib.formats._wire import Choice, Item, Media, WireCall, WireReply, WireResult, wire_call
+from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult, wire_call
 
 __all__ = ["GEMINI"]
 
@@ -267,8 +268,9 @@ def _read_result(part: Mapping[str, Any]) -> WireResult:
 
 
 def _function_response(result: WireResult) -> Item:
-    sent = [one for one in result.media if one.type in _TAKEN and one.url is None] if result.media else []
-    text = result.text(tuple(one for one in result.media if one not in sent)) if result.media else result.content
+    parts = carried(result.parts, lambda media: media.mime_type in _TAKEN and media.data is not None)
+    sent = [part for part in parts if isinstance(part, Media)]
+    text = "\n".join(part for part in parts if isinstance(part, str)) if sent else result.content
     made: Item = {} if result.call.id.startswith(_UNSENT) or not result.call.id else {"id": result.call.id}
     made |= {"name": result.call.name, "response": {"error" if result.is_error else "output": text}}
     if sent:
@@ -278,7 +280,7 @@ def _function_response(result: WireResult) -> Item:
 
 def _inline(media: Media) -> Item:
     name = {"displayName": media.name} if media.name else {}
-    return {"mimeType": media.type, "data": media.base64, **name}
+    return {"mimeType": media.mime_type, "data": media.base64, **name}
 
 
 # --- schemas

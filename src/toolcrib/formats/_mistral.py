@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NotRequired, TypedDict
 
+from toolcrib.calls import Media, carried
 from toolcrib.formats._chat import ChatFormat
 from toolcrib.formats._json_reading import object_or_empty
 from toolcrib.formats._strict_schema import NUMBERS, STRUCTURE, StrictRules, check_root, strict_schema
@@ -90,12 +91,14 @@ class _Mistral(ChatFormat):
 
 
 def _content(result: WireResult) -> str | list[Item]:
-    images = [one for one in result.media if one.is_image]
-    text = result.text(tuple(one for one in result.media if not one.is_image))
-    if not images:
-        return text
-    said: list[Item] = [{"type": "text", "text": text}] if text else []
-    return said + [{"type": "image_url", "image_url": one.link} for one in images]
+    parts = carried(result.parts, lambda media: media.is_image and media.is_sendable)
+    if all(isinstance(part, str) for part in parts):
+        return result.content
+    return [_image(part) if isinstance(part, Media) else {"type": "text", "text": part} for part in parts]
+
+
+def _image(media: Media) -> Item:
+    return {"type": "image_url", "image_url": media.link}
 
 
 MISTRAL = _Mistral()

@@ -75,7 +75,7 @@ class _OpenAI(ChatFormat):
         return {**made, "audio": {"id": spoken}} if spoken else made
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
-        return [{"role": "tool", "tool_call_id": one.call.id, "content": one.text()} for one in results]
+        return [{"role": "tool", "tool_call_id": one.call.id, "content": one.content} for one in results]
 
     def tool_choice(self, kind: Choice, name: str | None = None) -> Any:
         if kind == "specific":

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from toolcrib.calls import Media, carried
 from toolcrib.formats._call_ids import unique_ids
 from toolcrib.formats._format import ProviderFormat
 from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
@@ -17,7 +18,7 @@ from toolcrib.formats._openai import OPENAI_STRICT
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._strict_schema import check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey
-from toolcrib.formats._wire import Choice, Item, Media, WireCall, WireReply, WireResult, wire_call
+from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult, wire_call
 
 __all__ = ["OPENAI_RESPONSES"]
 
@@ -190,16 +191,16 @@ def _text_of(item: Mapping[str, Any]) -> str:
 
 
 def _output(result: WireResult) -> str | list[Item]:
-    if not result.media:
+    parts = carried(result.parts, lambda media: media.is_sendable)
+    if all(isinstance(part, str) for part in parts):
         return result.content
-    said: list[Item] = [{"type": "input_text", "text": result.content}] if result.content else []
-    return said + [_input(one) for one in result.media]
+    return [_input(part) if isinstance(part, Media) else {"type": "input_text", "text": part} for part in parts]
 
 
 def _input(media: Media) -> Item:
     if media.is_image:
         return {"type": "input_image", "image_url": media.link, "detail": "auto"}
-    if media.url is not None:
+    if media.data is None:
         return {"type": "input_file", "file_url": media.url}
     return {"type": "input_file", "filename": media.name or "file", "file_data": media.link}
 

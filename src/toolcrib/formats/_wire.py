@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
+
+from toolcrib.calls import Media
 
 __all__ = [
     "Choice",
     "Item",
-    "Media",
     "ProblemKind",
     "TranscriptProblem",
     "WireCall",
@@ -78,79 +78,32 @@ class WireReply:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Media:
-    """An image or a file in a result.
-
-    Attributes:
-        type: The media type, `image/png`.
-        data: Its bytes; empty when there is a `url`.
-        url: Where the provider can fetch it.
-        name: What to call it.
-    """
-
-    type: str
-    data: bytes = b""
-    url: str | None = None
-    name: str = ""
-
-    def __post_init__(self) -> None:
-        kind = cast("object", self.type)
-        if not isinstance(kind, str) or "/" not in kind:  # or only a provider would notice
-            told = f"and this is {self.type!r:.40}"
-            raise ValueError(f"the type of media comes first, as in Media('image/png', data), {told}")
-
-    @property
-    def is_image(self) -> bool:
-        """Whether it can be looked at."""
-        return self.type.startswith("image/")
-
-    @property
-    def base64(self) -> str:
-        """The bytes as text."""
-        return base64.b64encode(self.data).decode("ascii")
-
-    @property
-    def link(self) -> str:
-        """Its address, or one that holds the bytes."""
-        return self.url or f"data:{self.type};base64,{self.base64}"
-
-    def __str__(self) -> str:
-        size = self.url or f"{len(self.data)} bytes"
-        return f"[{self.name or 'file'}: {self.type}, {size}]"
-
-
 @dataclass(frozen=True, slots=True, init=False)  # one is made for every call
 class WireResult:
     """The answer to a call.
 
     Attributes:
         call: What it answers.
-        content: The text for the model.
+        content: The text for the model, with a placeholder for each of the media.
         is_error: Whether the tool failed or was refused; said in the provider's way, where it has one.
-        media: Sent along where the provider takes them in a result, else described in the text.
+        parts: Text and media in their order, for a provider that takes media in a result; empty where there are none.
     """
 
     call: WireCall
     content: str
     is_error: bool = False
-    media: tuple[Media, ...] = ()
+    parts: tuple[str | Media, ...] = ()
 
-    def __init__(self, call: WireCall, content: str, is_error: bool = False, media: tuple[Media, ...] = ()) -> None:
+    def __init__(
+        self, call: WireCall, content: str, is_error: bool = False, parts: tuple[str | Media, ...] = ()
+    ) -> None:
         _set_call(self, call)
         _set_content(self, content)
         _set_is_error(self, is_error)
-        _set_media(self, media)
-
-    def text(self, left_out: tuple[Media, ...] | None = None) -> str:
-        """Return the content, with the media that cannot be sent (all of them when None) described after it."""
-        described = self.media if left_out is None else left_out
-        if not described:
-            return self.content
-        return "\n".join([self.content, *map(str, described)] if self.content else map(str, described))
+        _set_parts(self, parts)
 
 
-_set_call, _set_content, _set_is_error, _set_media = (
+_set_call, _set_content, _set_is_error, _set_parts = (
     WireResult.__dict__[field.name].__set__ for field in fields(WireResult)
 )
 

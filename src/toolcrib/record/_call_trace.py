@@ -20,6 +20,7 @@ from toolcrib.calls import (
     cut,
     lenient,
     now,
+    record_of,
 )
 from toolcrib.record._activity_trace import Within, carried, parent_of
 from toolcrib.record._sinks import RecordedRun, Sink, tracing_sinks
@@ -107,8 +108,7 @@ class Trace:
 
     def ended(self, outcome: Outcome) -> None:
         """Close the call with its outcome; what a suspension is resumed from stays out."""
-        data = outcome.to_dict()
-        data.pop("prepared", None)
+        data = record_of(outcome)
         if "value" in data:
             data["value"] = _brief(data["value"])
         self._close(data)

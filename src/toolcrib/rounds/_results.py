@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from toolcrib.calls import REJECTION_PREFIX, CallMetadata, Completed, Failed, Outcome, Rejected
-from toolcrib.errors import FieldProblem, InvalidOutput, ResultNotSerializable
-from toolcrib.formats import Media, WireCall, WireResult
+from toolcrib.calls import REJECTION_PREFIX, CallMetadata, Failed, Media, Outcome, Rejected, render
+from toolcrib.errors import FieldProblem, InvalidOutput
+from toolcrib.formats import WireCall, WireResult
 from toolcrib.schema import modern
 from toolcrib.tools import Tool
 
@@ -111,8 +111,6 @@ def _path(location: tuple[str | int, ...]) -> str:
 
 # --- showing it to the model
 
-_TEXTUAL: frozenset[type[Any]] = frozenset({str, dict, int, float, bool, type(None)})
-
 
 def rendered(call: WireCall, outcome: Outcome, *, ran: bool) -> WireResult:
     """Return what the model is shown of an outcome.
@@ -120,33 +118,15 @@ def rendered(call: WireCall, outcome: Outcome, *, ran: bool) -> WireResult:
     Args:
         ran: Whether the tool was executed: what failed before that carries the prefix of a rejection.
     """
-    if isinstance(outcome, Completed):
-        try:
-            if type(outcome.value) in _TEXTUAL:  # as most are
-                return WireResult(call, _no_refusal(outcome.text()))
-            text, media = _text_and_media(outcome)
-            return WireResult(call, _no_refusal(text), media=media)
-        except ResultNotSerializable as error:
-            return WireResult(call, f"{type(error).__name__}: {error}", is_error=True)
-    text = outcome.text()
-    if not isinstance(outcome, Rejected):
-        text = _no_refusal(text) if ran else REJECTION_PREFIX + text
-    return WireResult(call, text, is_error=True)
+    shown = render(outcome)
+    if isinstance(outcome, Rejected):
+        return WireResult(call, shown.text, is_error=True)
+    if isinstance(outcome, Failed) and not ran:
+        return WireResult(call, REJECTION_PREFIX + shown.text, is_error=True)
+    parts = shown.parts and tuple(part if isinstance(part, Media) else _no_refusal(part) for part in shown.parts)
+    return WireResult(call, _no_refusal(shown.text), shown.is_error, parts)
 
 
 def _no_refusal(text: str) -> str:
     """Return a tool's own text so that it does not read as a refusal, which begins with a prefix."""
     return f"Result: {text}" if text.startswith(REJECTION_PREFIX) else text
-
-
-def _text_and_media(outcome: Completed) -> tuple[str, tuple[Media, ...]]:
-    """Return the text of a result and the media in it; media may stand alone or in a list."""
-    value = outcome.value
-    parts: list[Any] = [value] if isinstance(value, Media) else []
-    if isinstance(value, list | tuple):
-        parts = list(cast("list[Any]", value))
-    media = tuple(part for part in parts if isinstance(part, Media))
-    if not media:
-        return outcome.text(), ()
-    rest = [part for part in parts if not isinstance(part, Media)]
-    return "\n".join(Completed(outcome.tool, outcome.call_id, part).text() for part in rest), media

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from toolcrib.calls import Suspended, jsonable, outcome_from_dict
+from toolcrib.calls import Suspended, jsonable, outcome_from_dict, revived
 from toolcrib.errors import InvalidOutput, ModelRetry, RoundError
 from toolcrib.formats import PROVIDERS, ProviderFormat, WireCall, WireReply
 from toolcrib.pipeline import Performed, Pipeline, Prepared, Run
@@ -130,7 +130,7 @@ def _saved_work(work: Work) -> dict[str, Any]:
 def _saved_result(work: Work, performed: Performed) -> dict[str, Any]:
     if performed.error is not None:
         return {"error": type(performed.error).__name__, "message": str(performed.error)}
-    return {"value": jsonable(performed.value, work.wire.name)}
+    return {"value": jsonable(performed.value, work.wire.name, media=True)}
 
 
 async def _loaded_work(desk: Desk, call: WireCall, data: Mapping[str, Any]) -> Work:
@@ -154,7 +154,7 @@ async def _loaded_work(desk: Desk, call: WireCall, data: Mapping[str, Any]) -> W
 def _loaded_result(work: Work, data: Mapping[str, Any]) -> Performed:
     prepared = work.ready
     if "error" not in data:
-        return Performed(prepared, _as_declared(work, data["value"]))
+        return Performed(prepared, _as_declared(work, revived(data["value"])))
     kind = ModelRetry if data["error"] == ModelRetry.__name__ else type(data["error"], (Exception,), {})
     return Performed(prepared, None, kind(data["message"]))
 

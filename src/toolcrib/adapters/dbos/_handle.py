@@ -8,7 +8,7 @@ from typing import Any
 
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._continuation import WAITS_FOR, continuation_id
-from toolcrib.calls import Outcome, outcome_from_dict
+from toolcrib.calls import Outcome, outcome_from_dict, revived
 
 __all__ = ["VALUES", "TurnHandle"]
 
@@ -51,17 +51,17 @@ class TurnHandle:
     async def values(self) -> AsyncGenerator[Any, None]:
         """Yield the values for the caller: those of a stream as they come, and what a turn returned at its end.
 
-        They are JSON shapes. One that was asked for approval, and has no answer yet, gives none.
+        They are JSON shapes, and `Media`. One that was asked for approval, and has no answer yet, gives none.
         """
         work_id, given = self.id, 0
         while work_id:
             async for item in self._client.stream(work_id, VALUES, polling=self._polling):
                 if item["n"] >= given:  # a stream that was begun again gives what it gave before
                     given = item["n"] + 1
-                    yield item["value"]
+                    yield revived(item["value"])
             result = await self._client.result(work_id, polling=self._polling)
             for value in result.get("values", ()):
-                yield value
+                yield revived(value)
             asked = result.get(WAITS_FOR)
             following = continuation_id(work_id, asked) if asked else ""
             work_id = following if following and await self._client.status(following) is not None else ""

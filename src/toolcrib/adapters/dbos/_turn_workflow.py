@@ -94,9 +94,9 @@ class TurnWorkflow:
                 await durable.context.enter(current_engine().client, unit)
             async for value in run.one(turn, binding):
                 if self._values is None:
-                    values.append(lenient(value))
+                    values.append(lenient(value, media=True))
                 else:
-                    self._values.put_nowait((True, lenient(value)))
+                    self._values.put_nowait((True, lenient(value, media=True)))
         except Exception as raised:  # the tool's own, or a hook's: nobody is there to be told, so it is recorded
             error = raised
         finally:

@@ -17,14 +17,13 @@ except ModuleNotFoundError as error:
 
 from toolcrib.adapters.mcp_client._connect import ServerToolset, connect
 from toolcrib.adapters.mcp_client._options import Approval, ConnectOptions, Elicit, Options, Source
-from toolcrib.adapters.mcp_client._values import Elicitation, Media, Progress, Prompt, PromptMessage, RemoteTool
+from toolcrib.adapters.mcp_client._values import Elicitation, Progress, Prompt, PromptMessage, RemoteTool
 
 __all__ = [
     "Approval",
     "ConnectOptions",
     "Elicit",
     "Elicitation",
-    "Media",
     "Options",
     "Progress",
     "Prompt",

@@ -1,18 +1,20 @@
-"""What a server sends, as values that every door can show: JSON shapes, and `Media` for bytes."""
+"""What a server sends as values: JSON shapes, `Media` for bytes, and the values of its listings."""
 
 from __future__ import annotations
 
-import base64
 import json
+from base64 import b64decode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
+from urllib.parse import unquote, urlsplit
 
 import mcp_types as types
 
+from toolcrib.calls import Media
+
 __all__ = [
     "Elicitation",
-    "Media",
     "Progress",
     "Prompt",
     "PromptMessage",
@@ -24,26 +26,6 @@ __all__ = [
     "result_of",
     "texts_of",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Media:
-    """An image, a sound or a file that a server sent.
-
-    Attributes:
-        media_type: What it is: `image/png`.
-        base64: The bytes, as they are in JSON.
-        uri: Where it is kept, if the server says so.
-    """
-
-    media_type: str
-    base64: str
-    uri: str | None = None
-
-    @property
-    def data(self) -> bytes:
-        """The bytes."""
-        return base64.b64decode(self.base64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +127,28 @@ class Elicitation:
 
 def result_of(result: types.CallToolResult) -> Any:
     """Return what a tool gave: the structured result where there is one, else its text and other parts."""
-    return several_of(result.content) if result.structured_content is None else result.structured_content
+    if result.structured_content is None:
+        return several_of(result.content)
+    media = [value for block in result.content if isinstance(value := value_of(block), Media)]
+    return _with_media(result.structured_content, media) if media else result.structured_content
+
+
+def _with_media(value: Any, media: list[Media]) -> Any:
+    """Return a structured result with media in the place of the facts of those that are in the blocks beside it."""
+    match value:
+        case {"kind": "media", "mime_type": kind, "size": size}:
+            found = next((one for one in media if (one.mime_type, len(one.data or b"")) == (kind, size)), None)
+            if found is None:
+                return value
+            if len(media) > 1:
+                media.remove(found)
+            return Media.from_dict({**value, "data": found.base64})
+        case dict():
+            return {name: _with_media(part, media) for name, part in cast("dict[str, Any]", value).items()}
+        case list():
+            return [_with_media(part, media) for part in cast("list[Any]", value)]
+        case _:
+            return value
 
 
 def several_of(blocks: Sequence[types.ContentBlock]) -> Any:
@@ -160,7 +163,7 @@ def value_of(block: types.ContentBlock) -> Any:
         case types.TextContent():
             return block.text
         case types.ImageContent() | types.AudioContent():
-            return Media(block.mime_type, block.data)
+            return Media(block.mime_type, b64decode(block.data))
         case types.EmbeddedResource():
             return contents_of(block.resource)
         case types.ResourceLink():
@@ -171,7 +174,8 @@ def value_of(block: types.ContentBlock) -> Any:
 def contents_of(held: types.TextResourceContents | types.BlobResourceContents) -> Any:
     """Return what is in a resource, with the place it comes from."""
     if isinstance(held, types.BlobResourceContents):
-        return Media(held.mime_type or "application/octet-stream", held.blob, held.uri)
+        kind, place = held.mime_type or "application/octet-stream", held.uri if urlsplit(held.uri).scheme else None
+        return Media(kind, b64decode(held.blob), place, name=unquote(held.uri.rpartition("/")[2]))
     kind = {} if held.mime_type is None else {"mime_type": held.mime_type}
     return {"uri": held.uri, **kind, "text": held.text}
 

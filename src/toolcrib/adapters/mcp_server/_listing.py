@@ -63,10 +63,14 @@ class ListedTool:
             return None
         return _wrapped(schema, several=entry.tool.is_streaming) if self._wraps(schema) else dict(schema)
 
-    def structured(self, value: Any) -> Any:
-        """Return the structured content for a value of JSON shapes: an object, as older clients want it, or None."""
+    def structured(self, value: Any, *, in_blocks: bool = False) -> Any:
+        """Return the structured content for a value of JSON shapes: an object, as older clients want it, or None.
+
+        Args:
+            in_blocks: Whether media of the value are blocks, which some clients ignore beside structured content.
+        """
         if self.output_schema is None:
-            return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+            return cast("dict[str, Any]", value) if isinstance(value, dict) and not in_blocks else None
         return {_RESULT: value} if self._wraps(self.entry.return_schema or {}) else value
 
     def misfit(self, content: Any) -> str:

@@ -1,54 +1,45 @@
-"""Images, sounds and files in results, as content blocks of the protocol."""
+"""Media as content blocks of the protocol."""
 
 from __future__ import annotations
 
-import base64
-from typing import Any, Protocol, cast, get_args, runtime_checkable
+from typing import Any, TypeGuard, get_args
+from urllib.parse import quote
 
 import mcp_types as types
 
-__all__ = ["Media", "blocks_of", "is_block_type"]
+from toolcrib.calls import Media
+
+__all__ = ["block_of", "is_block", "is_block_type"]
 
 _BLOCKS: tuple[type[Any], ...] = get_args(types.ContentBlock)
 
 
-@runtime_checkable
-class Media(Protocol):
-    """Bytes that say what they are, such as Pydantic AI's `BinaryContent`."""
+def block_of(media: Media) -> types.ContentBlock:
+    """Return media as a block: an image, a sound, an embedded file, or a link where only the URL is known."""
+    if media.data is None:
+        return types.ResourceLink(
+            uri=media.url or "",
+            name=media.name or media.url or "",
+            title=media.title or None,
+            description=media.description or None,
+            mime_type=media.mime_type,
+        )
+    match media.mime_type.partition("/")[0]:
+        case "image":
+            return types.ImageContent(data=media.base64, mime_type=media.mime_type)
+        case "audio":
+            return types.AudioContent(data=media.base64, mime_type=media.mime_type)
+        case _:
+            place = media.url or f"toolcrib://result/{quote(media.name)}"
+            held = types.BlobResourceContents(uri=place, mime_type=media.mime_type, blob=media.base64)
+            return types.EmbeddedResource(resource=held)
 
-    @property
-    def data(self) -> bytes:
-        """The bytes."""
-        ...
 
-    @property
-    def media_type(self) -> str:
-        """What they are: `image/png`."""
-        ...
+def is_block(value: object) -> TypeGuard[types.ContentBlock]:
+    """Return whether a tool gave a block of the protocol itself."""
+    return isinstance(value, _BLOCKS)
 
 
 def is_block_type(annotation: Any) -> bool:
-    """Return whether a tool with this return annotation gives content blocks, which have no schema to keep to."""
-    parts = get_args(annotation) or (annotation,)
-    return any(part in _BLOCKS for part in parts)
-
-
-def blocks_of(value: object) -> list[Any] | None:
-    """Return a result's parts, blocks for what is or holds media and other values as they are; None without media."""
-    several: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
-    parts = [_block(part) for part in several]
-    return parts if any(isinstance(part, _BLOCKS) for part in parts) else None
-
-
-def _block(value: object) -> Any:
-    if isinstance(value, _BLOCKS) or not isinstance(value, Media):
-        return value
-    text, kind = base64.b64encode(value.data).decode(), value.media_type
-    match kind.partition("/")[0]:
-        case "image":
-            return types.ImageContent(data=text, mime_type=kind)
-        case "audio":
-            return types.AudioContent(data=text, mime_type=kind)
-        case _:
-            held = types.BlobResourceContents(uri="toolcrib://result", mime_type=kind, blob=text)
-            return types.EmbeddedResource(resource=held)
+    """Return whether a tool with this return annotation gives blocks or media, which have no schema to keep to."""
+    return annotation is Media or annotation in _BLOCKS or any(map(is_block_type, get_args(annotation)))

@@ -9,8 +9,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from toolcrib.adapters.mcp_server._listing import ListedTool
-from toolcrib.adapters.mcp_server._media import blocks_of
-from toolcrib.calls import Completed, Failed, Outcome
+from toolcrib.adapters.mcp_server._media import block_of, is_block
+from toolcrib.calls import Completed, Failed, Outcome, Rendered, render, render_value
 from toolcrib.errors import ResultNotSerializable
 
 __all__ = ["clean", "error_result", "reply_to", "text_result"]
@@ -46,30 +46,36 @@ def error_result(text: str, structured: Any = None) -> types.CallToolResult:
 
 
 def _result(outcome: Completed, listed: ListedTool) -> types.CallToolResult:
-    parts = blocks_of(outcome.value)
+    value = outcome.value
+    several: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
     try:
-        if parts is not None:
-            return types.CallToolResult(content=[_content(part, outcome) for part in parts])
-        text, value = outcome.text(), outcome.shown()
+        if any(map(is_block, several)):
+            return types.CallToolResult(content=[block for part in several for block in _blocks(part, outcome.tool)])
     except ResultNotSerializable as error:
         return error_result(f"{type(error).__name__}: {error}")
-    shown = clean(text)
-    structured = listed.structured(value)
-    if structured is not None and shown is not text:
+    rendered = render(outcome, structured=True)
+    if rendered.is_error:
+        return error_result(rendered.text)
+    content, text = _content(rendered), clean(rendered.text)
+    structured = listed.structured(rendered.value, in_blocks=bool(rendered.parts))
+    if structured is not None and text is not rendered.text:
         structured = _cleaned(structured)
     misfit = listed.misfit(structured)
     if misfit:
-        return error_result(f"{shown}\n\nThis does not fit the output schema of `{outcome.tool}` ({misfit}).")
-    return types.CallToolResult(content=[types.TextContent(text=shown)], structured_content=structured)
+        return error_result(f"{text}\n\nThis does not fit the output schema of `{outcome.tool}` ({misfit}).")
+    return types.CallToolResult(content=content, structured_content=structured)
 
 
-def _content(part: Any, outcome: Completed) -> types.ContentBlock:
-    if isinstance(part, str):
-        return types.TextContent(text=clean(part))
+def _content(rendered: Rendered) -> list[types.ContentBlock]:
+    parts = rendered.parts or (rendered.text,)
+    return [types.TextContent(text=clean(part)) if isinstance(part, str) else block_of(part) for part in parts]
+
+
+def _blocks(part: Any, tool: str) -> list[types.ContentBlock]:
+    """Return the blocks of one part of a result that has blocks of the protocol in it."""
     if isinstance(part, types.TextContent):
-        return part.model_copy(update={"text": clean(part.text)})
-    is_block = blocks_of(part) is not None
-    return part if is_block else types.TextContent(text=clean(Completed(outcome.tool, outcome.call_id, part).text()))
+        return [part.model_copy(update={"text": clean(part.text)})]
+    return [part] if is_block(part) else _content(render_value(part, tool))
 
 
 def clean(text: str) -> str:

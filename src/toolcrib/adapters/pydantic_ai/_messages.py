@@ -6,18 +6,19 @@ requests that follow each other into one. A result names its call by id.
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
+from pydantic_core import to_jsonable_python
 
+from toolcrib.adapters.pydantic_ai._media import content_of
+from toolcrib.calls import Media
 from toolcrib.formats import (
     Choice,
     Item,
     Layout,
-    Media,
     ProviderFormat,
     WireCall,
     WireReply,
@@ -186,20 +187,11 @@ def _text_of(content: object) -> str:
 
 
 def _tool_return(result: WireResult) -> Item:
-    content: Any = result.content
-    if result.media:
-        content = [*([result.content] if result.content else []), *map(_file, result.media)]
+    parts = [content_of(part) if isinstance(part, Media) else part for part in result.parts]
+    content: Any = to_jsonable_python(parts) if parts else result.content
     call = result.call
     made: Item = {"part_kind": "tool-return", "tool_name": call.name, "tool_call_id": call.id, "content": content}
     return {**made, "outcome": "failed"} if result.is_error else made
-
-
-def _file(media: Media) -> Item:
-    if media.url is not None:
-        kind = "image-url" if media.is_image else "document-url"
-        return {"kind": kind, "url": media.url, "media_type": media.type}
-    data = base64.urlsafe_b64encode(media.data).decode("ascii")
-    return {"kind": "binary", "data": data, "media_type": media.type}
 
 
 MESSAGES = _Messages()

@@ -1,4 +1,4 @@
-"""Our outcomes in Pydantic AI's words, and the values of a stream as events."""
+"""Outcomes as Pydantic AI's tool results, and the values of a stream as events."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pydantic_ai.messages import MULTI_MODAL_CONTENT_TYPES, CustomEvent, ToolRet
 from pydantic_ai.tools import ToolDenied
 
 from toolcrib.adapters.pydantic_ai._deferred_calls import Waiting
-from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended, lenient
-from toolcrib.errors import ResultNotSerializable
+from toolcrib.adapters.pydantic_ai._media import content_of
+from toolcrib.calls import Completed, Failed, Media, Outcome, Rejected, Suspended, lenient, render
 
 __all__ = ["ToolYielded", "reply_to", "tell"]
 
@@ -72,8 +72,11 @@ def _result(outcome: Completed) -> Any:
         return replace(made, return_value=_result(replace(outcome, value=made.return_value)))
     several: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
     if any(isinstance(item, MULTI_MODAL_CONTENT_TYPES) for item in several):
-        return cast("Any", value)  # images and files are the model's to read as they are
-    try:
-        return outcome.shown()
-    except ResultNotSerializable as error:
-        raise ToolFailed(f"{type(error).__name__}: {error}") from error
+        return cast("Any", value)  # their own images and files are the model's to read as they are
+    shown = render(outcome, structured=True)
+    if shown.is_error:
+        raise ToolFailed(shown.text)
+    if not shown.parts:
+        return shown.value
+    parts = [content_of(part) if isinstance(part, Media) else part for part in shown.parts]
+    return parts if len(parts) > 1 else parts[0]

@@ -21,6 +21,7 @@ from pydantic_ai.usage import RunUsage
 from pydantic_core import to_json
 
 from toolcrib.adapters.pydantic_ai._deferred_calls import KEY, Waiting
+from toolcrib.adapters.pydantic_ai._media import with_media
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, ModelRetry, ToolcribError
 from toolcrib.hooks import ambient
 from toolcrib.schema import RunContext, ToolSpec
@@ -174,6 +175,6 @@ def _granted(
 
 def _value_of(result: Any) -> Any:
     if not isinstance(result, ToolReturn):
-        return result
+        return with_media(result)
     made = cast("ToolReturn[Any]", result)
-    return made.return_value if made.content is None else made
+    return with_media(made.return_value) if made.content is None else made

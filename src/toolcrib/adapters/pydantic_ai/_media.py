@@ -1,0 +1,43 @@
+"""Media as Pydantic AI's content, and back."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, cast
+
+from pydantic_ai.messages import AudioUrl, BinaryContent, DocumentUrl, ImageUrl, VideoUrl
+
+from toolcrib.calls import Media
+
+__all__ = ["content_of", "with_media"]
+
+_Url: TypeAlias = ImageUrl | AudioUrl | VideoUrl | DocumentUrl
+_URLS: dict[str, type[_Url]] = {"image": ImageUrl, "audio": AudioUrl, "video": VideoUrl}
+
+
+def content_of(media: Media) -> BinaryContent | _Url:
+    """Return media as their content."""
+    name, kind = media.name or None, media.mime_type
+    if media.data is not None:
+        return BinaryContent(media.data, media_type=kind, identifier=name)
+    url = _URLS.get(kind.partition("/")[0], DocumentUrl)
+    return url(media.url or "", media_type=kind, identifier=name)
+
+
+def with_media(value: Any) -> Any:
+    """Return a tool's value with media in the place of their content, alone or in a list.
+
+    Content with metadata for one provider stays as it is, because media have no place for them.
+    """
+    if isinstance(value, list):
+        return [_media_of(part) for part in cast("list[Any]", value)]
+    return _media_of(value)
+
+
+def _media_of(content: Any) -> Any:
+    if not isinstance(content, BinaryContent | ImageUrl | AudioUrl | VideoUrl | DocumentUrl) or content.vendor_metadata:
+        return content
+    try:
+        kind = content.media_type
+    except ValueError:  # it is guessed from the URL, and cannot be
+        return content
+    return Media(kind, content.data) if isinstance(content, BinaryContent) else Media(kind, url=content.url)
