@@ -20,8 +20,9 @@ from toolcrib.calls import (
     Yielded,
     new_call_id,
     outcome_from_dict,
+    render,
 )
-from toolcrib.errors import FieldProblem, ResultNotSerializable
+from toolcrib.errors import FieldProblem
 
 words = st.text(max_size=20)
 names = st.text("abcdefghij_", min_size=1, max_size=10)
@@ -119,26 +120,13 @@ def test_a_result_is_shown_as_text(value: Any, text: str) -> None:
     assert Completed("find", "c1", value).text() == text
 
 
-@pytest.mark.parametrize("value", ["x" * 1000, ["x" * 10] * 100])
-def test_a_long_result_is_cut_for_the_model_and_whole_for_the_host(value: Any) -> None:
-    outcome = Completed("find", "c1", value, max_result_chars=90)
-
-    shown = outcome.text()
-
-    assert len(shown) < 200
-    assert "characters cut" in shown
-    assert outcome.value == value
-
-
-def test_a_short_result_keeps_its_shape() -> None:
-    assert Completed("find", "c1", {"a": 1}, max_result_chars=90).shown() == {"a": 1}
-
-
-def test_a_result_without_json_form_cannot_be_shown_but_recorded() -> None:
+def test_a_result_without_json_form_is_an_error_and_recorded() -> None:
     outcome = Completed("find", "c1", object())
 
-    with pytest.raises(ResultNotSerializable, match="`find`"):
-        outcome.shown()
+    shown = render(outcome)
+
+    assert shown.is_error
+    assert shown.text.startswith("ResultNotSerializable: `find` ran")
     assert "object" in outcome.to_dict()["value"]
 
 

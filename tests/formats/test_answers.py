@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.formats.replies import NAMES, sdk_accepts
-from toolcrib.formats import PROVIDERS, Media, WireCall, WireFormat, WireResult
+from toolcrib.calls import Media, render_value
+from toolcrib.formats import PROVIDERS, WireCall, WireFormat, WireResult
 
 each_provider = pytest.mark.parametrize("provider", NAMES)
 CALL = WireCall("abcdefgh1", "look", "{}")
@@ -16,16 +17,18 @@ PNG = Media("image/png", b"\x89PNG", name="map.png")
 PDF = Media("application/pdf", b"%PDF", name="map.pdf")
 ZIP = Media("application/zip", b"PK", name="map.zip")
 LINK = Media("image/png", url="https://example.org/map.png")
-DATA = base64.b64encode(PNG.data).decode()
+ELSEWHERE = Media("image/png", url="s3://maps/map.png")
+DATA = base64.b64encode(b"\x89PNG").decode()
 
 
 def answer(provider: WireFormat, *media: Media, text: str = "fine", is_error: bool = False) -> dict[str, Any]:
-    [made] = PROVIDERS[provider].answer([WireResult(CALL, text, is_error, media)])
+    shown = render_value([text, *media] if media else text)
+    [made] = PROVIDERS[provider].answer([WireResult(CALL, shown.text, is_error, shown.parts)])
     return made
 
 
 @each_provider
-@pytest.mark.parametrize("media", [(), (PNG,), (PDF,), (ZIP,), (LINK,), (PNG, PDF, ZIP, LINK)])
+@pytest.mark.parametrize("media", [(), (PNG,), (PDF,), (ZIP,), (LINK,), (ELSEWHERE,), (PNG, PDF, ZIP, LINK)])
 @pytest.mark.parametrize("text", ["fine", ""])
 def test_the_sdk_accepts_every_result(provider: WireFormat, media: tuple[Media, ...], text: str) -> None:
     sdk_accepts(provider, [answer(provider, *media, text=text)])
@@ -62,8 +65,8 @@ def test_an_error_is_said_in_the_providers_way() -> None:
 def test_openais_tool_messages_take_text_alone() -> None:
     made = answer("openai", PNG, LINK)
 
-    told = "[map.png: image/png, 4 bytes]\n[file: image/png, https://example.org/map.png]"
-    assert made == {"role": "tool", "tool_call_id": "abcdefgh1", "content": f"fine\n{told}"}
+    shown = "fine\n[image/png: map.png, 4 bytes]\n[image/png, https://example.org/map.png]"
+    assert made == {"role": "tool", "tool_call_id": "abcdefgh1", "content": shown}
 
 
 def test_responses_take_images_and_files() -> None:
@@ -82,9 +85,10 @@ def test_anthropic_takes_images_and_pdfs() -> None:
     [made] = answer("anthropic", PNG, PDF, ZIP, LINK)["content"]
 
     assert made["content"] == [
-        {"type": "text", "text": "fine\n[map.zip: application/zip, 2 bytes]"},
+        {"type": "text", "text": "fine"},
         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": DATA}},
         {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF.base64}},
+        {"type": "text", "text": "[application/zip: map.zip, 2 bytes]"},
         {"type": "image", "source": {"type": "url", "url": "https://example.org/map.png"}},
     ]
 
@@ -92,7 +96,7 @@ def test_anthropic_takes_images_and_pdfs() -> None:
 def test_gemini_takes_bytes_in_a_response() -> None:
     made = answer("gemini", PNG, ZIP)["parts"][0]["functionResponse"]
 
-    assert made["response"] == {"output": "fine\n[map.zip: application/zip, 2 bytes]"}
+    assert made["response"] == {"output": "fine\n[application/zip: map.zip, 2 bytes]"}
     assert made["parts"] == [{"inlineData": {"mimeType": "image/png", "data": DATA, "displayName": "map.png"}}]
 
 
@@ -100,8 +104,9 @@ def test_mistral_takes_images() -> None:
     made = answer("mistral", LINK, PDF)
 
     assert made["content"] == [
-        {"type": "text", "text": "fine\n[map.pdf: application/pdf, 4 bytes]"},
+        {"type": "text", "text": "fine"},
         {"type": "image_url", "image_url": "https://example.org/map.png"},
+        {"type": "text", "text": "[application/pdf: map.pdf, 4 bytes]"},
     ]
 
 
@@ -122,6 +127,9 @@ def test_what_others_answered_gemini_with_is_read(response: dict[str, Any], expe
     assert (read.content, read.is_error) == expected
 
 
-def test_media_whose_type_does_not_come_first_are_refused() -> None:
-    with pytest.raises(ValueError, match="the type of media comes first"):
-        Media(b"a/b", "image/png")
+@each_provider
+def test_an_address_that_no_provider_can_reach_is_a_placeholder(provider: WireFormat) -> None:
+    made = answer(provider, ELSEWHERE)
+
+    [read] = PROVIDERS[provider].results_of(made)
+    assert read.content == "fine\n[image/png, s3://maps/map.png]"

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import pytest
 
 from tests.rounds.replies import FORMATS, ReadFile, WebSearch, adding, asks, results_in, round_of
-from toolcrib.calls import REJECTION_PREFIX, Complete, Reject
+from toolcrib.calls import REJECTION_PREFIX, Complete, Media, Reject
 from toolcrib.errors import CommitError
-from toolcrib.formats import PROVIDERS, Media
+from toolcrib.formats import PROVIDERS
 from toolcrib.hooks import HookSet
 from toolcrib.rounds import ToolResult, ToolRoundPlan, Transcript, WireFormat, decode, rejection_reason
 from toolcrib.schema import Redacted

@@ -12,8 +12,8 @@ import pytest_asyncio
 from tests.adapters.mcp_client.servers import FILESYSTEM, MEMORY, called, failed, outcome_of
 from tests.npm import programs
 from tests.npm.programs import NotInstalledError, command, script
-from toolcrib.adapters.mcp_client import Media, connect
-from toolcrib.calls import Suspended
+from toolcrib.adapters.mcp_client import connect
+from toolcrib.calls import Media, Suspended
 from toolcrib.toolsets import Toolset
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -7,13 +7,13 @@ import pytest
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, ImageContent
-from pydantic import BaseModel, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from tests.adapters.mcp_server.clients import IN_MEMORY, OVER_STDIO, Way, every_generation, every_way, text_of
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_server import ServerOptions, acting_as, build_server
-from toolcrib.calls import Complete
+from toolcrib.calls import Complete, Media
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import CallLimits, Run
@@ -180,23 +180,18 @@ async def test_a_long_result_is_cut_and_said_to_be(way: Way) -> None:
     assert "characters cut" in text_of(result)
 
 
-class Picture(BaseModel):
-    """As other libraries have it."""
-
-    data: bytes
-    media_type: str
-
-
 @every_generation
 @pytest.mark.parametrize(
     ("value", "kinds"),
     [
         (ImageContent(data="AAAA", mime_type="image/png"), ["image"]),
-        (Picture(data=b"png", media_type="image/png"), ["image"]),
-        (["here", Picture(data=b"wav", media_type="audio/wav")], ["text", "audio"]),
-        ([{"page": 1}, Picture(data=b"pdf", media_type="application/pdf")], ["text", "resource"]),
+        (Media("image/png", b"png"), ["image"]),
+        (["here", Media("audio/wav", b"wav")], ["text", "audio"]),
+        ([{"page": 1}, Media("application/pdf", b"pdf")], ["text", "resource"]),
+        (Media("image/png", url="https://example.org/map.png"), ["resource_link"]),
+        ({"page": 1, "scan": Media("image/png", b"png")}, ["text", "image"]),
     ],
-    ids=["block", "image", "sound", "file"],
+    ids=["block", "image", "sound", "file", "link", "inside"],
 )
 async def test_media_are_blocks(way: Way, value: Any, kinds: list[str]) -> None:
     @ez_tool

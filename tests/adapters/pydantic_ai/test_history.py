@@ -24,8 +24,9 @@ from pydantic_ai.tools import ToolDefinition
 
 from tests.adapters.pydantic_ai.scripted import refunding
 from toolcrib.adapters.pydantic_ai import MESSAGES, MessageHistory, decode_response
+from toolcrib.calls import Media
 from toolcrib.errors import CommitError
-from toolcrib.formats import Media, WireCall, WireResult, definitions
+from toolcrib.formats import WireCall, WireResult, definitions
 from toolcrib.rounds import ToolRoundPlan
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import ToolRequirement
