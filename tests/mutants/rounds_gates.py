@@ -78,6 +78,20 @@ ROUNDS_GATES: tuple[Gate, ...] = (
         ("tests/pipeline/test_passes.py",),
     ),
     Gate(
+        "the mark of a tool's text that reads as a refusal",
+        "rounds/_results.py",
+        'return f"Result: {text}" if text.startswith(REJECTION_PREFIX) else text',
+        "return text",
+        ("tests/rounds/test_commit.py", "tests/rounds"),
+    ),
+    Gate(
+        "another answer than a hook's",
+        "rounds/_plan.py",
+        "and not _is_outcome(result, work.outcome):",
+        "and False:",
+        ("tests/rounds/test_commit.py", "tests/rounds"),
+    ),
+    Gate(
         "type of an output",
         "rounds/_results.py",
         "    if adapter is None:\n",

@@ -13,7 +13,7 @@ __all__ = ["CallSpot", "Layout", "Pairing", "ResultSpot", "pair"]
 
 @dataclass(slots=True, eq=False)
 class ResultSpot:
-    """A result where it was found; `fault` says what is wrong with that."""
+    """A result and the place where it was found; `fault` says what is wrong with that place."""
 
     index: int
     id: str
@@ -25,7 +25,7 @@ class ResultSpot:
 
 @dataclass(slots=True, eq=False)
 class CallSpot:
-    """A call where it was found, with the result that answers it."""
+    """A call and the place where it was found, with the result that answers it."""
 
     index: int
     call: WireCall
@@ -61,24 +61,24 @@ class Pairing:
         for spot in self.calls:
             yield from _problems_of(spot, layout)
         for found in self.results:
-            told = f"the result of `{found.id or found.name}` in item {found.index}"
+            result = f"the result of `{found.id or found.name}` in item {found.index}"
             if found.fault == "orphan":
-                yield TranscriptProblem(found.index, found.id, "orphan", f"{told} answers no call")
+                yield TranscriptProblem(found.index, found.id, "orphan", f"{result} answers no call")
             elif found.fault == "duplicate":
-                yield TranscriptProblem(found.index, found.id, "duplicate", f"{told} answers a call a second time")
+                yield TranscriptProblem(found.index, found.id, "duplicate", f"{result} answers a call a second time")
             elif found.fault == "misplaced":
-                yield TranscriptProblem(found.index, found.id, "misplaced", f"{told} is not where its call wants it")
+                yield TranscriptProblem(found.index, found.id, "misplaced", f"{result} is not where its call wants it")
 
 
 def _problems_of(spot: CallSpot, layout: Layout) -> Iterator[TranscriptProblem]:
     call = spot.call
-    told = f"the call of `{call.name}` in item {spot.index}"
+    asked = f"the call of `{call.name}` in item {spot.index}"
     if layout.needs_ids and not call.id:
-        yield TranscriptProblem(spot.index, "", "missing", f"{told} has no id, so that nothing can answer it")
+        yield TranscriptProblem(spot.index, "", "missing", f"{asked} has no id, so that nothing can answer it")
     elif spot.result is None:
-        yield TranscriptProblem(spot.index, call.id, "missing", f"{told} (`{call.id}`) has no result")
+        yield TranscriptProblem(spot.index, call.id, "missing", f"{asked} (`{call.id}`) has no result")
     if spot.reused:
-        yield TranscriptProblem(spot.index, call.id, "duplicate", f"{told} has the id `{call.id}` of an earlier one")
+        yield TranscriptProblem(spot.index, call.id, "duplicate", f"{asked} has the id `{call.id}` of an earlier one")
 
 
 def pair(

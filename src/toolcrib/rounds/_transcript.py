@@ -1,4 +1,4 @@
-"""Transcript: a provider's message list that knows its format, and can be checked and mended."""
+"""Transcripts: a provider's message list that knows its format, and can be checked and repaired."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Known", "Transcript", "ids_in", "known_of", "shapes", "taken_ids"]
 
 
 class Known:
-    """How much of a transcript was found to be in order, so that nobody reads it again.
+    """How much of a transcript was found to be in order, and need not be read again.
 
     Attributes:
         format: The rules that it was read by.
@@ -64,7 +64,7 @@ class Transcript(list[Any]):
         Calls and results in another provider's format are misplaced, too.
         """
         items = shapes(self)
-        found = [*PROVIDERS[self.format].check(items), *_strangers(items, self.format)]
+        found = [*PROVIDERS[self.format].check(items), *_foreign_items(items, self.format)]
         return sorted(found, key=lambda problem: problem.index)
 
     def repair(self) -> list[str]:
@@ -74,9 +74,9 @@ class Transcript(list[Any]):
             ValueError: There are calls or results in another provider's format in it; it is as it was.
         """
         items = shapes(self)
-        stranger = next(_strangers(items, self.format), None)
-        if stranger is not None:
-            raise ValueError(stranger.message)
+        foreign = next(_foreign_items(items, self.format), None)
+        if foreign is not None:
+            raise ValueError(foreign.message)
         mended, done = PROVIDERS[self.format].repair(items)
         if done:
             self[:] = mended
@@ -91,7 +91,7 @@ def known_of(transcript: object) -> Known:
     """Return what is known of a message list; nothing of one that is no Transcript."""
     if not isinstance(transcript, Transcript):
         return Known()
-    return transcript._known  # pyright: ignore[reportPrivateUsage] -- this module's own, and no business of a host's
+    return transcript._known  # pyright: ignore[reportPrivateUsage] -- this module's own; a host has no use for it
 
 
 def shapes(items: Sequence[Any]) -> list[Mapping[str, Any]]:
@@ -114,7 +114,7 @@ def ids_in(format: ProviderFormat, items: Sequence[Any]) -> list[str]:
     return [id for item in items for id in format.call_ids(json_shape(item))]
 
 
-def _strangers(items: Sequence[Mapping[str, Any]], name: WireFormat) -> Iterator[TranscriptProblem]:
+def _foreign_items(items: Sequence[Mapping[str, Any]], name: WireFormat) -> Iterator[TranscriptProblem]:
     """Yield the items with calls or results that another provider's rules read, and this one's do not."""
     own = PROVIDERS[name]
     others = [(title, rules) for title, rules in PROVIDERS.items() if rules is not own]
@@ -123,8 +123,8 @@ def _strangers(items: Sequence[Mapping[str, Any]], name: WireFormat) -> Iterator
             continue
         other = next((title for title, rules in others if _holds(rules, item)), None)
         if other is not None:
-            told = f"item {index} has calls or results in the format `{other}`, and the transcript is in `{name}`"
-            yield TranscriptProblem(index, "", "misplaced", told)
+            message = f"item {index} has calls or results in the format `{other}`, and the transcript is in `{name}`"
+            yield TranscriptProblem(index, "", "misplaced", message)
 
 
 def _holds(rules: ProviderFormat, item: Mapping[str, Any]) -> bool:
@@ -135,5 +135,5 @@ def _same(one: Sequence[Any], other: list[Any]) -> bool:
     """Return whether a list has these items; ones that are the same objects are not compared."""
     try:
         return bool(one == other)
-    except Exception:  # anybody's __eq__; what cannot be compared is read again
+    except Exception:  # the __eq__ of an SDK's object; what cannot be compared is read again
         return False
