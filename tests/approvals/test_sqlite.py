@@ -89,7 +89,7 @@ async def test_an_operation_that_fails_leaves_nothing_behind(tmp_path: Path) -> 
     store = SqliteApprovalStore(tmp_path / "approvals.db")
     await store.put(REQUEST)
 
-    with pytest.raises(ApprovalError, match=r"cannot be kept in a file: .* date .*Give JSON values"):
+    with pytest.raises(ApprovalError, match=r"cannot be stored: .* date .*Give JSON values"):
         await store.answer(REQUEST.grant(override_args={"day": date(2030, 1, 2)}))
 
     assert (await store.show("ask_1")).state == "pending"

@@ -265,8 +265,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "one writer of approvals at a time",
         "adapters/dbos/_postgres_store.py",
-        "self._run, _LOCK, work",
-        "self._run, None, work",
+        "_LOCK if write else None",
+        "None",
         ("tests/adapters/dbos/test_approvals.py",),
     ),
 )

@@ -7,6 +7,7 @@ tool.
 from toolcrib.approvals._digest import digest
 from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, misfit
 from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, approve_all, deny_all
+from toolcrib.approvals._sql_store import Execute, SqlApprovalStore
 from toolcrib.approvals._sqlite import SqliteApprovalStore
 from toolcrib.approvals._store import ApprovalStore, MemoryApprovalStore
 from toolcrib.approvals._stored_approver import WaitableApprovalStore, stored_approver
@@ -20,8 +21,10 @@ __all__ = [
     "ApprovalPolicy",
     "ApprovalStore",
     "Approver",
+    "Execute",
     "KeepsSuspendedCalls",
     "MemoryApprovalStore",
+    "SqlApprovalStore",
     "SqliteApprovalStore",
     "SuspendedCall",
     "SuspendedCallStore",

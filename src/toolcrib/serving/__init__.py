@@ -8,7 +8,6 @@ from toolcrib.serving._principals import Principal, Principals, acting_as, local
 from toolcrib.serving._single_flight import Flight, SingleFlight
 from toolcrib.serving._suspended_calls import (
     SUSPENDED_CALL_TABLES,
-    Execute,
     MemorySuspendedCalls,
     SqliteSuspendedCalls,
     SqlSuspendedCalls,
@@ -17,7 +16,6 @@ from toolcrib.serving._suspended_calls import (
 
 __all__ = [
     "SUSPENDED_CALL_TABLES",
-    "Execute",
     "Flight",
     "ListsRequests",
     "MemorySuspendedCalls",

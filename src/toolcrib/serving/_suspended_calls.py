@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from toolcrib._sqlite import sqlite3
 from toolcrib.approvals import (
     MAX_SUSPENDED,
     ApprovalStore,
+    Execute,
     KeepsSuspendedCalls,
     SqliteApprovalStore,
     SuspendedCall,
@@ -22,7 +23,6 @@ from toolcrib.approvals import (
 
 __all__ = [
     "SUSPENDED_CALL_TABLES",
-    "Execute",
     "MemorySuspendedCalls",
     "SqlSuspendedCalls",
     "SqliteSuspendedCalls",
@@ -30,8 +30,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-Execute = Callable[[str, Sequence[Any]], Any]
-"""Runs a statement, which has `?` for each value, and returns the cursor."""
 
 _BUSY_SECONDS = 30.0
 _TABLE = "toolcrib_suspended_calls"

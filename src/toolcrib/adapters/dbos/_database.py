@@ -1,9 +1,11 @@
-"""Database: where durable work is kept, named by a path or a URL, and the connections to it."""
+"""Database of durable work, named by a path or a URL, and its connections."""
 
 from __future__ import annotations
 
 import os
-from contextlib import closing
+import weakref
+from collections.abc import Generator, Iterable
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,9 +15,10 @@ from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from toolcrib._sqlite import DURABLE_VERSION, sqlite3, write_ahead
+from toolcrib.approvals import Execute
 from toolcrib.errors import DatabaseError
 
-__all__ = ["DEFAULT_DATABASE", "Database"]
+__all__ = ["DEFAULT_DATABASE", "Database", "PostgresTables"]
 
 DEFAULT_DATABASE = "toolcrib.db"
 _VARIABLE = "TOOLCRIB_DATABASE"
@@ -124,7 +127,65 @@ class Database:
         )
         if "idle_in_transaction_session_timeout" not in str(self.url.query.get("options", "")):
             event.listen(made, "connect", _ready_postgres)
+        _engines.add(made)
         return made
+
+
+_engines: weakref.WeakSet[sa.Engine] = weakref.WeakSet()
+
+
+def _leave_connections_to_parent() -> None:
+    for engine in _engines:
+        engine.dispose(close=False)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_leave_connections_to_parent)
+
+
+class PostgresTables:
+    """Tables of a Postgres database, and transactions on them; threads take and return connections of one pool.
+
+    Args:
+        database: Its URL, or what `Database.named` made of one.
+        tables: Statements that make the tables; each may be run again.
+        pool: The most connections at a time.
+
+    Raises:
+        DatabaseError: It is no Postgres database, or no connection can be had.
+    """
+
+    def __init__(self, database: str | Path | Database, tables: Iterable[str], *, pool: int = 4) -> None:
+        self.database = database if isinstance(database, Database) else Database.named(database)
+        if self.database.kind != "postgresql":
+            raise DatabaseError(
+                str(self.database), "it is a file, and this is for a Postgres server", "Give a postgresql:// URL"
+            )
+        self._engine = self.database.engine(pool=pool)
+        weakref.finalize(self, self._engine.dispose)
+        with self.transaction("toolcrib: tables") as execute:  # two that make one at once fail
+            for statement in tables:
+                execute(statement, ())
+
+    @contextmanager
+    def transaction(self, lock: str | None = None) -> Generator[Execute]:
+        """Begin a transaction, which is taken back if the body raises.
+
+        Args:
+            lock: The name of a lock that one transaction at a time holds, of all processes.
+        """
+        with self._engine.begin() as connection:
+
+            def execute(sql: str, values: Any) -> Any:
+                return connection.exec_driver_sql(sql.replace("%", "%%").replace("?", "%s"), values)
+
+            if lock is not None:
+                execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (lock,))
+            yield execute
+
+    def close(self) -> None:
+        """Close the connections; others are opened when the tables are used again."""
+        self._engine.dispose()
 
 
 def _file_url(path: str, given: str) -> sa.URL:

@@ -1,22 +1,15 @@
-"""PostgresApprovalStore: requests, answers and standing grants on a Postgres server, for processes on many hosts."""
+"""Approvals and suspended calls on a Postgres server, for processes on many hosts."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
 
-from toolcrib.adapters.dbos._database import Database
-from toolcrib.adapters.dbos._pool import Connection, Pool
-from toolcrib.adapters.dbos._suspended_calls import PostgresSuspendedCalls
-from toolcrib.approvals import ApprovalEntry, SuspendedCallStore
-from toolcrib.approvals._ledger_store import KeptLedger, LedgerStore, entry_of, grant_of, row_of, text_of
-from toolcrib.calls import Grant
+from toolcrib.adapters.dbos._database import Database, PostgresTables
+from toolcrib.approvals import Execute, SqlApprovalStore, SuspendedCallStore
+from toolcrib.serving import SUSPENDED_CALL_TABLES, SqlSuspendedCalls
 
 __all__ = ["PostgresApprovalStore"]
-
-T = TypeVar("T")
 
 _LOCK = "toolcrib: approvals"
 _TABLES = (
@@ -31,7 +24,7 @@ _TABLES = (
 )
 
 
-class PostgresApprovalStore(LedgerStore):
+class PostgresApprovalStore(SqlApprovalStore):
     """An approval store on a Postgres server; it does what `SqliteApprovalStore` does.
 
     A grant is used up in the transaction that looks it up, before its tool runs, and writers come one after another:
@@ -44,72 +37,23 @@ class PostgresApprovalStore(LedgerStore):
         DatabaseError: It is no Postgres database, or no connection can be had.
     """
 
+    table_prefix = "toolcrib_"
+
     def __init__(self, database: str | Path | Database) -> None:
-        self._pool = Pool(database, _TABLES)
+        self._tables = PostgresTables(database, _TABLES)
 
     @property
     def database(self) -> Database:
-        """Where it keeps them."""
-        return self._pool.database
+        """The database."""
+        return self._tables.database
 
     def suspended_calls(self) -> SuspendedCallStore:
-        """Return where the calls wait whose questions are here, for a server that takes them up again."""
-        return PostgresSuspendedCalls(self.database)
+        """Return the store of the suspended calls whose requests are here."""
+        return SqlSuspendedCalls(PostgresTables(self.database, SUSPENDED_CALL_TABLES, pool=2).transaction)
 
     def close(self) -> None:
-        """Close its connections; it opens others when it is used again."""
-        self._pool.close()
+        """Close the connections; the store opens others when it is used again."""
+        self._tables.close()
 
-    async def _read(self, work: Callable[[KeptLedger], T]) -> T:
-        return await asyncio.to_thread(self._run, None, work)
-
-    async def _write(self, work: Callable[[KeptLedger], T]) -> T:
-        return await asyncio.to_thread(self._run, _LOCK, work)
-
-    def _run(self, lock: str | None, work: Callable[[KeptLedger], T]) -> T:
-        with self._pool.transaction(lock=lock) as connection:
-            return work(_PostgresLedger(connection))
-
-
-class _PostgresLedger:
-    """The tables inside one transaction."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def entry(self, request_id: str) -> ApprovalEntry | None:
-        return next(iter(self._entries("WHERE id = %s", request_id)), None)
-
-    def entries_of(self, call_id: str) -> list[ApprovalEntry]:
-        return self._entries("WHERE call_id = %s", call_id)
-
-    def entries(self, *, unused: bool) -> list[ApprovalEntry]:
-        return self._entries("WHERE used_at IS NULL" if unused else "")
-
-    def _entries(self, where: str, *values: str) -> list[ApprovalEntry]:
-        rows = self._rows(f"SELECT request, answer, used_at FROM toolcrib_requests {where} ORDER BY number", values)
-        return [entry_of(*row) for row in rows]
-
-    def write(self, entry: ApprovalEntry) -> None:
-        self._connection.execute(
-            "INSERT INTO toolcrib_requests (id, call_id, request, answer, used_at) VALUES (%s, %s, %s, %s, %s) "
-            "ON CONFLICT (id) DO UPDATE SET answer = excluded.answer, used_at = excluded.used_at",
-            row_of(entry),
-        )
-
-    def standing(self, tool: str | None) -> list[Grant]:
-        where, values = ("", ()) if tool is None else ("WHERE tool = %s", (tool,))
-        rows = self._rows(f"SELECT answer FROM toolcrib_standing {where} ORDER BY number", values)
-        return [grant_of(answer) for (answer,) in rows]
-
-    def stand(self, grant: Grant) -> None:
-        self._connection.execute(
-            "INSERT INTO toolcrib_standing (tool, answer) VALUES (%s, %s)", (grant.tool, text_of(grant))
-        )
-
-    def revoke(self, grant: Grant) -> bool:
-        removed = self._connection.execute("DELETE FROM toolcrib_standing WHERE answer = %s", (text_of(grant),))
-        return removed.rowcount > 0
-
-    def _rows(self, sql: Any, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
-        return self._connection.execute(sql, values).fetchall()
+    def _transaction(self, *, write: bool) -> AbstractContextManager[Execute]:
+        return self._tables.transaction(_LOCK if write else None)

@@ -1,4 +1,4 @@
-"""PostgresSink: events of calls and runs on a Postgres server, as SqliteSink keeps them in a file."""
+"""Events of calls and runs on a Postgres server, as SqliteSink keeps them in a file."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from toolcrib.adapters.dbos._database import Database
-from toolcrib.adapters.dbos._pool import Pool
-from toolcrib.record import EVENT_TABLES, BatchSink, EventLog, Rows, Told, write_events
+from toolcrib.adapters.dbos._database import Database, PostgresTables
+from toolcrib.record import EVENT_TABLES, BatchSink, EventLog, Told, write_events
 
 __all__ = ["PostgresSink", "postgres_events"]
 
-_LOCK = "toolcrib: events"  # held by whoever writes, so that positions become visible in order
+_LOCK = "toolcrib: events"  # held by the writer, so that positions become visible in order
 
 
 class PostgresSink(BatchSink):
@@ -26,54 +25,41 @@ class PostgresSink(BatchSink):
     """
 
     def __init__(self, database: str | Path | Database) -> None:
-        self._pool = Pool(database, EVENT_TABLES, size=2)
+        self._tables = PostgresTables(database, EVENT_TABLES, pool=2)
         super().__init__(self._write_batch)
 
     @property
     def database(self) -> Database:
-        """Where it keeps them."""
-        return self._pool.database
+        """The database."""
+        return self._tables.database
 
     def log(self) -> EventLog:
-        """Return what the database holds, this sink's latest events included."""
+        """Return a log of the database, this sink's latest events included."""
         self.flush()
-        return EventLog(_reader(self._pool))
+        return _log(self._tables)
 
     def close(self) -> None:
         """Write what is left, and close the connections; closing twice does nothing."""
         super().close()
-        self._pool.close()
+        self._tables.close()
 
     def _write_batch(self, batch: Sequence[Told]) -> None:
-        with self._pool.transaction(lock=_LOCK) as connection:
-
-            def rows(sql: Any, values: Sequence[Any]) -> list[Any]:
-                return connection.execute(_postgres(sql), values).fetchall()
-
-            def each(sql: str, values: Sequence[Sequence[Any]]) -> None:
-                with connection.cursor() as cursor:
-                    cursor.executemany(_postgres(sql), values)
-
-            write_events(batch, rows, each)
+        with self._tables.transaction(_LOCK) as execute:
+            write_events(batch, lambda sql, values: execute(sql, values).fetchall(), execute)
 
 
 def postgres_events(database: str | Path | Database) -> EventLog:
-    """Return what the sinks of all processes kept on a Postgres server; missing tables are made.
+    """Return the events that the sinks of all processes keep on a Postgres server; missing tables are made.
 
     Raises:
         DatabaseError: It is no Postgres database, or no connection can be had.
     """
-    return EventLog(_reader(Pool(database, EVENT_TABLES, size=2)))
+    return _log(PostgresTables(database, EVENT_TABLES, pool=2))
 
 
-def _reader(pool: Pool) -> Rows:
+def _log(tables: PostgresTables) -> EventLog:
     def rows(sql: str, values: Sequence[Any]) -> list[Any]:
-        with pool.transaction() as connection:
-            return connection.execute(_postgres(sql), values).fetchall()
+        with tables.transaction() as execute:
+            return execute(sql, values).fetchall()
 
-    return rows
-
-
-def _postgres(sql: str) -> Any:
-    """Return a statement with psycopg's marks for values; ours hold no question mark besides."""
-    return sql.replace("%", "%%").replace("?", "%s")
+    return EventLog(rows)
