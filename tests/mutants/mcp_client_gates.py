@@ -57,7 +57,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "schemas that are fetched",
-        "schema/_checker.py",
+        "schema/checker.py",
         ", registry=_NOTHING)",
         ")",
         _OF_HOSTILE,

@@ -190,7 +190,7 @@ MCP_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "time that a schema takes to be checked",
-        "schema/_checker.py",
+        "schema/checker.py",
         '    "pattern": _check_pattern,\n',
         "",
         (f"{_HERE}/test_tools.py",),

@@ -63,12 +63,20 @@ class Ledger(Protocol):
         """Keep an entry, in place of the one that its request has."""
         ...
 
-    def standing(self, tool: str) -> Iterable[Grant]:
-        """Return the standing grants for a tool, oldest first."""
+    def entries(self, *, unused: bool) -> Iterable[ApprovalEntry]:
+        """Return all entries, oldest first; `unused` ones may be all that no call has used."""
+        ...
+
+    def standing(self, tool: str | None) -> Iterable[Grant]:
+        """Return the standing grants for a tool or all of them, oldest first."""
         ...
 
     def stand(self, grant: Grant) -> None:
         """Keep a standing grant."""
+        ...
+
+    def revoke(self, grant: Grant) -> bool:
+        """Remove a standing grant; return whether there was one."""
         ...
 
 

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
-from toolcrib.approvals._ledger import (
-    ApprovalEntry,
-    keep_answer,
-    keep_request,
-    take_answer,
-    unknown_request,
-    use_answer,
-)
-from toolcrib.approvals._store import poll
+from toolcrib.approvals._ledger import ApprovalEntry, Ledger
+from toolcrib.approvals._ledger_store import LedgerStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
 
@@ -30,7 +23,7 @@ Execute: TypeAlias = Callable[[str, Sequence[Any]], Any]
 """Runs a statement, which has `?` for each value, and returns its cursor."""
 
 
-class SqlApprovalStore(ABC):
+class SqlApprovalStore(LedgerStore):
     """An approval store in the tables `requests` and `standing` of a database; each kind of database is a subclass.
 
     Attributes:
@@ -41,78 +34,17 @@ class SqlApprovalStore(ABC):
 
     @abstractmethod
     def _transaction(self, *, write: bool) -> AbstractContextManager[Execute]:
-        """Begin a transaction, in a worker thread, that is taken back if the body raises.
+        """Begin the transaction of `_run`, in a worker thread."""
 
-        Args:
-            write: Whether the body writes; no other transaction writes meanwhile.
-        """
-
-    async def _run(self, work: Callable[[_Ledger], T], *, write: bool) -> T:
+    async def _run(self, work: Callable[[Ledger], T], *, write: bool) -> T:
         def run() -> T:
             with self._transaction(write=write) as execute:
-                return work(_Ledger(execute, self.table_prefix))
+                return work(_SqlLedger(execute, self.table_prefix))
 
         return await asyncio.to_thread(run)
 
-    async def put(self, request: ApprovalRequest) -> None:
-        """Keep a request until it is answered."""
-        await self._run(lambda ledger: keep_request(ledger, request), write=True)
 
-    async def answer(self, answer: Grant | Denial) -> None:
-        """Take a grant or a denial.
-
-        Raises:
-            ApprovalError: The request is unknown or answered already, or the grant does not fit it.
-        """
-        await self._run(lambda ledger: keep_answer(ledger, answer), write=True)
-
-    async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
-        """Return the answer to this request and use it up; a standing grant stays.
-
-        Raises:
-            ApprovalError: A call used the answer to this request already.
-        """
-        return await self._run(lambda ledger: take_answer(ledger, request), write=True)
-
-    async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
-        """Store an answer that came with the call, and use it up.
-
-        Raises:
-            ApprovalError: It was used before, or the request was answered otherwise.
-        """
-        await self._run(lambda ledger: use_answer(ledger, request, answer), write=True)
-
-    async def wait(self, request_id: str, timeout: float | None = None) -> Grant | Denial | None:
-        """Return the answer to a request once it has one, without using it up; None after `timeout` seconds."""
-        return await poll(lambda: self.show(request_id), timeout)
-
-    async def show(self, request_id: str) -> ApprovalEntry:
-        """Return a request with its answer; raises `ApprovalError` for an unknown one."""
-        entry = await self._run(lambda ledger: ledger.entry(request_id), write=False)
-        if entry is None:
-            raise unknown_request(request_id)
-        return entry
-
-    async def list(self, *, pending: bool = False) -> tuple[ApprovalEntry, ...]:
-        """Return every request, oldest first; or those that wait for an answer."""
-        entries = await self._run(lambda ledger: ledger.entries(unused=pending), write=False)
-        return tuple(entry for entry in entries if not pending or entry.state == "pending")
-
-    async def answered(self) -> tuple[ApprovalEntry, ...]:
-        """Return the requests that have an answer which no call has used, oldest first."""
-        entries = await self._run(lambda ledger: ledger.entries(unused=True), write=False)
-        return tuple(entry for entry in entries if entry.state == "answered")
-
-    async def standing(self) -> tuple[Grant, ...]:
-        """Return the standing grants, oldest first."""
-        return tuple(await self._run(lambda ledger: ledger.standing(None), write=False))
-
-    async def revoke(self, grant: Grant) -> bool:
-        """Take a standing grant back; return whether there was one."""
-        return await self._run(lambda ledger: ledger.revoke(grant), write=True)
-
-
-class _Ledger:
+class _SqlLedger:
     """The tables inside one transaction."""
 
     def __init__(self, execute: Execute, prefix: str) -> None:

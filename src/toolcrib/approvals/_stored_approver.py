@@ -1,33 +1,22 @@
-"""stored_approver: an approver for people who are not here."""
+"""An approver that stores each request and waits for the answer."""
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
-
 from toolcrib.approvals._policy import Approver
-from toolcrib.approvals._store import ApprovalStore
+from toolcrib.approvals._store import WaitableApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 
-__all__ = ["WaitableApprovalStore", "stored_approver"]
-
-
-@runtime_checkable
-class WaitableApprovalStore(ApprovalStore, Protocol):
-    """A store that can wait for an answer, as all of toolcrib's can."""
-
-    async def wait(self, request_id: str, timeout: float | None = None) -> Grant | Denial | None:
-        """Return the answer to a request once it has one; None after `timeout` seconds."""
-        ...
+__all__ = ["stored_approver"]
 
 
 def stored_approver(store: WaitableApprovalStore, timeout: float | None = None) -> Approver:
-    """Return an approver that keeps each request in a store, and waits until somebody answers it there.
+    """Return an approver that stores each request, and waits until it is answered there.
 
-    So a run goes on waiting while a person looks at the console, or types `toolcrib approvals approve`, wherever. Give
+    The call waits while a person looks at the console, or types `toolcrib approvals approve` on another machine. Give
     the run the store as well, so that an answer is used once: `Run(approvals=store, approver=stored_approver(store))`.
 
     Args:
-        store: Where the answer is looked for.
+        store: The store of requests and answers.
         timeout: Seconds to wait at most; then the call is suspended.
     """
 

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 import typer
 
 from toolcrib._run_sync import run_sync
-from toolcrib.approvals import ApprovalEntry
+from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
 from toolcrib.calls import Denial, Grant, now
 from toolcrib.cli._approval_formatting import entries_table, entry_json, entry_text, state_of
 from toolcrib.cli._approver import is_hidden, user_name
-from toolcrib.cli._database import ApprovalDesk, DatabaseOption, open_approvals, shown_name, telling_of
+from toolcrib.cli._database import DatabaseOption, open_approvals, shown_name, telling_of
 from toolcrib.cli._formatting import console, print_json, say, write
 from toolcrib.cli._run import Status, one_sentence
 from toolcrib.errors import ApprovalError
@@ -49,8 +49,8 @@ def list_requests(
 ) -> None:
     """List the requests that wait for an answer, oldest first."""
     with one_sentence():
-        desk = open_approvals(database, create=False)
-        entries = _wait(desk.list(pending=not everything), database)
+        store = open_approvals(database, create=False)
+        entries = _wait(store.list(pending=not everything), database)
         if as_json:
             print_json([entry_json(entry) for entry in entries])
         elif entries:
@@ -63,8 +63,8 @@ def list_requests(
 def show(request: IdArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Show one request: its final arguments, what changed since the model asked, and its answer."""
     with one_sentence():
-        desk = open_approvals(database, create=False)
-        entry = _find(desk, request, database)
+        store = open_approvals(database, create=False)
+        entry = _find(store, request, database)
         if as_json:
             print_json(entry_json(entry))
         else:
@@ -128,10 +128,10 @@ def deny(
 def revoke(request: IdArgument, database: DatabaseOption = None) -> None:
     """Take back what was approved with --always, by the request that it answered."""
     with one_sentence():
-        desk = open_approvals(database, create=False)
-        entry = _find(desk, request, database)
+        store = open_approvals(database, create=False)
+        entry = _find(store, request, database)
         answer = entry.answer
-        if not isinstance(answer, Grant) or not answer.standing or not _wait(desk.revoke(answer), database):
+        if not isinstance(answer, Grant) or not answer.standing or not _wait(store.revoke(answer), database):
             say(f"nothing that was approved for good answers {entry.request.id}")
             raise typer.Exit(Status.FAILED)
         write(f"took back what {answer.approver} approved for `{answer.tool}`\n")
@@ -140,11 +140,11 @@ def revoke(request: IdArgument, database: DatabaseOption = None) -> None:
 def _answer(request: str, database: str | None, make: Callable[[ApprovalEntry], Grant | Denial], as_json: bool) -> None:
     """Give a request the answer that is made for it, and say so."""
     with one_sentence():
-        desk = open_approvals(database, create=False)
-        entry = _find(desk, request, database)
+        store = open_approvals(database, create=False)
+        entry = _find(store, request, database)
         answer = make(entry)
         try:
-            _wait(desk.answer(answer), database)
+            _wait(store.answer(answer), database)
         except ApprovalError as error:  # answered before, perhaps by somebody else a moment ago
             say(str(error))
             raise typer.Exit(Status.FAILED) from None
@@ -156,9 +156,9 @@ def _answer(request: str, database: str | None, make: Callable[[ApprovalEntry], 
             write(f"{state_of(answered)} `{answer.tool}`{again}, as {answer.approver} ({entry.request.id})\n")
 
 
-def _find(desk: ApprovalDesk, text: str, database: str | None) -> ApprovalEntry:
+def _find(store: ReviewableApprovalStore, text: str, database: str | None) -> ApprovalEntry:
     """Return the request that an id, or the beginning of one, means; one that waits before one that does not."""
-    entries = _wait(desk.list(), database)
+    entries = _wait(store.list(), database)
     found = [entry for entry in entries if entry.request.id.startswith((text, _PREFIX + text))] if text else []
     found = [entry for entry in found if entry.request.id == text] or found
     found = [entry for entry in found if entry.state == "pending"] or found

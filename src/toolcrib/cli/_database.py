@@ -7,19 +7,17 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Protocol, cast
+from typing import Annotated, Any, cast
 
 import typer
 
 from toolcrib._sqlite import sqlite3
-from toolcrib.approvals import ApprovalEntry, ApprovalStore, SqliteApprovalStore
-from toolcrib.calls import Denial, Grant
+from toolcrib.approvals import ReviewableApprovalStore, SqliteApprovalStore
 from toolcrib.errors import DatabaseError, MissingExtraError, ToolcribError
 from toolcrib.record import BatchSink, EventLog, JsonLinesSink, Sink, SqliteSink, sqlite_events
 
 __all__ = [
     "ELSEWHERE",
-    "ApprovalDesk",
     "DatabaseOption",
     "database_name",
     "open_approvals",
@@ -47,30 +45,6 @@ DatabaseOption = Annotated[
 ]
 
 
-class ApprovalDesk(ApprovalStore, Protocol):
-    """An approval store that a person can look through."""
-
-    async def show(self, request_id: str) -> ApprovalEntry:
-        """Return a request with its answer."""
-        ...
-
-    async def list(self, *, pending: bool = False) -> tuple[ApprovalEntry, ...]:
-        """Return every request, oldest first; or those that wait."""
-        ...
-
-    async def wait(self, request_id: str, timeout: float | None = None) -> Grant | Denial | None:
-        """Return the answer to a request once it has one."""
-        ...
-
-    async def standing(self) -> tuple[Grant, ...]:
-        """Return the standing grants, oldest first."""
-        ...
-
-    async def revoke(self, grant: Grant) -> bool:
-        """Take a standing grant back."""
-        ...
-
-
 def database_name(name: str | None) -> str:
     """Return the database that an option names, else the environment, else the one of this folder."""
     return name or os.environ.get(_VARIABLE) or _DEFAULT
@@ -83,7 +57,7 @@ def shown_name(name: str | None) -> str:
     return f"{head.partition('://')[0]}://{place}" if at and "://" in head else named
 
 
-def open_approvals(database: str | None = None, *, create: bool = True) -> ApprovalDesk:
+def open_approvals(database: str | None = None, *, create: bool = True) -> ReviewableApprovalStore:
     """Return the approvals that are kept in a database.
 
     Args:
@@ -96,7 +70,7 @@ def open_approvals(database: str | None = None, *, create: bool = True) -> Appro
     """
     name = database_name(database)
     if _scheme(name) in _POSTGRES:
-        return cast("ApprovalDesk", _postgres("PostgresApprovalStore", name))
+        return cast("ReviewableApprovalStore", _postgres("PostgresApprovalStore", name))
     path = Path(name.removeprefix("sqlite:///"))
     if not create and not path.is_file():
         raise DatabaseError(name, "there is no such file", ELSEWHERE)

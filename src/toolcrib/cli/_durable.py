@@ -29,9 +29,9 @@ from toolcrib.adapters.dbos import (
     recover,
     resume_work,
     show_work,
+    turn_id_of,
     workers,
 )
-from toolcrib.adapters.dbos._admin import turn_id_of
 from toolcrib.cli._database import ELSEWHERE
 from toolcrib.cli._find_toolset import toolset_of
 from toolcrib.cli._formatting import say

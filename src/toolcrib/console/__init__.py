@@ -19,8 +19,7 @@ except ModuleNotFoundError as error:
 from toolcrib.console._app import ConsoleApp, console_app
 from toolcrib.console._options import ConsoleOptions
 from toolcrib.console._serve import serve
-from toolcrib.console._store import Desk
 
-__all__ = ["ConsoleApp", "ConsoleOptions", "Desk", "console_app", "serve"]
+__all__ = ["ConsoleApp", "ConsoleOptions", "console_app", "serve"]
 
 del _starlette, _uvicorn

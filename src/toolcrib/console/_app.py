@@ -15,13 +15,12 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from toolcrib.approvals import ApprovalEntry
+from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
 from toolcrib.calls import Grant
 from toolcrib.console._answer_form import AnswerError, answer_to, arguments_of
 from toolcrib.console._feed import Feed
 from toolcrib.console._guard import Guard, Visitor
 from toolcrib.console._options import ConsoleOptions
-from toolcrib.console._store import Desk
 from toolcrib.console._truncate import part, whole
 from toolcrib.console._views import (
     activity_view,
@@ -65,9 +64,9 @@ class _Json(JSONResponse):
 class ConsoleApp:
     """The console over a log of events and an approval store; an ASGI application, made by `console_app`."""
 
-    def __init__(self, log: EventLog, desk: Desk, options: ConsoleOptions) -> None:
-        self._log, self._desk, self._options = log, desk, options
-        self._feed = Feed(log, desk)
+    def __init__(self, log: EventLog, approvals: ReviewableApprovalStore, options: ConsoleOptions) -> None:
+        self._log, self._approvals, self._options = log, approvals, options
+        self._feed = Feed(log, approvals)
         folder = files("toolcrib.console") / "page"
         self._files = {name: (folder / name).read_bytes() for name in _PAGE}
         routes = [
@@ -191,7 +190,7 @@ class ConsoleApp:
         path = request.query_params.getlist("path")
         try:
             if "request" in request.query_params:
-                entry = await self._desk.show(request.query_params["request"])
+                entry = await self._approvals.show(request.query_params["request"])
                 value = part(entry.request.to_dict(), path)
             else:
                 position = _number(request, "position") or 0
@@ -218,12 +217,12 @@ class ConsoleApp:
         return [entry_view(entry, ended) for entry in entries]
 
     async def _request(self, request: Request) -> Response:
-        (shown,) = await self._entries(await self._desk.show(request.query_params.get("id", "")))
+        (shown,) = await self._entries(await self._approvals.show(request.query_params.get("id", "")))
         return _Json(shown)
 
     async def _check(self, request: Request) -> Response:
         sent = await _sent(request)
-        entry = await self._desk.show(str(sent.get("request", "")))
+        entry = await self._approvals.show(str(sent.get("request", "")))
         try:
             arguments_of(entry.request, sent.get("arguments"))
         except AnswerError as error:
@@ -232,23 +231,23 @@ class ConsoleApp:
 
     async def _answer(self, request: Request) -> Response:
         sent = await _sent(request)
-        entry = await self._desk.show(str(sent.get("request", "")))
-        await self._desk.answer(answer_to(entry, sent, _visitor(request)))
-        (shown,) = await self._entries(await self._desk.show(entry.request.id))
+        entry = await self._approvals.show(str(sent.get("request", "")))
+        await self._approvals.answer(answer_to(entry, sent, _visitor(request)))
+        (shown,) = await self._entries(await self._approvals.show(entry.request.id))
         return _Json(shown)
 
     async def _standing(self, request: Request) -> Response:
-        return _Json({"grants": [grant_view(grant) for grant in await self._desk.standing()]})
+        return _Json({"grants": [grant_view(grant) for grant in await self._approvals.standing()]})
 
     async def _revoke(self, request: Request) -> Response:
         wanted = (await _sent(request)).get("grant")
-        found: list[Grant] = [grant for grant in await self._desk.standing() if grant_view(grant) == wanted]
-        if not found or not await self._desk.revoke(found[0]):
+        found: list[Grant] = [grant for grant in await self._approvals.standing() if grant_view(grant) == wanted]
+        if not found or not await self._approvals.revoke(found[0]):
             raise HTTPException(404, "there is no such grant any more")
         return _Json({})
 
 
-def console_app(log: EventLog, approvals: Desk, options: ConsoleOptions | None = None) -> ConsoleApp:
+def console_app(log: EventLog, approvals: ReviewableApprovalStore, options: ConsoleOptions | None = None) -> ConsoleApp:
     """Return the console as an ASGI application, for a server of your own; `serve` runs one.
 
     Args:

@@ -9,8 +9,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from toolcrib.approvals import ApprovalEntry
-from toolcrib.console._store import Desk
+from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
 from toolcrib.console._views import brief_event
 from toolcrib.record import EventLog
 
@@ -30,8 +29,8 @@ class Feed:
         waiting: The requests that wait for an answer, by id, as of the last look.
     """
 
-    def __init__(self, log: EventLog, desk: Desk) -> None:
-        self._events, self._desk = log, desk
+    def __init__(self, log: EventLog, approvals: ReviewableApprovalStore) -> None:
+        self._events, self._approvals = log, approvals
         self.waiting: Mapping[str, ApprovalEntry] = {}
         self._last = -1
         self._trouble = ""
@@ -41,7 +40,7 @@ class Feed:
 
     async def look(self) -> None:
         """Look at the database now."""
-        entries = await self._desk.list(pending=True)
+        entries = await self._approvals.list(pending=True)
         self.waiting = {entry.request.id: entry for entry in entries}
         self._last = await asyncio.to_thread(self._events.last)
 

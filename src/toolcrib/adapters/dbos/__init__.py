@@ -11,7 +11,7 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("durable work", "durable") from error
 
-from toolcrib.adapters.dbos._admin import WORK_STATES, Work, cancel_work, list_work, resume_work, show_work
+from toolcrib.adapters.dbos._admin import WORK_STATES, Work, cancel_work, list_work, resume_work, show_work, turn_id_of
 from toolcrib.adapters.dbos._agent import DurableAgent
 from toolcrib.adapters.dbos._client import Client, DurableFailure, Placement, Queue
 from toolcrib.adapters.dbos._database import DEFAULT_DATABASE, Database
@@ -51,6 +51,7 @@ __all__ = [
     "recover",
     "resume_work",
     "show_work",
+    "turn_id_of",
     "workers",
 ]
 

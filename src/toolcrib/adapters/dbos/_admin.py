@@ -143,7 +143,7 @@ def resume_work(client: Client, work_id: str) -> Work:
 
 
 def turn_id_of(given: str) -> str:
-    """Return the id of a turn that somebody names: a UUID as it is, of anything else always the same one."""
+    """Return the id of a turn with a given name: a UUID is its own id, and another name has always the same one."""
     try:
         return str(UUID(given))
     except ValueError:

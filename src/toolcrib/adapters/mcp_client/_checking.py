@@ -10,7 +10,7 @@ from mcp.client import ClientSession
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from toolcrib.schema._checker import Checker, Misfit, checker_of
+from toolcrib.schema.checker import Checker, Misfit, checker_of
 
 __all__ = ["check_results", "checks_of"]
 

@@ -16,7 +16,7 @@ from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._values import Elicitation
 from toolcrib.calls import ApprovalRequest, Grant
 from toolcrib.schema import RunContext
-from toolcrib.schema._checker import misfits
+from toolcrib.schema.checker import misfits
 
 __all__ = ["Answers", "calling"]
 

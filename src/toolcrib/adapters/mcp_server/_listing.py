@@ -10,7 +10,7 @@ import mcp_types as types
 
 from toolcrib.adapters.mcp_server._media import is_block_type
 from toolcrib.errors import SchemaError
-from toolcrib.schema._checker import Checker, checker_of
+from toolcrib.schema.checker import Checker, checker_of
 from toolcrib.toolsets import ToolEntry
 
 __all__ = ["ListedTool"]

@@ -1,6 +1,6 @@
-"""JSON schemas of others, read as JSON Schema says, never fetched from anywhere, and not for as long as they like.
+"""Checker of JSON values against a schema of another party, within limits of time; it fetches nothing.
 
-The two MCP adapters have it from here, since neither imports the other; with `jsonschema`, which their SDK brings.
+Needs `jsonschema`, which the extra `mcp` brings; for the two MCP adapters, of which neither imports the other.
 """
 
 from __future__ import annotations

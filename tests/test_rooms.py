@@ -1,0 +1,48 @@
+"""Rooms of the package: none imports a private module of another."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import toolcrib.errors
+
+PACKAGE = Path(toolcrib.errors.__file__).parents[1]
+OPEN = {  # work that is still to be done
+    ("toolcrib.adapters.dbos", "toolcrib.pipeline._steps"),
+    ("toolcrib.adapters.dbos", "toolcrib.turns._agent_run"),
+    ("toolcrib.adapters.dbos", "toolcrib.turns._binding"),
+    ("toolcrib.adapters.dbos", "toolcrib.turns._queue"),
+    ("toolcrib.adapters.dbos", "toolcrib.turns._stop_reason"),
+}
+
+
+def room_of(module: str) -> str:
+    """Return the room of a module: a folder of the package, and each adapter by itself."""
+    parts = module.split(".")
+    return ".".join(parts[: 3 if parts[1:2] == ["adapters"] else 2])
+
+
+def imported(file: Path) -> Iterator[str]:
+    """Yield the modules of the package that a file imports, and the names that it takes of them."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def private_part(name: str) -> str:
+    """Return a name up to its first private part; empty when it has none."""
+    parts = name.split(".")
+    found = next((n for n, part in enumerate(parts) if part.startswith("_") and not part.startswith("__")), None)
+    return "" if found is None else ".".join(parts[: found + 1])
+
+
+def test_no_room_imports_a_private_module_of_another() -> None:
+    found: set[tuple[str, str]] = set()
+    for file in PACKAGE.rglob("*.py"):
+        room = room_of(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts))
+        private = {private_part(name) for name in imported(file) if name.startswith("toolcrib.")}
+        found |= {(room, name) for name in private if name.count(".") > 1 and room_of(name) != room}
+
+    assert found == OPEN
