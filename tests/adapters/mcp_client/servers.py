@@ -115,8 +115,8 @@ async def failed(tools: Toolset, name: str, /, **arguments: Any) -> Failed:
 
 
 async def outcome_of(
-    tools: Toolset, name: str, /, sink: ListSink | None = None, scope: Run | None = None, **arguments: Any
+    tools: Toolset, name: str, /, sink: ListSink | None = None, run: Run | None = None, **arguments: Any
 ) -> Outcome:
     """Make a call of an open toolset as a model does."""
     sinks = () if sink is None else (sink,)
-    return await Pipeline(tools, sinks=sinks).run(ToolCall(name, arguments), scope or Run())
+    return await Pipeline(tools, sinks=sinks).run(ToolCall(name, arguments), run or Run())

@@ -390,7 +390,7 @@ async def test_an_answer_that_is_packed_is_not_unpacked() -> None:
     asked: list[str] = []
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
-        asked.append(Headers(run=scope)["accept-encoding"])
+        asked.append(Headers(scope=scope)["accept-encoding"])
         packed = [(b"content-type", b"application/json"), (b"content-encoding", b"gzip")]
         await send({"type": "http.response.start", "status": 200, "headers": packed})
         await send({"type": "http.response.body", "body": gzip.compress(b" " * 1_000_000)})
