@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import sqlite3
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any
@@ -66,6 +68,48 @@ async def test_a_call_gives_what_the_tool_returns(door: Door) -> None:
 
     assert isinstance(outcome, Completed)
     assert (outcome.value, ran) == ("xx", [("x", 2)])
+
+
+@doors("run")
+@pytest.mark.parametrize("streams", [False, True], ids=["returns", "streams"])
+async def test_a_tool_that_calls_another_directly_gives_it_the_runs_context(door: Door, streams: bool) -> None:
+    @tool
+    async def whose(ctx: RunContext) -> str:
+        return ctx.deps
+
+    @ez_tool
+    async def once() -> str:
+        return await whose()
+
+    @ez_tool
+    async def each() -> Any:
+        yield await whose()
+        yield await whose()
+
+    outcome = await door([each if streams else once], deps="Ann's").call("each" if streams else "once")
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == (["Ann's", "Ann's"] if streams else "Ann's")
+
+
+@every_door
+async def test_a_sync_generator_has_one_thread(door: Door) -> None:
+    threads: list[str] = []
+
+    @ez_tool
+    def rows() -> Any:
+        database = sqlite3.connect(":memory:")  # which is used in the thread that opened it, or raises
+        try:
+            for (number,) in database.execute("select 1 union select 2 union select 3"):
+                yield number
+        finally:
+            database.close()
+            threads.append(threading.current_thread().name)
+
+    outcome = await door([rows]).call("rows")
+
+    assert isinstance(outcome, Completed), outcome
+    assert (outcome.value, threads) == ([1, 2, 3], ["toolcrib-stream"])
 
 
 @every_door

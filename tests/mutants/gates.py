@@ -208,8 +208,22 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "deadline of a stream",
         "tools/_body.py",
-        "            if timeout is None:\n                async for",
-        "            if True:\n                async for",
+        "if timeout is not None:\n                    deadline = self._deadline(timeout)",
+        "if False:\n                    deadline = self._deadline(60)",
+    ),
+    Gate(
+        "clock that stands while a consumer holds a value",
+        "tools/_deadline.py",
+        "        self.ends += monotonic() - self._rested\n",
+        "",
+        ("tests/tools/test_deadline.py", "tests/pipeline/test_stream.py"),
+    ),
+    Gate(
+        "lock that a stopped thread keeps",
+        "tools/_body.py",
+        "if thread is not None and thread.running:",
+        "if False:",
+        ("tests/tools/test_lock_of_a_thread.py",),
     ),
     Gate(
         "deadline told from a TimeoutError",

@@ -49,6 +49,35 @@ async def test_values_come_one_by_one_and_the_outcome_last() -> None:
     assert seen == ["make 0", "got 0", "make 1", "got 1", "closed", "end [0, 1]"]
 
 
+async def test_the_time_in_which_a_consumer_holds_a_value_is_not_the_tools() -> None:
+    @ez_tool(timeout=0.2)
+    async def count() -> Any:
+        for number in range(3):
+            await asyncio.sleep(0.001)
+            yield number
+
+    got: list[Any] = []
+    async for item in Pipeline([count]).stream(ToolCall("count")):
+        await asyncio.sleep(0.15)
+        got.append(item)
+
+    assert [type(item) for item in got] == [Yielded, Yielded, Yielded, Completed]
+
+
+async def test_the_time_of_all_steps_together_is_the_tools() -> None:
+    @ez_tool(timeout=0.2)
+    async def count(to: int) -> Any:
+        for number in range(to):
+            await asyncio.sleep(0.08)
+            yield number
+
+    values, outcome = await items(Pipeline([count]), to=60)
+
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "tool_timeout"
+    assert 0 < len(values) < 5
+
+
 async def test_a_tool_that_returns_has_only_an_outcome() -> None:
     @ez_tool
     async def count(to: int) -> int:

@@ -1,6 +1,7 @@
 """Deadlines: many of them behind one timer, and a clock that can be stopped."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -50,19 +51,53 @@ async def test_the_clock_stands_while_it_is_stopped() -> None:
         await asyncio.sleep(5)
 
 
-async def test_nothing_is_stopped_between_steps_and_the_next_one_fails() -> None:
-    deadline, passed = Deadline(0.005, Late), asyncio.Event()
+async def test_the_clock_stands_while_it_rests() -> None:
+    deadline, steps = Deadline(0.2, Late), 0
+
+    async def body() -> None:
+        nonlocal steps
+        with deadline:
+            for _ in range(3):
+                deadline.rest()
+                await asyncio.sleep(0.25)  # the timer goes off meanwhile
+                deadline.begin()
+                await asyncio.sleep(0.001)
+                steps += 1
+            await asyncio.sleep(5)
+
+    with pytest.raises(Late):
+        await body()
+    assert steps == 3
+
+
+async def test_a_step_that_outlasts_its_time_and_will_not_be_stopped_is_the_last() -> None:
+    deadline, task = Deadline(0.005, Late), asyncio.current_task()
 
     async def body() -> None:
         with deadline:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(5)
             deadline.rest()
-            await asyncio.sleep(0.02)
-            passed.set()
             deadline.begin()
 
     with pytest.raises(Late):
         await body()
-    assert passed.is_set()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+async def test_the_task_that_begins_again_is_the_one_that_is_stopped() -> None:
+    deadline = Deadline(0.02, Late)
+    with deadline:
+        deadline.rest()
+
+        async def step() -> None:
+            deadline.begin()
+            with deadline:
+                await asyncio.sleep(5)
+
+        with pytest.raises(Late):
+            await asyncio.create_task(step())
 
 
 async def test_the_bodys_own_cancellation_stays_one() -> None:

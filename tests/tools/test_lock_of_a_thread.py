@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
 from toolcrib.calls import Completed, Failed, ToolCall
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.tools import ez_tool
-from toolcrib.tools._threads import in_thread
+from toolcrib.tools._threads import ThreadCall
 
 
 async def test_a_timed_out_thread_keeps_its_lock_until_it_ends() -> None:
@@ -38,6 +39,31 @@ async def test_a_timed_out_thread_keeps_its_lock_until_it_ends() -> None:
     assert waiting == ["first"]
     assert isinstance(outcome, Completed)
     assert outcome.value == ["first", "first ends", "second"] or outcome.value[-1] == "second ends"
+
+
+async def test_a_timed_out_generator_keeps_its_lock_until_its_step_ends_and_it_is_closed() -> None:
+    go_on, did = threading.Event(), list[str]()
+
+    @ez_tool(lock=True, timeout=0.25)
+    def rows() -> Any:
+        try:
+            yield 1
+            go_on.wait(5)
+            did.append("stepped")
+            yield 2
+        finally:
+            did.append("closed")
+
+    outcome = await Pipeline([rows]).run(ToolCall("rows"))
+    lock = rows.lock
+    assert lock is not None
+    held = lock.locked()
+    go_on.set()
+    async with lock:
+        in_order = list(did)
+
+    assert isinstance(outcome, Failed)
+    assert (held, in_order) == (True, ["stepped", "closed"])
 
 
 async def test_a_cancelled_thread_keeps_its_lock_until_it_ends() -> None:
@@ -69,16 +95,18 @@ async def test_a_cancelled_thread_keeps_its_lock_until_it_ends() -> None:
 async def test_a_call_given_up_before_its_thread_began_never_runs() -> None:
     ran: list[int] = []
     go_on = threading.Event()
-    busy = [asyncio.create_task(in_thread(lambda: go_on.wait(5))) for _ in range(128)]  # every thread of the pool
+    busy = [
+        asyncio.create_task(ThreadCall().run(lambda: go_on.wait(5))) for _ in range(128)
+    ]  # every thread of the pool
     await asyncio.sleep(0.05)
 
-    late = asyncio.create_task(in_thread(lambda: ran.append(1)))
+    late = asyncio.create_task(ThreadCall().run(lambda: ran.append(1)))
     await asyncio.sleep(0)
     late.cancel()
     with pytest.raises(asyncio.CancelledError):
         await late
     go_on.set()
     await asyncio.gather(*busy)
-    await in_thread(lambda: None)
+    await ThreadCall().run(lambda: None)
 
     assert ran == []

@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import gc
 import threading
+from contextlib import AsyncExitStack
 from typing import Any
 from weakref import ref
 
@@ -67,6 +68,64 @@ async def test_a_sync_generator_streams_from_threads() -> None:
 
     assert isinstance(outcome, Completed)
     assert outcome.value == [0, 1, 2]
+
+
+async def test_the_steps_of_a_sync_generator_have_one_thread_and_one_context() -> None:
+    seen: contextvars.ContextVar[int] = contextvars.ContextVar("seen", default=0)
+    steps: list[tuple[int, int]] = []
+
+    @ez_tool
+    def count(to: int) -> Any:
+        for number in range(to):
+            steps.append((threading.get_ident(), seen.get()))
+            seen.set(number + 1)
+            yield number
+
+    async with count.body.stream({"to": 3}) as values:
+        async for _ in values:
+            await asyncio.to_thread(threading.get_ident)
+
+    assert len({thread for thread, _ in steps}) == 1
+    assert [number for _, number in steps] == [0, 1, 2]
+
+
+async def test_a_generator_that_is_left_is_closed_in_its_thread_which_ends() -> None:
+    threads: list[threading.Thread] = []
+
+    @ez_tool
+    def count() -> Any:
+        threads.append(threading.current_thread())
+        try:
+            yield 1
+            yield 2
+        finally:
+            threads.append(threading.current_thread())
+
+    async with count.body.stream({}) as values:
+        await anext(values)
+    await asyncio.to_thread(threads[0].join, 5)
+
+    assert threads[0] is threads[1]
+    assert not threads[0].is_alive()
+
+
+async def test_streams_that_are_held_keep_no_thread_of_the_pool() -> None:
+    @ez_tool
+    def count() -> Any:
+        yield 1
+        yield 2
+
+    @ez_tool
+    def quick() -> str:
+        return "done"
+
+    async with AsyncExitStack() as stack:
+        for _ in range(130):  # more than the pool has
+            await anext(await stack.enter_async_context(count.body.stream({})))
+
+        outcome = await asyncio.wait_for(outcome_of(quick), 5)
+
+    assert isinstance(outcome, Completed)
 
 
 async def test_context_variables_reach_the_thread() -> None:

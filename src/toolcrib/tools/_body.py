@@ -1,29 +1,31 @@
-"""The one body of a tool: what a direct call runs, and what the pipeline wraps.
+"""The body of a tool: its function, with everything that a direct call and a model's call have in common.
 
-Fixed and injected arguments are merged, the cap and the lock are passed, observers are told, a deadline is kept. There
-is one for tools that return and one for tools that stream; both do the same things in the same order.
+Fixed and injected arguments are merged, observers are called, the cap and the lock are passed, a deadline is kept. A
+tool that returns and one that streams have a method each, which do the same in the same order.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from inspect import Parameter, isawaitable, signature
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from toolcrib.errors import ApprovalRequired, MissingProvided, ToolTimeoutError
-from toolcrib.hooks import Hook, HookRaised, Observers, ToolHook, ambient, fire, supply, wanted
+from toolcrib.hooks import Hook, HookRaised, HookType, Observers, ToolHook, ambient, fire, supply, wanted
 from toolcrib.schema import InjectedParameter, RunContext, ToolSpec
 from toolcrib.tools._deadline import Deadline
 from toolcrib.tools._locks import Gate
 from toolcrib.tools._metadata import ToolMetadata
 from toolcrib.tools._options import ToolOptions
-from toolcrib.tools._threads import ThreadCall, in_thread
+from toolcrib.tools._results import ResultCheck
+from toolcrib.tools._threads import StreamThread, ThreadCall
 
 __all__ = ["Body", "is_thunk"]
 
+Hooks: TypeAlias = Mapping[HookType, tuple[Hook[Any], ...]]
 _END: Any = object()
 
 
@@ -48,6 +50,8 @@ class Body:
         "_metadata",
         "_name",
         "_plain",
+        "_results",
+        "_seen",
         "_spec",
         "_threaded",
         "_thunks",
@@ -70,6 +74,8 @@ class Body:
         gated = bool(options.lock) or options.max_concurrency is not None
         self._gate = Gate(spec.name, options.lock, options.max_concurrency) if gated else None
         self._threaded = (spec.is_sync or spec.is_sync_generator) and options.thread
+        self._results = ResultCheck(spec)
+        self._seen = self._results.seen
         self._injected: dict[str, InjectedParameter] | None = None
         self._plain: bool | None = None  # whether fn(**arguments) is all there is to do; known once injection is
 
@@ -104,9 +110,7 @@ class Body:
             raise MissingProvided(self._name, lacking, wanted(injected[lacking]))
         return values
 
-    async def _fire_before(
-        self, hooks: Mapping[Any, tuple[Hook[Any], ...]], values: Mapping[str, Any], ctx: RunContext[Any] | None
-    ) -> None:
+    async def _fire_before(self, hooks: Hooks, values: Mapping[str, Any], ctx: RunContext[Any] | None) -> None:
         observers = hooks.get(ToolHook.BEFORE_INVOKE)
         if observers is not None:
             await fire(observers, (), {**self._spec.defaults, **values}, ctx)
@@ -127,36 +131,52 @@ class Body:
         token = None if ctx is None else ambient.set(ctx)
         try:
             hooks = self.observers.table()
-            if not hooks and (self._plain or self.plain):
-                if timeout is None:
-                    return await self.fn(**arguments)
-                return await self._timed(arguments, timeout)
-            values = self.merge(arguments, ctx)
-            if not hooks:
-                return await self._gated(values, timeout)
-            await self._fire_before(hooks, values, ctx)
-            try:
-                value = await self._gated(values, timeout)
-            except ApprovalRequired:  # a question, not an error
-                raise
-            except Exception as error:  # the tool's own code
-                await fire(hooks.get(ToolHook.ON_ERROR, ()), (), {"exc": error}, ctx)
-                raise
-            await fire(hooks.get(ToolHook.AFTER_INVOKE, ()), (value,), ctx=ctx)
+            if hooks:
+                value = await self._observed(self.merge(arguments, ctx), hooks, ctx, timeout)
+            elif not (self._plain or self.plain):
+                value = await self._gated(self.merge(arguments, ctx), timeout)
+            elif timeout is None:
+                value = await self.fn(**arguments)
+            else:
+                value = await self._timed(arguments, timeout)
+            if type(value) not in self._seen:
+                self._results.note(value)
             return value
         finally:
             metadata.ended = time.time()
             if token is not None:
                 ambient.reset(token)
 
+    async def _observed(
+        self, values: dict[str, Any], hooks: Hooks, ctx: RunContext[Any] | None, timeout: float | None
+    ) -> Any:
+        await self._fire_before(hooks, values, ctx)
+        try:
+            value = await self._gated(values, timeout)
+        except ApprovalRequired:  # a question, not an error
+            raise
+        except Exception as error:  # the tool's own code
+            await fire(hooks.get(ToolHook.ON_ERROR, ()), (), {"exc": error}, ctx)
+            raise
+        await fire(hooks.get(ToolHook.AFTER_INVOKE, ()), (value,), ctx=ctx)
+        return value
+
     async def _gated(self, values: dict[str, Any], timeout: float | None) -> Any:
         if self._gate is None:
             return await self._timed(values, timeout)
         thread = ThreadCall() if self._threaded else None
+        async with self._passing(self._gate, values, thread):
+            return await self._timed(values, timeout, thread)
+
+    @asynccontextmanager
+    async def _passing(
+        self, gate: Gate, values: dict[str, Any], thread: ThreadCall | None, *, streaming: bool = False
+    ) -> AsyncGenerator[None]:
+        """Hold the cap and the lock for the body, and for as long as its thread goes on."""
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self._gate.passing(values))
+            await stack.enter_async_context(gate.passing(values, streaming=streaming))
             try:
-                return await self._timed(values, timeout, thread)
+                yield
             finally:
                 if thread is not None and thread.running:  # it cannot be stopped, so the lock is still needed
                     thread.afterwards(stack.pop_all().aclose)
@@ -193,72 +213,73 @@ class Body:
     ) -> Stream:
         """Return one execution of a streaming function, to be entered: `async with body.stream(...) as values`.
 
-        Leaving it early closes the function's generator and tells `AFTER_INVOKE` the values so far. `timeout` covers
-        the whole stream.
+        Leaving it early closes the function's generator and calls `AFTER_INVOKE` with the values so far. `timeout`
+        covers the whole stream, without the time in which the consumer holds a value.
         """
         return Stream(partial(self._begin, arguments, ctx, timeout), self._metadata)
 
-    async def _begin(
+    def _begin(
         self, arguments: Mapping[str, Any], ctx: RunContext[Any] | None, timeout: float | None
     ) -> AsyncIterator[Any]:
-        hooks = self.observers.table()
-        values = self.merge(arguments, ctx)
-        if not hooks and self._gate is None and timeout is None:
-            return self._source(values)  # as it is: every generator around it costs as much as a value
-        if not hooks:
-            return self._steps(values, timeout)
-        await self._fire_before(hooks, values, ctx)
-        return self._watched(self._steps(values, timeout), hooks, ctx)
+        values, hooks = self.merge(arguments, ctx), self.observers.table()
+        bare = not hooks and self._gate is None and timeout is None and ctx is None and not self._threaded
+        if bare and self._seen:
+            return self._source(values, None)  # as it is: a generator around it costs as much as a value
+        return self._values(values, hooks, ctx, timeout)
 
-    async def _watched(
-        self, steps: AsyncIterator[Any], hooks: dict[Any, Any], ctx: RunContext[Any] | None
+    async def _values(
+        self, values: dict[str, Any], hooks: Hooks, ctx: RunContext[Any] | None, timeout: float | None
     ) -> AsyncGenerator[Any, None]:
-        on_yield = hooks.get(ToolHook.ON_YIELD, ())
-        values: list[Any] = []
-        left_early = False
+        await self._fire_before(hooks, values, ctx)
+        on_yield, seen, kept = hooks.get(ToolHook.ON_YIELD), self._seen, list[Any]()
+        deadline = token = None
         try:
-            async for value in steps:
-                values.append(value)
-                if on_yield:
-                    await fire(on_yield, (value,), ctx=ctx)
-                yield value
+            async with AsyncExitStack() as stack:  # one generator for all that is around the values: each costs as much
+                thread = StreamThread() if self._threaded else None
+                if self._gate is not None:
+                    await stack.enter_async_context(self._passing(self._gate, values, thread, streaming=True))
+                source = self._source(values, thread)
+                stack.push_async_callback(_close, source, ctx)
+                if timeout is not None:
+                    deadline = self._deadline(timeout)
+                    stack.callback(deadline.close)
+                    stack.enter_context(deadline)
+                try:
+                    if ctx is not None:
+                        token = ambient.set(ctx)
+                    async for value in source:
+                        if type(value) not in seen:
+                            self._results.note(value)
+                        if deadline is not None:
+                            deadline.rest()
+                        if token is not None:
+                            ambient.reset(token)
+                            token = None
+                        if hooks:
+                            kept.append(value)
+                            if on_yield is not None:
+                                await fire(on_yield, (value,), ctx=ctx)
+                        yield value
+                        if deadline is not None:
+                            deadline.begin()
+                        if ctx is not None:
+                            token = ambient.set(ctx)
+                finally:
+                    if token is not None:
+                        ambient.reset(token)
         except GeneratorExit:
-            left_early = True
+            await fire(hooks.get(ToolHook.AFTER_INVOKE, ()), (kept,), ctx=ctx)
             raise
         except (HookRaised, ApprovalRequired):
             raise
         except Exception as error:  # the tool's own code
             await fire(hooks.get(ToolHook.ON_ERROR, ()), (), {"exc": error}, ctx)
             raise
-        finally:
-            await _close(steps)
-            if left_early:
-                await fire(hooks.get(ToolHook.AFTER_INVOKE, ()), (values,), ctx=ctx)
-        await fire(hooks.get(ToolHook.AFTER_INVOKE, ()), (values,), ctx=ctx)
+        await fire(hooks.get(ToolHook.AFTER_INVOKE, ()), (kept,), ctx=ctx)
 
-    async def _steps(self, values: dict[str, Any], timeout: float | None) -> AsyncGenerator[Any, None]:
-        async with AsyncExitStack() as stack:
-            if self._gate is not None:
-                await stack.enter_async_context(self._gate.passing(values, streaming=True))
-            source = self._source(values)
-            stack.push_async_callback(_close, source)
-            if timeout is None:
-                async for value in source:
-                    yield value
-                return
-            deadline = self._deadline(timeout)
-            stack.callback(deadline.close)
-            while True:
-                with deadline:
-                    value = await anext(source, _END)
-                if value is _END:
-                    return
-                yield value
-
-    def _source(self, values: dict[str, Any]) -> AsyncIterator[Any]:
-        call = partial(self.fn, **values) if self._spec.plain else self._split(values)
-        made = call()
-        return _from_sync(made, self._threaded) if self._spec.is_sync_generator else made
+    def _source(self, values: dict[str, Any], thread: StreamThread | None) -> AsyncIterator[Any]:
+        made = self.fn(**values) if self._spec.plain else self._split(values)()
+        return _from_sync(made, thread) if self._spec.is_sync_generator else made
 
 
 class Stream:
@@ -266,17 +287,13 @@ class Stream:
 
     __slots__ = ("_begin", "_metadata", "_values")
 
-    def __init__(self, begin: Callable[[], Awaitable[AsyncIterator[Any]]], metadata: ToolMetadata) -> None:
+    def __init__(self, begin: Callable[[], AsyncIterator[Any]], metadata: ToolMetadata) -> None:
         self._begin, self._metadata = begin, metadata
         self._values: AsyncIterator[Any] | None = None
 
     async def __aenter__(self) -> AsyncIterator[Any]:
         self._metadata.started = time.time()
-        try:
-            self._values = await self._begin()
-        except BaseException:
-            self._metadata.ended = time.time()
-            raise
+        self._values = self._begin()
         return self._values
 
     async def __aexit__(self, *error: object) -> None:
@@ -287,21 +304,29 @@ class Stream:
             self._metadata.ended = time.time()
 
 
-async def _close(source: AsyncIterator[Any]) -> None:
+async def _close(source: AsyncIterator[Any], ctx: RunContext[Any] | None = None) -> None:
+    """Close a generator, whose clean-up runs with the context that its steps had."""
     if isinstance(source, AsyncGenerator):
-        await cast("AsyncGenerator[Any, None]", source).aclose()
+        token = None if ctx is None else ambient.set(ctx)
+        try:
+            await cast("AsyncGenerator[Any, None]", source).aclose()
+        finally:
+            if token is not None:
+                ambient.reset(token)
 
 
-async def _from_sync(source: Iterator[Any], threaded: bool) -> AsyncGenerator[Any, None]:
+async def _from_sync(source: Iterator[Any], thread: StreamThread | None) -> AsyncGenerator[Any, None]:
+    step: Callable[[], Any] = partial(next, source, _END)
     try:
-        while True:
-            step = partial(next, source, _END)
-            value = await in_thread(step) if threaded else step()
-            if value is _END:
-                return
+        while (value := step() if thread is None else await thread.run(step)) is not _END:
             yield value
     finally:
-        close = getattr(source, "close", None)  # a generator has one; a plain iterator need not
-        if callable(close):
-            with suppress(ValueError):  # it runs in its thread at this moment, and cannot be closed
-                close()
+        close: Any = getattr(source, "close", None)  # a generator has one; a plain iterator need not
+        if thread is not None:
+            await thread.end(close if callable(close) else _nothing)
+        elif callable(close):
+            close()
+
+
+def _nothing() -> None:
+    """Close an iterator that has nothing to close."""

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
-__all__ = ["ThreadCall", "in_thread"]
+__all__ = ["StreamThread", "ThreadCall"]
 
 T = TypeVar("T")
 _MOST = 128  # threads; further calls wait for one
 
+_log = logging.getLogger("toolcrib.tools")
+
 
 class _Job:
-    __slots__ = ("context", "fn", "future", "loop", "over")
+    __slots__ = ("context", "ended", "fn", "future", "loop")
 
-    def __init__(self, fn: Callable[[], Any], loop: asyncio.AbstractEventLoop, over: Callable[[], None]) -> None:
-        self.fn, self.loop, self.over = fn, loop, over
-        self.future: asyncio.Future[Any] = loop.create_future()
-        self.context = contextvars.copy_context()
+    def __init__(self, fn: Callable[[], Any], context: contextvars.Context, ended: Callable[[], None]) -> None:
+        self.fn, self.context, self.ended = fn, context, ended
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
 
     def run(self) -> None:
         if self.future.done():  # given up while it waited for a thread: it must not run after all
@@ -37,11 +41,11 @@ class _Job:
             self._settle(value, None)
 
     def _settle(self, value: Any, error: BaseException | None) -> None:
-        with suppress(RuntimeError):  # the loop closed meanwhile: nobody waits any more
+        with suppress(RuntimeError):  # the loop closed meanwhile, and with it whatever waited
             self.loop.call_soon_threadsafe(self._deliver, value, error)
 
     def _deliver(self, value: Any, error: BaseException | None) -> None:
-        self.over()
+        self.ended()
         if self.future.done():
             return
         if isinstance(error, StopIteration):  # a future cannot carry one
@@ -92,28 +96,37 @@ if hasattr(os, "register_at_fork"):  # a forked child has none of its parent's t
 
 
 class ThreadCall:
-    """One call in a worker thread, which may go on after nobody waits for it any more.
+    """One call in a thread of the pool, which goes on when its caller gives it up."""
 
-    Attributes:
-        running: Whether the thread is still at it, or has yet to begin.
-    """
-
-    __slots__ = ("_ended", "running")
+    __slots__ = ("_ended", "_jobs_left")
 
     def __init__(self) -> None:
-        self.running = False
+        self._jobs_left = 0
         self._ended: asyncio.Event | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether the thread is still at it, or has yet to begin."""
+        return self._jobs_left > 0
 
     async def run(self, fn: Callable[[], T]) -> T:
         """Run `fn` with the caller's context variables, and return what it returns; cancelling does not stop it."""
-        self.running, self._ended = True, asyncio.Event()
-        job = _Job(fn, asyncio.get_running_loop(), self._over)
+        return await self._submit(fn)
+
+    def _submit(self, fn: Callable[[], T]) -> asyncio.Future[T]:
+        job = self._job(fn, contextvars.copy_context())
         _pool.submit(job)
-        return await job.future
+        return job.future
+
+    def _job(self, fn: Callable[[], Any], context: contextvars.Context) -> _Job:
+        if self._ended is None or not self._jobs_left:
+            self._ended = asyncio.Event()
+        self._jobs_left += 1
+        return _Job(fn, context, self._over)
 
     def _over(self) -> None:
-        self.running = False
-        if self._ended is not None:
+        self._jobs_left -= 1
+        if self._ended is not None and not self._jobs_left:
             self._ended.set()
 
     def afterwards(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -133,9 +146,49 @@ class ThreadCall:
 _waiting: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
 
 
-async def in_thread(fn: Callable[[], T]) -> T:
-    """Run `fn` in a worker thread, with the caller's context variables, and return what it returns.
+class StreamThread(ThreadCall):
+    """A thread of its own for the steps of one sync generator, all of them in the context of the first.
 
-    Cancelling the wait does not stop the thread.
+    It is not one of the pool's: it stands still while a consumer holds a value.
     """
-    return await ThreadCall().run(fn)
+
+    __slots__ = ("_context", "_jobs")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._jobs: SimpleQueue[_Job | None] | None = None
+        self._context: contextvars.Context | None = None
+
+    def _submit(self, fn: Callable[[], T]) -> asyncio.Future[T]:
+        if self._jobs is None or self._context is None:
+            self._jobs, self._context = SimpleQueue(), contextvars.copy_context()
+            threading.Thread(target=_work_off, args=(self._jobs,), name="toolcrib-stream", daemon=True).start()
+        job = self._job(fn, self._context)
+        self._jobs.put(job)
+        return job.future
+
+    async def end(self, close: Callable[[], object]) -> None:
+        """Close the generator in its thread, and end that; waits for it, unless a step is running."""
+        if self._jobs is None:  # it never began
+            return
+        waits, closed = not self.running, self._submit(close)
+        self._jobs.put(None)
+        if waits:
+            await closed
+        else:
+            closed.add_done_callback(_log_failure)
+
+    def __del__(self) -> None:
+        if self._jobs is not None:
+            self._jobs.put(None)
+
+
+def _work_off(jobs: SimpleQueue[_Job | None]) -> None:
+    while (job := jobs.get()) is not None:
+        job.run()
+        del job  # as above
+
+
+def _log_failure(closed: asyncio.Future[object]) -> None:
+    if not closed.cancelled() and (error := closed.exception()) is not None:
+        _log.error("a generator that was stopped failed when it was closed", exc_info=error)
