@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.sandbox._values import OversizedValue, exported, json_size
+from toolcrib.sandbox import json_size
+from toolcrib.sandbox.worker._export import ValueRefused, exported
 
 SHAPES = st.recursive(
     st.none()
@@ -23,12 +24,8 @@ SHAPES = st.recursive(
 )
 
 
-def nothing_foreign(value: Any) -> Mapping[Any, Any] | None:
-    return None
-
-
 def export(value: Any, most: int = 1_000_000) -> Any:
-    return exported(value, most, nothing_foreign)
+    return exported(value, most)
 
 
 @given(SHAPES)
@@ -65,7 +62,7 @@ def test_other_values_become_json_shapes(value: Any, made: Any) -> None:
 def test_a_long_integer_passes_as_long_as_python_writes_it_as_text() -> None:
     assert export(10**3_000) == 10**3_000
 
-    with pytest.raises(OversizedValue, match="more than 4000 digits"):
+    with pytest.raises(ValueRefused, match="more than 4000 digits"):
         export(10**5_000)
 
 
@@ -91,7 +88,7 @@ def test_an_object_of_the_engine_is_its_fields() -> None:
     ],
 )
 def test_what_cannot_leave_says_why(value: Any, why: str) -> None:
-    with pytest.raises(OversizedValue, match=why):
+    with pytest.raises(ValueRefused, match=why):
         export(value, 100)
 
 
@@ -100,7 +97,7 @@ def test_a_small_value_that_is_huge_outside_is_refused_without_being_spelt_out()
     for _ in range(60):
         bomb = [bomb] * 10  # 10^60 lists, in 60
 
-    with pytest.raises(OversizedValue, match="larger than"):
+    with pytest.raises(ValueRefused, match="larger than"):
         export(bomb)
 
 
@@ -109,14 +106,14 @@ def test_a_deep_value_is_refused() -> None:
     for _ in range(100_000):
         deep = [deep]
 
-    with pytest.raises(OversizedValue, match="nested more than 100 deep"):
+    with pytest.raises(ValueRefused, match="nested more than 100 deep"):
         export(deep)
 
 
 def test_a_value_that_occurs_twice_is_counted_twice() -> None:
     part = ["x" * 40]
 
-    with pytest.raises(OversizedValue):
+    with pytest.raises(ValueRefused):
         export([part, part, part], 100)
 
 

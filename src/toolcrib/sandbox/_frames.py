@@ -15,7 +15,7 @@ from pydantic_core import from_json
 
 from toolcrib.calls import cut
 from toolcrib.sandbox._protocol import ErrorKind, ProgramError, Raised
-from toolcrib.sandbox._values import body_of, memory_size_of_json
+from toolcrib.sandbox._values import json_bytes, memory_size_of_json
 
 __all__ = [
     "WAKE",
@@ -278,25 +278,25 @@ WAKE = b'{"t":"wake"'
 
 def run_frame(fields: dict[str, Any]) -> bytes:
     """Return the frame that begins a program."""
-    return b'{"t":"run",' + body_of(fields)[1:-1]
+    return b'{"t":"run",' + json_bytes(fields)[1:-1]
 
 
 def value_of(call: int, value: Any) -> tuple[bytes, int]:
     """Return the frame that ends a call with its result, and about how many characters the result takes."""
-    body = body_of(value)
+    body = json_bytes(value)
     return b'{"t":"ret","id":%d,"v":%b' % (call, body), _size(value, body)
 
 
 def item_of(call: int, value: Any) -> tuple[bytes, int]:
     """Return the frame of one value of a stream, and about how many characters the value takes."""
-    body = body_of(value)
+    body = json_bytes(value)
     return b'{"t":"item","id":%d,"v":%b' % (call, body), _size(value, body)
 
 
 def raised_of(call: int, raised: Raised) -> bytes:
     """Return the frame that ends a call with an exception."""
     told = {"type": builtin_exception(raised.type), "message": raised.message}
-    return b'{"t":"ret","id":%d,"err":%b' % (call, body_of(told))
+    return b'{"t":"ret","id":%d,"err":%b' % (call, json_bytes(told))
 
 
 def batch(frames: Sequence[bytes]) -> bytes:

@@ -22,7 +22,7 @@ from toolcrib.sandbox._output import Kept
 from toolcrib.sandbox._protocol import Host, Program, ProgramError, Raised, Reply, SandboxResult, SuspendedReply
 from toolcrib.sandbox._source import Source, parse_program
 from toolcrib.sandbox._threads import Workers
-from toolcrib.sandbox._values import OversizedValue, exported
+from toolcrib.sandbox.worker._export import ValueRefused, exported, exported_result
 
 __all__ = ["UnsafeInlineSandbox"]
 
@@ -96,10 +96,10 @@ class _Run:
     def execute(self, source: Source) -> tuple[Any, ProgramError | None]:
         """Return the value of the last expression, or what went wrong."""
         try:
-            return exported(self._evaluated(source.tree), self._program.limits.value_size, _no_fields), None
+            return exported_result(self._evaluated(source.tree), self._program.limits.value_size), None
         except _Stop as stop:
             return None, stop.error
-        except OversizedValue as error:
+        except ValueRefused as error:
             return None, ProgramError("exception", "ValueError", f"the program's last value cannot leave it: {error}")
         except BaseException as error:  # the program's own, SystemExit included
             return None, self._told(error)
@@ -124,8 +124,8 @@ class _Run:
         if self.calls == limits.calls:
             raise _Stop(too_many_calls(name, limits))
         self.calls += 1
-        given = [exported(value, limits.value_size, _no_fields) for value in args]
-        named = {key: exported(value, limits.value_size, _no_fields) for key, value in kwargs.items()}
+        given = [exported(value, limits.value_size) for value in args]
+        named = {key: exported(value, limits.value_size) for key, value in kwargs.items()}
         calling_line.set(self._line())
         reply = self._answer(self._host.call(name, given, named))
         if isinstance(reply, SuspendedReply):
@@ -174,7 +174,3 @@ class _Stop(BaseException):
     def __init__(self, error: ProgramError | None) -> None:
         super().__init__(error)
         self.error = error
-
-
-def _no_fields(value: Any) -> None:
-    return None

@@ -49,7 +49,8 @@ from toolcrib.sandbox._protocol import (
     SuspendedReply,
     Value,
 )
-from toolcrib.sandbox._values import OversizedValue, exported, json_size
+from toolcrib.sandbox._values import json_size
+from toolcrib.sandbox.worker._export import ValueRefused, exported
 
 __all__ = ["ISOLATION", "Drive", "Steps"]
 
@@ -150,8 +151,8 @@ class Drive:
             value = last
         except Ended as ended:
             error = ended.error
-        except OversizedValue as oversized:
-            error = ProgramError("exception", "ValueError", f"the program's last value cannot leave it: {oversized}")
+        except ValueRefused as refused:
+            error = ProgramError("exception", "ValueError", f"the program's last value cannot leave it: {refused}")
         except MontyCrashedError as crash:
             error = self._crashed(crash)
         except MontyError as failed:
@@ -246,7 +247,7 @@ class Drive:
         try:
             args = [self._export(value) for value in snapshot.args]
             kwargs = {key: self._export(value) for key, value in snapshot.kwargs.items()}
-        except OversizedValue as error:
+        except ValueRefused as error:
             message = f"an argument of `{name}` cannot be passed to it: {error}"
             return self._compute(snapshot.resume, {"exc_type": "ValueError", "message": message})
         call = Call(snapshot.call_id, name, args, kwargs, self._line(snapshot))

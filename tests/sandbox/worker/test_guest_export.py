@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from toolcrib.calls import jsonable
-from toolcrib.sandbox.worker._export import ValueRefused, exported, final
+from toolcrib.sandbox.worker._export import ValueRefused, exported, exported_result
 
 
 class Kind(enum.Enum):
@@ -139,5 +139,5 @@ def test_every_occurrence_counts() -> None:
 
 
 def test_a_function_or_a_class_is_told_at_the_end_of_a_program() -> None:
-    assert final(numbers, 1000) == "<function numbers>"
-    assert final(datetime.date, 1000) == "<class 'datetime.date'>"
+    assert exported_result(numbers, 1000) == "<function numbers>"
+    assert exported_result(datetime.date, 1000) == "<class 'datetime.date'>"

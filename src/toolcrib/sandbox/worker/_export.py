@@ -1,4 +1,7 @@
-"""Values that leave a program, as JSON shapes: tuples and sets as lists, dates as ISO text, objects as their fields."""
+"""Export of values from a program as JSON shapes: tuples and sets as lists, dates as ISO text, objects as fields.
+
+The host uses this module, too, for the engines whose values it sees.
+"""
 
 from __future__ import annotations
 
@@ -13,31 +16,51 @@ import pathlib
 import re
 import types
 import uuid
-from collections.abc import AsyncIterator, Coroutine, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    ItemsView,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    ValuesView,
+)
 from decimal import Decimal
 from math import isfinite
 from typing import Any, cast
 
-__all__ = ["Named", "ValueRefused", "exported", "final"]
+__all__ = ["ExportedByName", "ValueRefused", "exported", "exported_result"]
 
 _DEPTH = 100  # of lists in lists
 _DIGITS = 4_000  # of an int: Python refuses to read more than 4,300 as text
 _BITS = int(_DIGITS * 3.32)
 _SMALL = 1 << 62
 _PER_ITEM = 2  # characters of punctuation that an item costs
-_TEXT = 1_000  # characters that tell what has no JSON form
+_TEXT = 1_000  # characters of the text for a function, a class or a module
 _LISTS = (list, tuple, set, frozenset, collections.deque, range, array.array, KeysView, ValuesView, ItemsView)
-_NAMED: tuple[type, ...] = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
-_UNREAD = (Iterator, Coroutine, AsyncIterator)
+_NAMED_TYPES: tuple[type, ...] = (
+    type,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodType,
+    types.ModuleType,
+)
+_READ_ONCE = (Iterator, Coroutine, AsyncIterator)
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_PLAIN = (
+_AS_TEXT = (
     *(uuid.UUID, fractions.Fraction, pathlib.PurePath, ipaddress.IPv4Address, ipaddress.IPv6Address),
     *(ipaddress.IPv4Network, ipaddress.IPv6Network, ipaddress.IPv4Interface, ipaddress.IPv6Interface, Decimal),
 )
 
 
-class Named:
-    """What leaves a program as its name: a tool of it."""
+Fields = Callable[[Any], Mapping[str, Any] | None]
+"""Returns the fields of an object; None for a value that has none."""
+
+
+class ExportedByName:
+    """An object, such as a tool, that leaves a program as its name."""
 
     __name__: str
 
@@ -46,37 +69,45 @@ class ValueRefused(ValueError):
     """A value is too large, too deep, or of a kind that cannot leave the program; the message says which."""
 
 
-def exported(value: Any, most: int) -> Any:
-    """Return a copy of a value as JSON shapes, of about `most` characters.
+def exported(value: Any, most: int, fields: Fields | None = None) -> Any:
+    """Return a copy of a value as JSON shapes.
+
+    A value may be small inside and huge outside, as one list that holds another a thousand times, each of which does
+    the same: every occurrence counts.
+
+    Args:
+        most: The characters, about, that its JSON may take.
+        fields: Returns the fields of an engine's own objects; those of the program's own classes when None.
 
     Raises:
-        ValueRefused: It is larger, nested too deep, or nothing that has a JSON form.
+        ValueRefused: It is larger, nested too deep, or has no JSON form.
     """
     kind = cast("type[Any]", type(value))
     if value is None or kind is bool or (kind is int and -_SMALL < value < _SMALL):
         return value  # the usual ones, at once
     if kind is str and len(value) <= most:
         return value
-    return _Copier(most).copy(value, _DEPTH)
+    return _Copier(most, fields or _fields).copy(value, _DEPTH)
 
 
-def final(value: Any, most: int) -> Any:
-    """Return a program's last value as JSON shapes; a function, a class or a module is told as text.
+def exported_result(value: Any, most: int) -> Any:
+    """Return a program's last value as JSON shapes; of a function, a class or a module a text.
 
     Raises:
         ValueRefused: It is too large, too deep, or holds what has no JSON form.
     """
-    if isinstance(value, _NAMED):
+    if isinstance(value, _NAMED_TYPES):
         return _ADDRESS.sub("", repr(value))[:_TEXT]
     return exported(value, most)
 
 
 class _Copier:
-    __slots__ = ("_done", "_left", "_most")
+    __slots__ = ("_done", "_fields", "_left", "_most")
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, fields: Fields) -> None:
         self._most = self._left = most
-        self._done: dict[int, tuple[Any, int, Any]] = {}  # what was copied, what it cost, and itself, lest its id recur
+        self._fields = fields
+        self._done: dict[int, tuple[Any, int, Any]] = {}  # the copy, its cost, and the value, lest its id recur
 
     def copy(self, value: Any, depth: int) -> Any:
         kind = cast("type[Any]", type(value))
@@ -116,7 +147,7 @@ class _Copier:
             return self._integer(int(value))
         if isinstance(value, float):
             return self._float(float(value))
-        fields = _fields(value)
+        fields = self._fields(value)
         if fields is None:
             what = _ADDRESS.sub("", f"{value!r:.100}")
             hint = "read it into a list first" if isinstance(value, Iterator) else "pass text, numbers, lists and dicts"
@@ -158,10 +189,10 @@ class _Copier:
 
 
 def _leaf(value: Any) -> str | None:
-    """Return the text that stands for a value, None for what has no such text."""
+    """Return the text that stands for a value; None for a value without such a text."""
     if isinstance(value, str):
         return str.__str__(value)
-    if isinstance(value, Named):
+    if isinstance(value, ExportedByName):
         return value.__name__
     if isinstance(value, datetime.datetime | datetime.time):
         text = value.isoformat()
@@ -179,7 +210,7 @@ def _leaf(value: Any) -> str | None:
         return str(value).strip("()")
     if isinstance(value, re.Pattern):
         return str(cast("re.Pattern[Any]", value).pattern)
-    return str(value) if isinstance(value, _PLAIN) else None
+    return str(value) if isinstance(value, _AS_TEXT) else None
 
 
 def _duration(value: datetime.timedelta) -> str:
@@ -199,7 +230,7 @@ def _duration(value: datetime.timedelta) -> str:
 
 def _fields(value: Any) -> Mapping[str, Any] | None:
     """Return the fields of an object of a program's own class; None for anything else."""
-    if isinstance(value, (*_NAMED, *_UNREAD)):
+    if isinstance(value, (*_NAMED_TYPES, *_READ_ONCE)):
         return None
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}

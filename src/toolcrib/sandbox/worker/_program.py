@@ -16,7 +16,7 @@ from ._clock import CLOCK
 from ._error_location import Sources
 from ._errors import failure, syntax_failure, unreadable
 from ._exchange import Exchange
-from ._export import ValueRefused, final
+from ._export import ValueRefused, exported_result
 from ._frames import Frame
 from ._imports import guarded_import
 from ._optional_await import AWAITABLE, DEFERRED, awaitable, marked, run_in_loop
@@ -88,7 +88,7 @@ class Interpreter:
 
     def _done(self, value: Any, most: int) -> Frame:
         try:
-            done = {"t": "done", "v": final(value, most)}
+            done = {"t": "done", "v": exported_result(value, most)}
             if not self._exchange.too_large(done):
                 return done
             problem = f"it is larger than {most} bytes as JSON"

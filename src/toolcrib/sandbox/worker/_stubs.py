@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Generator, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from ._exchange import Exchange
-from ._export import Named
+from ._export import ExportedByName
 from ._frames import Frame
 
 __all__ = ["PendingCall", "Stubs", "Tool", "ValueStream", "raised_by"]
@@ -17,7 +17,7 @@ __all__ = ["PendingCall", "Stubs", "Tool", "ValueStream", "raised_by"]
 _RAISED_BY = "_raised_by_tool"
 
 
-class Tool(Named):
+class Tool(ExportedByName):
     """A tool of the host's: call it as any function."""
 
     def __init__(self, exchange: Exchange, name: str, signature: str, *, stream: bool) -> None:
