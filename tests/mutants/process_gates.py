@@ -10,8 +10,9 @@ _DRIVE = "sandbox/_conversation.py"
 _CALLS = "sandbox/_open_calls.py"
 _FRAMES = "sandbox/_frames.py"
 _REPLAY = "sandbox/_replay.py"
-_TIME = "sandbox/_program_time.py"
-_MONTY = "sandbox/_monty_drive.py"
+_TIME = "sandbox/_stopwatch.py"
+_OUTPUT = "sandbox/_output.py"
+_MONTY = "sandbox/_monty_program.py"
 
 _BREACH = ("tests/sandbox/test_process_breach.py",)
 _LIMITS = ("tests/sandbox/test_limits.py",)
@@ -56,16 +57,16 @@ PROCESS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "calls in flight in Monty",
-        "sandbox/_host_calls.py",
+        "sandbox/_monty_calls.py",
         "asyncio.Semaphore(program.limits.calls_in_flight)",
         "asyncio.Semaphore(1_000_000)",
-        ("tests/sandbox/test_calls.py",),
+        ("tests/sandbox/test_monty_calls.py",),
     ),
     Gate(
         "time that a program computes",
         _DRIVE,
-        "Stopwatch(program.limits.program_time, self._late)",
-        "Stopwatch(3600.0, self._late)",
+        "Stopwatch(program.limits.program_time, self._out_of_time)",
+        "Stopwatch(3600.0, self._out_of_time)",
         _LIMITS,
     ),
     Gate(
@@ -73,21 +74,21 @@ PROCESS_GATES: tuple[Gate, ...] = (
         _TIME,
         "if self._left > 0:",
         "if True:",
-        ("tests/sandbox/test_process_time.py",),
+        ("tests/sandbox/test_stopwatch.py",),
     ),
     Gate("time between calls", _TIME, "self._left -= time.monotonic() - self._since", "pass", _LIMITS),
     Gate("time on the wall", _DRIVE, "asyncio.timeout(program.limits.wall_time)", "asyncio.timeout(None)", _LIMITS),
     Gate("time of sleep", _DRIVE, "if self._sleep_left < 0:", "if False:", _BREACH),
     Gate(
         "output of a program",
-        _TIME,
-        "if self.out.size + self.err.size > self._limits.output_killed_at:",
+        _OUTPUT,
+        "if sum(self.sizes) > self._limits.output_killed_at:",
         "if False:",
         _LIMITS,
     ),
     Gate(
         "output that is kept",
-        "sandbox/_output.py",
+        _OUTPUT,
         "self._tail_size - len(self._tail[0]) >= ",
         "0 > ",
         ("tests/sandbox/test_output.py",),
@@ -96,13 +97,7 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate("size of a value of a stream", _CALLS, "if size > self._limits.reply_size:", "if False:", _STREAMS),
     Gate("calls of a program in Monty", _MONTY, "if self._calls > self._limits.calls:", "if False:", _LIMITS),
     Gate("time of sleep in Monty", _MONTY, "if not self._sleep_left >= 0:", "if False:", _LIMITS),
-    Gate(
-        "output of a program in Monty",
-        _MONTY,
-        "if self._out.size + self._err.size <= self._limits.output_killed_at:",
-        "if True:",
-        _LIMITS,
-    ),
+    Gate("output of a program in Monty", _MONTY, "self.end(ended.error)", "pass", _LIMITS),
     Gate(
         "size of a reply in Monty",
         _MONTY,
@@ -121,14 +116,14 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate(
         "no reply to a call that waits",
         _CALLS,
-        "            call.pending = reply\n",
+        "            call.suspended = reply\n",
         "            self.settle(call, Value(None))\n",
         _PAUSE,
     ),
     Gate(
         "no reply to a call that waits in Monty",
         _MONTY,
-        "self._waits[call] = (request, reply.reason)",
+        "self._suspended[call] = (request, reply.reason)",
         "self._settled[call] = Value(None)",
         ("tests/sandbox/test_monty_resume.py",),
     ),
@@ -141,19 +136,25 @@ PROCESS_GATES: tuple[Gate, ...] = (
         "if False:",
         ("tests/sandbox/test_monty_resume.py",),
     ),
-    Gate("calls that wait are held back in the sandbox", _REPLAY, "return call in self._held", "return False", _PAUSE),
+    Gate(
+        "calls that wait are held back in the sandbox",
+        _REPLAY,
+        "return call in self._held_back",
+        "return False",
+        _PAUSE,
+    ),
     Gate("a call too many when run again", _REPLAY, "if call > self._calls:", "if False:", _PAUSE),
     Gate(
         "the place of the pause",
         _REPLAY,
-        "if self._at < len(self._past) or made != self._calls:",
+        "if self._waits < len(self._expected) or calls != self._calls:",
         "if False:",
         _PAUSE,
     ),
     Gate(
         "the end before the pause",
         _DRIVE,
-        'if not self._course.is_live:\n            raise Diverged("it comes',
+        'if not self._log.is_live:\n            raise Diverged("it comes',
         'if False:\n            raise Diverged("it comes',
         _PAUSE,
     ),
@@ -168,13 +169,13 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate(
         "the end of a session after a kill",
         "sandbox/_process.py",
-        "            if not is_whole:\n",
+        "            if not is_reusable:\n",
         "            if False:\n",
         _SESSIONS,
     ),
     Gate("one program of a session at a time", "sandbox/_process.py", "if self._is_busy:", "if False:", _SESSIONS),
     Gate(
-        "what the host heard of a worker's death",
+        "why a program ends with its worker",
         _DRIVE,
         "if not self._wire.is_over:\n            return None\n",
         "if True:\n            return None\n",
@@ -183,7 +184,7 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate(
         "layers that are required",
         "sandbox/_worker_pool.py",
-        'if not any(ready.layers.get(layer) == "on" for layer in either):',
+        'if not any(ready.layers.get(layer) == "on" for layer in alternatives):',
         "if False:",
         _LAUNCH,
     ),

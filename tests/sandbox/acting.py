@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from toolcrib.sandbox._worker_pool import Confined, WorkerPool
+from toolcrib.sandbox._worker_pool import WorkerPool, WorkerProcess
 
-GUEST = Path(__file__).parent / "acting_guest.py"
+ENTRY = Path(__file__).parent / "acting_entry.py"
 CPU, MEMORY = 5, 64 << 20
 NOTHING_REQUIRED: frozenset[str] = frozenset()
 
@@ -17,11 +17,11 @@ NOTHING_REQUIRED: frozenset[str] = frozenset()
 def acting_pool(*skip: str, spares: int = 1, renew_after: int = 10_000) -> WorkerPool:
     """Return a pool of workers that evaluate what they are sent, with nothing required of their seal."""
     return WorkerPool(
-        require=NOTHING_REQUIRED, skip=frozenset(skip), spares=spares, renew_after=renew_after, guest=GUEST
+        require=NOTHING_REQUIRED, skip=frozenset(skip), spares=spares, renew_after=renew_after, entry=ENTRY
     )
 
 
-def ask(worker: Confined, source: str) -> str:
+def ask(worker: WorkerProcess, source: str) -> str:
     """Return what the worker answers; empty when it died of it."""
     worker.socket.settimeout(10)
     try:

@@ -78,8 +78,8 @@ def test_layers_that_do_not_exist(names: dict[str, frozenset[str]]) -> None:
         WorkerPool(**names)  # pyright: ignore[reportArgumentType] -- one or the other
 
 
-def test_a_guest_that_cannot_be_loaded_is_told() -> None:
-    pool = WorkerPool(guest=Path("/no/such/guest.py"))
+def test_an_entry_that_cannot_be_loaded_is_an_error() -> None:
+    pool = WorkerPool(entry=Path("/no/such/entry.py"))
 
     with pytest.raises(SandboxUnavailable, match="did not start: FileNotFoundError"):
         pool.start()
@@ -115,9 +115,9 @@ def warm_up():
 
 
 def test_a_layer_that_does_not_hold_is_named_and_nothing_runs(tmp_path: Path) -> None:
-    guest = tmp_path / "guest.py"
-    guest.write_text(KEEPS_ITS_ENVIRONMENT)
-    pool = WorkerPool(guest=guest)
+    entry = tmp_path / "entry.py"
+    entry.write_text(KEEPS_ITS_ENVIRONMENT)
+    pool = WorkerPool(entry=entry)
 
     with pytest.raises(
         SandboxUnavailable, match="empty_environment is in force and does not hold, there are variables"

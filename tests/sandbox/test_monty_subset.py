@@ -7,7 +7,7 @@ from pydantic_monty import Monty, MontyRuntimeError
 
 from toolcrib.errors import CodeError
 from toolcrib.sandbox import Program
-from toolcrib.sandbox._monty_subset import MODULES, check
+from toolcrib.sandbox._monty_subset import MODULES, monty_source
 
 TOOLS = ("get", "orders", "orders__lines", "orders__lines__notes")
 
@@ -81,7 +81,7 @@ MENDED = [
 @pytest.mark.parametrize(("code", "line", "mend"), REFUSED, ids=[code for code, *_ in REFUSED])
 def test_what_is_not_there_is_said_with_the_way_to_write_it(code: str, line: int, mend: str) -> None:
     with pytest.raises(CodeError) as raised:
-        check(Program(code, TOOLS))
+        monty_source(Program(code, TOOLS))
 
     assert raised.value.line == line
     assert mend in raised.value.problem
@@ -90,22 +90,22 @@ def test_what_is_not_there_is_said_with_the_way_to_write_it(code: str, line: int
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="older versions cannot parse it")
 def test_type_aliases_are_refused() -> None:
     with pytest.raises(CodeError, match="leave the alias out"):
-        check(Program("type X = int", TOOLS))
+        monty_source(Program("type X = int", TOOLS))
 
 
 @pytest.mark.parametrize("code", TAKEN)
 def test_what_is_there_passes_unchanged(code: str) -> None:
-    assert check(Program(code, TOOLS)).code == code
+    assert monty_source(Program(code, TOOLS)).code == code
 
 
 @pytest.mark.parametrize(("code", "made"), MENDED)
 def test_small_differences_are_mended(code: str, made: str) -> None:
-    assert check(Program(code, TOOLS)).code == made
+    assert monty_source(Program(code, TOOLS)).code == made
 
 
 def test_all_problems_are_told_at_once() -> None:
     with pytest.raises(CodeError) as raised:
-        check(Program("import numpy\ndel x\nimport pandas, math", TOOLS))
+        monty_source(Program("import numpy\ndel x\nimport pandas, math", TOOLS))
 
     first, second, third, listed = raised.value.problem.splitlines()
     assert (first, second) == (
@@ -118,7 +118,7 @@ def test_all_problems_are_told_at_once() -> None:
 
 
 def test_spans_of_awaited_calls_are_those_of_the_mended_code() -> None:
-    checked = check(Program("x = 'é'\nawait orders.lines(1)", TOOLS))
+    checked = monty_source(Program("x = 'é'\nawait orders.lines(1)", TOOLS))
 
     (span,) = checked.awaited
     assert checked.code.encode()[span[0] : span[1]] == b"orders__lines(1)"

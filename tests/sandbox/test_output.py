@@ -3,12 +3,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.sandbox._output import Kept
+from toolcrib.sandbox._output import CutText
 
 
 @given(st.lists(st.text(max_size=20), max_size=30))
 def test_what_fits_is_kept_as_it_came(pieces: list[str]) -> None:
-    kept = Kept(1_000)
+    kept = CutText(1_000)
 
     for piece in pieces:
         kept.add(piece)
@@ -20,7 +20,7 @@ def test_what_fits_is_kept_as_it_came(pieces: list[str]) -> None:
 @given(st.lists(st.text(alphabet="abc", min_size=1, max_size=40), min_size=1, max_size=40), st.integers(1, 60))
 def test_head_and_tail_are_kept_and_the_cut_is_said(pieces: list[str], most: int) -> None:
     whole = "".join(pieces)
-    kept = Kept(most)
+    kept = CutText(most)
 
     for piece in pieces:
         kept.add(piece)
@@ -35,7 +35,7 @@ def test_head_and_tail_are_kept_and_the_cut_is_said(pieces: list[str], most: int
 
 
 def test_a_million_small_pieces_cost_no_more_than_the_limit() -> None:
-    kept = Kept(300)
+    kept = CutText(300)
 
     for _ in range(100_000):
         kept.add("xy")

@@ -130,7 +130,7 @@ async def test_parallel_calls_are_delivered_in_the_order_they_were(process_sandb
     result = await process_sandbox.resume(Program(PARALLEL, TOOLS), state, second)
 
     assert state["order"] == [[3], [1]]  # though both replies are there at once, the second time
-    assert state["pending"] == [2, 4]
+    assert state["suspended"] == [2, 4]
     assert result.value[:2] == [["b", 0.001], ["a", 0.1]]
     assert sorted(second.made) == ["ask['x']", "ask['y']"]
 
@@ -167,7 +167,8 @@ asyncio.run(main())
     assert [0] in state["order"]
 
 
-STATE = {"engine": "fake", "seed": "0" * 32, "clock": [], "order": [[1]], "calls": 2, "pending": [2], "told": [0, 0]}
+_SEED = "0" * 32
+STATE = {"engine": "fake", "seed": _SEED, "clock": [], "order": [[1]], "calls": 2, "suspended": [2], "printed": [0, 0]}
 
 
 def calls_another(guest: FakeGuest) -> None:
@@ -230,8 +231,8 @@ async def test_a_program_that_does_something_else_is_ended_before_it_begins_anyt
         {"clock": ["now"]},
         {"order": [1]},
         {"calls": True},
-        {"pending": []},
-        {"told": [1]},
+        {"suspended": []},
+        {"printed": [1]},
     ],
     ids=str,
 )

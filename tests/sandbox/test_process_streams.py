@@ -147,7 +147,7 @@ async def test_a_stream_that_waits_for_a_person_pauses_the_program(stream: Any) 
 
     assert result.error is not None
     assert (result.error.kind, result.error.message) == ("paused", "may it?")
-    assert result.state["pending"] == [1]
+    assert result.state["suspended"] == [1]
 
 
 async def test_a_value_that_is_too_large_ends_the_stream(stream: Any) -> None:

@@ -192,7 +192,7 @@ class ProgramRunner:
         found = answers_by_call(paused, answers)
         run, records = self._open_run(options.run, paused.run)
         program = self._resumed(paused, options)
-        held_back = bool(paused.state.get("pending")) and not paused.state.get("cut")  # see `Resumable.resume`
+        held_back = bool(paused.state.get("suspended")) and not paused.state.get("cut")  # see `Resumable.resume`
         journal = Journal([entry.copy() for entry in paused.journal], replays=paused.replays, open_last=held_back)
         replay_seconds = self.limits.program_time + self.limits.sleep_time  # later the limits would have ended it
         opened = JournalOptions(journal, found, replay_seconds, options.journal)

@@ -1,6 +1,6 @@
-"""One program's conversation with its host: what it asks for is begun at once, and answered when it waits.
+"""The conversation of one program with its host: calls are begun at once, and answered when the program waits.
 
-A program is given something only when it waits, and then all there is, so that it can be run again in the same way.
+A program is given frames only when it waits, and then all there are, so that it can be run again in the same way.
 """
 
 from __future__ import annotations
@@ -12,120 +12,121 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 from toolcrib.calls import calling_line
+from toolcrib.sandbox._endings import (
+    CALL_CANCELLED,
+    ProgramEnded,
+    computed_too_long,
+    out_of_memory,
+    protocol_broken,
+    replay_diverged,
+    slept_too_long,
+    too_many_calls,
+    took_too_long,
+    worker_died,
+)
 from toolcrib.sandbox._frames import (
     WAKE,
-    Breach,
-    CallAsked,
-    Done,
-    Dropped,
-    NextAsked,
-    Printed,
-    Waits,
+    CallFrame,
+    DoneFrame,
+    DropFrame,
+    NextFrame,
+    PrintFrame,
+    ProtocolError,
+    WaitFrame,
     batch,
     run_frame,
 )
-from toolcrib.sandbox._host_calls import Ended
-from toolcrib.sandbox._limit_messages import (
-    CANCELLED,
-    breached,
-    computed_too_long,
-    died,
-    diverged,
-    late,
-    needs_memory,
-    slept_too_long,
-    too_many_calls,
-)
 from toolcrib.sandbox._open_calls import OpenCall, OpenCalls
-from toolcrib.sandbox._program_time import OutputMeter, Stopwatch
-from toolcrib.sandbox._protocol import Host, Program, ProgramError, SandboxResult, SuspendedReply
+from toolcrib.sandbox._output import OutputMeter
+from toolcrib.sandbox._protocol import Host, OutputStream, Program, ProgramError, SandboxResult, SuspendedReply
 from toolcrib.sandbox._replay import Diverged, ReplayLog
 from toolcrib.sandbox._socket import Wire
+from toolcrib.sandbox._stopwatch import Stopwatch
 
 __all__ = ["Conversation"]
 
-_TURN = 0.05  # seconds after which the loop is let turn, even when it has nothing else to do
-_STUCK = ProgramError(
+_TURN = 0.05  # seconds after which other tasks of the loop get a turn, even when there are none
+_DEADLOCK = ProgramError(
     "exception", "RuntimeError", "the program waits for something that never comes: no tool runs, and no timer"
 )
 
-_Waiting: TypeAlias = Waits | CallAsked | NextAsked
+_Waiting: TypeAlias = WaitFrame | CallFrame | NextFrame
 
 
 class Conversation:
     """Runs one program in a worker.
 
     Args:
-        wire: Makes the way to the worker, given what to call when something comes.
-        kill: Ends the worker, whatever it does.
+        wire: Returns the wire to the worker, given a callback for what comes on it.
+        kill: Ends the worker at once.
 
     Attributes:
-        is_whole: The worker told how the program ended, and can run another.
+        is_reusable: Whether the worker has sent how the program ended, and can run another.
     """
 
     def __init__(
         self,
         program: Program,
         host: Host,
-        course: ReplayLog,
+        log: ReplayLog,
         wire: Callable[[Callable[[], None]], Wire],
         kill: Callable[[], None],
     ) -> None:
-        self._program, self._limits, self._host, self._course = program, program.limits, host, course
+        self._program, self._limits, self._host, self._log = program, program.limits, host, log
         if program.save_state is not None:
-            course.told_to(program.save_state)
+            log.save_to(program.save_state)
         self._kill = kill
         self._loop = asyncio.get_running_loop()
-        self._signal: asyncio.Future[None] | None = None
+        self._news: asyncio.Future[None] | None = None
         self._wire = wire(self._wake)
         self._calls = OpenCalls(program, host, self._wake)
-        self._held: list[OpenCall] = []  # to begin where the program had paused
+        self._held_back: list[OpenCall] = []  # to begin where the program had paused
         self._tools = frozenset(program.tools)
-        self._heard = OutputMeter(host, program.limits, course.told)
-        self._watch = Stopwatch(program.limits.program_time, self._late)
+        self._output = OutputMeter(program.limits, log.printed)
+        self._stopwatch = Stopwatch(program.limits.program_time, self._out_of_time)
         self._deadline = asyncio.timeout(program.limits.wall_time)
-        self._turned = time.monotonic()
-        self._waits: _Waiting | None = None
+        self._turned_at = time.monotonic()
+        self._waiting: _Waiting | None = None
         self._alarm: asyncio.TimerHandle | None = None
-        self._is_woken = False  # the time that the program asked for is over
+        self._alarm_rang = False
         self._sleep_left = program.limits.sleep_time
         self._is_answering = False
         self._ended: ProgramError | None = None
         self._state: dict[str, Any] | None = None
-        self.is_whole = False
+        self.is_reusable = False
 
     # --- from start to end
 
     async def run(self, isolation: tuple[str, ...], *, keep: bool = False) -> SandboxResult:
-        """Run the program, and return how it went; unless `keep`, the worker runs no other."""
+        """Run the program, and return its result; unless `keep`, the worker runs no other."""
         value: Any = None
         error: ProgramError | None = None
         try:
             async with self._deadline:
-                value, error = await self._talk(keep)
-            self.is_whole = True
-        except Ended as ended:
+                value, error = await self._converse(keep)
+            self.is_reusable = True
+        except ProgramEnded as ended:
             error = ended.error
-        except Breach as breach:
-            error = breached(breach)
-        except Diverged as other:
-            error = diverged(other)
+        except ProtocolError as broken:
+            error = protocol_broken(broken)
+        except Diverged as difference:
+            error = replay_diverged(difference)
         except TimeoutError:
             if not self._deadline.expired():
                 raise
-            error = self._gone() or late(self._limits)
+            error = self._reason_to_end() or took_too_long(self._limits)
         finally:
             await self._close()
         state = None if keep else self._state
-        out, err = self._heard.out.text(), self._heard.err.text()
+        out, err = self._output.out.text(), self._output.err.text()
         return SandboxResult(value, out, err, error, isolation, self._calls.made, state)
 
     async def _close(self) -> None:
-        self.is_whole = self._wire.leave() and self.is_whole
-        if not self.is_whole:
+        self.is_reusable = self._wire.detach() and self.is_reusable
+        if not self.is_reusable:
             self._kill()
-        self._watch.stop()
-        self._silence()
+        self._stopwatch.stop()
+        self._clear_alarm()
         await self._calls.close()
 
     def abort(self, error: ProgramError) -> None:
@@ -135,7 +136,7 @@ class Conversation:
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._interrupt)
 
-    def _late(self) -> None:
+    def _out_of_time(self) -> None:
         if self._ended is None:
             self._ended = computed_too_long(self._limits)
         self._interrupt()
@@ -144,21 +145,21 @@ class Conversation:
         with suppress(RuntimeError):  # it is done meanwhile, or has not begun
             self._deadline.reschedule(self._loop.time())
 
-    async def _talk(self, keep: bool) -> tuple[Any, ProgramError | None]:
-        self._go([self._beginning(keep)])
+    async def _converse(self, keep: bool) -> tuple[Any, ProgramError | None]:
+        self._send([self._run_frame(keep)])
         while True:
             frame = self._wire.next()
-            if isinstance(frame, CallAsked):
-                if self._takes_inline(frame):
-                    await self._answer(frame)
-            elif isinstance(frame, Done):
-                return self._done(frame)
+            if isinstance(frame, CallFrame):
+                if self._is_answered_inline(frame):
+                    await self._answer_inline(frame)
+            elif isinstance(frame, DoneFrame):
+                return self._result(frame)
             elif frame is not None:
-                self._take(frame)
-            elif not self._goes_on():
-                await self._something()
+                self._receive(frame)
+            elif not self._advance():
+                await self._wait_for_news()
 
-    def _beginning(self, keep: bool) -> bytes:
+    def _run_frame(self, keep: bool) -> bytes:
         program = self._program
         return run_frame(
             {
@@ -168,90 +169,90 @@ class Conversation:
                     name: {"stream": name in program.streams, "signature": program.signatures.get(name, "")}
                     for name in program.tools
                 },
-                "seed": self._course.seed,
-                "clock": self._course.recorded,
+                "seed": self._log.seed,
+                "clock": self._log.recorded,
                 "keep": keep,
                 "value_size": self._limits.value_size,
             }
         )
 
-    def _goes_on(self) -> bool:
-        """Give the waiting program what there is; return whether it was anything."""
+    def _advance(self) -> bool:
+        """Give the waiting program the frames there are; return whether there were any."""
         if self._calls.failed is not None:
             raise self._calls.failed
         if self._ended is not None or self._wire.is_over:
-            raise Ended(self._gone())
-        return self._waits is not None and self._gives(self._waits)
+            raise ProgramEnded(self._reason_to_end())
+        return self._waiting is not None and self._give(self._waiting)
 
-    def _gone(self) -> ProgramError | None:
-        """Return why the program cannot go on, if it is so."""
+    def _reason_to_end(self) -> ProgramError | None:
+        """Return why the program cannot go on; None when it can."""
         if self._ended is not None:
             return self._ended
-        if self._wire.breach is not None:
-            return breached(self._wire.breach)
+        if self._wire.broken is not None:
+            return protocol_broken(self._wire.broken)
         if not self._wire.is_over:
             return None
         limits = self._limits
         may = f"{limits.program_time:g} s, {limits.memory // 1024 // 1024} MB"
-        return died(f"it crashed, or took more time or memory than it may ({may})")
+        return worker_died(f"it crashed, or took more time or memory than it may ({may})")
 
-    def _done(self, done: Done) -> tuple[Any, ProgramError | None]:
-        self._watch.rest()
-        if not self._course.is_live:
+    def _result(self, done: DoneFrame) -> tuple[Any, ProgramError | None]:
+        self._stopwatch.pause()
+        if not self._log.is_live:
             raise Diverged("it comes to its end")
         error = done.error
         if error is not None and error.kind == "memory":
-            error = needs_memory(self._limits, error.line, error.traceback)
+            error = out_of_memory(self._limits, error.line, error.traceback)
         return done.value, error
 
-    # --- waiting
+    # --- waiting for the worker and for calls
 
     def _wake(self) -> None:
-        if self._signal is not None:
-            if not self._signal.done():
-                self._signal.set_result(None)
+        if self._news is not None:
+            if not self._news.done():
+                self._news.set_result(None)
         elif self._is_answering and self._wire.is_over:
             self._interrupt()
 
-    async def _something(self) -> None:
-        """Return when there may be something new."""
-        may_block = self._program.may_block and self._waits is None and not self._calls.running
-        if may_block and time.monotonic() - self._turned < _TURN and self._wire.block():
+    async def _wait_for_news(self) -> None:
+        """Return when a frame may have come, or a call may have a reply."""
+        may_block = self._program.may_block and self._waiting is None and not self._calls.running
+        if may_block and time.monotonic() - self._turned_at < _TURN and self._wire.block():
             return
         self._wire.watch()
-        self._signal = self._loop.create_future()
+        self._news = self._loop.create_future()
         try:
-            await self._signal
+            await self._news
         finally:
-            self._signal = None
-            self._turned = time.monotonic()
+            self._news = None
+            self._turned_at = time.monotonic()
 
-    # --- what the program asks for
+    # --- frames from the program
 
-    def _takes_inline(self, asked: CallAsked) -> bool:
-        """Take a call; return whether it is to be answered right away, since nothing else is going on."""
-        self._course.read(asked.clock)
+    def _is_answered_inline(self, asked: CallFrame) -> bool:
+        """Add a call; return whether it is answered right away, since nothing else is going on."""
+        self._log.add_readings(asked.clock)
         calls = self._calls
         if asked.id != calls.made + 1:
-            raise Breach(f"call {asked.id} after call {calls.made}")
+            raise ProtocolError(f"call {asked.id} after call {calls.made}")
         if asked.name not in self._tools:
-            raise Breach(f"`{asked.name:.100}` is called, which was not offered")
+            raise ProtocolError(f"`{asked.name:.100}` is called, which was not offered")
         if calls.made == self._limits.calls:
-            raise Ended(too_many_calls(asked.name, self._limits, asked.line))
+            raise ProgramEnded(too_many_calls(asked.name, self._limits, asked.line))
         calls.made += 1
         if asked.waits:
-            self._rest(asked)
-        held, is_stream = self._course.holds(asked.id), asked.name in self._program.streams
-        if asked.waits and not (held or is_stream or calls.running):
+            self._pause(asked)
+        held_back, is_stream = self._log.holds_back(asked.id), asked.name in self._program.streams
+        if asked.waits and not (held_back or is_stream or calls.running):
             return True
         call = calls.add(asked)
-        if held:
-            self._held.append(call)
+        if held_back:
+            self._held_back.append(call)
         elif not is_stream:
             calls.begin(call)
         return False
 
-    async def _answer(self, asked: CallAsked) -> None:
+    async def _answer_inline(self, asked: CallFrame) -> None:
         self._is_answering = True
         self._wire.watch()
         calling_line.set(asked.line)
@@ -261,118 +262,119 @@ class Conversation:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            raise Ended(CANCELLED) from None
+            raise ProgramEnded(CALL_CANCELLED) from None
         finally:
             self._is_answering = False
         if isinstance(reply, SuspendedReply):
             self._calls.settle(self._calls.add(asked), reply)
         else:
-            self._go([self._calls.frame(asked, reply)])
+            self._send([self._calls.frame(asked, reply)])
 
-    def _take(self, frame: Waits | NextAsked | Dropped | Printed) -> None:
+    def _receive(self, frame: WaitFrame | NextFrame | DropFrame | PrintFrame) -> None:
         match frame:
-            case Waits():
-                self._course.read(frame.clock)
-                self._rest(frame)
-            case NextAsked():
-                self._course.read(frame.clock)
+            case WaitFrame():
+                self._log.add_readings(frame.clock)
+                self._pause(frame)
+            case NextFrame():
+                self._log.add_readings(frame.clock)
                 call = self._calls.want(frame.id)
-                if call.task is None and call not in self._held:
+                if call.task is None and call not in self._held_back:
                     self._calls.begin(call)
                 if frame.waits:
-                    self._rest(frame)
-            case Dropped():
+                    self._pause(frame)
+            case DropFrame():
                 self._calls.drop(frame.id)
-                self._held = [call for call in self._held if call.id != frame.id]
-            case Printed():
-                self._heard.hear(frame.text, "stderr" if frame.is_error else "stdout")
+                self._held_back = [call for call in self._held_back if call.id != frame.id]
+            case PrintFrame():
+                stream: OutputStream = "stderr" if frame.is_error else "stdout"
+                if new := self._output.add(frame.text, stream):
+                    self._host.output(new, stream)
 
-    def _rest(self, waits: _Waiting) -> None:
-        self._watch.rest()
-        self._silence()
-        self._waits = waits
+    def _pause(self, waiting: _Waiting) -> None:
+        self._stopwatch.pause()
+        self._clear_alarm()
+        self._waiting = waiting
 
-    # --- what it is given
+    # --- frames for the program
 
-    def _go(self, frames: list[bytes]) -> None:
-        """Send what lets the program go on."""
-        self._waits = None
-        if self._alarm is not None or self._is_woken:
-            self._silence()
-        self._watch.go()
+    def _send(self, frames: list[bytes]) -> None:
+        """Send the frames with which the program goes on."""
+        self._waiting = None
+        if self._alarm is not None or self._alarm_rang:
+            self._clear_alarm()
+        self._stopwatch.start()
         self._wire.send(batch(frames))
 
-    def _gives(self, waits: _Waiting) -> bool:
-        if isinstance(waits, Waits):
-            if self._course.is_live:
-                return self._gives_ready(waits)
-            expected = self._course.expected()
-            return self._arrives() if expected is None else self._gives_again(expected)
-        if self._calls.is_ready(waits.id):
-            self._go([self._calls.take(waits.id)])
+    def _give(self, waiting: _Waiting) -> bool:
+        if isinstance(waiting, WaitFrame):
+            if self._log.is_live:
+                return self._give_ready(waiting)
+            expected = self._log.expected()
+            return self._go_live() if expected is None else self._give_expected(expected)
+        if self._calls.is_ready(waiting.id):
+            self._send([self._calls.take(waiting.id)])
             return True
-        if any(call.id == waits.id for call in self._held):
-            return self._arrives()
-        return self._is_stuck()
+        if any(call.id == waiting.id for call in self._held_back):
+            return self._go_live()
+        return self._check_deadlock()
 
-    def _gives_ready(self, waits: Waits) -> bool:
+    def _give_ready(self, waiting: WaitFrame) -> bool:
         ready = self._calls.ready
         if ready:
-            self._course.given(ready)
-            self._go([self._calls.take(number) for number in ready])
+            self._log.add_batch(ready)
+            self._send([self._calls.take(number) for number in ready])
             return True
-        if self._is_woken:
-            self._course.given([0])
-            self._go([WAKE])
+        if self._alarm_rang:
+            self._log.add_batch([0])
+            self._send([WAKE])
             return True
-        if waits.seconds is None:
-            return self._is_stuck()
+        if waiting.seconds is None:
+            return self._check_deadlock()
         if self._alarm is None:
-            self._sleep(waits.seconds, waits.line)
+            self._sleep(waiting.seconds, waiting.line)
         return False
 
-    def _gives_again(self, expected: list[int]) -> bool:
-        """Give what the program was given after this wait when it ran before."""
+    def _give_expected(self, expected: list[int]) -> bool:
+        """Give the program what the earlier run gave it after this wait."""
         if expected == [0]:
-            self._course.given(expected)
-            self._go([WAKE])
+            self._log.add_batch(expected)
+            self._send([WAKE])
             return True
         for number in expected:
             if not self._calls.is_open(number):
                 raise Diverged(f"it has not called {number}, whose result it had got here")
         if all(map(self._calls.is_ready, expected)):
-            self._course.given(expected)
-            self._go([self._calls.take(number) for number in expected])
+            self._log.add_batch(expected)
+            self._send([self._calls.take(number) for number in expected])
             return True
-        return self._is_stuck()
+        return self._check_deadlock()
 
-    def _arrives(self) -> bool:
-        """Begin what the program had paused for."""
-        self._course.arrive(self._calls.made)
-        for call in self._held:
+    def _go_live(self) -> bool:
+        """Begin the calls at which the program had paused."""
+        self._log.go_live(self._calls.made)
+        for call in self._held_back:
             if call.is_wanted:
                 self._calls.begin(call)
-        self._held = []
+        self._held_back = []
         return True
 
-    def _is_stuck(self) -> bool:
-        """Return False while something runs that can go on.
+    def _check_deadlock(self) -> bool:
+        """Return False while a call runs that can go on.
 
         Raises:
-            Ended: The program pauses, or nothing can ever come.
+            ProgramEnded: The program pauses, or waits for nothing.
         """
         if self._calls.running:
             return False
-        if not self._course.is_live:
+        if not self._log.is_live:
             raise Diverged("it waits for a call that had a result")
-        pending = self._calls.pending
-        if not pending:
-            raise Ended(_STUCK)
-        told = self._heard.told
-        self._state = self._course.state([call.id for call in pending], self._calls.made, told)
-        first = pending[0]
-        reason = "" if first.pending is None else first.pending.reason
-        raise Ended(ProgramError("paused", "Paused", reason, first.line))
+        suspended = self._calls.suspended
+        if not suspended:
+            raise ProgramEnded(_DEADLOCK)
+        self._state = self._log.state([call.id for call in suspended], self._calls.made, self._output.sizes)
+        first = suspended[0]
+        reason = "" if first.suspended is None else first.suspended.reason
+        raise ProgramEnded(ProgramError("paused", "Paused", reason, first.line))
 
     # --- sleeping
 
@@ -380,14 +382,14 @@ class Conversation:
         if not self._calls.running:
             self._sleep_left -= seconds
             if self._sleep_left < 0:
-                raise Ended(slept_too_long(seconds, self._limits, line))
+                raise ProgramEnded(slept_too_long(seconds, self._limits, line))
         self._alarm = self._loop.call_later(seconds, self._ring)
 
     def _ring(self) -> None:
-        self._alarm, self._is_woken = None, True
+        self._alarm, self._alarm_rang = None, True
         self._wake()
 
-    def _silence(self) -> None:
+    def _clear_alarm(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        self._alarm, self._is_woken = None, False
+        self._alarm, self._alarm_rang = None, False

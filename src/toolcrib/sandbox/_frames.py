@@ -1,6 +1,6 @@
-"""What a worker and its host say to each other: length and JSON; each field is checked, for the worker may lie in all.
+"""FrameReader between a worker and its host, each a length and JSON; every field of a worker's frame is checked.
 
-Nothing that comes from a worker is unpickled, evaluated, or believed: it is text of the program's author.
+Nothing that comes from a worker is unpickled, evaluated or trusted: its author is the program's.
 """
 
 from __future__ import annotations
@@ -19,46 +19,52 @@ from toolcrib.sandbox._values import json_bytes, memory_size_of_json
 
 __all__ = [
     "WAKE",
-    "Breach",
-    "CallAsked",
-    "Done",
-    "Dropped",
+    "CallFrame",
+    "DoneFrame",
+    "DropFrame",
     "Frame",
-    "Frames",
-    "NextAsked",
-    "Printed",
-    "Waits",
+    "FrameReader",
+    "NextFrame",
+    "PrintFrame",
+    "ProtocolError",
+    "WaitFrame",
     "batch",
     "builtin_exception",
     "do_nothing",
+    "error_frame",
     "frame_limit",
-    "item_of",
-    "raised_of",
+    "item_frame",
     "run_frame",
-    "value_of",
+    "value_frame",
 ]
 
 _HEAD = 4  # bytes that say how long a frame is
-_LEAST = 448 * 1024  # bytes: the most that a piece of printed text can take
+_PRINT_BYTES = 448 * 1024  # the most that a piece of printed text can take
 _MARGIN = 256 * 1024  # bytes of names and readings of the clock beside a value
 _READINGS = 10_000
 _INT64 = 1 << 63
-_MESSAGE = 4_000  # characters of what a program says of its error
+_MESSAGE = 4_000  # characters of a program's error
 _TRACEBACK = 20_000
 _NAME = 200
 _KINDS: dict[str, ErrorKind] = {"syntax": "syntax", "exception": "exception", "memory": "memory"}
 
 
-class Breach(Exception):
-    """The worker said what the protocol has no room for; the message says what."""
+class ProtocolError(Exception):
+    """A worker sent something that is no frame, or no frame that may come now; the message says what."""
 
 
 # --- from the worker
 
 
 @dataclass(frozen=True, slots=True)
-class CallAsked:
-    """The program calls a tool; `waits` when it does nothing until the reply, `weight` is what its frame takes."""
+class CallFrame:
+    """The program calls a tool.
+
+    Attributes:
+        waits: Whether the program does nothing until the reply.
+        clock: Readings of the clock since the last frame.
+        memory: Bytes, about, that the arguments take.
+    """
 
     id: int
     name: str
@@ -67,11 +73,11 @@ class CallAsked:
     waits: bool
     line: int
     clock: Sequence[int]
-    weight: int = 0
+    memory: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class NextAsked:
+class NextFrame:
     """The program wants the next value of a streaming call."""
 
     id: int
@@ -80,15 +86,15 @@ class NextAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DropFrame:
     """The program wants nothing more of a call."""
 
     id: int
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
-    """The program does nothing until it hears something, or that many seconds are over."""
+class WaitFrame:
+    """The program does nothing until a frame of the host's, or until that many seconds are over."""
 
     seconds: float | None
     line: int
@@ -96,7 +102,7 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class PrintFrame:
     """The program printed."""
 
     text: str
@@ -104,24 +110,24 @@ class Printed:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """The program came to its end."""
+class DoneFrame:
+    """The program ended."""
 
     value: Any = None
     error: ProgramError | None = None
     clock: Sequence[int] = field(default=())
 
 
-Frame: TypeAlias = CallAsked | NextAsked | Dropped | Waits | Printed | Done
+Frame: TypeAlias = CallFrame | NextFrame | DropFrame | WaitFrame | PrintFrame | DoneFrame
 
 
 def frame_limit(value_size: int) -> int:
     """Return the most bytes that a frame of the worker may have."""
-    return max(value_size, _LEAST) + _MARGIN
+    return max(value_size, _PRINT_BYTES) + _MARGIN
 
 
-class Frames:
-    """Turns what comes from a worker, in pieces of any size, into frames.
+class FrameReader:
+    """Reads frames from a worker's bytes, which come in pieces of any size.
 
     Args:
         most: The bytes that one frame may have; a longer one is refused before there is room made for it.
@@ -139,10 +145,10 @@ class Frames:
         return not self._buffer
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Take the next piece, and return the frames that are whole now.
+        """Return the frames that are whole with the next piece.
 
         Raises:
-            Breach: One of them is none.
+            ProtocolError: One of them is no frame.
         """
         if not self._buffer and len(data) >= _HEAD and int.from_bytes(data[:_HEAD], "big") == len(data) - _HEAD:
             self._checked(len(data) - _HEAD)
@@ -161,7 +167,7 @@ class Frames:
 
     def _checked(self, size: int) -> int:
         if size > self._most:
-            raise Breach(f"a frame of {size} bytes, where {self._most} is the most")
+            raise ProtocolError(f"a frame of {size} bytes, where {self._most} is the most")
         return size
 
 
@@ -169,13 +175,13 @@ def _read(body: bytes) -> Frame:
     try:
         found: Any = from_json(body, allow_inf_nan=False)
     except ValueError as error:
-        raise Breach(f"a frame that is no JSON ({cut(str(error), _NAME)})") from None
+        raise ProtocolError(f"a frame that is no JSON ({cut(str(error), _NAME)})") from None
     if type(found) is not dict:
-        raise Breach("a frame that is no object")
+        raise ProtocolError("a frame that is no object")
     fields = cast("dict[str, Any]", found)
     read = _READERS.get(_typed(fields, "t", str))
     if read is None:
-        raise Breach(f"a frame of a kind that is not known: {fields['t']!r:.100}")
+        raise ProtocolError(f"a frame of an unknown kind: {fields['t']!r:.100}")
     if read is _call:
         return _call(fields, memory_size_of_json(body))
     return read(fields)
@@ -184,12 +190,12 @@ def _read(body: bytes) -> Frame:
 def _typed(fields: dict[str, Any], name: str, kind: type[Any]) -> Any:
     value = fields.get(name)
     if type(value) is not kind:  # a bool is no int here
-        raise Breach(f"`{name}` is no {kind.__name__}")
+        raise ProtocolError(f"`{name}` is no {kind.__name__}")
     return value
 
 
-def _call(fields: dict[str, Any], weight: int = 0) -> CallAsked:
-    return CallAsked(
+def _call(fields: dict[str, Any], memory: int = 0) -> CallFrame:
+    return CallFrame(
         _typed(fields, "id", int),
         _typed(fields, "name", str),
         _typed(fields, "args", list),
@@ -197,51 +203,51 @@ def _call(fields: dict[str, Any], weight: int = 0) -> CallAsked:
         _typed(fields, "wait", bool),
         _line(fields),
         _clock(fields),
-        weight,
+        memory,
     )
 
 
-def _next(fields: dict[str, Any]) -> NextAsked:
-    return NextAsked(_typed(fields, "id", int), _typed(fields, "wait", bool), _clock(fields))
+def _next(fields: dict[str, Any]) -> NextFrame:
+    return NextFrame(_typed(fields, "id", int), _typed(fields, "wait", bool), _clock(fields))
 
 
-def _drop(fields: dict[str, Any]) -> Dropped:
-    return Dropped(_typed(fields, "id", int))
+def _drop(fields: dict[str, Any]) -> DropFrame:
+    return DropFrame(_typed(fields, "id", int))
 
 
-def _wait(fields: dict[str, Any]) -> Waits:
+def _wait(fields: dict[str, Any]) -> WaitFrame:
     seconds = fields.get("for")
     if seconds is not None and (type(seconds) not in (int, float) or not 0 <= seconds < 1e9):
-        raise Breach("`for` is no number of seconds")
-    return Waits(None if seconds is None else float(seconds), _line(fields), _clock(fields))
+        raise ProtocolError("`for` is no number of seconds")
+    return WaitFrame(None if seconds is None else float(seconds), _line(fields), _clock(fields))
 
 
-def _out(fields: dict[str, Any]) -> Printed:
-    return Printed(_typed(fields, "s", str), _typed(fields, "err", bool))
+def _out(fields: dict[str, Any]) -> PrintFrame:
+    return PrintFrame(_typed(fields, "s", str), _typed(fields, "err", bool))
 
 
-def _done(fields: dict[str, Any]) -> Done:
+def _done(fields: dict[str, Any]) -> DoneFrame:
     clock = _clock(fields)
     if fields.get("error") is None:
-        return Done(fields.get("v"), clock=clock)
-    told = cast("dict[str, Any]", _typed(fields, "error", dict))
-    kind = _KINDS.get(_typed(told, "kind", str))
+        return DoneFrame(fields.get("v"), clock=clock)
+    found = cast("dict[str, Any]", _typed(fields, "error", dict))
+    kind = _KINDS.get(_typed(found, "kind", str))
     if kind is None:
-        raise Breach("an error of a kind that is not known")
+        raise ProtocolError("an error of an unknown kind")
     error = ProgramError(
         kind,
-        cut(_typed(told, "type", str), _NAME),
-        cut(_typed(told, "message", str), _MESSAGE),
-        _line(told),
-        cut(_typed(told, "traceback", str), _TRACEBACK),
+        cut(_typed(found, "type", str), _NAME),
+        cut(_typed(found, "message", str), _MESSAGE),
+        _line(found),
+        cut(_typed(found, "traceback", str), _TRACEBACK),
     )
-    return Done(error=error, clock=clock)
+    return DoneFrame(error=error, clock=clock)
 
 
 def _line(fields: dict[str, Any]) -> int:
     line = fields.get("line", 0)
     if type(line) is not int or not 0 <= line < 1 << 31:
-        raise Breach("`line` is no line")
+        raise ProtocolError("`line` is no line")
     return line
 
 
@@ -251,9 +257,9 @@ def _clock(fields: dict[str, Any]) -> Sequence[int]:
         return ()
     readings = cast("list[Any]", _typed(fields, "clock", list))
     if len(readings) > _READINGS:
-        raise Breach("too many readings of the clock")
+        raise ProtocolError("too many readings of the clock")
     if not all(type(reading) is int and -_INT64 <= reading < _INT64 for reading in readings):
-        raise Breach("a reading of the clock that is none")
+        raise ProtocolError("a reading of the clock that is none")
     return readings
 
 
@@ -268,7 +274,7 @@ _READERS: dict[str, Callable[[dict[str, Any]], Frame]] = {
 
 
 def do_nothing() -> None:
-    """Stand in for who was told of things, so that a program that is over can be forgotten at once."""
+    """Take the place of a callback, so that a program that is over is not kept alive by it."""
 
 
 # --- to the worker: the JSON of an object without its last brace, which `batch` adds
@@ -281,26 +287,26 @@ def run_frame(fields: dict[str, Any]) -> bytes:
     return b'{"t":"run",' + json_bytes(fields)[1:-1]
 
 
-def value_of(call: int, value: Any) -> tuple[bytes, int]:
+def value_frame(call: int, value: Any) -> tuple[bytes, int]:
     """Return the frame that ends a call with its result, and about how many characters the result takes."""
     body = json_bytes(value)
     return b'{"t":"ret","id":%d,"v":%b' % (call, body), _size(value, body)
 
 
-def item_of(call: int, value: Any) -> tuple[bytes, int]:
+def item_frame(call: int, value: Any) -> tuple[bytes, int]:
     """Return the frame of one value of a stream, and about how many characters the value takes."""
     body = json_bytes(value)
     return b'{"t":"item","id":%d,"v":%b' % (call, body), _size(value, body)
 
 
-def raised_of(call: int, raised: Raised) -> bytes:
+def error_frame(call: int, raised: Raised) -> bytes:
     """Return the frame that ends a call with an exception."""
-    told = {"type": builtin_exception(raised.type), "message": raised.message}
-    return b'{"t":"ret","id":%d,"err":%b' % (call, json_bytes(told))
+    error = {"type": builtin_exception(raised.type), "message": raised.message}
+    return b'{"t":"ret","id":%d,"err":%b' % (call, json_bytes(error))
 
 
 def batch(frames: Sequence[bytes]) -> bytes:
-    """Return what is sent at once: each frame says whether more follow, since the worker reads no further."""
+    """Return frames as one piece: each says whether more follow, since the worker reads no further."""
     *some, last = frames
     return b"".join([*(_framed(frame + b',"more":true}') for frame in some), _framed(last + b"}")])
 

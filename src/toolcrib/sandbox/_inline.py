@@ -1,4 +1,4 @@
-"""UnsafeInlineSandbox: programs in this process, with all its rights, to look at them in a debugger."""
+"""The inline engine, for debugging: programs in this process, with all its rights."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from typing import Any, Final
 
 from toolcrib.calls import calling_line
 from toolcrib.errors import CodeError
+from toolcrib.sandbox._endings import ProgramEnded, too_many_calls, took_too_long
 from toolcrib.sandbox._frames import builtin_exception
-from toolcrib.sandbox._limit_messages import late, printed_too_much, too_many_calls
-from toolcrib.sandbox._output import Kept
+from toolcrib.sandbox._output import OutputMeter
 from toolcrib.sandbox._protocol import Host, Program, ProgramError, Raised, Reply, SandboxResult, SuspendedReply
 from toolcrib.sandbox._source import Source, parse_program
-from toolcrib.sandbox._threads import Workers
+from toolcrib.sandbox._threads import ProgramThreads
 from toolcrib.sandbox.worker._export import ValueRefused, exported, exported_result
 
 __all__ = ["UnsafeInlineSandbox"]
@@ -33,21 +33,21 @@ _NOTES: Final = ("Tools are plain functions: call them without `await`, one afte
 class UnsafeInlineSandbox:
     """Runs programs with `exec` in a thread of this process. It keeps NOTHING from them: for debugging only.
 
-    A program can read and change every object, file and secret that this process can, and end it. One that does not
-    come to its end is no longer waited for after `wall_time`, and goes on computing; memory and computing are not
-    limited at all. It is chosen by name only, and each result says so.
+    A program can read and change every object, file and secret that this process can, and end the process. A program
+    that takes longer than `wall_time` has a result then, but goes on computing; memory and computing are not limited at
+    all. It is chosen by name only, and each result says so.
     """
 
     def __init__(self) -> None:
-        self._threads = Workers()
+        self._threads = ProgramThreads()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a model should know before it writes for it."""
+        """Sentences for a model that writes a program."""
         return _NOTES
 
     async def run(self, program: Program, host: Host) -> SandboxResult:
-        """Run a program to its end, or until it takes too long; then it goes on, and nobody waits for it."""
+        """Run a program to its end, or for `wall_time`, after which its thread goes on alone."""
         try:
             source = parse_program(program.code, program.limits.source_size)
         except CodeError as error:
@@ -62,13 +62,13 @@ class UnsafeInlineSandbox:
         except TimeoutError:
             if not deadline.expired():
                 raise
-            value, error = None, late(program.limits)
+            value, error = None, took_too_long(program.limits)
         finally:
             run.stop()
             self._threads.give_back(thread) if run.is_done.is_set() else thread.stop()
         if run.failed is not None:
             raise run.failed
-        return SandboxResult(value, run.out.text(), "", error, _ISOLATION, run.calls)
+        return SandboxResult(value, run.output.out.text(), "", error, _ISOLATION, run.calls)
 
     def close(self) -> None:
         """End the threads that wait for a program."""
@@ -81,7 +81,7 @@ class _Run:
     def __init__(self, program: Program, host: Host) -> None:
         self._program, self._host = program, host
         self._loop = asyncio.get_running_loop()
-        self.out = Kept(program.limits.output_kept)
+        self.output = OutputMeter(program.limits)
         self.is_over, self.is_done = threading.Event(), threading.Event()
         self.failed: BaseException | None = None
         self.calls = 0
@@ -102,7 +102,7 @@ class _Run:
         except ValueRefused as error:
             return None, ProgramError("exception", "ValueError", f"the program's last value cannot leave it: {error}")
         except BaseException as error:  # the program's own, SystemExit included
-            return None, self._told(error)
+            return None, self._program_error(error)
         finally:
             self.is_done.set()
 
@@ -145,7 +145,7 @@ class _Run:
         try:
             self._asked = asyncio.run_coroutine_threadsafe(call, self._loop)
             return self._asked.result()
-        except BaseException as error:  # the host's own, or the run was cancelled: the program gets to see none of it
+        except BaseException as error:  # the host's own, or the run was cancelled: the program sees none of it
             self.failed = error
             raise _Stop(None) from None
 
@@ -154,12 +154,13 @@ class _Run:
             print(*values, sep=sep, end=end, **more)
             return
         text = (" " if sep is None else sep).join(map(str, values)) + ("\n" if end is None else end)
-        self.out.add(text)
-        if self.out.size > self._program.limits.output_killed_at:
-            raise _Stop(printed_too_much(self._program.limits))
+        try:
+            self.output.add(text, "stdout")
+        except ProgramEnded as ended:
+            raise _Stop(ended.error) from None
         self._loop.call_soon_threadsafe(self._host.output, text, "stdout")
 
-    def _told(self, error: BaseException) -> ProgramError:
+    def _program_error(self, error: BaseException) -> ProgramError:
         frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == self._program.name]
         shown = [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}' for frame in frames]
         kind = type(error).__name__
@@ -169,7 +170,7 @@ class _Run:
 
 
 class _Stop(BaseException):
-    """Takes a program to its end, past what it catches."""
+    """Ends a program; the program's `except Exception` does not catch it."""
 
     def __init__(self, error: ProgramError | None) -> None:
         super().__init__(error)

@@ -1,7 +1,7 @@
-"""MontySandbox: programs in Monty, a small Python of its own, each in a worker process of a pool that is kept warm.
+"""The engine Monty: programs in a small Python of its own, each in a worker process of a pool that is kept warm.
 
-Monty's sync client is driven snapshot by snapshot: each step of a program runs in a thread, and each call on the event
-loop that asked. One pool may be used from several loops and threads, and ends with the process.
+Monty's sync client goes from snapshot to snapshot: each step of a program runs in a thread, and each call on the event
+loop of the caller. One pool may be used from several loops and threads, and ends with the process.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from weakref import WeakSet
 from pydantic_monty import Monty
 
 from toolcrib.errors import CodeError, SandboxError
-from toolcrib.sandbox._host_calls import Ended, HostCalls, Replies, Request
-from toolcrib.sandbox._limit_messages import CLOSED, late
-from toolcrib.sandbox._monty_drive import ISOLATION, Drive, Steps
+from toolcrib.sandbox._endings import CLOSED, ProgramEnded, took_too_long
+from toolcrib.sandbox._monty_calls import MontyCalls, MontyReplies, MontyRequest
+from toolcrib.sandbox._monty_program import ISOLATION, MontyProgram, Steps
 from toolcrib.sandbox._monty_state import ENGINE, MontyState
-from toolcrib.sandbox._monty_subset import MODULES, NOTES, Checked, check
+from toolcrib.sandbox._monty_subset import MODULES, NOTES, MontySource, monty_source
 from toolcrib.sandbox._monty_type_checker import type_problems
 from toolcrib.sandbox._protocol import Dialect, Host, OutputStream, Program, ProgramError, SandboxResult, TypeProblem
-from toolcrib.sandbox._threads import Worker, Workers
+from toolcrib.sandbox._threads import ProgramThread, ProgramThreads
 
 __all__ = ["MontySandbox"]
 
 _SESSIONS_PER_WORKER = 1_000  # then the worker is replaced, so that nothing can pile up in it
-_FAREWELL = 2.0  # seconds that running programs are given to notice that they were ended
+_CLOSE_SECONDS = 2.0  # that running programs are given to notice that they were ended
 _log = logging.getLogger("toolcrib.code")
 
 
 class MontySandbox:
     """Runs programs in Monty, without file, network, environment, or any object of the host's.
 
-    What is not in this Python is said before anything runs, with the way to write it instead. No state is kept from one
-    program to the next.
+    A program that uses what this Python lacks is refused before it runs, with the way to write it instead. No state is
+    kept from one program to the next.
 
     Args:
         workers: The most programs at a time; each has a process of about 18 MB, kept for the next.
@@ -53,7 +53,7 @@ class MontySandbox:
         self._workers, self._patience = workers, patience
         self._lock = threading.Lock()
         self._pool: Monty | None = None
-        self._threads = Workers()
+        self._threads = ProgramThreads()
         self._running: set[_Run] = set()
         self._closed = False
         _made.add(self)
@@ -65,22 +65,22 @@ class MontySandbox:
             SandboxError: There is no worker for it: all are busy, or the sandbox is closed.
         """
         try:
-            checked = check(program)
+            source = monty_source(program)
         except CodeError as error:
             refused = ProgramError("syntax", error.kind, error.problem, error.line)
             return SandboxResult(error=refused, isolation=ISOLATION)
-        return await self._run(program, _Run(program, checked, host))
+        return await self._run(program, _Run(program, source, host))
 
     async def resume(self, program: Program, state: Mapping[str, Any], host: Host) -> SandboxResult:
-        """Take up a paused program from Monty's snapshot of it.
+        """Resume a paused program from Monty's snapshot of it.
 
-        Nothing of a snapshot is checked by Monty: take it from your own safe keeping, or from a signed `PausedProgram`.
+        Monty does not check a snapshot: take it from your own storage, or from a signed `PausedProgram`.
 
         Raises:
             SandboxError: The state is of another version of Monty, or none; or there is no worker for it.
         """
-        left = MontyState.from_dict(state)
-        return await self._run(program, _Run(program, left.checked, host, left))
+        saved = MontyState.from_dict(state)
+        return await self._run(program, _Run(program, saved.source, host, saved))
 
     @property
     def engine(self) -> str:
@@ -97,7 +97,7 @@ class MontySandbox:
             self._running.add(run)
         thread = None if program.may_block else self._threads.take()
         try:
-            return await run.to_its_end(run.drive.steps(self._ready), thread)
+            return await run.to_its_end(run.program.steps(self._ready), thread)
         finally:
             with self._lock:
                 self._running.discard(run)
@@ -106,16 +106,16 @@ class MontySandbox:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a model should know before it writes for Monty."""
+        """Sentences for a model that writes a program for Monty."""
         return NOTES
 
     @property
     def dialect(self) -> Dialect:
-        """What programs find in Monty."""
+        """The modules that programs find in Monty."""
         return Dialect(MODULES)
 
     async def type_check(self, code: str, stubs: str) -> list[TypeProblem]:
-        """Return what Monty's type checker says of a program, by line; nothing of it runs.
+        """Return the problems that Monty's type checker finds, by line; nothing of the program runs.
 
         Raises:
             SandboxError: There is no worker for it.
@@ -129,15 +129,15 @@ class MontySandbox:
             self._threads.give_back(thread)
 
     def close(self) -> None:
-        """End what runs, and the workers with it; the sandbox cannot be used again."""
+        """End all programs and their workers; the sandbox cannot be used again."""
         with self._lock:
             self._closed = True
             pool, self._pool = self._pool, None
             running = list(self._running)
         for run in running:
             run.abort()
-        until = time.monotonic() + _FAREWELL
-        while any(run.drive.computing for run in running) and time.monotonic() < until:
+        until = time.monotonic() + _CLOSE_SECONDS
+        while any(run.program.computing for run in running) and time.monotonic() < until:
             time.sleep(0.001)
         if pool is not None:
             pool.__exit__(None, None, None)
@@ -150,7 +150,7 @@ class MontySandbox:
         self.close()
 
     def _ready(self) -> Monty:
-        """Return the pool, started when it is first needed; called where programs compute."""
+        """Return the pool, which is started for the first program; called where programs compute."""
         global _used_by
         with self._lock:
             if self._closed:
@@ -175,64 +175,60 @@ class MontySandbox:
         """Forget the parent's workers, in a forked child; for the fork hook alone."""
         if self._pool is not None:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._pool))  # its end here would end the parent's workers
-        self._lock, self._pool, self._threads, self._running = threading.Lock(), None, Workers(), set()
+        self._lock, self._pool, self._threads, self._running = threading.Lock(), None, ProgramThreads(), set()
 
 
 class _Run:
-    """One program between its steps and its host; lives on the event loop that asked for it."""
+    """One program between its steps and its host; used on the event loop of the caller."""
 
-    def __init__(self, program: Program, checked: Checked, host: Host, left: MontyState | None = None) -> None:
-        self._program, self._host = program, host
+    def __init__(self, program: Program, source: MontySource, host: Host, saved: MontyState | None = None) -> None:
+        self._limits, self._may_block, self._host = program.limits, program.may_block, host
         self._loop = asyncio.get_running_loop()
         self._deadline: asyncio.Timeout | None = None
-        self.drive = Drive(program, checked, self._hear, left)
+        self._calls = MontyCalls(host, program)
+        self.program = MontyProgram(program, source, self._pass_on, saved)
 
-    async def to_its_end(self, steps: Steps[SandboxResult], thread: Worker | None) -> SandboxResult:
-        """Take turns between the program's steps and the host's calls, until the program is done."""
-        limits = self._program.limits
-        calls = HostCalls(self._host, self._program)
-        self._deadline = deadline = asyncio.timeout(limits.wall_time)
+    async def to_its_end(self, steps: Steps[SandboxResult], thread: ProgramThread | None) -> SandboxResult:
+        """Run the program's steps and the host's calls in turn, until the program has ended."""
+        self._deadline = deadline = asyncio.timeout(self._limits.wall_time)
         done = False
         try:
             async with deadline:
                 asked = await self._next(steps, None, thread)
                 while not isinstance(asked, SandboxResult):
-                    asked = await self._next(steps, await calls.answer(asked), thread)
+                    asked = await self._next(steps, await self._calls.answer(asked), thread)
                 done = True
                 return asked
-        except Ended as ended:
-            return self.drive.result(error=ended.error)
+        except ProgramEnded as ended:
+            return self.program.result(error=ended.error)
         except TimeoutError:
             if not deadline.expired():
                 raise
-            return self._late()
+            self.program.end(took_too_long(self._limits))
+            return self.program.result(error=None if self.program.ended is None else self.program.ended.error)
         finally:
             if not done:
-                self.drive.end(None)
+                self.program.end(None)
                 _close(steps) if thread is None else thread.post(partial(_close, steps))
-            await calls.close()
+            await self._calls.close()
 
     async def _next(
-        self, steps: Steps[SandboxResult], replies: Replies | None, thread: Worker | None
-    ) -> list[Request] | SandboxResult:
+        self, steps: Steps[SandboxResult], replies: MontyReplies | None, thread: ProgramThread | None
+    ) -> list[MontyRequest] | SandboxResult:
         if thread is None:
             return _step(steps, replies)
         return await thread.run(partial(_step, steps, replies))
 
-    def _hear(self, text: str, stream: OutputStream) -> None:
-        if self._program.may_block:
+    def _pass_on(self, text: str, stream: OutputStream) -> None:
+        if self._may_block:
             self._host.output(text, stream)
         else:
-            with suppress(RuntimeError):  # the loop was closed under the program: nobody listens any more
+            with suppress(RuntimeError):  # the loop was closed while the program ran
                 self._loop.call_soon_threadsafe(self._host.output, text, stream)
-
-    def _late(self) -> SandboxResult:
-        self.drive.end(late(self._program.limits))
-        return self.drive.result(error=self.drive.ended.error if self.drive.ended is not None else None)
 
     def abort(self) -> None:
         """End the program because the sandbox is closed; called from any thread."""
-        self.drive.end(CLOSED)
+        self.program.end(CLOSED)
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._wake)
 
@@ -246,15 +242,15 @@ _made: WeakSet[MontySandbox] = WeakSet()
 _used_by: int | None = None  # the process in which Monty started its threads
 
 
-def _step(steps: Steps[SandboxResult], replies: Replies | None) -> list[Request] | SandboxResult:
-    """Let the program compute, and return what it asks for, or how it ended."""
+def _step(steps: Steps[SandboxResult], replies: MontyReplies | None) -> list[MontyRequest] | SandboxResult:
+    """Have the program compute, and return its requests or its result."""
     try:
         return next(steps) if replies is None else steps.send(replies)
     except StopIteration as stop:
         return stop.value
     except (SandboxError, KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as broken:  # Monty's own code, panics included: nothing of it may pass for the program's
+    except BaseException as broken:  # Monty's own code, panics included: it must not look like an error of the program
         raise SandboxError(f"Monty failed: {type(broken).__name__}: {broken}") from broken
 
 

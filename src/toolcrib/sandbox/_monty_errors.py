@@ -1,4 +1,4 @@
-"""Monty's errors as a program's: the lines of the program and nothing of ours, and what to write instead."""
+"""Errors of Monty as a program's errors: with the program's own lines, and what to write instead."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pydantic_monty import Frame, MontyError, MontyRuntimeError, MontySyntaxErro
 
 from toolcrib.calls import cut
 from toolcrib.errors import closest
-from toolcrib.sandbox._limit_messages import computed_too_long, needs_memory
+from toolcrib.sandbox._endings import computed_too_long, out_of_memory
 from toolcrib.sandbox._protocol import ErrorKind, Program, ProgramError
-from toolcrib.sandbox.worker._date_hints import taken_for_a_date, used_as_a_date
+from toolcrib.sandbox.worker._date_hints import hint_for_attribute, hint_for_operation
 
 __all__ = ["known_exception", "program_error"]
 
@@ -50,7 +50,7 @@ def _exception(name: str) -> type[BaseException] | None:
 
 
 def program_error(error: MontyError, program: Program) -> ProgramError:
-    """Return what stopped a program, with its own lines."""
+    """Return the error that ended a program, with the program's own lines."""
     if not isinstance(error, MontyRuntimeError | MontySyntaxError):
         return ProgramError("exception", "RuntimeError", cut(str(error), _MESSAGE))
     frames = error.traceback()
@@ -69,19 +69,19 @@ def program_error(error: MontyError, program: Program) -> ProgramError:
 
 
 def _limit(name: str, message: str, program: Program) -> tuple[ErrorKind, str] | None:
-    """Return which limit an error stands for, if it is one of Monty's own."""
+    """Return the limit that an error of Monty's own stands for; None for any other error."""
     limits = program.limits
     if name == "TimeoutError" and "time limit exceeded" in message:
         return "time", computed_too_long(limits).message
     if name == "MemoryError" and "memory limit" in message:
-        return "memory", needs_memory(limits).message
+        return "memory", out_of_memory(limits).message
     if name == "RuntimeError" and "suspension limit" in message:
         return "calls", "the program asked the host too often. Make fewer calls."
     return None
 
 
 def _explained(name: str, message: str, program: Program) -> str:
-    """Return the message with what to write instead, where that is known."""
+    """Return the message, and what to write instead where that is known."""
     if name == "NameError" and (undefined := _UNDEFINED.search(message)):
         word = undefined.group(1)
         if hasattr(builtins, word):
@@ -92,7 +92,7 @@ def _explained(name: str, message: str, program: Program) -> str:
         return f"{message.rstrip('.')}. Call it as `{program.signatures[misfit[1]]}`."
     if name == "AttributeError" and (lacking := _NO_ATTRIBUTE.search(message)):
         return f"{message}{_likely_attribute(lacking[1], lacking[2])}"
-    if name == "TypeError" and (dated := used_as_a_date(message)):
+    if name == "TypeError" and (dated := hint_for_operation(message)):
         return f"{message}. {dated}"
     if _NO_SUSPEND in message:
         return (
@@ -112,7 +112,7 @@ def _explained(name: str, message: str, program: Program) -> str:
 def _likely_attribute(kind: str, name: str) -> str:
     if kind == "dict":
         return f". Its keys are read as `value['{name}']`."
-    if kind == "str" and (dated := taken_for_a_date(name)):
+    if kind == "str" and (dated := hint_for_attribute(name)):
         return f". {dated}"
     known = [attribute for attribute in dir(getattr(builtins, kind, None)) if not attribute.startswith("_")]
     near = closest(name, known)

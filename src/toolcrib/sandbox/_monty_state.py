@@ -1,4 +1,4 @@
-"""What a paused program leaves besides Monty's own snapshot, as JSON shapes."""
+"""The state of a paused program in Monty, as JSON shapes: Monty's snapshot, and what the host keeps beside it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, cast
 from pydantic_monty import __version__
 
 from toolcrib.errors import SandboxError
-from toolcrib.sandbox._host_calls import Call, Pause, Request
-from toolcrib.sandbox._monty_subset import Checked
+from toolcrib.sandbox._monty_calls import MontyCall, MontyRequest, MontySleep
+from toolcrib.sandbox._monty_subset import MontySource
 from toolcrib.sandbox._protocol import Raised, Reply, Value
 
 __all__ = ["ENGINE", "MontyState"]
@@ -26,21 +26,21 @@ class MontyState:
 
     Attributes:
         snapshot: Monty's own.
-        checked: The program as Monty was given it.
-        waits: Calls without a reply, to be made again when the program goes on.
-        held: Calls and sleeps that were not awaited yet.
+        source: The program as Monty was given it.
+        suspended: Calls that wait for a person, to be made again when the program goes on.
+        unawaited: Calls and sleeps that were not awaited yet.
         settled: Replies that the program has not asked for yet.
         lines: The tool and the line of each awaited call, by id.
         calls: How many calls it made.
         sleep_left: Seconds it may still sleep.
-        output: What is kept of stdout and stderr.
+        output: The kept text of stdout and stderr.
         printed: How many characters it printed to each.
     """
 
     snapshot: bytes
-    checked: Checked
-    waits: list[Request] = field(default_factory=list[Request])
-    held: list[Request] = field(default_factory=list[Request])
+    source: MontySource
+    suspended: list[MontyRequest] = field(default_factory=list[MontyRequest])
+    unawaited: list[MontyRequest] = field(default_factory=list[MontyRequest])
     settled: dict[int, Reply] = field(default_factory=dict[int, Reply])
     lines: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
     calls: int = 0
@@ -53,12 +53,12 @@ class MontyState:
         return {
             "engine": ENGINE,
             "snapshot": base64.b64encode(self.snapshot).decode(),
-            "code": self.checked.code,
-            "awaited": [list(span) for span in sorted(self.checked.awaited)],
-            "waits": [_request(request) for request in self.waits],
-            "held": [_request(request) for request in self.held],
+            "code": self.source.code,
+            "awaited": [list(span) for span in sorted(self.source.awaited)],
+            "suspended": [_request(request) for request in self.suspended],
+            "unawaited": [_request(request) for request in self.unawaited],
             "settled": [[call, *_reply(reply)] for call, reply in self.settled.items()],
-            "lines": [[call, *place] for call, place in self.lines.items()],
+            "lines": [[call, *line] for call, line in self.lines.items()],
             "calls": self.calls,
             "sleep_left": self.sleep_left,
             "output": list(self.output),
@@ -70,7 +70,7 @@ class MontyState:
         """Return the state that `to_dict` described.
 
         Raises:
-            SandboxError: It is none, or of another version of Monty.
+            SandboxError: It is no state, or of another version of Monty.
         """
         if data.get("engine") != ENGINE:
             raise SandboxError(f"this state is of {data.get('engine') or 'no engine'}, and this is {ENGINE}")
@@ -80,9 +80,9 @@ class MontyState:
             out_size, err_size = data["printed"]
             return cls(
                 base64.b64decode(data["snapshot"], validate=True),
-                Checked(data["code"], awaited),
-                [_request_of(request) for request in data["waits"]],
-                [_request_of(request) for request in data["held"]],
+                MontySource(data["code"], awaited),
+                [_request_of(request) for request in data["suspended"]],
+                [_request_of(request) for request in data["unawaited"]],
                 {int(call): _reply_of(*reply) for call, *reply in data["settled"]},
                 {int(call): (name, line) for call, name, line in data["lines"]},
                 data["calls"],
@@ -94,14 +94,14 @@ class MontyState:
             raise SandboxError("this state is none that a paused program was left in") from error
 
 
-def _request(request: Request) -> list[Any]:
-    if isinstance(request, Pause):
+def _request(request: MontyRequest) -> list[Any]:
+    if isinstance(request, MontySleep):
         return [request.id, request.seconds]
     return [request.id, request.name, request.args, request.kwargs, request.line]
 
 
-def _request_of(data: list[Any]) -> Request:
-    return Pause(*data) if len(data) == 2 else Call(*data)
+def _request_of(data: list[Any]) -> MontyRequest:
+    return MontySleep(*data) if len(data) == 2 else MontyCall(*data)
 
 
 def _reply(reply: Reply) -> list[Any]:

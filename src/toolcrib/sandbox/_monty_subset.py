@@ -1,6 +1,6 @@
-"""What Monty does not take, found before anything runs, each with the way to write it instead.
+"""The subset of Python that Monty takes: anything else is refused before a program runs, with the way to write it.
 
-Small differences are mended here without a word, so that the program a model wrote is the program that runs.
+Small differences are mended without notice, so that the program that a model wrote is the program that runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from toolcrib.sandbox._protocol import Program
 from toolcrib.sandbox._source import Source, SourceEdit, parse_program
 from toolcrib.sandbox.worker._awaiting import awaited_calls
 
-__all__ = ["MODULES", "NOTES", "Checked", "check"]
+__all__ = ["MODULES", "NOTES", "MontySource", "monty_source"]
 
 MODULES = frozenset(
     {
@@ -41,10 +41,10 @@ NOTES = (
     f"These modules can be imported: {', '.join(sorted(MODULES))}.",
 )
 _ASYNCIO = frozenset({"gather", "run", "sleep", "TimeoutError"})
-_WORTH_READING = re.compile(
+_SUSPICIOUS = re.compile(
     r"except\s*\*|\b(?:yield|class|del|async|await|asyncio|raise|import|map|filter|key|next|type|\w+Error)\b"
 )
-"""A word of everything below that is refused or mended; most short programs have none of them."""
+"""A word of everything below that is refused or mended; most short programs have none, and are not looked at."""
 _CATCHING = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _TYPE_ALIAS: type[ast.AST] | tuple[()] = getattr(ast, "TypeAlias", ())  # Python 3.12 and newer
 _SHOWN = 5  # problems in one message
@@ -62,11 +62,11 @@ _NEAR = {
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """A program that Monty takes.
+class MontySource:
+    """The text of a program that Monty takes.
 
     Attributes:
-        code: What to feed it; line for line the program.
+        code: The text, line for line that of the program.
         awaited: Spans, in bytes of `code`, of the calls to answer with a future.
     """
 
@@ -81,16 +81,16 @@ class _Problem:
     kind: str = "SyntaxError"
 
 
-def check(program: Program) -> Checked:
-    """Return what to feed Monty for a program.
+def monty_source(program: Program) -> MontySource:
+    """Return a program as Monty takes it.
 
     Raises:
         CodeError: It is not Python, or uses what Monty does not have; the message says how to write it instead.
     """
     source = parse_program(program.code, program.limits.source_size)
     dotted = "." in source.text and any("__" in name for name in program.tools)
-    if not dotted and _WORTH_READING.search(source.text) is None:
-        return Checked(source.text, frozenset())
+    if not dotted and _SUSPICIOUS.search(source.text) is None:
+        return MontySource(source.text, frozenset())
     reader = _Reader(source, frozenset(program.tools))
     problems = sorted(set(reader.problems()))
     if problems:
@@ -103,8 +103,8 @@ def check(program: Program) -> Checked:
     if edits:
         source = source.edited(edits)
     if "await" not in source.text and "asyncio" not in source.text:
-        return Checked(source.text, frozenset())
-    return Checked(source.text, frozenset(source.span(call) for call in awaited_calls(source.tree)))
+        return MontySource(source.text, frozenset())
+    return MontySource(source.text, frozenset(source.span(call) for call in awaited_calls(source.tree)))
 
 
 class _Reader:
@@ -119,7 +119,7 @@ class _Reader:
         self._functions = {n.name: n for n in plain if isinstance(n, ast.FunctionDef)}
         self._coroutines = {n.name for n in plain if isinstance(n, ast.AsyncFunctionDef)}
 
-    # --- what has to be written otherwise
+    # --- what is refused
 
     def problems(self) -> Iterator[_Problem]:
         guarded = _guarded_imports(self._nodes)

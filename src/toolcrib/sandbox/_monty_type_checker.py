@@ -1,4 +1,4 @@
-"""Monty's type checker, on programs that are not to run."""
+"""The type checker of Monty, for programs that are not to run."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from toolcrib.sandbox._protocol import TypeProblem
 __all__ = ["type_problems"]
 
 _NEVER = "__never__: int = ''\n"
-"""Put before each program: it is an error of its own, so that the checker never finds all well and runs it."""
-_NOT_ASKED = frozenset(
+"""The first line of each checked program: a type error, without which Monty would run a program that has none."""
+_IGNORED_RULES = frozenset(
     {
         *("unresolved-import", "unresolved-reference", "invalid-syntax"),  # of another Python than Monty's
         *("invalid-await", "possibly-unresolved-reference", "possibly-missing-attribute"),
     }
 )
 _MAYBE_NONE = re.compile(r"on (?:type )?`None` in union|element `None` of union|`None`.*in union")
-"""`re.match(...).group()`: wrong only when nothing matches, which the author may know."""
+"""Messages about values that may be None, such as `re.match(...).group()`: the program may know that they are not."""
 _LIMITS: Any = {"max_feed_duration_secs": 0.05, "max_suspensions": 10, "max_memory": 16_000_000}
 
 
 def type_problems(pool: Monty, code: str, stubs: str) -> list[TypeProblem]:
-    """Return what the type checker says of a program, by line; nothing of the program runs.
+    """Return the problems that the type checker finds, by line; nothing of the program runs.
 
     Args:
-        pool: Where the checker is.
+        pool: The pool whose worker checks the program.
         code: The program; it has to parse.
         stubs: The functions that it may call, and their types.
     """
@@ -44,7 +44,7 @@ def type_problems(pool: Monty, code: str, stubs: str) -> list[TypeProblem]:
         except MontyTypingError as error:
             return _read(error.display())
         except MontyError:
-            return []  # it cannot be checked; what is wrong with it is said where it runs
+            return []  # it cannot be checked; its errors are reported when it runs
     return []
 
 
@@ -52,6 +52,6 @@ def _read(text: str) -> list[TypeProblem]:
     found: list[TypeProblem] = []
     for item in json.loads(text):
         line, rule, message = item["location"]["row"] - 1, item["name"], item["message"]
-        if line >= 1 and item["severity"] == "error" and rule not in _NOT_ASKED and not _MAYBE_NONE.search(message):
+        if line >= 1 and item["severity"] == "error" and rule not in _IGNORED_RULES and not _MAYBE_NONE.search(message):
             found.append(TypeProblem(line, rule, message))
     return found

@@ -1,4 +1,4 @@
-"""The calls that a program has open: begun on the event loop, their replies kept until the program waits for them."""
+"""The open calls of a program: begun on the event loop, their frames kept until the program waits for them."""
 
 from __future__ import annotations
 
@@ -7,60 +7,62 @@ from collections.abc import Callable
 from typing import Any
 
 from toolcrib.calls import calling_line
-from toolcrib.sandbox._frames import Breach, CallAsked, do_nothing, item_of, raised_of, value_of
-from toolcrib.sandbox._host_calls import Ended
-from toolcrib.sandbox._limit_messages import CANCELLED, asked_too_much, returned_too_much
+from toolcrib.sandbox._endings import CALL_CANCELLED, ProgramEnded, arguments_too_large, result_too_large
+from toolcrib.sandbox._frames import CallFrame, ProtocolError, do_nothing, error_frame, item_frame, value_frame
 from toolcrib.sandbox._protocol import Host, Program, Raised, Reply, SuspendedReply, Value
 
 __all__ = ["OpenCall", "OpenCalls"]
 
-_OPEN = 128 * 1024 * 1024  # bytes of memory, about, that the arguments of all open calls may take
+_ARGUMENT_BYTES = 128 * 1024 * 1024  # of memory, about, that the arguments of all open calls may take
 
 
 class OpenCall:
-    """One call between its frame and the end of its reply.
+    """One call, from the worker's frame to the last frame that answers it.
 
     Attributes:
         line: Where the program made it; 0 when unknown.
-        pending: What it waits for, when it waits for a person.
+        memory: Bytes, about, that its arguments take.
+        suspended: The reply of a call that waits for a person.
+        frame: The next frame for the program.
+        is_over: Whether that frame is the last one.
+        is_wanted: Whether the program waits for a frame, now or later.
+        is_idle: Whether the tool waits for the program to want another value.
     """
 
     __slots__ = (
-        *("args", "has_slot", "id", "is_dropped", "is_idle", "is_over", "is_stream", "is_wanted", "kwargs", "line"),
-        *("name", "pending", "ready", "task", "wanted", "weight"),
+        *("args", "frame", "has_slot", "id", "is_dropped", "is_idle", "is_over", "is_stream", "is_wanted", "kwargs"),
+        *("line", "memory", "name", "suspended", "task", "wanted"),
     )
 
-    def __init__(self, asked: CallAsked, *, is_stream: bool) -> None:
-        self.id, self.name, self.line = asked.id, asked.name, asked.line
+    def __init__(self, asked: CallFrame, *, is_stream: bool) -> None:
+        self.id, self.name, self.line, self.memory = asked.id, asked.name, asked.line, asked.memory
         self.args, self.kwargs, self.is_stream = asked.args, asked.kwargs, is_stream
-        self.weight = asked.weight
-        self.pending: SuspendedReply | None = None
+        self.suspended: SuspendedReply | None = None
         self.task: asyncio.Task[None] | None = None
-        self.ready: bytes | None = None  # the frame to deliver
-        self.is_over = False  # that frame is the last one
-        self.is_wanted = not is_stream  # the program waits for a frame, now or later
-        self.is_dropped = self.is_idle = self.has_slot = False
-        self.wanted: asyncio.Future[None] | None = None  # the tool waits for the program to want more
+        self.frame: bytes | None = None
+        self.is_wanted = not is_stream
+        self.is_over = self.is_dropped = self.is_idle = self.has_slot = False
+        self.wanted: asyncio.Future[None] | None = None
 
 
 class OpenCalls:
-    """What a program has asked of its host.
+    """The calls that a program has made of its host.
 
     Args:
-        woken: Told that a reply is ready, or that something failed.
+        on_change: Called when a frame is ready, or a call failed.
 
     Attributes:
         made: Calls so far.
-        running: Of them, those that the host is at now.
-        failed: What the host raised, or why a call has no reply.
+        running: Of them, those that the host executes now.
+        failed: The host's exception, or why a call has no reply.
     """
 
-    def __init__(self, program: Program, host: Host, woken: Callable[[], None]) -> None:
-        self._limits, self._host, self._woken = program.limits, host, woken
+    def __init__(self, program: Program, host: Host, on_change: Callable[[], None]) -> None:
+        self._limits, self._host, self._on_change = program.limits, host, on_change
         self._streams = program.streams
         self._slots = asyncio.Semaphore(program.limits.calls_in_flight)
         self._open: dict[int, OpenCall] = {}
-        self._weight = 0  # of their arguments
+        self._memory = 0  # of their arguments
         self._tasks: set[asyncio.Task[None]] = set()
         self._ready: dict[int, None] = {}  # in the order they became so
         self.made = 0
@@ -69,40 +71,40 @@ class OpenCalls:
 
     # --- what the program asks for
 
-    def add(self, asked: CallAsked) -> OpenCall:
-        """Take a call, which is not begun yet.
+    def add(self, asked: CallFrame) -> OpenCall:
+        """Add a call, which is not begun yet.
 
         Raises:
-            Ended: All that are open have too many arguments.
+            ProgramEnded: The arguments of all open calls are too large.
         """
         call = self._open[asked.id] = OpenCall(asked, is_stream=asked.name in self._streams)
-        self._weight += call.weight
-        if self._weight > _OPEN:
-            raise Ended(asked_too_much(asked.name, _OPEN, asked.line))
+        self._memory += call.memory
+        if self._memory > _ARGUMENT_BYTES:
+            raise ProgramEnded(arguments_too_large(asked.name, _ARGUMENT_BYTES, asked.line))
         return call
 
-    def _close(self, number: int) -> OpenCall | None:
+    def _remove(self, number: int) -> OpenCall | None:
         call = self._open.pop(number, None)
         if call is not None:
-            self._weight -= call.weight
+            self._memory -= call.memory
         return call
 
     def begin(self, call: OpenCall) -> None:
-        """Begin a call: now, or when it is its turn."""
+        """Begin a call: now, or when a slot is free."""
         self.running += 1
         call.task = asyncio.create_task(self._answer(call))
         self._tasks.add(call.task)
-        call.task.add_done_callback(lambda task: self._ended(call, task))
+        call.task.add_done_callback(lambda task: self._done(call, task))
 
     def want(self, number: int) -> OpenCall:
         """Note that the program wants the next value of a stream.
 
         Raises:
-            Breach: There is no such stream, or it is asked already.
+            ProtocolError: There is no such stream, or its next value is wanted already.
         """
         call = self._open.get(number)
         if call is None or not call.is_stream or call.is_wanted:
-            raise Breach(f"a value is wanted of {number}, which is no stream that could give one")
+            raise ProtocolError(f"a value is wanted of {number}, which is no stream that could give one")
         call.is_wanted = True
         if call.wanted is not None:
             self._set_idle(call, False)
@@ -111,46 +113,46 @@ class OpenCalls:
         return call
 
     def drop(self, number: int) -> None:
-        """Cancel a call of which the program wants nothing more; one that has ended is none to cancel."""
-        call = self._close(number)
+        """Cancel a call of which the program wants nothing more, unless it has ended."""
+        call = self._remove(number)
         if call is None:
             if not 0 < number <= self.made:
-                raise Breach(f"{number} is dropped, which is no call")
+                raise ProtocolError(f"{number} is dropped, which is no call")
             return
         call.is_dropped = True
         self._ready.pop(number, None)
         if call.task is not None:
             call.task.cancel()
 
-    # --- what it is given
+    # --- what the program is given
 
     @property
     def ready(self) -> list[int]:
-        """The calls that have something for the program, in the order they got it."""
+        """The calls that have a frame for the program, in the order they got it."""
         return list(self._ready)
 
     def is_open(self, number: int) -> bool:
-        """Whether the call has not had its last frame yet."""
+        """Return whether the program has yet to be given the last frame of a call."""
         return number in self._open
 
     def is_ready(self, number: int) -> bool:
-        """Whether the call has something for the program."""
+        """Return whether a call has a frame for the program."""
         return number in self._ready
 
     def take(self, number: int) -> bytes:
-        """Return what a call has for the program, which then has it."""
+        """Return the frame of a call, which the program is given now."""
         call = self._open[number]
-        frame = call.ready or b""
+        frame = call.frame or b""
         del self._ready[number]
-        call.ready, call.is_wanted = None, False
+        call.frame, call.is_wanted = None, False
         if call.is_over:
-            self._close(number)
+            self._remove(number)
         return frame
 
     @property
-    def pending(self) -> list[OpenCall]:
+    def suspended(self) -> list[OpenCall]:
         """The calls that wait for a person, in the order they were made."""
-        return [call for _, call in sorted(self._open.items()) if call.pending is not None]
+        return [call for _, call in sorted(self._open.items()) if call.suspended is not None]
 
     # --- the host's side
 
@@ -172,48 +174,48 @@ class OpenCalls:
             self.settle(call, reply)
 
     def settle(self, call: OpenCall, reply: Reply) -> None:
-        """Take the reply that ends a call, or that it waits for a person."""
+        """Take the reply that ends a call or suspends it."""
         if isinstance(reply, SuspendedReply):
-            call.pending = reply
+            call.suspended = reply
         else:
             call.is_over = True
-            self._give(call, self.frame(call, reply))
+            self._set_frame(call, self.frame(call, reply))
 
-    def frame(self, call: OpenCall | CallAsked, reply: Value | Raised) -> bytes:
+    def frame(self, call: OpenCall | CallFrame, reply: Value | Raised) -> bytes:
         """Return the frame that ends a call."""
         if isinstance(reply, Raised):
-            return raised_of(call.id, reply)
-        frame, size = value_of(call.id, reply.value)
-        return frame if size <= self._limits.reply_size else raised_of(call.id, self._refused(call, size))
+            return error_frame(call.id, reply)
+        frame, size = value_frame(call.id, reply.value)
+        return frame if size <= self._limits.reply_size else error_frame(call.id, self._too_large(call, size))
 
     async def _emit(self, call: OpenCall, value: Any) -> None:
-        frame, size = item_of(call.id, value)
+        frame, size = item_frame(call.id, value)
         if size > self._limits.reply_size:
-            self.settle(call, self._refused(call, size))
+            self.settle(call, self._too_large(call, size))
             call.is_dropped = True
             raise asyncio.CancelledError  # the stream is over, for the tool as well
-        self._give(call, frame)
+        self._set_frame(call, frame)
         call.has_slot = False
         self._slots.release()
         self._set_idle(call, True)
         call.wanted = asyncio.get_running_loop().create_future()
-        self._woken()
+        self._on_change()
         await call.wanted
         await self._slots.acquire()
         call.has_slot = True
 
-    def _refused(self, call: OpenCall | CallAsked, size: int) -> Raised:
-        return returned_too_much(call.name, size, self._limits)
+    def _too_large(self, call: OpenCall | CallFrame, size: int) -> Raised:
+        return result_too_large(call.name, size, self._limits)
 
-    def _give(self, call: OpenCall, frame: bytes) -> None:
-        call.ready = frame
+    def _set_frame(self, call: OpenCall, frame: bytes) -> None:
+        call.frame = frame
         self._ready[call.id] = None
 
     def _set_idle(self, call: OpenCall, idle: bool) -> None:
         call.is_idle = idle
         self.running += -1 if idle else 1
 
-    def _ended(self, call: OpenCall, task: asyncio.Task[None]) -> None:
+    def _done(self, call: OpenCall, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if call.is_dropped:
             call.task = None  # as in close
@@ -221,21 +223,21 @@ class OpenCalls:
             self.running -= 1
         if task.cancelled():
             if not call.is_dropped and self.failed is None:
-                self.failed = Ended(CANCELLED)
+                self.failed = ProgramEnded(CALL_CANCELLED)
         elif (error := task.exception()) is not None and self.failed is None:
             self.failed = error
-        self._woken()
+        self._on_change()
 
     async def close(self) -> None:
-        """Stop what still runs, and wait until it has stopped."""
-        self.failed = self.failed or Ended(None)  # of what happens from here on, nothing is told
+        """Stop the calls that still run, and wait until they have stopped."""
+        self.failed = self.failed or ProgramEnded(None)  # failures from here on are not reported
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
         for call in self._open.values():
-            call.task = None  # its error knows the call: what both hold would stay until garbage is collected
+            call.task = None  # its error refers to the call: both would stay until garbage is collected
         self._open.clear()
         self._ready.clear()
-        self._woken = do_nothing
+        self._on_change = do_nothing

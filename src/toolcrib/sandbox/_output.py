@@ -1,14 +1,18 @@
-"""What a program prints, kept within bounds."""
+"""Output of a program: the text that is kept of it, and the limit at which the program is ended."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
-__all__ = ["Kept"]
+from toolcrib.sandbox._endings import ProgramEnded, printed_too_much
+from toolcrib.sandbox._protocol import OutputStream, SandboxLimits
+
+__all__ = ["CutText", "OutputMeter"]
 
 
-class Kept:
-    """Text that comes in pieces: the head and the tail of it are kept.
+class CutText:
+    """Text that comes in pieces: its head and its tail are kept.
 
     Attributes:
         size: Characters that came in all.
@@ -25,7 +29,7 @@ class Kept:
         self._tail_size = 0
 
     def add(self, text: str) -> None:
-        """Take the next piece."""
+        """Add the next piece."""
         self.size += len(text)
         if self._head_room:
             head = text[: self._head_room]
@@ -39,8 +43,46 @@ class Kept:
                 self._tail_size -= len(self._tail.popleft())
 
     def text(self) -> str:
-        """Return what was kept, with the cut said where it was made."""
+        """Return the text, which says where it was cut."""
         head, tail = "".join(self._head), "".join(self._tail)
         tail = tail[-self._tail_most :] if self._tail_most else ""
         lost = self.size - len(head) - len(tail)
         return f"{head}{tail}" if lost <= 0 else f"{head}\n[... {lost} of {self.size} characters cut ...]\n{tail}"
+
+
+class OutputMeter:
+    """The output of one program.
+
+    Args:
+        limits: The characters that are kept of each stream, and those at which the program is ended.
+        heard: Characters of stdout and stderr that the host heard in an earlier run of the program.
+
+    Attributes:
+        out: The text of stdout.
+        err: The text of stderr.
+    """
+
+    def __init__(self, limits: SandboxLimits, heard: Sequence[int] = (0, 0)) -> None:
+        self._limits = limits
+        self._heard = {"stdout": heard[0], "stderr": heard[1]}
+        self.out, self.err = CutText(limits.output_kept), CutText(limits.output_kept)
+
+    def add(self, text: str, stream: OutputStream) -> str:
+        """Add text, and return the part of it that the host has not heard.
+
+        Raises:
+            ProgramEnded: The program printed too much.
+        """
+        (self.out if stream == "stdout" else self.err).add(text)
+        if sum(self.sizes) > self._limits.output_killed_at:
+            raise ProgramEnded(printed_too_much(self._limits))
+        heard = self._heard[stream]
+        if heard:
+            self._heard[stream] = max(heard - len(text), 0)
+            text = text[heard:]
+        return text
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Characters of stdout and stderr so far."""
+        return self.out.size, self.err.size

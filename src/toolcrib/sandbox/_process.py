@@ -1,41 +1,61 @@
-"""ProcessSandbox: programs in full Python, each in a process of its own that the kernel keeps from everything else.
+"""Sandboxes of processes: full Python, each program in a worker that the kernel keeps from everything else.
 
-Here a worker is found for each program; its conversation is in `_process_drive`, its seal in `worker`.
+This module finds a worker for each program; the program's conversation is in `_conversation`, the seal in `worker`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import math
 import sys
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from socket import socket
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from toolcrib.errors import CodeError, SandboxError
 from toolcrib.sandbox._conversation import Conversation
-from toolcrib.sandbox._dialect import NOTES, worker_dialect
+from toolcrib.sandbox._endings import CLOSED, LIMITS
 from toolcrib.sandbox._frames import frame_limit
-from toolcrib.sandbox._limit_messages import CLOSED, LIMITS
 from toolcrib.sandbox._protocol import Dialect, Host, Program, ProgramError, SandboxResult
 from toolcrib.sandbox._replay import ReplayLog
 from toolcrib.sandbox._socket import Wire
 from toolcrib.sandbox._source import normalized
 from toolcrib.sandbox._worker_pool import LAYERS, WorkerPool
+from toolcrib.sandbox.worker._imports import MODULE_NAMES, UNLISTED
 
-__all__ = ["ProcessSandbox", "ProcessSession", "SubprocessSandbox", "WorkerSandbox"]
+__all__ = ["ProcessSandbox", "ProcessSession", "SubprocessSandbox", "WorkerSandbox", "worker_dialect"]
 
 _VERSION: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
-_SESSION_CPU: Final = 24 * 3600  # seconds: what each of its programs may compute is counted here
-_OPEN: Final = "no-isolation: files and network can be reached"
+_SESSION_CPU: Final = 24 * 3600  # seconds: the conversation of each program counts what that program computes
+_NO_ISOLATION: Final = "no-isolation: files and network can be reached"
+_NOTES: Final = (
+    "`parallel((f, a), (g, b, c))` calls `f(a)` and `g(b, c)` at once and returns the list of their results.",
+    "What a streaming function returns is an iterator: take its values one by one, or `list(...)`.",
+    "The standard library can be imported, as far as it needs no file and no network.",
+)
+
+
+@cache
+def worker_dialect() -> Dialect:
+    """Return the dialect of a worker's Python, found without asking a worker."""
+    modules = frozenset(name for name in MODULE_NAMES.split() if _is_installed(name))
+    return Dialect(modules, UNLISTED, frozenset({"parallel"}), streams=True)
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # its parent is no package in this Python
+        return False
 
 
 class Worker(Protocol):
-    """A process that runs programs, for as long as somebody holds it."""
+    """A process that runs programs until it is closed."""
 
     @property
     def socket(self) -> socket:
@@ -43,24 +63,24 @@ class Worker(Protocol):
         ...
 
     def kill(self) -> None:
-        """End it, whatever it does."""
+        """End the worker at once."""
         ...
 
     def close(self) -> None:
-        """End it, and give back what it held."""
+        """End the worker, and give back what it held."""
         ...
 
 
-class Workers(Protocol):
-    """Where workers come from; see `WorkerPool`."""
+class WorkerSource(Protocol):
+    """A source of workers; see `WorkerPool`."""
 
     @property
     def layers(self) -> tuple[str, ...]:
-        """What keeps them in."""
+        """The layers that keep the workers in."""
         ...
 
     def start(self) -> None:
-        """Start, unless it has been started."""
+        """Start, unless that was done."""
         ...
 
     def take(self, cpu: int, memory: int) -> Worker:
@@ -68,15 +88,15 @@ class Workers(Protocol):
         ...
 
     def close(self) -> None:
-        """End all of them."""
+        """End all workers."""
         ...
 
 
 class WorkerSandbox:
     """Runs programs in workers; see the classes below."""
 
-    def __init__(self, pool: Workers, name: str, words: tuple[str, ...] = ()) -> None:
-        self._pool, self._words = pool, words
+    def __init__(self, pool: WorkerSource, name: str, isolation: tuple[str, ...] = ()) -> None:
+        self._pool, self._isolation_notes = pool, isolation
         self._engine = f"{name}-{_VERSION}"
         self._lock = threading.Lock()
         self._running: set[Conversation] = set()
@@ -84,7 +104,7 @@ class WorkerSandbox:
 
     @property
     def engine(self) -> str:
-        """Its name and the version of Python: a paused program goes on in the same only."""
+        """The name and the version of Python: a paused program goes on in the same only."""
         return self._engine
 
     @property
@@ -94,7 +114,7 @@ class WorkerSandbox:
 
     @property
     def layers(self) -> tuple[str, ...]:
-        """What keeps programs in here; starts the sandbox to find out.
+        """The layers that keep programs in; starts the sandbox to find out.
 
         Raises:
             SandboxUnavailable: A layer that is required cannot be had.
@@ -118,26 +138,26 @@ class WorkerSandbox:
         program that does something else than it did is ended before anything new is begun, as `ReplayDiverged`.
 
         Raises:
-            SandboxError: The state is none of this engine's; or see `run`.
+            SandboxError: The state is not of this engine; or see `run`.
         """
-        return await self._run(program, host, ReplayLog.of(state, self._engine))
+        return await self._run(program, host, ReplayLog.from_state(state, self._engine))
 
     @property
     def dialect(self) -> Dialect:
-        """What programs find here."""
+        """The modules and names that programs find."""
         return worker_dialect()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a model should know before it writes for it."""
-        return NOTES
+        """Sentences for a model that writes a program."""
+        return _NOTES
 
     def session(self) -> ProcessSession:
         """Return a session, whose programs share one worker and find the names that the last one left."""
         return ProcessSession(self)
 
     def close(self) -> None:
-        """End what runs, and every process; the sandbox cannot be used again."""
+        """End all programs and every process; the sandbox cannot be used again."""
         with self._lock:
             running = list(self._running)
         for conversation in running:
@@ -152,27 +172,27 @@ class WorkerSandbox:
     ) -> None:
         self.close()
 
-    # --- for sessions, too
+    # --- shared with sessions
 
-    async def _run(self, program: Program, host: Host, course: ReplayLog) -> SandboxResult:
+    async def _run(self, program: Program, host: Host, log: ReplayLog) -> SandboxResult:
         try:
-            program = checked(program)
+            program = _normalized(program)
         except CodeError as error:
             return self.refused(error)
         worker = await self.take(program, cpu=math.ceil(program.limits.program_time) + 1)
         try:
-            result, _ = await self.converse(program, host, course, worker)
+            result, _ = await self.converse(program, host, log, worker)
             return result
         finally:
             worker.close()
 
     def refused(self, error: CodeError) -> SandboxResult:
-        """Return how a program went that cannot run."""
-        told = ProgramError("syntax", error.kind, error.problem, error.line)
-        return SandboxResult(error=told, isolation=self._isolation())
+        """Return the result of a program that cannot run."""
+        refused = ProgramError("syntax", error.kind, error.problem, error.line)
+        return SandboxResult(error=refused, isolation=self._isolation())
 
     async def take(self, program: Program, cpu: int) -> Worker:
-        """Return a worker of the pool, which is started when it is first needed."""
+        """Return a worker of the pool, which is started for the first program."""
         if not self._is_started:
             if program.may_block:
                 self._pool.start()
@@ -182,35 +202,35 @@ class WorkerSandbox:
         return self._pool.take(cpu, program.limits.memory)
 
     async def converse(
-        self, program: Program, host: Host, course: ReplayLog, worker: Worker, *, keep: bool = False
+        self, program: Program, host: Host, log: ReplayLog, worker: Worker, *, keep: bool = False
     ) -> tuple[SandboxResult, bool]:
-        """Run a program in a worker; return how it went, and whether the worker can run another."""
+        """Run a program in a worker; return its result, and whether the worker can run another."""
         wire = partial(Wire, worker.socket, frame_limit(program.limits.value_size))
-        conversation = Conversation(program, host, course, wire, worker.kill)
+        conversation = Conversation(program, host, log, wire, worker.kill)
         with self._lock:
             self._running.add(conversation)
         try:
             result = await conversation.run(self._isolation(), keep=keep)
-            return result, conversation.is_whole
+            return result, conversation.is_reusable
         finally:
             with self._lock:
                 self._running.discard(conversation)
 
     def _isolation(self) -> tuple[str, ...]:
-        return (self._engine, *self._words, *self._pool.layers, *LIMITS)
+        return (self._engine, *self._isolation_notes, *self._pool.layers, *LIMITS)
 
 
 class ProcessSandbox(WorkerSandbox):
     """Runs programs in full Python, each in a process that cannot reach files, network, or other processes.
 
     It needs Linux, and no privilege. The processes are forked from one that is kept warm, so that a program begins in
-    about a millisecond. What a program may do is what the kernel lets it, whatever it finds in the interpreter;
-    `SandboxResult.isolation` says what was in force.
+    about a millisecond. The kernel limits a program, and nothing that it finds in the interpreter changes that;
+    `SandboxResult.isolation` names the layers in force.
 
     Args:
         require: The layers without which nothing runs; `a|b` is either. None for no_new_privs, seccomp, rlimits, and
             one of landlock and empty_root.
-        skip: Layers to leave off, to see what the others hold.
+        skip: Layers to leave off, to try the others alone.
         spares: Processes that are forked ahead.
     """
 
@@ -232,21 +252,21 @@ class SubprocessSandbox(WorkerSandbox):
 
     def __init__(self, *, spares: int = 2) -> None:
         pool = WorkerPool(require=frozenset(), skip=frozenset(LAYERS) - {"rlimits"}, spares=spares)
-        super().__init__(pool, "subprocess", (_OPEN,))
+        super().__init__(pool, "subprocess", (_NO_ISOLATION,))
 
 
 class ProcessSession:
     """Programs of one user, one after another in the same worker, with the names that the last one left.
 
-    A program that is ended from outside, at a limit for one, takes the session with it. The memory that all of them
-    may take is what the first one may.
+    A program that is ended from outside, for instance at a limit, ends the session. The memory limit of the first
+    program holds for all of them together.
     """
 
     def __init__(self, sandbox: WorkerSandbox) -> None:
         self._sandbox = sandbox
         self._worker: Worker | None = None
         self._is_busy = False
-        self._over: str | None = None
+        self._end_reason: str | None = None
 
     async def run(self, program: Program, host: Host) -> SandboxResult:
         """Run the next program.
@@ -254,41 +274,41 @@ class ProcessSession:
         Raises:
             SandboxError: Another one is running, or the session is over.
         """
-        if self._over is not None:
-            raise SandboxError(f"this session is over: {self._over}. Begin another one, with session()")
+        if self._end_reason is not None:
+            raise SandboxError(f"this session is over: {self._end_reason}. Begin another one, with session()")
         if self._is_busy:
             raise SandboxError("a program is running in this session, which runs one at a time")
         try:
-            program = checked(program)
+            program = _normalized(program)
         except CodeError as error:
             return self._sandbox.refused(error)
         self._is_busy = True
-        is_whole = False
+        is_reusable = False
         why = "a program of it was ended from outside"
         try:
             if self._worker is None:
                 self._worker = await self._sandbox.take(program, _SESSION_CPU)
-            course = ReplayLog(self._sandbox.engine)
-            result, is_whole = await self._sandbox.converse(program, host, course, self._worker, keep=True)
+            log = ReplayLog(self._sandbox.engine)
+            result, is_reusable = await self._sandbox.converse(program, host, log, self._worker, keep=True)
             why = f"its last program was ended ({result.error})"
             return result
         finally:
             self._is_busy = False
-            if not is_whole:
+            if not is_reusable:
                 self._end(why)
 
     def close(self) -> None:
-        """End it; what its programs left is gone."""
+        """End the session; the names that its programs left are gone."""
         self._end("it was closed")
 
     def _end(self, why: str) -> None:
-        self._over = self._over or why
+        self._end_reason = self._end_reason or why
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.close()
 
 
-def checked(program: Program) -> Program:
+def _normalized(program: Program) -> Program:
     """Return a program whose text can be sent; raises CodeError."""
     code = normalized(program.code, program.limits.source_size)
     return program if code == program.code else replace(program, code=code)

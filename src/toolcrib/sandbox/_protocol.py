@@ -39,19 +39,19 @@ ErrorKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """How much one program may use.
+    """Limits of one program.
 
     Attributes:
         program_time: Seconds that the program's own code may compute; waiting for tools and sleeping does not count.
-        wall_time: Seconds from start to end, tools, people and sleep included; None for no such limit. A back stop.
+        wall_time: Seconds from start to end, tools, approvers and sleep included; None for no such limit.
         sleep_time: Seconds it may sleep in all.
         memory: Bytes its values may take.
         output_kept: Characters of each stream that are kept, head and tail.
         output_killed_at: Characters printed in all at which the program is ended.
         calls: Tool calls it may make.
         calls_in_flight: Tool calls that run at a time; further ones wait.
-        value_size: Characters, about, of one value that leaves the program: the arguments of a call, its result. What
-            is small as text may be large as objects: 1 MB of `{}` takes the host 27 MB for a moment.
+        value_size: Characters, about, of one value that leaves the program: the arguments of a call, its result. A
+            value that is small as text may be large as objects: 1 MB of `{}` takes the host 27 MB for a moment.
         reply_size: Characters, about, of one tool result that goes into the program.
         source_size: Characters of the program's text.
     """
@@ -77,25 +77,25 @@ class SandboxLimits:
 
 
 SaveState: TypeAlias = Callable[[Mapping[str, Any]], None]
-"""Keeps a part of the state that `Resumable.resume` takes, should this process not live to the program's end.
+"""Saves a part of the state that `Resumable.resume` takes, for the case that this process ends before the program does.
 
-Lists are added to those kept before. What follows from a part must not be begun before this returns.
+Lists are appended to those saved before. What follows from a part must not be begun before this returns.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Code to run, and what it may use.
+    """Code to run, with its tools and limits.
 
     Attributes:
         tools: Names the program may call as functions, each a Python identifier; `parent__child` may also be written
             `parent.child`.
         streams: Those of them whose values the program takes one by one; an engine that cannot gives it a list.
         signatures: How each tool is called, for an error that says so: `get_weather(city: str) -> Weather`.
-        name: How tracebacks call the program.
-        may_block: The event loop has nothing to do but this program, so that it may wait while the program computes;
-            saves two changes of thread for each call.
-        save_state: Where to keep what the program needs to be run again, while it runs; None when nobody asks for it.
+        name: The program's file name in tracebacks.
+        may_block: Whether the event loop has nothing else to do, so that it may wait while the program computes; saves
+            two changes of thread for each call.
+        save_state: Saves what is needed to run the program again, while it runs; None for a program without a journal.
     """
 
     code: str
@@ -108,7 +108,7 @@ class Program:
     save_state: SaveState | None = field(default=None, kw_only=True)
 
 
-# --- what the host answers a call with -------------------------------------------------------------------------------
+# --- the host and its replies ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +128,9 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class SuspendedReply:
-    """The call waits for a person and has no reply yet; the program goes on as far as it can without, and then pauses.
+    """The call is suspended: it waits for a person. The program goes on as far as it can without, and then pauses.
 
-    It cannot catch that. Calls already running are waited for.
+    The program cannot catch that. Calls that already run come to their end.
     """
 
     reason: str
@@ -139,18 +139,18 @@ class SuspendedReply:
 Reply: TypeAlias = Value | Raised | SuspendedReply
 
 Emit: TypeAlias = Callable[[Any], Awaitable[None]]
-"""Takes one value of a streaming call, of JSON shapes; returns when the program wants the next one."""
+"""Takes one value of a streaming call, of JSON shapes, and returns when the program wants the next one."""
 
 
 class Host(Protocol):
-    """Whoever runs a program: answers its calls, and hears what it prints. Both are called on the event loop."""
+    """The host of a program: answers its calls and takes its output, both on the event loop."""
 
     async def call(self, name: str, args: list[Any], kwargs: dict[str, Any], emit: Emit | None = None) -> Reply:
-        """Answer a call with JSON shapes; what this raises ends the program and is raised by `Sandbox.run`.
+        """Answer a call with JSON shapes; an exception ends the program and is raised by `Sandbox.run`.
 
         Args:
-            emit: Given for a tool of `Program.streams` whose values are taken one by one: each goes there, and the
-                reply's own value counts for nothing. A program that takes no more of them cancels the call.
+            emit: Takes the values of a tool of `Program.streams`, where the program takes them one by one; the value of
+                the reply is not used then. A program that takes no more of them cancels the call.
         """
         ...
 
@@ -159,7 +159,7 @@ class Host(Protocol):
         ...
 
 
-# --- what comes back -------------------------------------------------------------------------------------------------
+# --- results ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +167,8 @@ class ProgramError:
     """Why a program did not reach its end.
 
     Attributes:
-        kind: `syntax`: it cannot run as it stands, nothing ran. `exception`: it raised. `time`, `memory`, `output`,
-            `calls`: a limit. `paused`: it waits for a person. `stopped`: from outside. `sandbox`: the sandbox itself
+        kind: `syntax`: it cannot run, nothing ran. `exception`: it raised. `time`, `memory`, `output`, `calls`: it came
+            to a limit. `paused`: it waits for a person. `stopped`: it was ended from outside. `sandbox`: the sandbox
             failed.
         type: The exception's class name.
         message: What went wrong, for the model.
@@ -189,16 +189,16 @@ class ProgramError:
 
 @dataclass(frozen=True, slots=True)
 class SandboxResult:
-    """How a program went.
+    """The result of a program.
 
     Attributes:
         value: The value of the program's last expression, as JSON shapes.
-        output: What it printed; the middle is cut when it was too much.
-        error_output: What it printed to stderr.
+        output: The text that it printed, cut in the middle when it was too much.
+        error_output: The text that it printed to stderr.
         error: Why it did not reach its end; None when it did.
-        isolation: What kept it in, by name.
+        isolation: The layers that kept it in, by name.
         calls: How many tool calls it made.
-        state: What a paused program is resumed from, of JSON shapes; None when this engine cannot.
+        state: The state from which a paused program is resumed, of JSON shapes; None when this engine cannot.
     """
 
     value: Any = None
@@ -211,7 +211,7 @@ class SandboxResult:
 
 
 class Sandbox(Protocol):
-    """Runs one program away from everything of the host's but what its `Host` answers."""
+    """A place for programs, where nothing of the host's can be reached but its `Host`."""
 
     async def run(self, program: Program, host: Host) -> SandboxResult:
         """Run a program to its end.
@@ -220,30 +220,30 @@ class Sandbox(Protocol):
 
         Raises:
             SandboxError: No worker could be had; nothing ran.
-            Exception: What `host.call` raised.
+            Exception: An exception of `host.call`.
         """
         ...
 
 
 @runtime_checkable
 class HasNotes(Protocol):
-    """A sandbox whose Python is not all of Python."""
+    """A sandbox that describes its Python to a model."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a model should know before it writes for it, a sentence each."""
+        """Sentences for a model that writes a program."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What programs find in a sandbox's Python, so that they can be checked before they run.
+    """The modules and names that programs find in a sandbox, so that programs can be checked before they run.
 
     Attributes:
-        modules: What they may import; None when that is not known.
-        unlisted: Those of them that a model is not told of, being of little use to it.
-        names: Functions at hand besides Python's own and the tools, such as `parallel`.
-        streams: They take the values of a streaming tool one by one; they get a list otherwise.
+        modules: The modules that they may import; None when that is not known.
+        unlisted: Those of them that are not listed to a model, being of little use to it.
+        names: Functions besides Python's own and the tools, such as `parallel`.
+        streams: Whether they take the values of a streaming tool one by one; they get a list otherwise.
     """
 
     modules: frozenset[str] | None = None
@@ -254,39 +254,39 @@ class Dialect:
 
 @runtime_checkable
 class HasDialect(Protocol):
-    """A sandbox that says which Python it has."""
+    """A sandbox that describes its Python for checks of programs."""
 
     @property
     def dialect(self) -> Dialect:
-        """What programs find there."""
+        """The modules and names that programs find there."""
         ...
 
 
 @runtime_checkable
 class Resumable(Protocol):
-    """A sandbox whose paused programs go on later, in this process or another."""
+    """A sandbox that can resume its paused programs, in this process or another."""
 
     @property
     def engine(self) -> str:
-        """Its name and version, such as `process-3.11`: a state is of use to the same one only."""
+        """The engine's name and version, such as `process-3.11`: only the same one can use a state."""
         ...
 
     @property
     def replays(self) -> bool:
         """Whether a program is run again from its start, so that every call it made is asked for once more.
 
-        Otherwise it goes on where it paused, and only the calls that had no reply are asked for again.
+        Otherwise it goes on where it paused, and asks only for the calls that had no reply.
         """
         ...
 
     async def resume(self, program: Program, state: Mapping[str, Any], host: Host) -> SandboxResult:
-        """Take up a paused program; see `Sandbox.run`.
+        """Resume a paused program; see `Sandbox.run`.
 
-        An engine that runs it again may hold the calls that waited back until it has asked for all the others; its
-        states then have something in `pending`, and no `cut`.
+        An engine that runs it again may hold the suspended calls back until it has asked for all the others; its states
+        then have something in `suspended`, and no `cut`.
 
         Raises:
-            SandboxError: The state is none of this engine's.
+            SandboxError: The state is not of this engine.
         """
         ...
 
@@ -295,17 +295,17 @@ class SandboxSession(Protocol):
     """A place where one program after another runs, each with the names that the last one left."""
 
     async def run(self, program: Program, host: Host) -> SandboxResult:
-        """Run the next program; see `Sandbox.run`. One at a time."""
+        """Run the next program, one at a time; see `Sandbox.run`."""
         ...
 
     def close(self) -> None:
-        """End it; what its programs left is gone."""
+        """End the session; the names that its programs left are gone."""
         ...
 
 
 @runtime_checkable
 class HasSessions(Protocol):
-    """A sandbox that can keep what a program leaves for the next one."""
+    """A sandbox that can keep the names that a program leaves for the next one."""
 
     def session(self) -> SandboxSession:
         """Return a session of its own for the programs of one user."""

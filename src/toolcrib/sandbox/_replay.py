@@ -1,19 +1,20 @@
-"""What a program was given and when, kept so that another worker can be given the same, up to where it paused."""
+"""The replay log of a program: what it was given and when, so that another worker can be given the same."""
 
 from __future__ import annotations
 
 import secrets
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from toolcrib.errors import SandboxError
+from toolcrib.sandbox._protocol import SaveState
 
 __all__ = ["Diverged", "ReplayLog"]
 
-_READINGS = 1_000_000
-_BATCHES = 100_000
-_BAD = "this state is none that a paused program was left in"
+_MOST_READINGS = 1_000_000
+_MOST_BATCHES = 100_000
+_BAD_STATE = "this state is none that a paused program was left in"
 
 
 class Diverged(Exception):
@@ -21,35 +22,35 @@ class Diverged(Exception):
 
 
 class ReplayLog:
-    """The way of one program: seed, readings of its clock, and what it was given after each wait.
+    """The seed of one program, the readings of its clock, and what it was given after each wait.
 
-    A call that waits by itself is not among the waits: what it is given is its own reply, whenever it is there.
+    A call for which the program waits alone is not among the waits: the program is given its reply, whenever it comes.
 
     Attributes:
-        is_live: Whether it goes where it has not been before.
-        seed: What its random numbers come from, 32 hex digits.
-        recorded: Readings of the clock to be given again.
-        told: Characters of stdout and stderr that the host has heard already.
+        is_live: Whether the program has come further than in the earlier run.
+        seed: The seed of its random numbers, 32 hex digits.
+        recorded: Readings of the clock, for the worker to give again.
+        printed: Characters of stdout and stderr in the earlier run.
     """
 
     def __init__(self, engine: str, seed: str | None = None) -> None:
         self._engine = engine
         self.seed = seed or secrets.token_hex(16)
         self.recorded: list[int] = []
-        self.told = [0, 0]
-        self._held: frozenset[int] = frozenset()
-        self._is_cut = False  # its process ended before it paused: how far it came is not known to the call
-        self._remember: Callable[[Mapping[str, Any]], None] | None = None
+        self.printed = [0, 0]
+        self._held_back: frozenset[int] = frozenset()
+        self._is_cut = False  # the earlier run's process ended before the program paused, at a place that is not known
+        self._save: SaveState | None = None
         self._calls = 0
-        self._past: list[list[int]] = []
-        self._at = 0
+        self._expected: list[list[int]] = []
+        self._waits = 0
         self._clock = array("q")
-        self._order: list[list[int]] = []
+        self._batches: list[list[int]] = []
         self.is_live = True
 
     @classmethod
-    def of(cls, state: Mapping[str, Any], engine: str) -> ReplayLog:
-        """Return the way that a paused program went.
+    def from_state(cls, state: Mapping[str, Any], engine: str) -> ReplayLog:
+        """Return the log of a paused program.
 
         Raises:
             SandboxError: The state is not of this engine.
@@ -61,96 +62,96 @@ class ReplayLog:
             )
         seed = state.get("seed")
         if type(seed) is not str:
-            raise SandboxError(_BAD)
-        course = cls(engine, seed)
-        course.recorded = _numbers(state.get("clock"))
-        course.told = _numbers(state.get("told"))
-        course._held = frozenset(_numbers(state.get("pending")))
-        course._past = [_numbers(batch) for batch in _list(state.get("order"))]
-        (course._calls,) = _numbers([state.get("calls")])
-        course._is_cut = state.get("cut") is True
-        if len(course.told) != 2 or not (course._held or course._is_cut):
-            raise SandboxError(_BAD)
-        course.is_live = course._is_cut and not course._past
-        return course
+            raise SandboxError(_BAD_STATE)
+        log = cls(engine, seed)
+        log.recorded = _numbers(state.get("clock"))
+        log.printed = _numbers(state.get("printed"))
+        log._held_back = frozenset(_numbers(state.get("suspended")))
+        log._expected = [_numbers(batch) for batch in _list(state.get("order"))]
+        (log._calls,) = _numbers([state.get("calls")])
+        log._is_cut = state.get("cut") is True
+        if len(log.printed) != 2 or not (log._held_back or log._is_cut):
+            raise SandboxError(_BAD_STATE)
+        log.is_live = log._is_cut and not log._expected
+        return log
 
-    def told_to(self, remember: Callable[[Mapping[str, Any]], None]) -> None:
-        """Have each further step of the way kept as it is taken, for the case that this process does not live."""
-        self._remember = remember
-        if not self.recorded and not self._past and not self._held:
-            remember({**(self.state([], 0, [0, 0]) or {}), "cut": True})
+    def save_to(self, save: SaveState) -> None:
+        """Save each further entry as it is made, for the case that this process ends before the program does."""
+        self._save = save
+        if not self.recorded and not self._expected and not self._held_back:
+            save({**(self.state([], 0, [0, 0]) or {}), "cut": True})
 
-    # --- the way again
+    # --- the earlier run
 
-    def holds(self, call: int) -> bool:
+    def holds_back(self, call: int) -> bool:
         """Return whether a call is to be begun only when the program is where it paused.
 
         Raises:
-            Diverged: It was not called then.
+            Diverged: The earlier run had no such call.
         """
         if self.is_live or self._is_cut:
             return False
         if call > self._calls:
             raise Diverged(f"it makes call {call}, and had made {self._calls}")
-        return call in self._held
+        return call in self._held_back
 
     def expected(self) -> list[int] | None:
         """Return what the program was given after this wait; None when it had paused here."""
-        return self._past[self._at] if self._at < len(self._past) else None
+        return self._expected[self._waits] if self._waits < len(self._expected) else None
 
-    def arrive(self, made: int) -> None:
+    def go_live(self, calls: int) -> None:
         """Note that the program is where it paused, after so many calls.
 
         Raises:
             Diverged: It is somewhere else.
         """
-        if self._at < len(self._past) or made != self._calls:
-            raise Diverged(f"it waits after {made} calls and {self._at} waits; it had made {self._calls} calls")
+        if self._waits < len(self._expected) or calls != self._calls:
+            raise Diverged(f"it waits after {calls} calls and {self._waits} waits; it had made {self._calls} calls")
         self.is_live = True
 
-    # --- the way as it is
+    # --- this run
 
-    def read(self, readings: Sequence[int]) -> None:
-        """Note readings of the clock."""
-        if readings and len(self._clock) <= _READINGS:
+    def add_readings(self, readings: Sequence[int]) -> None:
+        """Add readings of the clock."""
+        if readings and len(self._clock) <= _MOST_READINGS:
             known = max(0, len(self.recorded) - len(self._clock))
             self._clock.extend(readings)
-            if self._remember is not None and readings[known:]:
-                self._remember({"clock": list(readings[known:]), "cut": True})
+            if self._save is not None and readings[known:]:
+                self._save({"clock": list(readings[known:]), "cut": True})
 
-    def given(self, batch: list[int]) -> None:
-        """Note what the program was given after a wait: ids of calls, or 0 for the time it asked for."""
-        if self._remember is not None and self._at >= len(self._past):
-            self._remember({"order": [batch], "cut": True})
-        self._at += 1
-        if self._is_cut and self._at >= len(self._past):
+    def add_batch(self, batch: list[int]) -> None:
+        """Add what the program is given after a wait: ids of calls, or 0 for the time it asked for."""
+        if self._save is not None and self._waits >= len(self._expected):
+            self._save({"order": [batch], "cut": True})
+        self._waits += 1
+        if self._is_cut and self._waits >= len(self._expected):
             self.is_live = True
-        if len(self._order) <= _BATCHES:
-            self._order.append(batch)
+        if len(self._batches) <= _MOST_BATCHES:
+            self._batches.append(batch)
 
-    def state(self, pending: list[int], made: int, told: list[int]) -> dict[str, Any] | None:
-        """Return what the program is resumed from; None when that is too long to keep."""
-        if len(self._clock) > _READINGS or len(self._order) > _BATCHES:
+    def state(self, suspended: list[int], calls: int, printed: Sequence[int]) -> dict[str, Any] | None:
+        """Return the state from which the program is resumed; None when it is too long to keep."""
+        if len(self._clock) > _MOST_READINGS or len(self._batches) > _MOST_BATCHES:
             return None
         return {
             "engine": self._engine,
             "seed": self.seed,
             "clock": self._clock.tolist(),
-            "order": self._order,
-            "calls": made,
-            "pending": pending,
-            "told": told,
+            "order": self._batches,
+            "calls": calls,
+            "suspended": suspended,
+            "printed": list(printed),
         }
 
 
 def _list(found: Any) -> list[Any]:
     if type(found) is not list:
-        raise SandboxError(_BAD)
+        raise SandboxError(_BAD_STATE)
     return cast("list[Any]", found)
 
 
 def _numbers(found: Any) -> list[int]:
     numbers = _list(found)
     if not all(type(number) is int for number in numbers):
-        raise SandboxError(_BAD)
+        raise SandboxError(_BAD_STATE)
     return numbers

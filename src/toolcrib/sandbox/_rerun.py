@@ -1,4 +1,4 @@
-"""ReplaySandbox: a sandbox whose programs are taken up by running them from their start, whatever it does by itself."""
+"""The replay of programs in a sandbox that cannot resume them: they are run again from their start."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["ReplaySandbox", "replayable"]
 
 
 class ReplaySandbox:
-    """Runs programs in another sandbox, and takes one up by running it from its start.
+    """Runs programs in another sandbox, and resumes one by running it from its start.
 
-    The host answers the calls that were made as they were answered then. A program that does something else then,
-    because of the time or of chance, is ended.
+    The host gives the calls that were made the replies that they had. A program that does something else then, because
+    of the time or of random numbers, is ended.
 
     Args:
-        sandbox: Where they run.
+        sandbox: Where the programs run.
     """
 
     def __init__(self, sandbox: Sandbox) -> None:
@@ -27,17 +27,17 @@ class ReplaySandbox:
     @property
     def engine(self) -> str:
         """The sandbox's own name and version, or its class."""
-        named = self._sandbox.engine if isinstance(self._sandbox, Resumable) else type(self._sandbox).__name__
-        return f"{named} again"
+        name = self._sandbox.engine if isinstance(self._sandbox, Resumable) else type(self._sandbox).__name__
+        return f"{name} again"
 
     @property
     def replays(self) -> bool:
-        """Every call is asked for once more."""
+        """True: a resumed program asks for every call once more."""
         return True
 
     @property
     def dialect(self) -> Dialect:
-        """What programs find there."""
+        """The dialect of the other sandbox."""
         return self._sandbox.dialect if isinstance(self._sandbox, HasDialect) else Dialect()
 
     async def run(self, program: Program, host: Host) -> SandboxResult:
@@ -52,5 +52,5 @@ class ReplaySandbox:
 
 
 def replayable(sandbox: Sandbox) -> Sandbox:
-    """Return a sandbox whose programs can be taken up after a crash: this one, or one around it."""
+    """Return a sandbox whose programs can be resumed after a crash: this one, or one around it."""
     return sandbox if isinstance(sandbox, Resumable) and sandbox.replays else ReplaySandbox(sandbox)

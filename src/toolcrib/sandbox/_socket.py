@@ -1,4 +1,4 @@
-"""The host's end of a worker's socket, on the event loop that runs the program."""
+"""The wire to a worker: the host's end of its socket, on the event loop that runs the program."""
 
 from __future__ import annotations
 
@@ -8,78 +8,73 @@ import struct
 from collections import deque
 from collections.abc import Callable
 
-from toolcrib.sandbox._frames import Breach, Frame, Frames, do_nothing
+from toolcrib.sandbox._frames import Frame, FrameReader, ProtocolError, do_nothing
 
 __all__ = ["Wire"]
 
 _PIECE = 1 << 16
 _LOOKS = 40
-_AHEAD = 1 << 20  # bytes that are read while nobody takes the frames in them
-_BLOCKED = struct.pack("ll", 0, 4_000)  # seconds and microseconds that `block` lasts at most
+_READ_AHEAD = 1 << 20  # bytes that are read before the frames in them are taken
+_BLOCK_TIME = struct.pack("ll", 0, 4_000)  # seconds and microseconds that `block` lasts at most
 
 
 class Wire:
     """Frames of one worker while one program runs.
 
-    What comes is read whenever the loop turns, once it is `watch`ed, so that a worker's death is noticed whatever the
-    program waits for.
+    After `watch`, the event loop reads what comes, so that a worker's death is noticed at any time.
 
     Args:
         channel: A stream socket, which is left open.
         most: The bytes that one frame may have.
-        woken: Told that there is something new: a frame, a breach, or the end.
+        on_news: Called when there is a frame, an error, or the end.
 
     Attributes:
-        is_over: Nothing more is read: the worker is dead, or said what is no frame.
-        breach: What that was.
+        is_over: Whether nothing more is read: the worker is dead, or broke the protocol.
+        broken: How the worker broke it.
     """
 
-    def __init__(self, channel: socket.socket, most: int, woken: Callable[[], None]) -> None:
-        self._socket, self._woken, self._descriptor = channel, woken, channel.fileno()
+    def __init__(self, channel: socket.socket, most: int, on_news: Callable[[], None]) -> None:
+        self._socket, self._on_news, self._descriptor = channel, on_news, channel.fileno()
         self._loop = asyncio.get_running_loop()
-        self._incoming = Frames(most)
+        self._reader = FrameReader(most)
         self._frames: deque[Frame] = deque()
         self._ahead = 0
         self._reads = self._blocks = False
         self._unsent: deque[memoryview] = deque()
         self.is_over = False
-        self.breach: Breach | None = None
+        self.broken: ProtocolError | None = None
 
     # --- reading
 
     def next(self) -> Frame | None:
-        """Return the next frame that is here already."""
+        """Return the next frame that has come; None when there is none."""
         if self._frames:
             return self._frames.popleft()
-        if self._ahead > _AHEAD:
+        if self._ahead > _READ_AHEAD:
             self._read(True)
         self._ahead = 0
         return None
 
     def watch(self) -> None:
-        """Read what comes whenever the loop turns, from now on."""
+        """Read what comes on the event loop, from now on."""
         if not self._reads:
             self._read(True)
 
     def block(self) -> bool:
-        """Wait a few milliseconds for the worker while the loop stands still; return whether something came."""
+        """Block the event loop a few milliseconds for the worker; return whether something came."""
         if self._unsent:
             return False
         if not self._blocks:
             self._blocks = True
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _BLOCKED)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _BLOCK_TIME)
         for _ in range(_LOOKS):  # to be woken takes longer than most programs need from one call to the next
-            self._pull(socket.MSG_DONTWAIT)
+            self._pull()
             if self._frames or self.is_over:
                 return True
         self._pull(0)
         return bool(self._frames) or self.is_over
 
-    def pull(self) -> None:
-        """Read what is there now."""
-        self._pull(socket.MSG_DONTWAIT)
-
-    def _pull(self, flags: int) -> None:
+    def _pull(self, flags: int = socket.MSG_DONTWAIT) -> None:
         if self.is_over:
             return
         try:
@@ -89,7 +84,7 @@ class Wire:
         except OSError:  # the other end is gone
             data = b""
         self._take(data)
-        self._woken()
+        self._on_news()
 
     def _take(self, data: bytes) -> None:
         if not data:
@@ -97,19 +92,19 @@ class Wire:
             self._read(False)
             return
         try:
-            self._frames.extend(self._incoming.feed(data))
-        except Breach as breach:
-            self.breach, self.is_over = breach, True
+            self._frames.extend(self._reader.feed(data))
+        except ProtocolError as error:
+            self.broken, self.is_over = error, True
             self._read(False)
             return
         self._ahead += len(data)
-        if self._ahead > _AHEAD:
+        if self._ahead > _READ_AHEAD:
             self._read(False)
 
     def _read(self, wanted: bool) -> None:
         wanted = wanted and not self.is_over
         if wanted and not self._reads:
-            self._loop.add_reader(self._descriptor, self.pull)
+            self._loop.add_reader(self._descriptor, self._pull)
         elif self._reads and not wanted:
             self._loop.remove_reader(self._descriptor)
         self._reads = wanted
@@ -117,7 +112,7 @@ class Wire:
     # --- writing
 
     def send(self, data: bytes) -> None:
-        """Send, at once as far as the socket takes it, and the rest as the loop turns; a dead worker hears nothing."""
+        """Send, at once as far as the socket takes it, and the rest as the loop turns; a dead worker is no error."""
         if self._unsent:
             self._unsent.append(memoryview(data))
             return
@@ -131,7 +126,7 @@ class Wire:
             return self._socket.send(data, socket.MSG_DONTWAIT)
         except (BlockingIOError, InterruptedError):
             return 0
-        except OSError:  # reading tells of the end
+        except OSError:  # reading notices the end
             return len(data)
 
     def _send_more(self) -> None:
@@ -146,13 +141,13 @@ class Wire:
 
     # --- ending
 
-    def leave(self) -> bool:
+    def detach(self) -> bool:
         """Watch the socket no longer; return whether the worker is between two frames, and still there."""
         self._read(False)
         if self._unsent:
             self._loop.remove_writer(self._descriptor)
-        quiet = not self._frames and self._incoming.is_between and not self._unsent
+        quiet = not self._frames and self._reader.is_between and not self._unsent
         self._frames.clear()
         self._unsent.clear()
-        self._woken = do_nothing
+        self._on_news = do_nothing
         return quiet and not self.is_over

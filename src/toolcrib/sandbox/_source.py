@@ -1,4 +1,4 @@
-"""A program's text: parsed without being run, its errors shown with line and caret, its spans counted in bytes."""
+"""Source of a program: its text and its syntax tree, with spans counted in bytes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from toolcrib.errors import CodeError
 
 __all__ = ["Source", "SourceEdit", "normalized", "parse_program"]
 
-_BRACES = 5_000  # in f-strings: before Python 3.12 each takes the parser 0.1 ms, and more the more there are
+_MOST_BRACES = 5_000  # in f-strings: before Python 3.12 each takes the parser 0.1 ms, and more the more there are
 _F_STRING = re.compile(r"""(?i)\b(?:f|fr|rf)["']""")
 
 SourceEdit = tuple[int, int, str]
-"""A span of bytes, and what to put in its place."""
+"""A span of bytes, and the text to put in its place."""
 
 
 class Source:
@@ -29,7 +29,7 @@ class Source:
 
     Attributes:
         text: The code, with every line ended by a line feed.
-        tree: What it parses to.
+        tree: Its syntax tree.
     """
 
     def __init__(self, text: str, tree: ast.Module) -> None:
@@ -64,7 +64,7 @@ def normalized(code: str, most: int) -> str:
     """Return a program's text with every line ended by a line feed.
 
     Raises:
-        CodeError: It is longer than `most` characters, or no text that can be written down.
+        CodeError: It is longer than `most` characters, or has a character that UTF-8 has not.
     """
     if len(code) > most:
         raise CodeError(f"the program is {len(code)} characters long, and may have {most}. Pass data through tools.")
@@ -82,12 +82,12 @@ def parse_program(code: str, most: int) -> Source:
         CodeError: It is not Python, or longer than `most` characters.
     """
     text = normalized(code, most)
-    if sys.version_info < (3, 12) and _braces(text) > _BRACES:
-        raise CodeError(f"its f-strings have more than {_BRACES} parts; build the text in a loop")
+    if sys.version_info < (3, 12) and _braces(text) > _MOST_BRACES:
+        raise CodeError(f"its f-strings have more than {_MOST_BRACES} parts; build the text in a loop")
     try:
         return Source(text, _tree(text))
     except SyntaxError as error:
-        raise CodeError(_shown(error), error.lineno or 0, type(error).__name__) from None
+        raise CodeError(_with_caret(error), error.lineno or 0, type(error).__name__) from None
     except (ValueError, RecursionError, MemoryError) as error:  # null bytes; or nested deeper than the parser goes
         problem = str(error) if isinstance(error, ValueError) else "it is nested too deep; use variables and loops"
         raise CodeError(problem) from None
@@ -96,8 +96,8 @@ def parse_program(code: str, most: int) -> Source:
 def _braces(text: str) -> int:
     """Return how many braces open in the f-strings of a text; 0 where too few open in all of it."""
     found = 0
-    if text.count("{") > _BRACES and _F_STRING.search(text):
-        with suppress(tokenize.TokenError, SyntaxError):  # the parser says so, too
+    if text.count("{") > _MOST_BRACES and _F_STRING.search(text):
+        with suppress(tokenize.TokenError, SyntaxError):  # the parser reports it, too
             for token in tokenize.generate_tokens(io.StringIO(text).readline):
                 if token.type == tokenize.STRING and _F_STRING.match(token.string):
                     found += token.string.count("{")
@@ -112,7 +112,7 @@ def _tree(text: str) -> ast.Module:
         return ast.parse(text)
 
 
-def _shown(error: SyntaxError) -> str:
+def _with_caret(error: SyntaxError) -> str:
     """Return the message with the line and a caret below it."""
     lines = [error.msg]
     if error.text is not None:

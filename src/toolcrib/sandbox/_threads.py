@@ -9,14 +9,14 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TypeVar
 
-__all__ = ["Worker", "Workers"]
+__all__ = ["ProgramThread", "ProgramThreads"]
 
 T = TypeVar("T")
-_IDLE = 8  # threads kept
+_IDLE = 8  # threads that are kept
 
 
-class Worker:
-    """A daemon thread that runs what it is given, one thing after another."""
+class ProgramThread:
+    """A daemon thread that runs one function after another."""
 
     def __init__(self) -> None:
         self._inbox: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
@@ -36,7 +36,7 @@ class Worker:
                 post(_settle, value)
 
         def post(settle: Callable[..., None], outcome: object) -> None:
-            with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+            with suppress(RuntimeError):  # the loop was closed meanwhile, and no task waits
                 loop.call_soon_threadsafe(settle, done, outcome)
 
         self._inbox.put(job)
@@ -47,7 +47,7 @@ class Worker:
         self._inbox.put(step)
 
     def stop(self) -> None:
-        """End the thread when it is done with what it has."""
+        """End the thread when it has run what it was given."""
         self._inbox.put(None)
 
     def _work(self) -> None:
@@ -56,28 +56,28 @@ class Worker:
             del job  # an idle thread keeps nothing of the last program alive
 
 
-class Workers:
-    """Workers that wait for the next program."""
+class ProgramThreads:
+    """Threads that wait for the next program."""
 
     def __init__(self) -> None:
-        self._idle: list[Worker] = []
+        self._idle: list[ProgramThread] = []
 
-    def take(self) -> Worker:
-        """Return a worker for one program."""
+    def take(self) -> ProgramThread:
+        """Return a thread for one program."""
         try:
             return self._idle.pop()
         except IndexError:
-            return Worker()
+            return ProgramThread()
 
-    def give_back(self, worker: Worker) -> None:
-        """Keep a worker for the next program, or end it."""
+    def give_back(self, thread: ProgramThread) -> None:
+        """Keep a thread for the next program, or end it."""
         if len(self._idle) < _IDLE:
-            self._idle.append(worker)
+            self._idle.append(thread)
         else:
-            worker.stop()
+            thread.stop()
 
     def close(self) -> None:
-        """End the workers that wait."""
+        """End the threads that wait."""
         while self._idle:
             self._idle.pop().stop()
 

@@ -1,4 +1,4 @@
-"""Workers ready for a program each: started once, checked, kept in stock, and started again when something died."""
+"""The pool of workers: a zygote that is checked when it starts, spare workers, and a new zygote when one died."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from types import MappingProxyType
 from typing import Final
 
 from toolcrib.errors import SandboxError, SandboxUnavailable
-from toolcrib.sandbox._zygote import Confined, Ready, Zygote
+from toolcrib.sandbox._zygote import Ready, WorkerProcess, Zygote
 from toolcrib.sandbox.worker._requests import LAYERS
 
-__all__ = ["LAYERS", "REQUIRED", "Confined", "WorkerPool"]
+__all__ = ["LAYERS", "REQUIRED", "WorkerPool", "WorkerProcess"]
 
 REQUIRED: Final = frozenset({"no_new_privs", "seccomp", "rlimits", "landlock|empty_root"})
-"""Without which nothing runs by default; `a|b` is either."""
+"""The layers without which nothing runs by default; `a|b` is either."""
 
 _REMEDIES: Final[Mapping[str, str]] = {
     "no_new_privs": "It needs Linux",
@@ -33,19 +33,19 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "closed_descriptors": "It needs a POSIX system",
     "empty_environment": "It needs a POSIX system",
 }
-_OTHERWISE: Final = (
+_ALTERNATIVE: Final = (
     "Or choose by name a sandbox that needs no such layer: MontySandbox(), from pip install 'toolcrib[monty]'"
 )
 
-_GROWTH_OF_ONE: Final = 64 << 20
+_ZYGOTE_GROWTH: Final = 64 << 20  # bytes, after which a zygote is replaced
 
 
 class WorkerPool:
-    """Gives out confined workers, one for each program; synchronous, and safe to use from any thread.
+    """Confined workers, one for each program; synchronous, and safe to use from any thread.
 
-    A worker comes in microseconds when a spare is there, in milliseconds when it must be forked first. Starting takes
-    longer, a tenth of a second or two; do it, and the first `take`, away from an event loop. A process forked off the
-    host has none of the pool's workers and starts its own.
+    To take a worker is a matter of microseconds when there is a spare one, of milliseconds when it must be forked. To
+    start takes longer, a tenth of a second or two: do it, and the first `take`, outside of an event loop. A process
+    forked off the host has none of the pool's workers and starts its own.
 
     Attributes:
         layers: The layers in force, in the order of `LAYERS`; empty before the start.
@@ -60,16 +60,16 @@ class WorkerPool:
         skip: frozenset[str] = frozenset(),
         spares: int = 2,
         renew_after: int = 10_000,
-        guest: Path | None = None,
+        entry: Path | None = None,
     ) -> None:
         """Make a pool; nothing is started yet.
 
         Args:
             require: Layers without which `start` refuses; `a|b` is either of them. None for `REQUIRED`.
-            skip: Layers not to put on, for tests and for sandboxes that say they do not confine.
+            skip: Layers not to put on, for tests and for a sandbox that does not isolate.
             spares: How many workers are forked ahead, for the limits that were used last.
             renew_after: How many workers are forked before a fresh process takes over the forking.
-            guest: A Python file with `warm_up()` and `serve(descriptor)`, to run in the workers instead of programs.
+            entry: A Python file with `warm_up()` and `serve(descriptor)`, for the workers in place of `worker._entry`.
 
         Raises:
             ValueError: There is no layer of that name.
@@ -79,7 +79,7 @@ class WorkerPool:
         unknown = (skip | {name for each in self._require for name in each.split("|")}) - set(LAYERS)
         if unknown:
             raise ValueError(f"there is no layer {', '.join(sorted(unknown))}; there are {', '.join(LAYERS)}")
-        self._guest = guest
+        self._entry = entry
         self._stock = spares
         self._renew_after = renew_after
         self.layers: tuple[str, ...] = ()
@@ -92,24 +92,25 @@ class WorkerPool:
         self._lock = threading.RLock()
         self._zygote: Zygote | None = None
         self._successor: Zygote | None = None
-        self._spares: deque[Confined] = deque()
+        self._spares: deque[WorkerProcess] = deque()
         self._limits: tuple[int, int] | None = None
         self._died_unused = 0
         self._closed = False
 
     def start(self) -> None:
-        """Start, unless it has been started.
+        """Start, unless that was done.
 
         Raises:
-            SandboxUnavailable: A required layer cannot be had, or one in force does not hold; it names the remedy.
+            SandboxUnavailable: A required layer cannot be had, or one in force does not hold; the message says what
+                to do.
         """
         with self._lock:
             if self._zygote is None:
                 self._closed = False
-                self._zygote = self._adopted(Zygote(self._skip, self._guest))
+                self._zygote = self._checked(Zygote(self._skip, self._entry))
 
-    def take(self, cpu: int, memory: int) -> Confined:
-        """Return a worker, ready for its first frame; `Confined.close()` ends it.
+    def take(self, cpu: int, memory: int) -> WorkerProcess:
+        """Return a worker, ready for its first frame; `WorkerProcess.close()` ends it.
 
         Args:
             cpu: Seconds it may compute.
@@ -117,17 +118,17 @@ class WorkerPool:
 
         Raises:
             SandboxError: The pool was closed, or its zygote dies whenever it is started.
-            SandboxUnavailable: It had to be started, and could not.
+            SandboxUnavailable: The pool could not be started.
         """
         with self._lock:
             for _ in range(2):
-                zygote = self._living()
+                zygote = self._current_zygote()
                 worker = self._spare((cpu, memory))
                 try:
                     worker = worker or zygote.fork(cpu, memory)
                 except ConnectionError:  # it died just now
                     continue
-                worker.afterwards = self._restock
+                worker.on_close = self._restock
                 return worker
             raise SandboxError("the sandbox's zygote dies as soon as it is started")
 
@@ -142,7 +143,7 @@ class WorkerPool:
             self._zygote = self._successor = None
 
     def forget(self) -> None:
-        """Leave everything to the process this one was forked from, and begin afresh."""
+        """Leave all workers to the process this one was forked from, and begin anew."""
         spares, zygotes, closed = self._spares, (self._zygote, self._successor), self._closed
         self._reset()
         self._closed = closed
@@ -152,21 +153,21 @@ class WorkerPool:
 
     # --- zygotes ----------------------------------------------------------------------------------------------------
 
-    def _living(self) -> Zygote:
+    def _current_zygote(self) -> Zygote:
         if self._closed:
             raise SandboxError("this sandbox was closed. Make another one")
         zygote = self._zygote
         if zygote is not None:
-            zygote.hear()
+            zygote.read_answers()
             if zygote.alive:
                 return self._renewed(zygote)
-            self._bury(zygote)
+            self._drop_zygote(zygote)
         self.start()
         if self._zygote is None:
             raise SandboxError("the sandbox's zygote dies as soon as it is started")
         return self._zygote
 
-    def _bury(self, zygote: Zygote) -> None:
+    def _drop_zygote(self, zygote: Zygote) -> None:
         self._died_unused = 0 if zygote.served else self._died_unused + 1
         self._drop_spares()
         zygote.end()
@@ -176,19 +177,19 @@ class WorkerPool:
             raise SandboxError("the sandbox's zygote was started twice, and died each time before its first worker")
 
     def _renewed(self, zygote: Zygote) -> Zygote:
-        """Return this zygote, or the one started to replace it once that is ready: nobody waits for it."""
+        """Return this zygote, or its successor once that is ready; callers do not wait for it."""
         if self._successor is None:
-            if zygote.forks >= self._renew_after or zygote.growth >= _GROWTH_OF_ONE:
-                self._successor = Zygote(self._skip, self._guest)
-        elif self._successor.spoke:
+            if zygote.forks >= self._renew_after or zygote.growth >= _ZYGOTE_GROWTH:
+                self._successor = Zygote(self._skip, self._entry)
+        elif self._successor.has_message:
             successor, self._successor = self._successor, None
             self._drop_spares()
-            self._zygote = self._adopted(successor)
+            self._zygote = self._checked(successor)
             zygote.retire()
             return self._zygote
         return zygote
 
-    def _adopted(self, zygote: Zygote) -> Zygote:
+    def _checked(self, zygote: Zygote) -> Zygote:
         ready = zygote.ready()
         try:
             self._check(ready)
@@ -203,20 +204,20 @@ class WorkerPool:
     def _check(self, ready: Ready) -> None:
         for layer, why in ready.broken.items():
             raise SandboxUnavailable(
-                f"programs are not confined here: {layer} is in force and does not hold, {why}", layer, _OTHERWISE
+                f"programs are not confined here: {layer} is in force and does not hold, {why}", layer, _ALTERNATIVE
             )
         for wanted in sorted(self._require):
-            either = wanted.split("|")
-            if not any(ready.layers.get(layer) == "on" for layer in either):
-                states = ", and ".join(f"{layer} is {ready.layers.get(layer)}" for layer in either)
-                remedies = ". ".join(_REMEDIES[layer] for layer in either)
+            alternatives = wanted.split("|")
+            if not any(ready.layers.get(layer) == "on" for layer in alternatives):
+                states = ", and ".join(f"{layer} is {ready.layers.get(layer)}" for layer in alternatives)
+                remedies = ". ".join(_REMEDIES[layer] for layer in alternatives)
                 raise SandboxUnavailable(
-                    f"programs cannot be confined here: {states}", either[0], f"{remedies}. {_OTHERWISE}"
+                    f"programs cannot be confined here: {states}", alternatives[0], f"{remedies}. {_ALTERNATIVE}"
                 )
 
     # --- spares -----------------------------------------------------------------------------------------------------
 
-    def _spare(self, limits: tuple[int, int]) -> Confined | None:
+    def _spare(self, limits: tuple[int, int]) -> WorkerProcess | None:
         if limits != self._limits:
             self._drop_spares()
             self._limits = limits
@@ -228,12 +229,12 @@ class WorkerPool:
         return None
 
     def _restock(self) -> None:
-        """Fork ahead, now that a program has ended: while it ran, a fork would have taken the processor from it."""
+        """Fork spare workers, now that a program has ended: before, a fork would have taken the processor from it."""
         with self._lock:
             zygote, limits = self._zygote, self._limits
             if zygote is None or limits is None:
                 return
-            with suppress(ConnectionError):  # it died; whoever takes a worker next will see
+            with suppress(ConnectionError):  # it died; the next `take` notices
                 while len(self._spares) < self._stock:
                     self._spares.append(zygote.fork(*limits))
 

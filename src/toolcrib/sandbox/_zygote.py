@@ -1,4 +1,4 @@
-"""The host's end of a zygote: start one, ask it for workers, and end it."""
+"""The host's end of a zygote: starts it, asks it for workers, and ends it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from typing import Any, Final
 from toolcrib.errors import SandboxUnavailable
 from toolcrib.sandbox.worker._requests import ANSWER, FORK, KILL, REQUEST
 
-__all__ = ["Confined", "Ready", "Zygote"]
+__all__ = ["Ready", "WorkerProcess", "Zygote"]
 
 _WORKER: Final = Path(__file__).parent / "worker"
 _ENVIRONMENT: Final = {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
@@ -35,50 +35,50 @@ from toolcrib_worker._zygote import main
 main(descriptor, options)
 """
 
-_STARTS_WITHIN: Final = 30.0
-_ENDS_WITHIN: Final = 5.0
-_ANSWERS_WITHIN: Final = 5.0
+_START_SECONDS: Final = 30.0
+_END_SECONDS: Final = 5.0
+_ANSWER_SECONDS: Final = 5.0
 _NO_SIGNAL: Final[int] = getattr(socket, "MSG_NOSIGNAL", 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """What a zygote says of itself: each layer with its state, what the self-test found broken, its Python."""
+    """The first message of a zygote: the states of layers, those that the self-test found broken, its Python."""
 
     layers: dict[str, str]
     broken: dict[str, str]
     python: str
 
 
-class Confined:
-    """A worker under its seal, waiting on `socket` for the first frame.
+class WorkerProcess:
+    """A worker under its seal, which waits on `socket` for the first frame.
 
     Attributes:
         socket: The host's end of the worker's one channel, a blocking stream socket. Once the worker is dead it is at
             its end, or raises ConnectionResetError where the worker left something unread.
-        afterwards: Called once it is closed.
+        on_close: Called once the worker is closed.
     """
 
-    __slots__ = ("__weakref__", "_handle", "_number", "_zygote", "afterwards", "socket")
+    __slots__ = ("__weakref__", "_handle", "_number", "_zygote", "on_close", "socket")
 
     def __init__(self, zygote: Zygote, channel: socket.socket) -> None:
         self.socket = channel
-        self.afterwards: Callable[[], None] | None = None
+        self.on_close: Callable[[], None] | None = None
         self._zygote: Zygote | None = zygote
         self._number: int | None = None
         self._handle: int | None = None
 
     def kill(self) -> None:
-        """End the worker at once, whatever it does; nothing happens when it has ended."""
+        """End the worker at once; nothing happens when it has ended."""
         if self._zygote is None:
             return
         if self._number is None:
-            self._zygote.hear(until=self)
+            self._zygote.read_answers(until=self)
         if self._number is not None and not self._signal():
             self._zygote.kill(self._number)
 
     def _signal(self) -> bool:
-        """Tell whether the host itself could signal it: it has a handle, and the right to."""
+        """Signal the worker; return False where the host has no handle of it, or no right to."""
         if self._handle is None:
             return False
         try:
@@ -95,7 +95,7 @@ class Confined:
         if is_finalizing():  # modules may be gone already; the worker ends with its zygote, which ends with us
             self.socket.close()
             return
-        self._signal()  # nobody closed it
+        self._signal()  # it was not closed
         self.forget()
 
     def close(self) -> None:
@@ -105,12 +105,12 @@ class Confined:
             return
         self.kill()
         self.forget()
-        zygote.gone(self)
-        if self.afterwards is not None:
-            self.afterwards()
+        zygote.remove(self)
+        if self.on_close is not None:
+            self.on_close()
 
     def forget(self) -> None:
-        """Close the descriptors and leave the worker as it is: another process has it."""
+        """Close the descriptors and leave the worker alone: it is another process's."""
         self._zygote = None
         self.socket.close()
         if self._handle is not None:
@@ -119,11 +119,11 @@ class Confined:
 
     @property
     def alive(self) -> bool:
-        """Whether it still waits for its first frame; it says nothing before."""
+        """Whether the worker still waits for its first frame, before which it sends nothing."""
         return not _readable(self.socket)
 
-    def born(self, number: int | None, handle: int | None) -> None:
-        """Take what the zygote says of it; no number when it could not be forked."""
+    def started(self, number: int | None, handle: int | None) -> None:
+        """Take the zygote's answer; no number when the worker could not be forked."""
         self._number, self._handle = number, handle
 
 
@@ -132,21 +132,21 @@ class Zygote:
 
     Attributes:
         forks: How many workers were asked of it.
-        served: It has answered at least once.
-        resident: Bytes of memory it takes, as it said last.
+        served: Whether it has forked at least one.
+        resident: Bytes of memory it takes, by its last answer.
     """
 
-    def __init__(self, skip: frozenset[str], guest: Path | None) -> None:
+    def __init__(self, skip: frozenset[str], entry: Path | None) -> None:
         self.forks = 0
         self.served = False
         self.resident = 0
         self._first_size = 0
         self._lock = threading.RLock()
-        self._unanswered: deque[Confined] = deque()
-        self._workers: weakref.WeakSet[Confined] = weakref.WeakSet()
+        self._unanswered: deque[WorkerProcess] = deque()
+        self._workers: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
         self._retired = False
         self._control, theirs = socket.socketpair()
-        options = {"skip": sorted(skip), "guest": None if guest is None else str(guest)}
+        options = {"skip": sorted(skip), "entry": None if entry is None else str(entry)}
         try:
             self._process = _start(theirs.fileno(), json.dumps(options))
         except SandboxUnavailable:
@@ -156,38 +156,38 @@ class Zygote:
             theirs.close()
         self._end = weakref.finalize(self, _end, self._control, self._process)
 
-    # --- its life ---------------------------------------------------------------------------------------------------
+    # --- start and end ----------------------------------------------------------------------------------------------
 
     @property
-    def spoke(self) -> bool:
-        """Whether there is something to hear from it, its end included."""
+    def has_message(self) -> bool:
+        """Whether there is a message of the zygote to read, or its end."""
         return _readable(self._control)
 
     @property
     def alive(self) -> bool:
-        """Whether it still holds its end of the socket."""
+        """Whether the zygote still holds its end of the socket."""
         return not _hung_up(self._control)
 
     def ready(self) -> Ready:
-        """Wait for its first message and return it.
+        """Wait for the first message and return it.
 
         Raises:
-            SandboxUnavailable: It failed to start.
+            SandboxUnavailable: The zygote failed to start.
         """
-        self._control.settimeout(_STARTS_WITHIN)
+        self._control.settimeout(_START_SECONDS)
         try:
             data = self._control.recv(1 << 16)
         except TimeoutError:
             self._process.kill()
             self.end()
-            raise SandboxUnavailable(f"the sandbox did not start within {_STARTS_WITHIN:.0f} s") from None
+            raise SandboxUnavailable(f"the sandbox did not start within {_START_SECONDS:.0f} s") from None
         except ConnectionError:
             data = b""
         message: dict[str, Any] = json.loads(data) if data else {"failed": "its process ended at once"}
         if "failed" in message:
             self.end()
             raise SandboxUnavailable(f"the sandbox did not start: {message['failed']}")
-        self._control.settimeout(_ANSWERS_WITHIN)
+        self._control.settimeout(_ANSWER_SECONDS)
         return Ready(message["ready"], message["broken"], message["python"])
 
     def retire(self) -> None:
@@ -198,11 +198,11 @@ class Zygote:
                 self.end()
 
     def end(self) -> None:
-        """End it and all of its workers, and wait until they are gone."""
+        """End the zygote and all of its workers, and wait until they are gone."""
         self._end()
 
     def forget(self) -> None:
-        """Close what this process has of it, and leave it running: it is another process's."""
+        """Close the descriptors and leave the zygote alone: it is another process's."""
         self._end.detach()
         self._control.close()
         self._process.returncode = 0  # not this process's child, so there is nothing to wait for
@@ -211,7 +211,7 @@ class Zygote:
 
     # --- its workers ------------------------------------------------------------------------------------------------
 
-    def fork(self, cpu: int, memory: int) -> Confined:
+    def fork(self, cpu: int, memory: int) -> WorkerProcess:
         """Ask for a worker and return it without waiting for it.
 
         Raises:
@@ -225,20 +225,20 @@ class Zygote:
             except OSError as error:
                 ours.close()
                 raise ConnectionError(f"the zygote does not answer: {error}") from error
-            worker = Confined(self, ours)
+            worker = WorkerProcess(self, ours)
             self._unanswered.append(worker)
             self._workers.add(worker)
             self.forks += 1
             return worker
 
-    def hear(self, until: Confined | None = None) -> None:
-        """Take the answers that are there; with `until`, wait for that worker's. A dead zygote has none."""
+    def read_answers(self, until: WorkerProcess | None = None) -> None:
+        """Read the answers that are there; with `until`, wait for that worker's. A dead zygote has none."""
         with self._lock:
-            while self._unanswered and self._control.fileno() >= 0 and (until in self._unanswered or self.spoke):
+            while self._unanswered and self._control.fileno() >= 0 and (until in self._unanswered or self.has_message):
                 try:
                     data, handles, _, _ = socket.recv_fds(self._control, ANSWER.size, 1)
                 except TimeoutError:
-                    self._process.kill()  # it hangs, and whatever it forked ends with it
+                    self._process.kill()  # it hangs, and its workers end with it
                     return
                 except OSError:  # it died, or was ended from another thread
                     return
@@ -248,20 +248,20 @@ class Zygote:
                 number, self.resident = ANSWER.unpack(data)
                 self._first_size = self._first_size or self.resident
                 self.served = self.served or number > 0
-                self._unanswered.popleft().born(number if number > 0 else None, handles[0] if handles else None)
+                self._unanswered.popleft().started(number if number > 0 else None, handles[0] if handles else None)
 
     @property
     def growth(self) -> int:
-        """Bytes of memory it has taken since its first fork."""
+        """Bytes of memory that the zygote has taken since its first fork."""
         return self.resident - self._first_size
 
     def kill(self, number: int) -> None:
-        """Let the zygote kill a worker, where the host cannot."""
+        """Have the zygote kill a worker that the host cannot signal."""
         with self._lock, contextlib.suppress(OSError):
             self._control.sendall(REQUEST.pack(KILL, number, 0))
 
-    def gone(self, worker: Confined) -> None:
-        """Hear that a worker was closed."""
+    def remove(self, worker: WorkerProcess) -> None:
+        """Forget a worker that was closed."""
         with self._lock:
             self._workers.discard(worker)
             if self._retired and not self._workers:
@@ -295,7 +295,7 @@ def _start(descriptor: int, options: str) -> subprocess.Popen[bytes]:
 def _end(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
     control.close()
     try:
-        process.wait(_ENDS_WITHIN)
+        process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -1,10 +1,10 @@
-"""What to tell a program that takes for a date what is the text of one: tools give dates as text, as in JSON."""
+"""Hints for a program that takes the text of a date for a date: tools give dates as text, as in JSON."""
 
 from __future__ import annotations
 
-__all__ = ["taken_for_a_date", "used_as_a_date"]
+__all__ = ["hint_for_attribute", "hint_for_operation"]
 
-_TOLD = "A date that a tool gave is text: `datetime.fromisoformat(text)` makes a date of it."
+_HINT = "A date that a tool gave is text: `datetime.fromisoformat(text)` makes a date of it."
 _ATTRIBUTES = frozenset(
     {
         *("year", "month", "day", "hour", "minute", "second", "date", "time", "weekday", "isoweekday"),
@@ -14,12 +14,12 @@ _ATTRIBUTES = frozenset(
 _TEXT = ("'str'", "to str", "not str")
 
 
-def taken_for_a_date(attribute: str) -> str:
-    """Return what to say when a text has no such attribute; nothing where dates have none either."""
-    return _TOLD if attribute in _ATTRIBUTES else ""
+def hint_for_attribute(attribute: str) -> str:
+    """Return the hint for a text that has no such attribute; empty where dates have none either."""
+    return _HINT if attribute in _ATTRIBUTES else ""
 
 
-def used_as_a_date(message: str) -> str:
-    """Return what to say when an operation failed with this message; nothing where it is not of dates and texts."""
+def hint_for_operation(message: str) -> str:
+    """Return the hint for an operation that failed with this message; empty where it is not of dates and texts."""
     mixed = "datetime." in message and any(word in message for word in _TEXT)
-    return _TOLD if mixed or message.endswith("for -: 'str' and 'str'") else ""
+    return _HINT if mixed or message.endswith("for -: 'str' and 'str'") else ""

@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from ._date_hints import taken_for_a_date, used_as_a_date
+from ._date_hints import hint_for_attribute, hint_for_operation
 from ._error_location import Place
 from ._imports import MODULES
 from ._stubs import PendingCall, raised_by
@@ -59,7 +59,7 @@ def _hint(error: BaseException, text: str, place: Place | None, signatures: Mapp
         case IndexError() if place is not None:
             return _of_index(_holder(place))
         case TypeError():
-            return _STREAM if "ValueStream" in text else used_as_a_date(text)
+            return _STREAM if "ValueStream" in text else hint_for_operation(text)
         case SystemExit() | KeyboardInterrupt():
             return "A program runs to its end and cannot end the process: leave `exit` out."
         case _:
@@ -88,7 +88,7 @@ def _of_attribute(name: str, holder: Any) -> str:
         if name in keys:
             return f'It is a dict: write `["{name}"]`.'
         return f"It is a dict, with {_keys(keys)}."
-    dated = taken_for_a_date(name) if type(holder) is str else ""
+    dated = hint_for_attribute(name) if type(holder) is str else ""
     return dated or _near(name, [known for known in dir(holder) if not known.startswith("_")])
 
 

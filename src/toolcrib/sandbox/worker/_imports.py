@@ -7,9 +7,9 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["MODULES", "UNLISTED", "WANTED", "guarded_import", "load_all"]
+__all__ = ["MODULES", "MODULE_NAMES", "UNLISTED", "guarded_import", "load_all"]
 
-WANTED = """
+MODULE_NAMES = """
     __future__ _strptime abc annotationlib array ast asyncio base64 binascii bisect builtins bz2 calendar cmath
     codecs collections collections.abc colorsys concurrent.futures contextlib contextvars copy csv dataclasses
     datetime decimal difflib email.message email.utils enum errno fnmatch fractions functools gc getpass glob
@@ -42,7 +42,7 @@ MODULES: set[str] = set()
 
 def load_all() -> None:
     """Load every module that a program may import, while files can still be read."""
-    for name in WANTED.split():
+    for name in MODULE_NAMES.split():
         try:
             importlib.import_module(name)
         except ImportError:  # not in this Python

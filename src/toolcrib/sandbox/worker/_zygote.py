@@ -1,6 +1,6 @@
-"""A process that has everything loaded and is sealed: it forks a worker for each program, and never runs one itself.
+"""The zygote: a sealed process with all modules loaded, which forks a worker for each program and runs none itself.
 
-What the host and it say to each other is in `_requests`.
+Its messages and those of the host are in `_requests`.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ __all__ = ["main"]
 
 
 def main(descriptor: str, options: str) -> None:
-    """Be a launcher: load what programs use, put the seal on, and fork until the host is gone. Does not return."""
+    """Load what programs use, put the seal on, and fork workers until the host is gone. Does not return."""
     control = socket.socket(fileno=os.dup(int(descriptor)))  # low, however many the host has: see Seal.restrict
     os.close(int(descriptor))
     gc.disable()  # nothing of what is loaded now is ever garbage
     try:
         _launch(control, json.loads(options))
-    except Exception as error:  # whatever the interpreter or the guest's modules raise, told to the host
+    except Exception as error:  # of the interpreter or of the entry's modules; the host is told
         control.sendall(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
     finally:
         os._exit(1)
@@ -45,30 +45,30 @@ def main(descriptor: str, options: str) -> None:
 def _launch(control: socket.socket, options: dict[str, Any]) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # both are inherited, and may be anything
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    guest = _load(options["guest"])
-    guest.warm_up()
+    entry = _load(options["entry"])
+    entry.warm_up()
     sys.argv, sys.orig_argv = [""], [""]
     seal = Seal(frozenset(options["skip"]))
     if seal.separate():
         _wait_for_inner(control)
     seal.surround()
     with contextlib.suppress(OSError):
-        prctl(1, signal.SIGKILL)  # die with the launcher, if that is another; a change of user would have undone it
+        prctl(1, signal.SIGKILL)  # die with the outer process, if there is one; a change of user would have undone it
     gc.collect()
     gc.freeze()  # so that a worker's collections touch no page that it shares
     gc.enable()
     ready = {"ready": seal.report, "broken": broken_layers(seal), "python": sys.version.split()[0]}
     control.sendall(json.dumps(ready).encode())
-    _Zygote(control, seal, guest).run()
+    _Zygote(control, seal, entry).run()
 
 
-def _load(guest: str | None) -> ModuleType:
-    """Return what serves in the workers: the module of this package, or the one in a file."""
-    if guest is None:
+def _load(entry: str | None) -> ModuleType:
+    """Return the module that serves in the workers: the one of this package, or the one in a file."""
+    if entry is None:
         return importlib.import_module("._entry", __package__)
-    spec = importlib.util.spec_from_file_location("guest", guest)
+    spec = importlib.util.spec_from_file_location("entry", entry)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{guest} is no Python file")
+        raise ImportError(f"{entry} is no Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -91,12 +91,12 @@ def _wake_up(_number: int, _frame: FrameType | None) -> None:
 
 
 class _Zygote:
-    """Answers the host's requests, one after the other, and buries its dead."""
+    """Answers the host's requests, one after the other, and collects workers that have ended."""
 
-    def __init__(self, control: socket.socket, seal: Seal, guest: ModuleType) -> None:
+    def __init__(self, control: socket.socket, seal: Seal, entry: ModuleType) -> None:
         self._control = control
         self._seal = seal
-        self._guest = guest
+        self._entry = entry
         self._number = os.getpid()
         self._living: set[int] = set()
 
@@ -113,14 +113,14 @@ class _Zygote:
         while True:
             events = dict(poll.poll())
             if awake.fileno() in events:
-                self._bury(awake)
+                self._collect(awake)
             if self._control.fileno() in events and not self._answer():
                 break
         for worker in self._living:
             os.kill(worker, signal.SIGKILL)
         os._exit(0)
 
-    def _bury(self, awake: socket.socket) -> None:
+    def _collect(self, awake: socket.socket) -> None:
         with contextlib.suppress(BlockingIOError):
             awake.recv(4096)
         with contextlib.suppress(ChildProcessError):
@@ -171,7 +171,7 @@ class _Zygote:
             self._seal.restrict(channel)
             self._seal.limit(limits, mapped)
             self._seal.filter()
-            self._guest.serve(CHANNEL)
+            self._entry.serve(CHANNEL)
             os._exit(0)
         finally:
             os._exit(1)

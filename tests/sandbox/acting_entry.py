@@ -1,4 +1,4 @@
-"""A guest for tests of the seal: evaluates whatever it is sent, with all of `os`, `socket` and `ctypes`."""
+"""An entry for workers in tests of the seal: evaluates the text it is sent, with all of `os`, `socket` and `ctypes`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The host's side of a program: calls and sleeps begun on the event loop, and their replies as they are ready."""
+"""Calls and sleeps of programs in Monty, begun on the event loop, and their replies as they are ready."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from toolcrib.calls import calling_line
-from toolcrib.sandbox._limit_messages import CANCELLED, returned_too_much
-from toolcrib.sandbox._protocol import Host, Program, ProgramError, Raised, Reply, Value
+from toolcrib.sandbox._endings import CALL_CANCELLED, ProgramEnded, result_too_large
+from toolcrib.sandbox._protocol import Host, Program, Raised, Reply, Value
 from toolcrib.sandbox._values import json_size
 
-__all__ = ["Call", "Ended", "HostCalls", "Pause", "Replies", "Request"]
+__all__ = ["MontyCall", "MontyCalls", "MontyReplies", "MontyRequest", "MontySleep"]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A tool call of the program; `id` is the engine's own number for it."""
+class MontyCall:
+    """A tool call of the program; `id` is Monty's own number for it."""
 
     id: int
     name: str
@@ -27,30 +27,22 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
-    """The program sleeps."""
+class MontySleep:
+    """A sleep of the program."""
 
     id: int
     seconds: float
 
 
-Request: TypeAlias = Call | Pause
-Replies: TypeAlias = list[tuple[int, Reply]]
+MontyRequest: TypeAlias = MontyCall | MontySleep
+MontyReplies: TypeAlias = list[tuple[int, Reply]]
 
 
-class Ended(Exception):
-    """The program has to end, for the reason in `error`; None when nobody is there to hear it."""
-
-    def __init__(self, error: ProgramError | None) -> None:
-        super().__init__(error)
-        self.error = error
-
-
-class HostCalls:
-    """What a program has asked of its host.
+class MontyCalls:
+    """The requests of one program that its host is at.
 
     Args:
-        program: Says how many calls run at a time, further ones wait, and what a streaming tool may return.
+        program: Its limits: how many calls run at a time, and what a streaming tool may return.
     """
 
     def __init__(self, host: Host, program: Program) -> None:
@@ -58,12 +50,12 @@ class HostCalls:
         self._slots = asyncio.Semaphore(program.limits.calls_in_flight)
         self._tasks: dict[asyncio.Task[Reply], int] = {}
 
-    async def answer(self, requests: Sequence[Request]) -> Replies:
-        """Begin these requests, and return whatever replies are ready, at least one.
+    async def answer(self, requests: Sequence[MontyRequest]) -> MontyReplies:
+        """Begin these requests, and return the replies that are ready, at least one.
 
         Raises:
-            Ended: A call was cancelled from inside, so that it has no reply.
-            Exception: What the host raised.
+            ProgramEnded: A call was cancelled from inside, so that it has no reply.
+            Exception: An exception of the host.
         """
         if len(requests) == 1 and not self._tasks:  # the usual case needs no task
             try:
@@ -72,29 +64,29 @@ class HostCalls:
                 task = asyncio.current_task()
                 if task is None or task.cancelling():
                     raise
-                raise Ended(CANCELLED) from None
+                raise ProgramEnded(CALL_CANCELLED) from None
         for request in requests:
-            self._tasks[asyncio.create_task(self._in_turn(request))] = request.id
+            self._tasks[asyncio.create_task(self._reply_in_slot(request))] = request.id
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         found = [(self._tasks.pop(task), task) for task in list(self._tasks) if task in done]  # in the order they began
         if any(task.cancelled() for _, task in found):
-            raise Ended(CANCELLED)
+            raise ProgramEnded(CALL_CANCELLED)
         errors = [error for _, task in found if (error := task.exception()) is not None]
         if errors:
             raise errors[0]
         return [(request, task.result()) for request, task in found]
 
-    async def _reply(self, request: Request) -> Reply:
-        if isinstance(request, Pause):
+    async def _reply(self, request: MontyRequest) -> Reply:
+        if isinstance(request, MontySleep):
             await asyncio.sleep(request.seconds)
             return Value(None)
         calling_line.set(request.line)
         if request.name in self._program.streams:
-            return await self._all_of(request)
+            return await self._collect(request)
         return await self._host.call(request.name, request.args, request.kwargs)
 
-    async def _all_of(self, call: Call) -> Reply:
-        """Return all values of a streaming tool at once; one that does not come to its end in time is stopped."""
+    async def _collect(self, call: MontyCall) -> Reply:
+        """Return all values of a streaming tool at once; a stream that is too long is stopped."""
         values: list[Any] = []
         size = 0
         refused: Raised | None = None
@@ -104,7 +96,7 @@ class HostCalls:
             values.append(value)
             size += json_size(value)
             if size > self._program.limits.reply_size:
-                refused = returned_too_much(call.name, size, self._program.limits)
+                refused = result_too_large(call.name, size, self._program.limits)
                 raise asyncio.CancelledError  # the stream is over, for the tool as well
 
         try:
@@ -116,12 +108,12 @@ class HostCalls:
             return refused
         return Value(values) if isinstance(reply, Value) else reply
 
-    async def _in_turn(self, request: Request) -> Reply:
+    async def _reply_in_slot(self, request: MontyRequest) -> Reply:
         async with self._slots:
             return await self._reply(request)
 
     async def close(self) -> None:
-        """Stop what still runs, and wait until it has stopped."""
+        """Stop the calls that still run, and wait until they have stopped."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -129,4 +121,4 @@ class HostCalls:
             await asyncio.wait(tasks)
         for task in tasks:
             if not task.cancelled():
-                task.exception()  # the program's own error is told already: this one is only marked as seen
+                task.exception()  # the program has an error already: this one is only marked as seen

@@ -1,35 +1,44 @@
-"""What is said of a program that met a limit, or could not go on: the same words whichever engine ran it."""
+"""Reasons that end a program from outside, and their messages: the same whichever engine ran the program."""
 
 from __future__ import annotations
 
 from toolcrib.sandbox._protocol import ProgramError, Raised, SandboxLimits
 
 __all__ = [
-    "CANCELLED",
+    "CALL_CANCELLED",
     "CLOSED",
     "LIMITS",
-    "asked_too_much",
-    "breached",
+    "ProgramEnded",
+    "arguments_too_large",
     "computed_too_long",
-    "died",
-    "diverged",
-    "late",
-    "needs_memory",
+    "out_of_memory",
     "printed_too_much",
-    "returned_too_much",
+    "protocol_broken",
+    "replay_diverged",
+    "result_too_large",
     "slept_too_long",
     "too_many_calls",
+    "took_too_long",
+    "worker_died",
 ]
 
 LIMITS = (
     *("limit:program_time", "limit:wall_time", "limit:sleep_time", "limit:memory", "limit:output", "limit:calls"),
 )
 CLOSED = ProgramError("stopped", "SandboxError", "the sandbox was closed while the program ran")
-CANCELLED = ProgramError("stopped", "CancelledError", "a tool call was cancelled")
+CALL_CANCELLED = ProgramError("stopped", "CancelledError", "a tool call was cancelled")
+
+
+class ProgramEnded(Exception):
+    """The program has to end, for the reason in `error`; None when the reason is known elsewhere."""
+
+    def __init__(self, error: ProgramError | None) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 def computed_too_long(limits: SandboxLimits, line: int = 0) -> ProgramError:
-    """Return what is said of a program that is still at it."""
+    """Return the error of a program that computes for more than `program_time`."""
     message = (
         f"the program computed for {limits.program_time:g} s, which is all it may (waiting for tools not counted). "
         "Look for a loop without an end, or let a tool do the work."
@@ -37,21 +46,21 @@ def computed_too_long(limits: SandboxLimits, line: int = 0) -> ProgramError:
     return ProgramError("time", "TimeoutError", message, line)
 
 
-def late(limits: SandboxLimits) -> ProgramError:
-    """Return what is said of a program that took too long with all that it waited for."""
+def took_too_long(limits: SandboxLimits) -> ProgramError:
+    """Return the error of a program that takes more than `wall_time`, its tool calls included."""
     seconds = limits.wall_time or 0
     message = f"the program was not done after {seconds:g} s (wall_time), its tool calls included"
     return ProgramError("time", "TimeoutError", message)
 
 
 def slept_too_long(seconds: float, limits: SandboxLimits, line: int = 0) -> ProgramError:
-    """Return what is said of a program that wants to sleep more than is left."""
+    """Return the error of a program that wants to sleep more than is left of `sleep_time`."""
     message = f"the program wants to sleep {round(seconds, 2):g} s more, and may sleep {limits.sleep_time:g} s in all"
     return ProgramError("time", "TimeoutError", message, line)
 
 
-def needs_memory(limits: SandboxLimits, line: int = 0, traceback: str = "") -> ProgramError:
-    """Return what is said of a program whose values do not fit."""
+def out_of_memory(limits: SandboxLimits, line: int = 0, traceback: str = "") -> ProgramError:
+    """Return the error of a program whose values take more than `memory`."""
     message = (
         f"the program needs more than the {limits.memory // 1024 // 1024} MB of memory it may use. Work on the "
         "data in parts, and keep only what you need."
@@ -60,14 +69,14 @@ def needs_memory(limits: SandboxLimits, line: int = 0, traceback: str = "") -> P
 
 
 def printed_too_much(limits: SandboxLimits) -> ProgramError:
-    """Return what is said of a program that prints without end."""
+    """Return the error of a program that prints more than `output_killed_at`."""
     most = limits.output_killed_at
     message = f"the program printed more than {most} characters. Print only what you need to see."
     return ProgramError("output", "OutputLimit", message)
 
 
 def too_many_calls(name: str, limits: SandboxLimits, line: int = 0) -> ProgramError:
-    """Return what is said of a program that has used up its calls."""
+    """Return the error of a program that makes more than `calls`."""
     message = (
         f"`{name}` was not called: the program may make {limits.calls} calls, and they are used up. Fetch "
         "more with each call, or work on fewer items."
@@ -75,8 +84,8 @@ def too_many_calls(name: str, limits: SandboxLimits, line: int = 0) -> ProgramEr
     return ProgramError("calls", "CallLimit", message, line)
 
 
-def asked_too_much(name: str, most: int, line: int = 0) -> ProgramError:
-    """Return what is said of a program whose open calls have more arguments than its host holds."""
+def arguments_too_large(name: str, most: int, line: int = 0) -> ProgramError:
+    """Return the error of a program whose open calls have larger arguments than the host holds."""
     message = (
         f"`{name}` was not called: the arguments of the calls that have no result yet take more than {most >> 20} MB. "
         "Wait for some of them before making more."
@@ -84,8 +93,8 @@ def asked_too_much(name: str, most: int, line: int = 0) -> ProgramError:
     return ProgramError("calls", "CallLimit", message, line)
 
 
-def returned_too_much(name: str, size: int, limits: SandboxLimits) -> Raised:
-    """Return what a call raises in the program when its result is too large."""
+def result_too_large(name: str, size: int, limits: SandboxLimits) -> Raised:
+    """Return the reply to a call whose result is larger than `reply_size`."""
     return Raised(
         "ValueError",
         f"`{name}` returned about {size} characters, and {limits.reply_size} is the most a program can take in at "
@@ -93,18 +102,18 @@ def returned_too_much(name: str, size: int, limits: SandboxLimits) -> Raised:
     )
 
 
-def died(why: str) -> ProgramError:
-    """Return what is said of a program whose process is gone."""
+def worker_died(why: str) -> ProgramError:
+    """Return the error of a program whose process is gone."""
     return ProgramError("sandbox", "SandboxError", f"the worker process died, and the program with it: {why}")
 
 
-def breached(breach: Exception) -> ProgramError:
-    """Return what is said of a program whose worker does not keep to the protocol."""
-    return ProgramError("sandbox", "SandboxError", f"the worker broke the protocol, and was ended: {breach}")
+def protocol_broken(error: Exception) -> ProgramError:
+    """Return the error of a program whose worker does not keep to the protocol."""
+    return ProgramError("sandbox", "SandboxError", f"the worker broke the protocol, and was ended: {error}")
 
 
-def diverged(difference: Exception) -> ProgramError:
-    """Return what is said of a program that does something else when it is run again."""
+def replay_diverged(difference: Exception) -> ProgramError:
+    """Return the error of a program that does something else when it is run again."""
     message = (
         f"the program was run again to resume it, and did something else than before: {difference}. It was ended "
         "before anything new was begun."

@@ -1,6 +1,6 @@
-"""One program's way through a Monty session, as a generator: it yields what the program asks for, and is sent replies.
+"""One program in a Monty session, as a generator that yields the program's requests and is sent replies.
 
-Whoever runs it decides on which thread; nothing here waits for the host.
+The caller chooses the thread; nothing here waits for the host.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from pydantic_monty import (
 )
 
 from toolcrib.errors import SandboxError
-from toolcrib.sandbox._host_calls import Call, Ended, Pause, Replies, Request
-from toolcrib.sandbox._limit_messages import (
+from toolcrib.sandbox._endings import (
     LIMITS,
-    died,
-    printed_too_much,
-    returned_too_much,
+    ProgramEnded,
+    result_too_large,
     slept_too_long,
     too_many_calls,
+    worker_died,
 )
+from toolcrib.sandbox._monty_calls import MontyCall, MontyReplies, MontyRequest, MontySleep
 from toolcrib.sandbox._monty_errors import known_exception, program_error
 from toolcrib.sandbox._monty_state import ENGINE, MontyState
-from toolcrib.sandbox._monty_subset import Checked
-from toolcrib.sandbox._output import Kept
+from toolcrib.sandbox._monty_subset import MontySource
+from toolcrib.sandbox._output import OutputMeter
 from toolcrib.sandbox._protocol import (
     OutputStream,
     Program,
@@ -52,7 +52,7 @@ from toolcrib.sandbox._protocol import (
 from toolcrib.sandbox._values import json_size
 from toolcrib.sandbox.worker._export import ValueRefused, exported
 
-__all__ = ["ISOLATION", "Drive", "Steps"]
+__all__ = ["ISOLATION", "MontyProgram", "Steps"]
 
 T = TypeVar("T")
 
@@ -66,72 +66,74 @@ _SUSPENSIONS = 20_000  # for sleeps and names
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # on Windows SIGTERM ends a process, too
 
 
-Steps: TypeAlias = Generator[list[Request], Replies, T]
-"""Yields requests to begin, and is sent at least one reply of those that are open."""
+Steps: TypeAlias = Generator[list[MontyRequest], MontyReplies, T]
+"""Yields requests to begin, and is sent at least one reply to those that are open."""
 
 
-class Drive:
-    """Takes one program to its end.
+class MontyProgram:
+    """One program, from its start or a saved state to its end.
 
     Args:
-        hear: Told what is printed, on the thread where the program's steps run.
-        left: Where it paused, for a program that goes on from there.
+        on_output: A listener for what is printed, on the thread where the program's steps run.
+        saved: The state in which the program paused, for one that is resumed.
 
     Attributes:
+        computing: Whether the program computes now, in Monty.
         ended: Why the program was ended from outside, once it was.
     """
 
     def __init__(
         self,
         program: Program,
-        checked: Checked,
-        hear: Callable[[str, OutputStream], None],
-        left: MontyState | None = None,
+        source: MontySource,
+        on_output: Callable[[str, OutputStream], None],
+        saved: MontyState | None = None,
     ) -> None:
-        self._program, self._checked, self._limits, self._hear = program, checked, program.limits, hear
+        self._program, self._source, self._limits, self._on_output = program, source, program.limits, on_output
         self._offered = frozenset(program.tools)
-        self._encoded = checked.code.encode()
-        self._out, self._err = Kept(program.limits.output_kept), Kept(program.limits.output_kept)
+        self._encoded = source.code.encode()
+        self._output = OutputMeter(program.limits)
         self._sleep_left = program.limits.sleep_time
         self._calls = 0
-        self._held: dict[int, Request] = {}  # answered with a future and not awaited yet: not begun, as in asyncio
-        self._open: dict[int, Request] = {}  # begun, without a reply
-        self._waits: dict[int, tuple[Request, str]] = {}  # begun, and waiting for a person, and why
+        self._unawaited: dict[int, MontyRequest] = {}  # answered with a future, begun when awaited
+        self._open: dict[int, MontyRequest] = {}  # begun, without a reply
+        self._suspended: dict[int, tuple[MontyRequest, str]] = {}  # begun, and waiting for a person, and why
         self._settled: dict[int, Reply] = {}  # replies that the program has not asked for yet
         self._lines: dict[int, tuple[str, int]] = {}
         self._lock = threading.Lock()
         self._pid: int | None = None
         self.computing = False
-        self.ended: Ended | None = None
-        self._left, self._state = left, None
+        self.ended: ProgramEnded | None = None
+        self._saved, self._state = saved, None
         self._state: MontyState | None
-        if left is not None:
-            self._restore(left)
+        if saved is not None:
+            self._restore(saved)
 
-    def _restore(self, left: MontyState) -> None:
-        self._held = {request.id: request for request in left.held}
-        self._settled, self._lines = dict(left.settled), dict(left.lines)
-        self._calls, self._sleep_left = left.calls, left.sleep_left
-        for kept, text, size in zip((self._out, self._err), left.output, left.printed, strict=True):
-            kept.add(text)
-            kept.size = size
+    def _restore(self, saved: MontyState) -> None:
+        self._unawaited = {request.id: request for request in saved.unawaited}
+        self._settled, self._lines = dict(saved.settled), dict(saved.lines)
+        self._calls, self._sleep_left = saved.calls, saved.sleep_left
+        for stream, text, size in zip((self._output.out, self._output.err), saved.output, saved.printed, strict=True):
+            stream.add(text)
+            stream.size = size
 
     # --- from any thread
 
     def end(self, error: ProgramError | None) -> None:
-        """End the program, at once if it computes and at its next step if it waits; the first reason counts."""
+        """End the program, at once if it computes, at its next step if it waits; the first reason counts."""
         with self._lock:
             if self.ended is not None:
                 return
-            self.ended = Ended(error)
+            self.ended = ProgramEnded(error)
             if self.computing and self._pid is not None:
                 with suppress(ProcessLookupError):
                     os.kill(self._pid, _KILL)
 
     def result(self, value: Any = None, error: ProgramError | None = None) -> SandboxResult:
-        """Return how the program went, with what was printed so far."""
+        """Return the program's result, with what was printed so far."""
         state = None if self._state is None else self._state.to_dict()
-        return SandboxResult(value, self._out.text(), self._err.text(), error, ISOLATION, self._calls, state)
+        out, err = self._output.out.text(), self._output.err.text()
+        return SandboxResult(value, out, err, error, ISOLATION, self._calls, state)
 
     # --- step by step
 
@@ -149,7 +151,7 @@ class Drive:
             if self.ended is not None:  # in its very last step
                 raise self.ended
             value = last
-        except Ended as ended:
+        except ProgramEnded as ended:
             error = ended.error
         except ValueRefused as refused:
             error = ProgramError("exception", "ValueError", f"the program's last value cannot leave it: {refused}")
@@ -158,7 +160,7 @@ class Drive:
         except MontyError as failed:
             error = program_error(failed, self._program)
         if error is None:
-            self._say_unawaited()
+            self._report_unawaited()
         return self.result(value, error)
 
     @contextmanager
@@ -190,10 +192,10 @@ class Drive:
             checkout.__exit__(None, None, None)
 
     def _play(self, session: MontySession) -> Steps[Any]:
-        if self._left is None:
-            snapshot = self._compute(session.feed_start, self._checked.code, print_callback=self._print)
+        if self._saved is None:
+            snapshot = self._compute(session.feed_start, self._source.code, print_callback=self._print)
         else:
-            snapshot = yield from self._again(self._load(session, self._left.snapshot), self._left.waits)
+            snapshot = yield from self._resume(self._load(session, self._saved.snapshot), self._saved.suspended)
         while not isinstance(snapshot, MontyComplete):
             if isinstance(snapshot, FunctionSnapshot):
                 step = self._system if snapshot.is_os_function else self._function
@@ -213,23 +215,24 @@ class Drive:
             raise SandboxError(f"Monty cannot read this snapshot: {error}") from error
 
     def _compute(self, step: Callable[..., SyncSnapshot], *args: Any, **kwargs: Any) -> SyncSnapshot:
-        """Let the program compute until it asks for something; only then is ending it worth a killed worker."""
+        """Have the program compute until its next request; only meanwhile is its worker killed to end it."""
         self.computing = True
         try:
-            if self.ended is not None:  # asked after `computing` is set: whoever ends the program sees one or the other
+            if self.ended is not None:  # read after `computing` is set: `end` sees one or the other
                 raise self.ended
             return step(*args, **kwargs)
         finally:
             self.computing = False
 
     def _print(self, stream: OutputStream, text: str) -> None:
-        (self._out if stream == "stdout" else self._err).add(text)
-        if self._out.size + self._err.size <= self._limits.output_killed_at:
-            self._hear(text, stream)
-            return
-        self.end(printed_too_much(self._limits))
+        try:
+            self._output.add(text, stream)
+        except ProgramEnded as ended:
+            self.end(ended.error)
+        else:
+            self._on_output(text, stream)
 
-    # --- what it asks for
+    # --- the program's requests
 
     def _name(self, snapshot: NameLookupSnapshot) -> SyncSnapshot:
         name = snapshot.variable_name
@@ -243,14 +246,14 @@ class Drive:
             return self._compute(snapshot.resume, {"exc_type": "NameError", "message": f"name '{name}' is not defined"})
         self._calls += 1
         if self._calls > self._limits.calls:
-            raise Ended(too_many_calls(name, self._limits, self._line(snapshot)))
+            raise ProgramEnded(too_many_calls(name, self._limits, self._line(snapshot)))
         try:
             args = [self._export(value) for value in snapshot.args]
             kwargs = {key: self._export(value) for key, value in snapshot.kwargs.items()}
         except ValueRefused as error:
             message = f"an argument of `{name}` cannot be passed to it: {error}"
             return self._compute(snapshot.resume, {"exc_type": "ValueError", "message": message})
-        call = Call(snapshot.call_id, name, args, kwargs, self._line(snapshot))
+        call = MontyCall(snapshot.call_id, name, args, kwargs, self._line(snapshot))
         return (yield from self._ask(snapshot, call, name, awaited=self._is_awaited(snapshot)))
 
     def _system(self, snapshot: FunctionSnapshot) -> Steps[SyncSnapshot]:
@@ -259,13 +262,17 @@ class Drive:
         seconds = float(snapshot.args[0])
         self._sleep_left -= seconds
         if not self._sleep_left >= 0:  # also for nan
-            raise Ended(slept_too_long(seconds, self._limits, self._line(snapshot)))
+            raise ProgramEnded(slept_too_long(seconds, self._limits, self._line(snapshot)))
         name = str(snapshot.function_name)
-        return (yield from self._ask(snapshot, Pause(snapshot.call_id, seconds), name, awaited=name == "asyncio.sleep"))
+        return (
+            yield from self._ask(snapshot, MontySleep(snapshot.call_id, seconds), name, awaited=name == "asyncio.sleep")
+        )
 
-    def _ask(self, snapshot: FunctionSnapshot, request: Request, name: str, *, awaited: bool) -> Steps[SyncSnapshot]:
+    def _ask(
+        self, snapshot: FunctionSnapshot, request: MontyRequest, name: str, *, awaited: bool
+    ) -> Steps[SyncSnapshot]:
         if awaited:
-            self._held[request.id] = request
+            self._unawaited[request.id] = request
             self._lines[request.id] = (name, self._line(snapshot))
             return self._compute(snapshot.resume, {"future": ...})
         if self._open:
@@ -274,45 +281,47 @@ class Drive:
         if isinstance(reply, Value) and json_size(reply.value) <= self._limits.reply_size:
             return self._compute(snapshot.resume, {"return_value": reply.value})
         if isinstance(reply, SuspendedReply):
-            self._waits[request.id] = (request, reply.reason)
+            self._suspended[request.id] = (request, reply.reason)
             raise self._paused(snapshot, self._line(snapshot))
         return self._compute(snapshot.resume, self._answer(reply, name))
 
-    def _sync(self, snapshot: FunctionSnapshot, requests: list[Request], wanted: int, name: str) -> Steps[SyncSnapshot]:
+    def _sync(
+        self, snapshot: FunctionSnapshot, requests: list[MontyRequest], wanted: int, name: str
+    ) -> Steps[SyncSnapshot]:
         """Begin requests, and go on with the reply to the one for which the whole program waits."""
         yield from self._wait(requests, {wanted})
         if wanted not in self._settled:
             raise self._paused(snapshot, self._line(snapshot))
         return self._compute(snapshot.resume, self._answer(self._settled.pop(wanted), name))
 
-    def _futures(self, snapshot: FutureSnapshot, again: Sequence[Request] = ()) -> Steps[SyncSnapshot]:
+    def _futures(self, snapshot: FutureSnapshot, resumed: Sequence[MontyRequest] = ()) -> Steps[SyncSnapshot]:
         pending = sorted(snapshot.pending_call_ids)  # in the order they were called
-        begun = [self._held.pop(call) for call in pending if call in self._held]
-        yield from self._wait([*again, *begun], set(pending))
+        begun = [self._unawaited.pop(call) for call in pending if call in self._unawaited]
+        yield from self._wait([*resumed, *begun], set(pending))
         answers: dict[int, ExternalSettledResult] = {}
         for call in pending:
             if call in self._settled:
                 answers[call] = self._answer(self._settled.pop(call), self._lines.pop(call)[0])
         if not answers:
-            raise self._paused(snapshot, self._lines[next(iter(self._waits))][1])
+            raise self._paused(snapshot, self._lines[next(iter(self._suspended))][1])
         return self._compute(snapshot.resume, answers)
 
-    def _again(self, snapshot: SyncSnapshot, waits: list[Request]) -> Steps[SyncSnapshot]:
-        """Go on from where the program paused: with all the calls that waited begun once more."""
+    def _resume(self, snapshot: SyncSnapshot, suspended: list[MontyRequest]) -> Steps[SyncSnapshot]:
+        """Go on from where the program paused, with all suspended calls begun once more."""
         if isinstance(snapshot, FunctionSnapshot):
-            return (yield from self._sync(snapshot, waits, snapshot.call_id, str(snapshot.function_name)))
+            return (yield from self._sync(snapshot, suspended, snapshot.call_id, str(snapshot.function_name)))
         if isinstance(snapshot, FutureSnapshot):
-            return (yield from self._futures(snapshot, waits))
+            return (yield from self._futures(snapshot, suspended))
         raise SandboxError("this state is none that a paused program was left in")
 
-    def _wait(self, requests: list[Request], wanted: set[int]) -> Steps[None]:
+    def _wait(self, requests: list[MontyRequest], wanted: set[int]) -> Steps[None]:
         """Begin requests, and wait until one of those wanted has its reply, or nothing runs any more."""
         self._open.update((request.id, request) for request in requests)
         while requests or (self._open and not self._settled.keys() & wanted):
             for call, reply in (yield requests):
                 request = self._open.pop(call)
                 if isinstance(reply, SuspendedReply):
-                    self._waits[call] = (request, reply.reason)
+                    self._suspended[call] = (request, reply.reason)
                 else:
                     self._settled[call] = reply
             requests = []
@@ -322,57 +331,57 @@ class Drive:
             size = json_size(reply.value)
             if size <= self._limits.reply_size:
                 return {"return_value": reply.value}
-            reply = returned_too_much(name, size, self._limits)
+            reply = result_too_large(name, size, self._limits)
         if isinstance(reply, SuspendedReply):
             raise SandboxError(f"the host gave no reply to `{name}`")
         return {"exc_type": known_exception(reply.type), "message": reply.message}  # pyright: ignore[reportReturnType] -- one of Monty's own names
 
-    def _paused(self, snapshot: FunctionSnapshot | FutureSnapshot, line: int) -> Ended:
-        """Keep where the program is, and return its end: it cannot go on without the people it waits for."""
-        waits = [self._waits[call] for call in sorted(self._waits)]
+    def _paused(self, snapshot: FunctionSnapshot | FutureSnapshot, line: int) -> ProgramEnded:
+        """Save the program's state, and return its end: it waits for a person."""
+        suspended = [self._suspended[call] for call in sorted(self._suspended)]
         self._state = MontyState(
             snapshot.dump(),
-            self._checked,
-            [request for request, _ in waits],
-            list(self._held.values()),
+            self._source,
+            [request for request, _ in suspended],
+            list(self._unawaited.values()),
             dict(self._settled),
             dict(self._lines),
             self._calls,
             self._sleep_left,
-            (self._out.text(), self._err.text()),
-            (self._out.size, self._err.size),
+            (self._output.out.text(), self._output.err.text()),
+            self._output.sizes,
         )
-        return Ended(ProgramError("paused", "Paused", waits[0][1], line))
+        return ProgramEnded(ProgramError("paused", "Paused", suspended[0][1], line))
 
-    # --- what is said of it
+    # --- values, lines and errors
 
     def _export(self, value: Any) -> Any:
         return exported(value, self._limits.value_size, _fields)
 
     def _is_awaited(self, snapshot: FunctionSnapshot) -> bool:
-        if not self._checked.awaited:
+        if not self._source.awaited:
             return False
         position = snapshot.position
-        return position.filename != "<string>" and (position.start, position.end) in self._checked.awaited
+        return position.filename != "<string>" and (position.start, position.end) in self._source.awaited
 
     def _line(self, snapshot: FunctionSnapshot) -> int:
         position = snapshot.position
         return 0 if position.filename == "<string>" else self._encoded.count(b"\n", 0, position.start) + 1
 
-    def _say_unawaited(self) -> None:
-        for call, request in self._held.items():
+    def _report_unawaited(self) -> None:
+        for call, request in self._unawaited.items():
             name, line = self._lines[call]
-            if isinstance(request, Call):
-                self._err.add(f"`{name}` (line {line}): never awaited, so it did not run\n")
+            if isinstance(request, MontyCall):
+                self._output.err.add(f"`{name}` (line {line}): never awaited, so it did not run\n")
 
     def _crashed(self, crash: MontyCrashedError) -> ProgramError | None:
         if self.ended is not None:
             return self.ended.error
-        return died(str(crash))
+        return worker_died(str(crash))
 
 
 def _stand_in(name: str) -> Callable[[], None]:
-    """Return what Monty takes for the tool called `name` where it is used as a value."""
+    """Return a function that Monty takes for the tool called `name` where it is used as a value."""
 
     def tool() -> None: ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from toolcrib.sandbox._program_time import Stopwatch
+from toolcrib.sandbox._stopwatch import Stopwatch
 
 
 async def test_a_program_that_calls_now_and_then_gains_no_time() -> None:
@@ -13,8 +13,8 @@ async def test_a_program_that_calls_now_and_then_gains_no_time() -> None:
 
     async with asyncio.timeout(5):
         while not over.is_set():
-            watch.rest()
-            watch.go()
+            watch.pause()
+            watch.start()
             await asyncio.sleep(0.001)
     watch.stop()
 
@@ -23,8 +23,8 @@ async def test_a_program_that_waits_has_all_its_time() -> None:
     over = asyncio.Event()
     watch = Stopwatch(0.01, over.set)
 
-    watch.go()
-    watch.rest()
+    watch.start()
+    watch.pause()
     await asyncio.sleep(0.15)
     watch.stop()
 
