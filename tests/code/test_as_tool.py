@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import pytest
 
@@ -45,6 +46,17 @@ async def test_it_runs_a_program_and_returns_what_a_model_is_shown(kit: Toolkit)
 
     assert await run("print(get_weather('Oslo')['temp'])") == "3"
     assert (await run("1/0")).endswith("Mend the program and send all of it again.")
+
+
+@pytest.mark.parametrize(("limit", "most"), [({}, 20_100), ({"max_result_chars": 50}, 150)])
+async def test_a_long_result_is_cut_for_the_model_and_whole_for_the_host(kit: Toolkit, limit: Any, most: int) -> None:
+    results: list[ExecutionResult] = []
+
+    text = await kit.as_tool(on_result=results.append, **limit)("print('x' * 50_000)")
+
+    assert "characters cut" in text
+    assert len(text) < most
+    assert len(results[0].output) > 50_000
 
 
 def test_a_plain_one_is_there_for_who_wants_it(kit: Toolkit) -> None:

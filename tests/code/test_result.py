@@ -23,3 +23,15 @@ def test_an_error_is_told_once() -> None:
 
     assert failed.text() == "begun\nTraceback ...\nValueError: no"
     assert refused.text() == "SyntaxError (line 1): invalid syntax"
+
+
+def test_a_model_is_shown_head_and_tail_of_a_long_text() -> None:
+    result = ExecutionResult(output="a" * 100_000 + "b" * 156_041)
+
+    shown = result.text()
+
+    assert len(shown) < 20_100
+    assert shown.startswith("a" * 13_000)
+    assert shown.endswith("b" * 6_000)
+    assert "[... 236041 of 256041 characters cut ...]" in shown
+    assert len(result.text(None)) == 256_041

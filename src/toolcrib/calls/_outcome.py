@@ -129,8 +129,10 @@ class Failed:
         code: The stable code of the error (`invalid_arguments`, `tool_timeout`, ...), `tool_error` for the tool's own.
         error_type: The exception's class name.
         problems: Each argument that did not fit.
-        retryable: Whether the model may mend the call and make it again.
+        retryable: Whether the model may correct the call and make it again.
         exception: The live exception, for a host that raises it again; neither pickled nor in JSON.
+        reference: The reference of an exception that was not made for a model, in the log and the record too.
+        traceback: The traceback of such an exception, for the host: in the record, and never shown to a model.
     """
 
     tool: str
@@ -141,6 +143,8 @@ class Failed:
     problems: tuple[FieldProblem, ...] = ()
     retryable: bool = False
     exception: BaseException | None = field(default=None, compare=False, repr=False)
+    reference: str = field(default="", compare=False)
+    traceback: str = field(default="", compare=False, repr=False)
     kind: ClassVar[Literal["failed"]] = "failed"
 
     def text(self) -> str:
@@ -149,8 +153,8 @@ class Failed:
         return kind if self.message in ("", kind) else f"{kind}: {self.message}"  # some exceptions say no more
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the outcome as JSON shapes, without the live exception."""
-        return {
+        """Return the outcome as JSON shapes, without the live exception and its traceback."""
+        data = {
             "kind": self.kind,
             "tool": self.tool,
             "call_id": self.call_id,
@@ -160,10 +164,11 @@ class Failed:
             "problems": [{"field": p.field, "problem": p.problem} for p in self.problems],
             "retryable": self.retryable,
         }
+        return {**data, "reference": self.reference} if self.reference else data
 
     def __reduce__(self) -> tuple[Any, ...]:
-        fields = (self.tool, self.call_id, self.code, self.message, self.error_type, self.problems, self.retryable)
-        return (Failed, fields)
+        said = (self.tool, self.call_id, self.code, self.message, self.error_type, self.problems, self.retryable)
+        return (Failed, (*said, None, self.reference, self.traceback))
 
 
 @runtime_checkable
@@ -233,12 +238,15 @@ def render(outcome: Outcome, *, structured: bool = False) -> Rendered:
 
 
 def record_of(outcome: Outcome) -> dict[str, Any]:
-    """Return the outcome as a record keeps it: of media the facts, and not what a suspended call is resumed from."""
+    """Return the outcome as a record keeps it: with the facts of media alone, and with the traceback of a failure.
+
+    What a suspended call is resumed from is not in it.
+    """
     if isinstance(outcome, Completed):
         return outcome._as_dict(lenient(outcome.value))  # pyright: ignore[reportPrivateUsage] -- the same module
     data = outcome.to_dict()
     data.pop("prepared", None)
-    return data
+    return {**data, "traceback": outcome.traceback} if isinstance(outcome, Failed) and outcome.traceback else data
 
 
 @dataclass(frozen=True, slots=True, init=False)  # one is made for every value of a stream

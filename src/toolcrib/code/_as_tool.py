@@ -27,7 +27,13 @@ SyncProgramTool: TypeAlias = Callable[[str], str]
 
 
 def program_tool(
-    run: Callable[[str], Any], name: str, description: str, *, is_async: bool, on_result: OnResult | None
+    run: Callable[[str], Any],
+    name: str,
+    description: str,
+    *,
+    is_async: bool,
+    on_result: OnResult | None,
+    max_result_chars: int | None,
 ) -> Any:
     """Return the function that a framework registers.
 
@@ -36,12 +42,13 @@ def program_tool(
         name: The tool's name for the model.
         description: The tool's description for the model.
         on_result: A listener for each result.
+        max_result_chars: The most characters of a result that the model is shown; None for all.
     """
 
     def shown(result: ExecutionResult) -> str:
         if on_result is not None:
             on_result(result)
-        return result.text()
+        return result.text(max_result_chars)
 
     async def run_async(code: str) -> str:
         return shown(await run(_program(code)))

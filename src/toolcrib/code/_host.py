@@ -191,7 +191,7 @@ def reply_to(outcome: Outcome, arguments: Mapping[str, Any], spec: ToolSpec) -> 
             return SuspendedReply(outcome.text())
         case Failed(problems=(_, *_)):
             return Raised(_misfit(outcome, arguments, spec), outcome.message)
-        case Failed(code="tool_error", exception=Exception() as error):
+        case Failed(code="tool_error", exception=Exception() as error) if outcome.error_type:  # else it is masked
             return Raised(_builtin(error), _message(error, outcome.message))
         case Failed():
             return Raised(_EXCEPTIONS.get(outcome.code, "RuntimeError"), outcome.message)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolcrib.calls import ApprovalRequest, CallRecord
+from toolcrib.calls import ApprovalRequest, CallRecord, cut
 from toolcrib.code._check import Finding
 from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
 
-__all__ = ["ExecutionResult"]
+__all__ = ["RESULT_CHARS", "ExecutionResult"]
+
+RESULT_CHARS = 20_000  # of a program's result that a model is shown, where the host does not say
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +61,14 @@ class ExecutionResult:
         """Whether the program is paused: it ended at a call that waits for a person."""
         return bool(self.suspended) and not self.success
 
-    def text(self) -> str:
+    def text(self, max_result_chars: int | None = RESULT_CHARS) -> str:
         """Return the text for the model: what was printed, or else the last value, and what went wrong.
 
-        For a paused program the text says which calls wait; after a failure it ends with the hint.
+        For a paused program the text says which calls wait; after a failure it ends with the hint. Of a long text the
+        head and the tail are kept.
+
+        Args:
+            max_result_chars: The most characters, about; None for all.
         """
         parts = [self.output.rstrip("\n")] if self.output.strip() else []
         if not parts and self.return_value is not None:
@@ -79,4 +85,4 @@ class ExecutionResult:
         if not self.success:
             parts += [f"The type checker had said: {warning}" for warning in self.warnings]
             parts += [self.hint] if self.hint else []
-        return "\n".join(parts) or "The program ran and printed nothing."
+        return cut("\n".join(parts) or "The program ran and printed nothing.", max_result_chars)

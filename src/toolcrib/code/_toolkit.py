@@ -26,7 +26,7 @@ from toolcrib.code._journal import JournalLog
 from toolcrib.code._listing import Listing
 from toolcrib.code._paused import PausedProgram
 from toolcrib.code._prompts import render_description, render_prompt, render_tool_prompt
-from toolcrib.code._result import ExecutionResult
+from toolcrib.code._result import RESULT_CHARS, ExecutionResult
 from toolcrib.code._runner import OnOutput, ProgramRunner, RunOptions
 from toolcrib.code._session import ProgramSession, open_session
 from toolcrib.errors import SandboxUnavailable, UnknownTool
@@ -281,6 +281,7 @@ class Toolkit:
         sync: Literal[False] = False,
         budget: int | None = None,
         on_result: OnResult | None = None,
+        max_result_chars: int | None = RESULT_CHARS,
     ) -> AsyncProgramTool: ...
 
     @overload
@@ -291,6 +292,7 @@ class Toolkit:
         sync: Literal[True],
         budget: int | None = None,
         on_result: OnResult | None = None,
+        max_result_chars: int | None = RESULT_CHARS,
     ) -> SyncProgramTool: ...
 
     def as_tool(
@@ -300,6 +302,7 @@ class Toolkit:
         sync: bool = False,
         budget: int | None = None,
         on_result: OnResult | None = None,
+        max_result_chars: int | None = RESULT_CHARS,
     ) -> AsyncProgramTool | SyncProgramTool:
         """Return a function that runs a program and returns the text for the model, for any framework to register.
 
@@ -311,9 +314,17 @@ class Toolkit:
             sync: A plain function instead of an async one, for a framework that wants it; not for use in an event loop.
             budget: Tokens that its description may take; see `prompt`.
             on_result: A listener for the result of each program.
+            max_result_chars: The most characters of a result that the model is shown, head and tail; None for all.
         """
         run = self.execute if sync else self.execute_async
-        return program_tool(run, name, self._description(budget), is_async=not sync, on_result=on_result)
+        return program_tool(
+            run,
+            name,
+            self._description(budget),
+            is_async=not sync,
+            on_result=on_result,
+            max_result_chars=max_result_chars,
+        )
 
     def _description(self, budget: int | None) -> str:
         return render_description(self._listing(), self._notes(), budget)

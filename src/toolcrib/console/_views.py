@@ -144,6 +144,8 @@ def _call_view(log: EventLog, activity: Activity) -> dict[str, Any]:
         if name is not None:
             label = {"value": "Result", "message": "Error", "reason": "Reason"}[name]
             values.append(_value(label, ended, "data", "outcome", name))
+        if outcome.get("traceback"):
+            values.append(_value("Traceback", ended, "data", "outcome", "traceback"))
     decided = log.latest(activity, "decided")
     answer = None if decided is None else decided.data["data"].get("approval")
     return {"values": values, "decisions": record.get("decisions", []), "approval": record.get("approval") or answer}

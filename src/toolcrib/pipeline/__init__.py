@@ -6,10 +6,11 @@ Every adapter calls it; a gate, a retry or a hook anywhere else would be a secon
 from toolcrib.pipeline._approve import shown_values
 from toolcrib.pipeline._pipeline import Pipeline
 from toolcrib.pipeline._plan import Executor, Performed, Prepared, RunnableTool
-from toolcrib.pipeline._run import CallLimits, Requirement, Run, must_call
+from toolcrib.pipeline._run import CallLimits, ErrorPolicy, Requirement, Run, must_call
 
 __all__ = [
     "CallLimits",
+    "ErrorPolicy",
     "Executor",
     "Performed",
     "Pipeline",

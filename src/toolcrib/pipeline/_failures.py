@@ -1,8 +1,12 @@
-"""From an exception to the outcome that says it, in one place for every step and door."""
+"""Failures: the outcome for each error of a call, and what a model is shown of it."""
 
 from __future__ import annotations
 
+import logging
+import traceback
 from dataclasses import replace
+from secrets import token_hex
+from types import TracebackType
 
 from toolcrib.calls import Failed, ToolCall, cut
 from toolcrib.errors import (
@@ -20,11 +24,14 @@ from toolcrib.toolsets import ToolEntry, Toolset
 
 __all__ = ["described", "failure", "hook_failure", "misread", "not_offered", "offered", "tool_failure", "unknown"]
 
-_MOST = 100_000  # characters of a message, where the tool does not say
+_MESSAGE_CHARS = 100_000  # where the tool has no `max_result_chars`
+_TRACEBACK_CHARS = 20_000
+_OWN = f"{__name__.partition('.')[0]}."  # begins the names of the modules whose frames a traceback does not begin with
+_log = logging.getLogger("toolcrib.tools")
 
 
 def misread(name: str, call_id: str, error: Exception) -> Failed:
-    """Return the outcome for arguments that could not be read, before anybody counts it."""
+    """Return the outcome for arguments that could not be read, before they count as a retry."""
     if isinstance(error, InvalidArguments):
         error = InvalidArguments(name, error.problems)  # a view may show the tool under another name
         return Failed(name, call_id, error.code, str(error), type(error).__name__, error.problems, True, error)
@@ -40,15 +47,17 @@ def failure(plan: Plan, call_id: str, run: Run, error: Exception) -> Failed:
     name = plan.name
     if isinstance(error, InvalidArguments) and error.tool != name:  # a view may show the tool under another name
         error = InvalidArguments(name, error.problems)
+    message = message_of(error)
     if isinstance(error, InvalidArguments | ModelRetry):
         problems = error.problems if isinstance(error, InvalidArguments) else ()
-        message = message_of(error)
         if run.retry(name, plan.max_retries):
             return Failed(name, call_id, error.code, message, type(error).__name__, problems, True, error)
         spent = RetriesExhausted(name, plan.max_retries, message)
         return Failed(name, call_id, spent.code, str(spent), type(spent).__name__, problems, exception=error)
     code = error.code if isinstance(error, ToolcribError) else "tool_error"
-    return Failed(name, call_id, code, message_of(error), type(error).__name__, exception=error)
+    failed = Failed(name, call_id, code, message, type(error).__name__, exception=error)
+    made_for_model = isinstance(error, ToolcribError) and not isinstance(error, HookError)
+    return failed if made_for_model else _unexpected(failed, run, error, f"`{name}`")
 
 
 def tool_failure(plan: Plan, call_id: str, run: Run, error: Exception) -> Failed:
@@ -60,16 +69,44 @@ def tool_failure(plan: Plan, call_id: str, run: Run, error: Exception) -> Failed
         failed = Failed(plan.name, call_id, "tool_error", message_of(error), type(error).__name__, exception=error)
     else:
         failed = failure(plan, call_id, run, error)
-    most = _MOST if plan.max_result_chars is None else plan.max_result_chars
+    most = _MESSAGE_CHARS if plan.max_result_chars is None else plan.max_result_chars
     return failed if len(failed.message) <= most else replace(failed, message=cut(failed.message, most))
 
 
-def hook_failure(plan: Plan, call_id: str, kind: str, hook: object, error: Exception) -> Failed:
+def hook_failure(plan: Plan, call_id: str, kind: str, hook: object, error: Exception, run: Run | None = None) -> Failed:
     """Return the outcome for what a hook, a policy or another gate of the user's raised: such a gate is shut."""
     name = hook if isinstance(hook, str) else getattr(hook, "__name__", type(hook).__name__)
     wrapped = HookError(plan.name, kind, name, described(error))
     wrapped.__cause__ = error
-    return Failed(plan.name, call_id, wrapped.code, str(wrapped), "HookError", exception=wrapped)
+    failed = Failed(plan.name, call_id, wrapped.code, str(wrapped), "HookError", exception=wrapped)
+    return _unexpected(failed, run, error, f"a hook of `{plan.name}`")
+
+
+def _unexpected(failed: Failed, run: Run | None, error: Exception, what: str) -> Failed:
+    """Return the outcome for an exception that was not made for a model, and log it with its traceback.
+
+    The run's policy says whether the model is shown the message, or a reference under which the host finds it.
+    """
+    reference = f"e_{token_hex(6)}"
+    _log.error("%s failed in the call %s (reference %s)", what, failed.call_id, reference, exc_info=error)
+    failed = replace(failed, reference=reference, traceback=_traceback_of(error))
+    if run is None or run.errors == "message":
+        return failed
+    hidden = f"{what} failed (reference {reference}); the operator can look it up"
+    return replace(failed, message=hidden, error_type="")
+
+
+def _traceback_of(error: Exception) -> str:
+    """Return an exception's traceback as text, from where the code outside of this package begins."""
+    lines = traceback.format_exception(type(error), error, _outside(error.__traceback__))
+    return cut("".join(lines), _TRACEBACK_CHARS)
+
+
+def _outside(frames: TracebackType | None) -> TracebackType | None:
+    frame = frames
+    while frame is not None and str(frame.tb_frame.f_globals.get("__name__")).startswith(_OWN):
+        frame = frame.tb_next
+    return frames if frame is None else frame
 
 
 def described(error: Exception) -> str:
@@ -81,7 +118,7 @@ def message_of(error: Exception) -> str:
     """Return an exception's message, whatever its class makes of it."""
     try:
         text = str(error)
-    except Exception as broken:  # the exception is anybody's class, and so is its __str__
+    except Exception as broken:  # the exception is the user's class, and so is its __str__
         return f"{type(error).__name__}, whose message cannot be shown ({type(broken).__name__})"
     return text or type(error).__name__
 

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
 from toolcrib.approvals import AgentContext, ApprovalStore, Approver
@@ -16,7 +16,9 @@ from toolcrib.hooks import target_name
 from toolcrib.record import Sink
 from toolcrib.toolsets import Selectable
 
-__all__ = ["CallLimits", "Requirement", "Run", "must_call"]
+__all__ = ["CallLimits", "ErrorPolicy", "Requirement", "Run", "must_call"]
+
+ErrorPolicy: TypeAlias = Literal["message", "masked"]
 
 _ids = itertools.count(1)
 _prefix = uuid4().hex[:8]
@@ -95,6 +97,8 @@ class Run:
         entry: Which way the calls come, for the record.
         hook_errors: What an observer's exception does: `raise` it to the host, or `fail` the call, for a entry that
             answers over a protocol.
+        errors: What a model is shown of an exception that was not made for it: its `message`, or a reference alone
+            (`masked`), under which the host finds it in the log and in the record.
         available: The names that may be called; None for all that are not off.
         revealed: The names that were found in the run and may be called as well, in the order they were found.
         requirements: What has to be called before the run is finished; `finish` says what still lacks.
@@ -114,6 +118,7 @@ class Run:
     sinks: tuple[Sink, ...] = ()
     entry: str = "pipeline"
     hook_errors: Literal["raise", "fail"] = "raise"
+    errors: ErrorPolicy = "message"
     available: frozenset[str] | None = None
     requirements: tuple[Requirement, ...] = ()
     parent_id: str | None = None

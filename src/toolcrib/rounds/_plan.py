@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, MutableSequence, Sequence
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
-from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Rejected, Suspended
+from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Rejected, Suspended, cut
 from toolcrib.errors import ApprovalError, CommitError
 from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireResult
 from toolcrib.pipeline import Pipeline, Run
@@ -395,14 +395,15 @@ async def _settled(work: Work, answer: Answer | None) -> WireResult:
 
 
 def _explicit(work: Work, answer: Answer | None) -> Outcome:
-    """Return the outcome that the host gives in the place of the tool's."""
-    id, name = work.wire.id, work.wire.name
+    """Return the outcome that the host gives in the place of the tool's, which is cut as the tool's own would be."""
+    id, name, toolset = work.wire.id, work.wire.name, work.desk.pipeline.toolset
+    most = toolset[name].tool.options.max_result_chars if name in toolset else None
     match answer:
         case RejectedTool(reason=reason):
             return Rejected(name, id, reason, "user")
         case ToolResult(error=Exception() as error):
-            return Failed(name, id, "tool_error", str(error), type(error).__name__, exception=error)
+            return Failed(name, id, "tool_error", cut(str(error), most), type(error).__name__, exception=error)
         case ToolResult(output=output) | HandledTool(output=output):
-            return Completed(name, id, output, "hook")
+            return Completed(name, id, output, "hook", most)
         case _:
             raise CommitError((f"there is no result for `{name}` ({id})",))

@@ -113,7 +113,7 @@ class McpDoor(Door):
         watch = RecordingSink()
         run = replace(visit.run, sinks=(*visit.run.sinks, watch))
         principal = visit.run.principal or "ann"
-        options = ServerOptions(run=lambda name: run, principal=principal)
+        options = ServerOptions(run=lambda name: run, principal=principal, errors=visit.run.errors)
         outer = RecordingSink()
         transport = self.transport(visit, options, outer)
         async with Client(transport, mode=self._generation, cache=None) as client:

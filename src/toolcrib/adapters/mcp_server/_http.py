@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
@@ -85,7 +86,9 @@ def http_app(toolset: ToolsetLike, options: ServerOptions | None = None, http: H
         options: How they are served.
         http: Who may use it; `host` is here the address at which clients reach the application.
     """
-    return HttpApp(build_server(toolset, options), http or HttpOptions())
+    given = options or ServerOptions()
+    served = given if given.errors is not None else replace(given, errors="masked")
+    return HttpApp(build_server(toolset, served), http or HttpOptions())
 
 
 async def serve_http(

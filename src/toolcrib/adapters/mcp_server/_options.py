@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, Literal, TypeAlias
 
 from toolcrib.approvals import ApprovalStore, SuspendedCallStore
-from toolcrib.pipeline import CallLimits, Executor, Run
+from toolcrib.pipeline import CallLimits, ErrorPolicy, Executor, Run
 from toolcrib.record import Sink
 from toolcrib.sandbox import Sandbox, SandboxName
 
@@ -51,6 +51,9 @@ class ServerOptions:
         executor: Wraps each execution.
         code_mode: Serve one tool that runs programs with the tools as functions, and one that finds them.
         sandbox: Where these programs run; the toolkit's own choice when None.
+        errors: What clients are shown of an exception that was not made for a model: its `message`, or a reference
+            (`masked`), under which the operator finds it in the log and the record. When None, `masked` over HTTP, and
+            as the run says over stdio.
         search: List a few tools (a number gives how many, True means five), and a tool that finds the others.
     """
 
@@ -76,6 +79,7 @@ class ServerOptions:
     code_mode: bool = False
     sandbox: Sandbox | SandboxName | None = None
     search: bool | int = False
+    errors: ErrorPolicy | None = None
 
     def __post_init__(self) -> None:
         if self.approve_by not in ("store", "elicit"):

@@ -1,0 +1,150 @@
+"""Exceptions that were not made for a model: logged once, in the record, and shown as the run says."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import re
+from typing import Any
+
+import pytest
+
+from toolcrib.calls import Failed, ToolCall, outcome_from_dict
+from toolcrib.errors import ModelRetry, ToolcribError
+from toolcrib.pipeline import ErrorPolicy, Pipeline, Run
+from toolcrib.record import ListSink
+from toolcrib.tools import ez_tool
+from toolcrib.toolsets import Toolset
+
+SAID = "the key hunter2 is wrong"
+
+
+@ez_tool
+async def broken() -> None:
+    raise KeyError(SAID)
+
+
+class Speechless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+async def failed(tools: Any, run: Run, name: str = "broken") -> Failed:
+    outcome = await Pipeline(tools).run(ToolCall(name, "{}"), run)
+    assert isinstance(outcome, Failed)
+    return outcome
+
+
+@pytest.mark.parametrize("errors", ["message", "masked"])
+async def test_an_exception_is_logged_once_with_its_traceback(
+    errors: ErrorPolicy, caplog: pytest.LogCaptureFixture
+) -> None:
+    outcome = await failed([broken], Run(errors=errors))
+
+    [record] = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert (record.name, outcome.reference in record.getMessage()) == ("toolcrib.tools", True)
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], KeyError)
+
+
+async def test_the_model_is_shown_the_message() -> None:
+    outcome = await failed([broken], Run())
+
+    assert outcome.text() == f"KeyError: {SAID!r}"
+
+
+async def test_or_a_reference_alone() -> None:
+    outcome = await failed([broken], Run(errors="masked"))
+
+    assert re.fullmatch(r"e_[0-9a-f]{12}", outcome.reference)
+    assert outcome.text() == f"Error: `broken` failed (reference {outcome.reference}); the operator can look it up"
+    assert isinstance(outcome.exception, KeyError)
+
+
+@pytest.mark.parametrize("errors", ["message", "masked"])
+async def test_the_record_has_the_traceback_and_no_transcript_has(errors: ErrorPolicy) -> None:
+    sink = ListSink()
+
+    outcome = await failed([broken], Run(errors=errors, sinks=(sink,)))
+
+    kept = sink.records[0].outcome
+    assert kept["traceback"] == outcome.traceback
+    assert kept["reference"] == outcome.reference
+    assert outcome.traceback.splitlines()[1].endswith("in broken")
+    assert outcome.traceback.endswith(f"KeyError: {SAID!r}\n")
+    shown = outcome.text() + json.dumps(outcome.to_dict()) + repr(outcome)
+    assert "Traceback" not in shown
+    assert ("hunter2" in shown) == (errors == "message")
+
+
+async def test_a_failure_crosses_processes_with_its_traceback_and_json_with_its_reference() -> None:
+    outcome = await failed([broken], Run())
+
+    pickled = pickle.loads(pickle.dumps(outcome))
+    again = outcome_from_dict(json.loads(json.dumps(outcome.to_dict())))
+
+    assert (pickled.traceback, pickled.reference) == (outcome.traceback, outcome.reference)
+    assert isinstance(again, Failed)
+    assert (again.traceback, again.reference) == ("", outcome.reference)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ModelRetry("write the full name"), "ModelRetry: write the full name"),
+        (ToolcribError("use another tool"), "ToolcribError: use another tool"),
+    ],
+)
+async def test_what_was_made_for_the_model_is_shown_and_not_logged(
+    error: Exception, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    @ez_tool
+    async def find() -> None:
+        raise error
+
+    outcome = await failed([find], Run(errors="masked"), "find")
+
+    assert (outcome.text(), outcome.reference, outcome.traceback) == (text, "", "")
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+async def test_arguments_that_do_not_fit_are_always_shown() -> None:
+    @ez_tool
+    async def find(name: str) -> None: ...
+
+    outcome = await failed([find], Run(errors="masked"), "find")
+
+    assert "name" in outcome.text()
+
+
+async def test_what_a_post_hook_recovers_from_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    tools = Toolset([broken], post_hooks={"broken": lambda ctx, result, metadata: "mended"})
+
+    outcome = await Pipeline(tools).run(ToolCall("broken", "{}"), Run())
+
+    assert outcome.text() == "mended"
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+async def test_an_exception_that_cannot_be_shown_is_logged_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    @ez_tool
+    async def mute() -> None:
+        raise Speechless
+
+    outcome = await failed([mute], Run(), "mute")
+
+    assert "cannot be shown" in outcome.message
+    assert "in mute" in outcome.traceback
+    assert len([record for record in caplog.records if record.levelno >= logging.ERROR]) == 1
+
+
+async def test_a_long_traceback_is_cut() -> None:
+    @ez_tool
+    async def loud() -> None:
+        raise OSError("x" * 100_000)
+
+    outcome = await failed([loud], Run(), "loud")
+
+    assert len(outcome.traceback) < 20_100
+    assert outcome.traceback.startswith("Traceback")
