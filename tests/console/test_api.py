@@ -69,6 +69,21 @@ async def test_a_call_is_told_with_its_arguments_outcome_and_decisions(console: 
     assert [one["kind"] for one in found["events"]] == ["received", "started", "ended"]
 
 
+async def test_a_call_that_failed_is_shown_with_its_traceback(console: Console, sink: SqliteSink) -> None:
+    @tool()
+    async def broken() -> None:
+        raise KeyError("no such column")
+
+    await Pipeline([broken]).run(ToolCall("broken", {}, "failed"), Run("run_of_broken", sinks=(sink,), errors="masked"))
+    sink.flush()
+
+    view = console.get("/api/activity?source=call&id=failed").json
+
+    values = {value["label"]: value["text"] for value in view["values"]}
+    assert "the operator can look it up" in values["Error"]
+    assert values["Traceback"].endswith("KeyError: 'no such column'\n")
+
+
 async def test_who_said_yes_is_told(console: Console, sink: SqliteSink) -> None:
     @tool(requires_approval=True)
     async def pay() -> str:
