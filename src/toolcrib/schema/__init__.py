@@ -3,6 +3,7 @@
 ToolSpec and what parameters may be marked with. Nothing here runs a tool or knows a provider.
 """
 
+from toolcrib.schema._canonical import CanonicalArguments
 from toolcrib.schema._context import RunContext
 from toolcrib.schema._markers import (
     REDACTED,
@@ -21,6 +22,7 @@ from toolcrib.schema._typed_dicts import modern
 __all__ = [
     "REDACTED",
     "STUB_IMPORTS",
+    "CanonicalArguments",
     "IdempotencyKey",
     "Injectable",
     "Injected",

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, PydanticSerializationError, core_schema
 
-from toolcrib.schema._json_values import settle
-from toolcrib.schema._traits import holds_secret
+from toolcrib.schema._core_schema import holds_secret
+from toolcrib.schema._json_form import Notes, is_finite, json_form
 
 __all__ = ["SchemaGenerator", "as_object", "part_at", "properties_of", "resolve_ref", "tidy", "type_words"]
 
@@ -52,8 +52,12 @@ class SchemaGenerator(GenerateJsonSchema):
         return super().field_is_required(field, total)
 
     def encode_default(self, dft: Any) -> Any:
-        """Return a default as JSON, sets in an order that is the same in every process."""
-        return settle(super().encode_default(dft), dft, unveil=False)
+        """Return a default in its JSON form; pydantic warns of one that has none, and leaves it out."""
+        notes = Notes([], [])
+        made = json_form(dft, {"redact": True, "notes": notes})
+        if notes.without_form or not is_finite(dft):
+            raise PydanticSerializationError(f"{made} has no JSON form")
+        return made
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         """Return the schema with its default, unless the default is secret."""

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+import collections.abc
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from inspect import Parameter
 from threading import RLock
-from typing import Annotated, Any
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.aliases import AliasChoices, AliasPath
 from pydantic.fields import FieldInfo
 
 from toolcrib.errors import SchemaError
+from toolcrib.schema._core_schema import secrets_of
 from toolcrib.schema._json_schema import SchemaGenerator, as_object, tidy
 from toolcrib.schema._parameters import EMPTY, Annotations, Resolved
-from toolcrib.schema._root import is_root, root_validators, with_root
+from toolcrib.schema._rewritten import rewritten, validator_of
 from toolcrib.schema._typed_dicts import modern
 
 __all__ = ["InputModel", "input_of_function", "input_of_model", "input_schema", "no_read_only_warning", "one_sentence"]
 
 _WARNINGS = RLock()  # the filters are the process's; two threads must not put back each other's
+ROOT = "root"
 _TAKEN = frozenset(dir(BaseModel)) | frozenset(dir(type(BaseModel)))
 
 
-_CLOSED = ConfigDict(extra="forbid", protected_namespaces=(), ser_json_inf_nan="strings")
+_ITERATED: tuple[Any, ...] = (
+    collections.abc.Collection,
+    collections.abc.Container,
+    collections.abc.Iterator,
+    collections.abc.Reversible,
+)
+_CLOSED = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
 
 class _Omitted:
@@ -46,13 +56,15 @@ class InputModel:
         lenient: Its author left it to pydantic to ignore unknown keys; a caller is told about them all the same.
         plain: The instance's `__dict__` is the arguments as they are.
         is_root: The model is a RootModel, and its value the one argument `root`.
-        declared: The names of its fields.
         names: Every name that an argument may go by, aliases included.
+        core_schema: What pydantic made of the model.
+        schema: The same, rewritten for the JSON form.
         validate_json: The validator's own bound method, fetched once.
     """
 
     __slots__ = (
-        "declared",
+        "_secrets",
+        "core_schema",
         "is_root",
         "lenient",
         "model",
@@ -61,6 +73,7 @@ class InputModel:
         "open",
         "plain",
         "renamed",
+        "schema",
         "validate_json",
         "validate_python",
     )
@@ -73,15 +86,26 @@ class InputModel:
         self.is_root = is_root(model)
         self.plain = not (renamed or omitted or self.open)
         aliases = {alias for info in model.model_fields.values() for alias in aliases_of(info)}
-        self.declared = frozenset(model.model_fields)
-        self.names = self.declared | aliases
-        validator = model.__pydantic_validator__
-        self.validate_json: Callable[..., BaseModel] = validator.validate_json
-        self.validate_python: Callable[..., BaseModel] = validator.validate_python
-        if aliases:  # edited arguments come back by name
+        self.names = model.model_fields.keys() | aliases
+        outer = around_root(model) if self.is_root else model
+        self.core_schema = outer.__pydantic_core_schema__
+        self.schema = rewritten(self.core_schema)
+        same = self.schema is self.core_schema
+        validator = outer.__pydantic_validator__ if same else validator_of(self.schema)
+        self.validate_json: Callable[..., Any] = validator.validate_json
+        self.validate_python: Callable[..., Any] = validator.validate_python
+        if aliases or not same:  # edited arguments come back by name, and so do instances that are checked again
             self.validate_python = partial(validator.validate_python, by_alias=True, by_name=True)
         if self.is_root:
-            self.validate_json, self.validate_python = root_validators(model)
+            self.validate_json, self.validate_python = inner_of(self.validate_json), inner_of(self.validate_python)
+        self._secrets: frozenset[str] | None = None
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The fields that have something secret in them, `*` for the values that are not declared."""
+        if self._secrets is None:
+            self._secrets = secrets_of(self.core_schema)
+        return self._secrets
 
     def arguments(self, instance: BaseModel) -> dict[str, Any]:
         """Return the values of `instance` by parameter name."""
@@ -94,21 +118,10 @@ class InputModel:
         values.update(instance.__pydantic_extra__ or {})
         return values
 
-    def fields(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return arguments by field name: the way back from `arguments`."""
-        if not self.renamed:
-            return dict(arguments)
-        fields = {argument: field for field, argument in self.renamed.items()}
-        return {fields.get(name, name): value for name, value in arguments.items()}
-
     def shown_names(self) -> dict[str, str]:
         """Return the key in the JSON schema by parameter name."""
         fields = self.model.model_fields.items()
         return {self.renamed.get(name, name): first_alias(info) or name for name, info in fields}
-
-    def takes(self, name: str) -> bool:
-        """Return whether an argument of this name is declared, or undeclared ones are taken."""
-        return self.open or name in self.names
 
 
 def first_alias(info: FieldInfo) -> str | None:
@@ -175,9 +188,9 @@ def _create(
     for parameter in parameters:
         if parameter.kind == Parameter.VAR_KEYWORD:
             config["extra"] = "allow"
-            extra = modern(parameter.annotation)
+            extra = _described(parameter.annotation)
             continue
-        annotation = modern(parameter.annotation)
+        annotation = _described(parameter.annotation)
         if parameter.kind == Parameter.VAR_POSITIONAL:
             annotation = tuple[annotation, ...]
         own_alias = bool(aliases_of(_field_info(parameter)))
@@ -195,6 +208,19 @@ def _create(
         if not model.__pydantic_complete__:
             model.model_rebuild(_types_namespace={**names.globals, **names.locals})
     return model, renamed
+
+
+def _described(annotation: Any) -> Any:
+    """Return a type that pydantic describes: a list for one that is only iterated over."""
+    annotation = modern(annotation)
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if (origin or annotation) in _ITERATED:
+        return list[arguments[0] if arguments else Any]
+    if origin is Annotated:
+        return Annotated[_described(arguments[0]), *arguments[1:]]
+    if origin is Union or origin is UnionType:
+        return Union[tuple(map(_described, arguments))]  # noqa: UP007 -- of a tuple, which `|` does not take
+    return annotation
 
 
 class _Closed(BaseModel):
@@ -243,6 +269,51 @@ def _default(parameter: Resolved) -> Any:
     if parameter.kind == Parameter.VAR_POSITIONAL:
         return ()
     return ... if parameter.default is EMPTY else parameter.default
+
+
+# --- RootModels: an input that is no object by itself is the one argument `root`, under the name of the model's field
+
+
+def is_root(model: type[BaseModel]) -> bool:
+    """Return whether `model` is a RootModel; asked like this, because importing that loads half of pydantic."""
+    return model.__pydantic_root_model__
+
+
+def around_root(model: type[BaseModel]) -> type[BaseModel]:
+    """Return a model whose one field is the RootModel: every provider wants an object with named arguments."""
+    field: Any = Field() if model.model_fields[ROOT].is_required() else Field(default_factory=model)
+    config = ConfigDict(extra="forbid")
+    return create_model(model.__name__, __config__=config, __module__=model.__module__, root=(model, field))
+
+
+def inner_of(validate: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what validates the model around a RootModel, and returns the RootModel."""
+
+    def inner(given: Any) -> BaseModel:
+        return validate(given).root
+
+    return inner
+
+
+def with_root(schema: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    """Return the schema of a RootModel's value as that of an object with this one property.
+
+    Of the descriptions the field's is kept; the class's is the tool's.
+    """
+    info = model.model_fields[ROOT]
+    part = {key: value for key, value in schema.items() if key not in ("$defs", "description")}
+    if info.description:
+        part["description"] = info.description
+    made: dict[str, Any] = {"type": "object", "properties": {ROOT: part}}
+    if info.is_required():
+        made["required"] = [ROOT]
+    made["additionalProperties"] = False
+    if "$defs" in schema:
+        made["$defs"] = schema["$defs"]
+    return made
+
+
+# --- the JSON schema
 
 
 def input_schema(tool: str, inputs: InputModel) -> dict[str, Any]:

@@ -31,6 +31,7 @@ _EXPECTED = {
     "an integer": "int_type int_parsing",
     "a whole number": "int_from_float",
     "a number": "float_type float_parsing",
+    "a finite number": "finite_number",
     "true or false": "bool_type bool_parsing",
     "an array": "list_type tuple_type set_type frozen_set_type iterable_type",
     "an object": "dict_type model_type model_attributes_type dataclass_type mapping_type",

@@ -13,8 +13,8 @@ from pydantic.fields import FieldInfo
 
 from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.schema._bind import Binder
+from toolcrib.schema._canonical import CanonicalArguments, Writer
 from toolcrib.schema._docstring import ParsedDoc, docstring_of, first_paragraph, parse_doc
-from toolcrib.schema._dump import dump_values
 from toolcrib.schema._function import Function
 from toolcrib.schema._given import Check, model_of_schema, parameters_of_schema
 from toolcrib.schema._markers import InjectedParameter
@@ -25,7 +25,6 @@ from toolcrib.schema._returns import return_schema_of, type_title
 from toolcrib.schema._signature import signature_text
 from toolcrib.schema._stub import StubSource, stub_text
 from toolcrib.schema._stub_types import StubTypes, camel
-from toolcrib.schema._traits import Traits, traits_of
 
 __all__ = ["ToolSpec"]
 
@@ -62,9 +61,9 @@ class ToolSpec:
         "_parameters",
         "_resolved",
         "_return_schema",
-        "_traits",
         "_visible",
         "_watched",
+        "_writer",
         "fixed",
         "fn",
         "is_coroutine",
@@ -91,7 +90,7 @@ class ToolSpec:
         self._binder: Binder | None = None
         self._input: InputModel | None = None
         self._watched = False
-        self._traits: Traits | None = None
+        self._writer: Writer | None = None
         self._parameters: dict[str, Any] | None = None
         self._return_schema: Any = _UNKNOWN
 
@@ -298,7 +297,7 @@ class ToolSpec:
 
     def _asked(self) -> Asked:
         hidden = self.fixed | self.injected.keys()
-        secrets = self._find_traits().secrets
+        secrets = (self._input or self._input_model()).secrets
         try:
             return Asked(self.parameters, secrets, hidden)
         except SchemaError:  # it can be validated and not be described: say what can be said
@@ -309,24 +308,44 @@ class ToolSpec:
         inputs = self._input or self._input_model()
         return model.__dict__.copy() if inputs.plain else inputs.arguments(model)
 
+    def validate_host(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a host's arguments by parameter name, validated and with the defaults; `bind_host` names them.
+
+        Values are converted as `validate_python` does. Arguments that the caller may not give, fixed and injected ones,
+        are returned as they are.
+
+        Raises:
+            InvalidArguments: They do not fit; every problem is named.
+            SchemaError: A parameter's type cannot be described: there is nothing to validate by.
+        """
+        own = self.fixed | self.injected.keys()
+        given = {name: value for name, value in arguments.items() if name not in own}
+        valid = self.arguments(self.validate_python(given))
+        return {**valid, **{name: value for name, value in arguments.items() if name in own}} if own else valid
+
     @property
     def has_secrets(self) -> bool:
         """Whether anything in the input is secret, at any depth."""
-        return bool((self._traits or self._find_traits()).secrets)
+        return bool((self._input or self._input_model()).secrets)
 
-    def _find_traits(self) -> Traits:
-        if self._traits is None:
-            self._traits = traits_of(self.input_model)
-        return self._traits
+    def canonical(self, arguments: Mapping[str, Any]) -> CanonicalArguments:
+        """Return the one JSON form of validated arguments: what is shown, digested, recorded and sent.
+
+        `spec.arguments(spec.validate_json(json.dumps(canonical.values)))` are equal arguments, whose canonical form is
+        the same, in every process. Arguments that were not validated are written as they are, as far as they can be.
+
+        Raises:
+            SchemaError: A parameter's type cannot be described.
+        """
+        writer = self._writer
+        if writer is None:
+            writer = self._writer = Writer(self._input or self._input_model())
+        return writer.canonical(arguments)
 
     def dump(self, values: BaseModel | Mapping[str, Any], redact: bool) -> dict[str, Any]:
-        """Return arguments as JSON shapes.
-
-        Args:
-            redact: Hide what is secret, for a record, a log or a person. Without it the real values are shown, those
-                of SecretStr too: for a digest and for safe keeping, never for a log.
-        """
-        return dump_values(self._input or self._input_model(), values, self._traits or self._find_traits(), redact)
+        """Return arguments as JSON shapes, secrets hidden or with the real values."""
+        made = self.canonical(self.arguments(values) if isinstance(values, BaseModel) else values)
+        return made.shown if redact else made.values
 
     # --- words and schemas -----------------------------------------------------------------------------------------
 
@@ -407,8 +426,8 @@ class ToolSpec:
     def _secret_arguments(self) -> frozenset[str]:
         """Return the parameters with something secret in them; all of them when the types cannot be described."""
         try:
-            renamed = self._input_model().renamed
-            return frozenset(renamed.get(name, name) for name in self._find_traits().secrets)
+            inputs = self._input_model()
+            return frozenset(inputs.renamed.get(name, name) for name in inputs.secrets)
         except SchemaError:
             return frozenset(parameter.name for parameter in self._shown())
 

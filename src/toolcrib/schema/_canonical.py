@@ -1,0 +1,160 @@
+"""Canonical arguments: the one JSON form of validated arguments, what is shown of it, and its digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+from toolcrib.schema._core_schema import Fields, fields_of
+from toolcrib.schema._json_form import WITHOUT_FORM, Context, Notes, json_form
+from toolcrib.schema._markers import REDACTED
+from toolcrib.schema._model import InputModel
+from toolcrib.schema._rewritten import ANY, is_styled, rewritten, serializer_of
+
+__all__ = ["CanonicalArguments", "Writer", "digest"]
+
+_Write: TypeAlias = Callable[..., dict[str, Any]]
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(tool: str, arguments: Mapping[str, Any]) -> str:
+    """Return the SHA-256, in hex, of a tool's name and its arguments as JSON shapes; the order of keys does not count.
+
+    Raises:
+        TypeError: A value is no JSON shape.
+    """
+    return _sha256([tool, arguments])
+
+
+def _sha256(shapes: Any) -> str:
+    return hashlib.sha256(_ENCODER.encode(shapes).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class CanonicalArguments:
+    """Validated arguments as JSON shapes, made once: to show, to digest, to record and to send to another process.
+
+    Attributes:
+        values: The real values, secrets too: for a digest and for safe keeping, never for a log.
+        shown: The same with secrets hidden, for a person, a record or a log. It is the same object as `values` where
+            there is nothing to hide, and the object is shared: copy it to change it.
+        without_form: Not empty when a value has no JSON form, which only a host can pass: `values` has the name of its
+            type in its place. Such a value counts in the digest by its identity and its repr, so that it can be
+            approved in its own process only.
+    """
+
+    __slots__ = ("_digests", "shown", "values", "without_form")
+
+    def __init__(self, values: dict[str, Any], shown: dict[str, Any], without_form: tuple[str, ...] = ()) -> None:
+        self.values = values
+        self.shown = shown
+        self.without_form = without_form
+        self._digests: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        return f"CanonicalArguments({self.shown!r})"
+
+    def digest(self, tool: str) -> str:
+        """Return the digest that binds a grant to these arguments of the tool of this name; made once."""
+        made = self._digests.get(tool)
+        if made is None:
+            unnamed = [list(self.without_form)] if self.without_form else []
+            made = self._digests[tool] = _sha256([tool, self.values, *unnamed])
+        return made
+
+
+class Writer:
+    """Makes the canonical form of the arguments of one input."""
+
+    __slots__ = ("_alone", "_authors", "_defaults", "_inputs", "_keys", "_styled")
+
+    def __init__(self, inputs: InputModel) -> None:
+        self._inputs = inputs
+        self._styled = is_styled(inputs.core_schema)
+        self._keys, self._authors = _writing(inputs, inputs.schema)
+        self._alone: _Write | None = None
+        fields = inputs.model.model_fields.items()
+        self._defaults = {inputs.renamed.get(name, name): info.default for name, info in fields}
+
+    def canonical(self, arguments: Mapping[str, Any]) -> CanonicalArguments:
+        """Return the canonical form of arguments by parameter name."""
+        notes = Notes([], [])
+        shown = values = self._shapes(self._authors, arguments, notes, False)
+        if notes.without_form:
+            given = {name: value for name, value in arguments.items() if not self._stands_for_none(name, value)}
+            if len(given) < len(arguments):
+                return self.canonical(given)
+        if self._inputs.secrets or notes.secrets:
+            shown = self._shapes(self._authors, arguments, Notes([], []), True)
+        if self._styled and not self._reads_back(values, arguments):
+            values = self._shapes(self._without_authors(), arguments, notes, False)
+        return CanonicalArguments(values, shown, tuple(notes.without_form))
+
+    def _shapes(self, write: _Write, arguments: Mapping[str, Any], notes: Notes, redact: bool) -> dict[str, Any]:
+        context = {"redact": redact, "notes": notes}
+        notes.without_form.clear()
+        try:
+            shapes = write(arguments, context=context, warnings="error" if redact else False)
+        except WITHOUT_FORM:  # a value is not of its type, which what was not validated may be
+            notes.without_form.clear()
+            shapes: dict[str, Any] = {}
+            for name, value in arguments.items():
+                shapes |= self._shape(write, name, value, context)
+        if redact:
+            shapes.update((name, REDACTED) for name in arguments if self._may_be_secret(name))
+        return shapes
+
+    def _shape(self, write: _Write, name: str, value: Any, context: Context) -> dict[str, Any]:
+        try:
+            return write({name: value}, context=context, warnings="error")
+        except WITHOUT_FORM:
+            hidden = context["redact"] and name in self._inputs.secrets
+            return {self._keys.get(name, name): REDACTED if hidden else json_form(value, context)}
+
+    def _stands_for_none(self, name: str, value: Any) -> bool:
+        """Return whether a value is the parameter's default and has no JSON form; left out, it is filled in again."""
+        notes = Notes([], [])
+        if name in self._defaults and value is self._defaults[name]:
+            self._shapes(self._authors, {name: value}, notes, False)
+        return bool(notes.without_form)
+
+    def _may_be_secret(self, name: str) -> bool:
+        """Return whether an argument is not declared, and may be a misspelt one that is secret."""
+        inputs = self._inputs
+        return bool(inputs.secrets) and name not in self._keys and (not inputs.open or name in inputs.names)
+
+    def _reads_back(self, values: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+        try:
+            return self._inputs.arguments(self._inputs.validate_json(json.dumps(values))) == arguments
+        except Exception:  # validators and comparisons are the code of the types' authors
+            return False
+
+    def _without_authors(self) -> _Write:
+        if self._alone is None:
+            self._alone = _writing(self._inputs, rewritten(self._inputs.core_schema, authors=False))[1]
+        return self._alone
+
+
+def _writing(inputs: InputModel, schema: Any) -> tuple[dict[str, str], _Write]:
+    """Return the key of each argument, and what writes arguments by parameter name, those not declared too."""
+    top = fields_of(schema)
+    fields: dict[str, Any] = {}
+    for name, field in top.named.items():
+        argument = inputs.renamed.get(name, name)
+        fields[argument] = {"serialization_alias": argument, **field, "type": "typed-dict-field", "required": False}
+        if inputs.is_root:
+            fields[argument]["schema"] = _value_of_root(top, field["schema"])
+    made: Any = {"type": "typed-dict", "fields": fields, "extra_behavior": "allow", "extras_schema": top.extras or ANY}
+    if top.definitions:
+        made = {"type": "definitions", "schema": made, "definitions": top.definitions}
+    keys = {argument: field["serialization_alias"] for argument, field in fields.items()}
+    return keys, partial(serializer_of(made).to_python, mode="json", by_alias=True, round_trip=True)
+
+
+def _value_of_root(top: Fields, schema: Any) -> Any:
+    """Return the schema of the value inside a RootModel, which is what the argument is."""
+    while not schema.get("root_model"):
+        schema = schema["schema"] if "schema" in schema else top.definition(schema["schema_ref"])
+    return schema["schema"]

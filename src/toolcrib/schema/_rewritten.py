@@ -1,0 +1,427 @@
+"""Core schemas of pydantic that read and write the JSON form of an input.
+
+Pydantic's own write some values so that they cannot be read back: bytes that are no text, secrets, sets in any order,
+iterables that can be read only once. Rewritten, they write each value so that an equal one is read from it in every
+process, and take only numbers that are finite, unless the type or the default says otherwise.
+"""
+
+from __future__ import annotations
+
+import base64
+import collections.abc
+import json
+import typing
+from collections.abc import Callable, Mapping, Sequence, Set
+from enum import Enum
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from pydantic import Secret, SecretBytes, SecretStr
+from pydantic_core import (
+    CoreSchema,
+    PydanticKnownError,
+    PydanticSerializationUnexpectedValue,
+    SchemaSerializer,
+    SchemaValidator,
+    core_schema,
+)
+
+from toolcrib.schema._core_schema import is_secret_function
+from toolcrib.schema._json_form import (
+    BASE64,
+    SCALARS,
+    Context,
+    Notes,
+    bytes_form,
+    in_order,
+    is_finite,
+    json_form,
+    number_form,
+)
+
+__all__ = ["ANY", "is_styled", "rewritten", "serializer_of", "validator_of"]
+
+_Node: TypeAlias = dict[str, Any]
+
+# --- functions in schemas: writing a value, or reading it before or after its type does
+
+
+def _write_any(value: Any, info: Any) -> Any:
+    return json_form(value, info.context)
+
+
+def _write_number(value: Any, info: Any) -> Any:
+    return number_form(float(_expected((float, int), value)))
+
+
+def _write_bytes(value: Any, info: Any) -> Any:
+    return bytes_form(_expected(bytes, value))
+
+
+def _write_key(value: Any, info: Any) -> str:
+    return json.dumps(json_form(value, info.context), sort_keys=True)
+
+
+def _write_set(value: Any, handler: Callable[[Any], Any]) -> Any:
+    return in_order(handler(_expected((set, frozenset), value)))
+
+
+def _write_secret(shown: Callable[[Any, Any], Any], value: Any, info: Any) -> Any:
+    secret = _expected((SecretStr, SecretBytes, Secret), value)
+    return shown(value, info) if info.context["redact"] else json_form(secret.get_secret_value(), info.context)
+
+
+def _expected(kind: type | tuple[type, ...], value: Any) -> Any:
+    """Return the value, or have pydantic look at the next member of a union."""
+    if isinstance(value, kind):
+        return value
+    raise PydanticSerializationUnexpectedValue(f"not expected: {type(value)}")
+
+
+def _read_bytes(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(BASE64):
+        return base64.b64decode(value.removeprefix(BASE64), validate=True)
+    return value
+
+
+def _read_key(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def _read_member(members: Sequence[tuple[Any, Any]], value: Any) -> Any:
+    return next((member for form, member in members if form == value), value)
+
+
+def _refuse(classes: tuple[type, ...], value: Any) -> Any:
+    if isinstance(value, classes):
+        raise ValueError("an instance of another member of the union")
+    return value
+
+
+def _require_finite(value: Any) -> Any:
+    if not is_finite(value):
+        raise PydanticKnownError("finite_number")
+    return value
+
+
+# --- schemas ---------------------------------------------------------------------------------------------------------
+
+
+def rewritten(schema: CoreSchema, authors: bool = True) -> CoreSchema:
+    """Return a core schema that reads and writes the JSON form; the same object where it does so already.
+
+    Args:
+        authors: Write values as the authors of their types have them written, where that is in another way.
+    """
+    return _Rewriter(schema, authors).of(schema, _Around({}, infinite=False, nested=False))
+
+
+def validator_of(schema: CoreSchema) -> SchemaValidator:
+    """Return what reads values by a schema that was rewritten, and not as its models do by themselves."""
+    return SchemaValidator(schema, None, _use_prebuilt=False)
+
+
+def serializer_of(schema: CoreSchema) -> SchemaSerializer:
+    """Return what writes values by a schema that was rewritten, and not as its models do by themselves."""
+    return SchemaSerializer(schema, None, _use_prebuilt=False)
+
+
+def is_styled(schema: Any) -> bool:
+    """Return whether the author of a type anywhere in a core schema has its values written in a way of their own."""
+    if isinstance(schema, list | tuple):
+        return any(map(is_styled, cast("Sequence[Any]", schema)))
+    if not isinstance(schema, dict):
+        return False
+    named = cast("_Node", schema)
+    skipped = _NOT_SCHEMAS if isinstance(named.get("type"), str) else ()
+    return _own_style(named) or any(is_styled(part) for key, part in named.items() if key not in skipped)
+
+
+def _own_style(schema: _Node) -> bool:
+    writing: _Node = schema.get("serialization") or {}
+    function: Any = writing.get("function") if "type" in writing else None
+    module: str = getattr(function, "__module__", None) or type(function).__module__
+    own = function is not None and not module.startswith(("pydantic.", "toolcrib.schema."))
+    return own or bool(schema.get("serialization_exclude") or schema.get("serialization_exclude_if"))
+
+
+class _Around(NamedTuple):
+    """What stands around a part of a schema.
+
+    Attributes:
+        config: The configuration of the nearest model, dataclass or TypedDict.
+        infinite: The default is not finite, so that other numbers need not be.
+        nested: It is inside a model.
+    """
+
+    config: Mapping[str, Any]
+    infinite: bool
+    nested: bool
+
+
+class _Rewriter:
+    """Rewrites a core schema from the inside out, by a rule for each kind of part."""
+
+    def __init__(self, schema: Any, authors: bool) -> None:
+        self._authors = authors
+        self._definitions: dict[str, Any] = {part["ref"]: part for part in schema.get("definitions", ())}
+
+    def of(self, node: Any, around: _Around) -> Any:
+        """Return a part of a schema, rewritten."""
+        if isinstance(node, list | tuple):
+            parts = cast("list[Any] | tuple[Any, ...]", node)
+            made = [self.of(part, around) for part in parts]
+            changed = any(new is not old for new, old in zip(made, parts, strict=True))
+            return parts if not changed else made if isinstance(parts, list) else tuple(made)
+        if not isinstance(node, dict):
+            return node
+        schema = cast("_Node", node)
+        kind = schema.get("type")
+        if not isinstance(kind, str):  # fields or choices by name
+            return self._inside(schema, around, ())
+        infinite = around.infinite or (kind == "default" and not is_finite(schema.get("default")))
+        within = _Around(schema.get("config") or around.config, infinite, around.nested or kind in _NESTING)
+        schema = self._inside(schema, within, _NOT_SCHEMAS)
+        if "serialization" in schema:
+            schema = self._styled(schema, within)
+        rule = _RULES.get(kind)
+        return schema if rule is None else rule(self, schema, within._replace(nested=around.nested))
+
+    def _inside(self, schema: _Node, around: _Around, skipped: Set[str] | tuple[()]) -> _Node:
+        made = {key: self.of(part, around) for key, part in schema.items() if key not in skipped}
+        return {**schema, **made} if any(made[key] is not schema[key] for key in made) else schema
+
+    def _styled(self, schema: _Node, around: _Around) -> _Node:
+        """Return a part with its own way of being written, as far as that is kept."""
+        writing: _Node = schema["serialization"]
+        if is_secret_function(writing.get("function")):
+            return {**schema, "serialization": {**writing, "function": partial(_write_secret, writing["function"])}}
+        if not self._authors and _own_style(schema):
+            return _without(schema, "serialization")
+        inner = self.of(writing.get("schema"), around)
+        return schema if inner is writing.get("schema") else {**schema, "serialization": {**writing, "schema": inner}}
+
+    # --- the rules
+
+    def default(self, schema: _Node, around: _Around) -> _Node:
+        """Have a default of the field's type, where it can be read as that: of a Path, not its text."""
+        default = schema.get("default")
+        inner: _Node = schema["schema"]
+        if default is None or _SAME.get(inner["type"]) is type(default):
+            return schema
+        found = list(self._definitions.values())
+        whole: Any = {"type": "definitions", "schema": inner, "definitions": found} if found else inner
+        try:
+            value = validator_of(whole).validate_python(default)
+            if type(value) is type(default) and value == default:
+                return schema
+        except Exception:  # a default that stands for none, and validators of the type's author
+            return schema
+        return {**schema, "default": value, "copy_default": True}
+
+    def number(self, schema: _Node, around: _Around) -> _Node:
+        allowed = around.infinite or schema.get("allow_inf_nan", around.config.get("allow_inf_nan"))
+        if allowed:
+            return _written({**schema, "allow_inf_nan": True}, _PLAIN(_write_number))
+        return schema if allowed is False else {**schema, "allow_inf_nan": False}
+
+    def finite(self, schema: _Node, around: _Around) -> _Node:
+        return schema if around.infinite else _read("function-after", _require_finite, schema)
+
+    def anything(self, schema: _Node, around: _Around) -> _Node:
+        return self.finite(_written(schema, _PLAIN(_write_any)), around)
+
+    def function(self, schema: _Node, around: _Around) -> _Node:
+        return schema if "serialization" in schema else _written(schema, _PLAIN(_write_any))
+
+    def container(self, schema: _Node, around: _Around) -> _Node:
+        """Have any items in it where it does not say what they are, and a set in one order."""
+        kind: str = schema["type"]
+        part = "schema" if kind == "json" else "items_schema"
+        if part not in schema:
+            items = self.anything({"type": "any"}, around)
+            extra = {"variadic_item_index": 0} if kind == "tuple" else {}
+            schema = {**schema, part: [items] if kind == "tuple" else items, **extra}
+        return _written(schema, _WRAP(_write_set)) if kind in ("set", "frozenset") else schema
+
+    def mapping(self, schema: _Node, around: _Around) -> _Node:
+        """Have any keys and values in it where it does not say what they are, and text for keys that are none."""
+        for part in ("keys_schema", "values_schema"):
+            if part not in schema:
+                schema = {**schema, part: self.anything({"type": "any"}, around)}
+        keys: _Node = schema["keys_schema"]
+        if keys["type"] not in _NO_TEXT:
+            return schema
+        keys = _without(keys, "serialization") if keys["type"] == "frozenset" else keys  # it has the order of a set
+        return {**schema, "keys_schema": _read("function-before", _read_key, _written(keys, _PLAIN(_write_key)))}
+
+    def iterable(self, schema: _Node, around: _Around) -> _Node:
+        """Read an iterable as a list: pydantic reads its items when the tool does, and only once."""
+        kept = _without(schema, "type", "serialization")
+        return self.container({"type": "list", "strict": False, **kept}, around)
+
+    def sequence(self, schema: _Node, around: _Around) -> _Node:
+        """Read a sequence as a list, as it is read from JSON."""
+        steps: Any = schema["python_schema"].get("steps") or ({},)
+        if steps[0].get("cls") not in (typing.Sequence, collections.abc.Sequence):
+            return schema
+        style = {"serialization": schema["serialization"]} if _own_style(schema) else {}
+        return {**schema["json_schema"], "strict": False, **style}
+
+    def octets(self, schema: _Node, around: _Around) -> _Node:
+        if around.config.get("val_json_bytes", "utf8") != "utf8":
+            return schema
+        made = _written(schema, _PLAIN(_write_bytes))
+        from_json = _read("function-before", _read_bytes, {**made, "strict": False})
+        return _apart(from_json, _read("function-before", _read_bytes, made))
+
+    def members(self, schema: _Node, around: _Around) -> _Node:
+        """Read an enum or a Literal by the JSON form of its values, where these are not JSON themselves."""
+        members: Sequence[Any] = schema["members" if schema["type"] == "enum" else "expected"]
+        values = [member.value if isinstance(member, Enum) else member for member in members]
+        if all(type(value) in SCALARS or isinstance(value, float) for value in values):
+            return schema
+        context: Context = {"redact": False, "notes": Notes([], [])}
+        known = [(json_form(value, context), member) for value, member in zip(values, members, strict=True)]
+        return _read("function-before", partial(_read_member, known), _written(schema, _PLAIN(_write_any)))
+
+    def choices(self, schema: _Node, around: _Around) -> _Node:
+        """Read an instance of a member of the union as that member, though another member be its base class."""
+        classes = [self._class_of(choice) for choice in schema["choices"]]
+        made: list[Any] = []
+        for choice, own in zip(schema["choices"], classes, strict=True):
+            below = tuple(other for other in classes if own and other and other is not own and issubclass(other, own))
+            made.append(_without_instances(choice, below) if below else choice)
+        changed = any(new is not old for new, old in zip(made, schema["choices"], strict=True))
+        return {**schema, "choices": made} if changed else schema
+
+    def _class_of(self, choice: Any) -> type | None:
+        schema: _Node = cast("tuple[_Node, str]", choice)[0] if isinstance(choice, tuple) else choice
+        schema = self._definitions.get(schema.get("schema_ref", ""), schema)
+        return schema.get("cls") if schema["type"] in ("model", "dataclass") else None
+
+    def named(self, schema: _Node, around: _Around) -> _Node:
+        """Read fields by name too that have no other key, and have any values under keys that are not declared."""
+        fields: Mapping[str, _Node] = schema["fields"]
+        unnamed = {name: field for name, field in fields.items() if _has_no_key(field)}
+        if unnamed:
+            named = {name: {**field, "validation_alias": [*_paths(field), [name]]} for name, field in unnamed.items()}
+            schema = {**schema, "fields": {**fields, **named}}
+        extra = schema.get("extra_behavior") or around.config.get("extra_fields_behavior")
+        if extra != "allow" or "extras_schema" in schema:
+            return schema
+        return {**schema, "extras_schema": self.anything({"type": "any"}, around)}
+
+    def field(self, schema: _Node, around: _Around) -> _Node:
+        """Write a field by the key from which it is read."""
+        if not self._authors and _own_style(schema):
+            schema = _without(schema, "serialization_exclude", "serialization_exclude_if")
+        if schema.get("init") is False:  # a dataclass fills it by itself
+            schema = {**schema, "serialization_exclude": True}
+        by_alias = around.config.get("validate_by_alias") is not False
+        key = next((path[0] for path in _paths(schema) if len(path) == 1), None) if by_alias else None
+        if key != schema.get("serialization_alias"):
+            schema = _without(schema, "serialization_alias") if key is None else {**schema, "serialization_alias": key}
+        return schema
+
+    def instance(self, schema: _Node, around: _Around) -> _Node:
+        """Have instances checked again, which may have been changed since; and written in the ways of this module."""
+        if not around.nested:
+            return schema
+        config = {key: part for key, part in schema.get("config", {}).items() if not key.startswith("ser_json")}
+        if "val_json_bytes" in config:
+            config["ser_json_bytes"] = config["val_json_bytes"]
+        again = "always" if all(map(_can_be_given, _fields_inside(schema))) else "never"
+        return {**schema, "config": config, "revalidate_instances": again}
+
+
+def _paths(field: _Node) -> list[list[Any]]:
+    """Return the paths under which a field with aliases is looked for."""
+    alias: Any = field.get("validation_alias")
+    if not isinstance(alias, list):
+        return [] if alias is None else [[alias]]
+    return cast("list[list[Any]]", alias if isinstance(alias[0], list) else [alias])
+
+
+def _has_no_key(field: _Node) -> bool:
+    return "validation_alias" in field and all(len(path) > 1 for path in _paths(field))
+
+
+def _fields_inside(schema: _Node) -> list[_Node]:
+    """Return the fields of a dataclass; none for a model, all of whose fields can be given."""
+    while "schema" in schema:  # validators stand around the fields
+        schema = schema["schema"]
+    return schema.get("fields", []) if schema["type"] == "dataclass-args" else []
+
+
+def _can_be_given(field: _Node) -> bool:
+    """Return whether a dataclass has a field both when it is made and when it is written."""
+    return field.get("init") is not False and not field.get("init_only")
+
+
+def _without_instances(choice: Any, classes: tuple[type, ...]) -> Any:
+    if isinstance(choice, tuple):  # with a label
+        schema, label = cast("tuple[_Node, str]", choice)
+        return _without_instances(schema, classes), label
+    return _apart(choice, _read("function-before", partial(_refuse, classes), choice))
+
+
+def _without(schema: _Node, *keys: str) -> _Node:
+    return {key: part for key, part in schema.items() if key not in keys}
+
+
+def _written(schema: _Node, writing: Any) -> _Node:
+    """Return a schema whose values are written in this way, inside the one that it has."""
+    if "serialization" not in schema:
+        return {**schema, "serialization": writing}
+    inner = {**_without(schema, "ref"), "serialization": writing}
+    made = {"type": "chain", "steps": [inner], "serialization": schema["serialization"]}
+    return {**made, "ref": schema["ref"]} if "ref" in schema else made
+
+
+def _read(kind: str, function: Callable[[Any], Any], schema: _Node) -> _Node:
+    """Return a schema with a function that sees values before or after it."""
+    made = {"type": kind, "function": {"type": "no-info", "function": function}, "schema": _without(schema, "ref")}
+    return {**made, "ref": schema["ref"]} if "ref" in schema else made
+
+
+def _apart(from_json: _Node, from_python: _Node) -> _Node:
+    """Return a schema that reads JSON and Python apart: before a function, JSON would count as Python."""
+    return {"type": "json-or-python", "json_schema": from_json, "python_schema": from_python}
+
+
+_PLAIN = partial(core_schema.plain_serializer_function_ser_schema, info_arg=True)
+_WRAP = core_schema.wrap_serializer_function_ser_schema
+_NOT_SCHEMAS = frozenset({"config", "default", "discriminator", "expected", "members", "metadata", "serialization"})
+_NESTING = frozenset({"definitions", "model", "dataclass"})
+_NO_TEXT = frozenset({"call", "dataclass", "frozenset", "model", "named-tuple", "tuple"})  # as keys
+_SAME: Mapping[str, type] = {"bool": bool, "float": float, "int": int, "str": str}
+_RULES: Mapping[str, Callable[[_Rewriter, _Node, _Around], _Node]] = {
+    "any": _Rewriter.anything,
+    "bytes": _Rewriter.octets,
+    "complex": _Rewriter.finite,
+    "dataclass": _Rewriter.instance,
+    "dataclass-field": _Rewriter.field,
+    "default": _Rewriter.default,
+    "deque": _Rewriter.container,
+    "dict": _Rewriter.mapping,
+    "enum": _Rewriter.members,
+    "float": _Rewriter.number,
+    "frozenset": _Rewriter.container,
+    "function-plain": _Rewriter.function,
+    "generator": _Rewriter.iterable,
+    "json": _Rewriter.container,
+    "json-or-python": _Rewriter.sequence,
+    "list": _Rewriter.container,
+    "literal": _Rewriter.members,
+    "model": _Rewriter.instance,
+    "model-field": _Rewriter.field,
+    "model-fields": _Rewriter.named,
+    "set": _Rewriter.container,
+    "tuple": _Rewriter.container,
+    "typed-dict": _Rewriter.named,
+    "typed-dict-field": _Rewriter.field,
+    "union": _Rewriter.choices,
+}
+ANY = _written({"type": "any"}, _PLAIN(_write_any))
+"""The schema by which a value of any type is written."""
