@@ -1,4 +1,4 @@
-"""Workers that are threads and say whatever a test wants, the wrong things above all."""
+"""Workers that are threads and send what a test wants, above all what breaks the protocol."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 from toolcrib.sandbox._process import WorkerSandbox
 
-Act = Callable[["FakeGuest"], None]
+Act = Callable[["WorkerEnd"], None]
 
 
-class FakeGuest:
-    """The guest's end of a worker: sends and reads frames, or raw bytes."""
+class WorkerEnd:
+    """The other end of a worker's channel: sends and reads frames, or raw bytes."""
 
     def __init__(self, channel: socket.socket) -> None:
         self.channel = channel
@@ -54,13 +54,13 @@ class FakeWorker:
 
     def _act(self, act: Act, channel: socket.socket) -> None:
         with channel:
-            guest = FakeGuest(channel)
+            worker = WorkerEnd(channel)
             try:
-                act(guest)
+                act(worker)
             except (EOFError, OSError):
                 pass  # it was killed, which is often the point
             finally:
-                guest._file.close()  # pyright: ignore[reportPrivateUsage] -- its own
+                worker._file.close()  # pyright: ignore[reportPrivateUsage] -- its own
 
     def kill(self) -> None:
         self.was_killed = True

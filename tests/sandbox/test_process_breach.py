@@ -10,7 +10,7 @@ import weakref
 import pytest
 
 from tests.code.hosts import TableHost
-from tests.sandbox.fake_worker import Act, FakeGuest, faked
+from tests.sandbox.fake_worker import Act, WorkerEnd, faked
 from toolcrib.sandbox import Program, SandboxLimits, SandboxResult
 
 LIMITS = SandboxLimits()
@@ -61,10 +61,10 @@ FRAMES = [
 async def test_a_frame_that_is_none_ends_the_worker(frame: bytes, why: str) -> None:
     host = TableHost()
 
-    def lie(guest: FakeGuest) -> None:
-        guest.read()
-        guest.raw(frame)
-        guest.until_killed()
+    def lie(worker: WorkerEnd) -> None:
+        worker.read()
+        worker.raw(frame)
+        worker.until_killed()
 
     result = await result_of(lie, host)
 
@@ -76,9 +76,9 @@ async def test_a_frame_that_is_none_ends_the_worker(frame: bytes, why: str) -> N
 
 
 async def test_a_frame_that_is_too_long_is_refused_by_its_length() -> None:
-    def lie(guest: FakeGuest) -> None:
-        guest.bytes((1 << 31).to_bytes(4, "big"))
-        guest.until_killed()
+    def lie(worker: WorkerEnd) -> None:
+        worker.bytes((1 << 31).to_bytes(4, "big"))
+        worker.until_killed()
 
     result = await result_of(lie)
 
@@ -86,20 +86,20 @@ async def test_a_frame_that_is_too_long_is_refused_by_its_length() -> None:
 
 
 async def test_an_id_is_used_once() -> None:
-    def lie(guest: FakeGuest) -> None:
-        guest.call(1, "add", 1)
-        guest.call(1, "add", 2)
-        guest.until_killed()
+    def lie(worker: WorkerEnd) -> None:
+        worker.call(1, "add", 1)
+        worker.call(1, "add", 2)
+        worker.until_killed()
 
     assert "call 1 after call 1" in str((await result_of(lie)).error)
 
 
 async def test_a_stream_has_one_wish_at_a_time() -> None:
-    def lie(guest: FakeGuest) -> None:
-        guest.call(1, "stream")
-        guest.send("next", id=1, wait=False)
-        guest.send("next", id=1, wait=False)
-        guest.until_killed()
+    def lie(worker: WorkerEnd) -> None:
+        worker.call(1, "stream")
+        worker.send("next", id=1, wait=False)
+        worker.send("next", id=1, wait=False)
+        worker.until_killed()
 
     host = TableHost(stream=lambda: asyncio.sleep(60))
 
@@ -107,13 +107,13 @@ async def test_a_stream_has_one_wish_at_a_time() -> None:
 
 
 async def test_frames_in_any_pieces_are_read() -> None:
-    def in_pieces(guest: FakeGuest) -> None:
+    def in_pieces(worker: WorkerEnd) -> None:
         body = b'{"t":"out","s":"one","err":false}'
         frame = len(body).to_bytes(4, "big") + body
         last = b'{"t":"done","v":[1]}'
         whole = frame * 50 + len(last).to_bytes(4, "big") + last
         for at in range(0, len(whole), 7):
-            guest.bytes(whole[at : at + 7])
+            worker.bytes(whole[at : at + 7])
 
     result = await result_of(in_pieces)
 
@@ -121,7 +121,7 @@ async def test_frames_in_any_pieces_are_read() -> None:
 
 
 async def test_a_worker_that_goes_without_a_word_is_dead() -> None:
-    result = await result_of(lambda guest: None)
+    result = await result_of(lambda worker: None)
 
     assert result.error is not None
     assert result.error.kind == "sandbox"
@@ -131,9 +131,9 @@ async def test_a_worker_that_goes_without_a_word_is_dead() -> None:
 async def test_a_death_while_a_tool_runs_stops_the_tool() -> None:
     host = TableHost()
 
-    def die(guest: FakeGuest) -> None:
-        guest.read()
-        guest.call(1, "slow", 60, wait=True)
+    def die(worker: WorkerEnd) -> None:
+        worker.read()
+        worker.call(1, "slow", 60, wait=True)
 
     result = await result_of(die, host)
 
@@ -142,27 +142,27 @@ async def test_a_death_while_a_tool_runs_stops_the_tool() -> None:
 
 
 async def test_one_that_computes_under_the_name_of_waiting_is_held_to_its_sleep() -> None:
-    def wait(guest: FakeGuest) -> None:
-        guest.send("wait", **{"for": 3})
-        guest.until_killed()
+    def wait(worker: WorkerEnd) -> None:
+        worker.send("wait", **{"for": 3})
+        worker.until_killed()
 
     assert "wants to sleep 3 s more" in str((await result_of(wait, limits=SandboxLimits(sleep_time=2))).error)
 
 
 async def test_one_that_waits_for_nothing_is_told() -> None:
-    def wait(guest: FakeGuest) -> None:
-        guest.send("wait", **{"for": None})
-        guest.until_killed()
+    def wait(worker: WorkerEnd) -> None:
+        worker.send("wait", **{"for": None})
+        worker.until_killed()
 
     assert "something that never comes" in str((await result_of(wait)).error)
 
 
 async def test_one_that_never_reads_does_not_hold_the_host() -> None:
-    def call(guest: FakeGuest) -> None:
-        guest.call(1, "big")
-        guest.send("wait", **{"for": None})
+    def call(worker: WorkerEnd) -> None:
+        worker.call(1, "big")
+        worker.send("wait", **{"for": None})
         hung_up = select.poll()
-        hung_up.register(guest.channel, select.POLLHUP)
+        hung_up.register(worker.channel, select.POLLHUP)
         hung_up.poll(5_000)
 
     result = await result_of(call, TableHost(big=lambda: "x" * 5_000_000), limits=SandboxLimits(program_time=0.2))
@@ -172,9 +172,9 @@ async def test_one_that_never_reads_does_not_hold_the_host() -> None:
 
 
 async def test_a_flood_is_ended_at_its_limit() -> None:
-    def flood(guest: FakeGuest) -> None:
+    def flood(worker: WorkerEnd) -> None:
         while True:
-            guest.send("out", s="x" * 50_000, err=False)
+            worker.send("out", s="x" * 50_000, err=False)
 
     result = await result_of(flood, limits=SandboxLimits(output_killed_at=1_000_000))
 
@@ -185,11 +185,11 @@ async def test_a_flood_is_ended_at_its_limit() -> None:
 async def test_a_flood_while_a_tool_runs_waits_in_the_socket() -> None:
     sent = 0
 
-    def flood(guest: FakeGuest) -> None:
+    def flood(worker: WorkerEnd) -> None:
         nonlocal sent
-        guest.call(1, "slow", 0.3, wait=True)
+        worker.call(1, "slow", 0.3, wait=True)
         while True:
-            guest.send("out", s="x" * 50_000, err=False)
+            worker.send("out", s="x" * 50_000, err=False)
             sent += 50_000
 
     result = await result_of(flood, limits=SandboxLimits(output_killed_at=500_000_000, wall_time=0.2))
@@ -202,10 +202,10 @@ async def test_a_flood_while_a_tool_runs_waits_in_the_socket() -> None:
 async def test_arguments_of_calls_that_nobody_waits_for_are_no_way_to_fill_the_host() -> None:
     began = 0
 
-    def hoard(guest: FakeGuest) -> None:
+    def hoard(worker: WorkerEnd) -> None:
         body = b"[" + b"{}," * 300_000 + b"1]"
         for number in range(1, 100):
-            guest.raw(b'{"t":"call","id":%d,"name":"slow","args":%b,"kwargs":{},"wait":false}' % (number, body))
+            worker.raw(b'{"t":"call","id":%d,"name":"slow","args":%b,"kwargs":{},"wait":false}' % (number, body))
 
     async def slow(*_: object) -> None:
         nonlocal began
@@ -222,16 +222,16 @@ async def test_arguments_of_calls_that_nobody_waits_for_are_no_way_to_fill_the_h
 
 @pytest.mark.parametrize("last", ["drop", "end", "done"])
 async def test_nothing_of_a_program_that_is_over_is_left(last: str) -> None:
-    def leave(guest: FakeGuest) -> None:
-        guest.read()
-        guest.call(1, "slow", 60)
-        guest.call(2, "add", 1)
-        guest.send("wait", **{"for": None})
-        guest.read()
+    def leave(worker: WorkerEnd) -> None:
+        worker.read()
+        worker.call(1, "slow", 60)
+        worker.call(2, "add", 1)
+        worker.send("wait", **{"for": None})
+        worker.read()
         if last != "end":
-            guest.send(last, id=1)
-            guest.send("done", v=1)
-            guest.until_killed()
+            worker.send(last, id=1)
+            worker.send("done", v=1)
+            worker.until_killed()
 
     host = TableHost()
     left = weakref.ref(host)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.code.hosts import TableHost
-from tests.sandbox.fake_worker import FakeGuest, faked
+from tests.sandbox.fake_worker import WorkerEnd, faked
 from toolcrib.errors import SandboxError
 from toolcrib.sandbox import Emit, ProcessSandbox, Program, Reply, SuspendedReply, Value
 
@@ -171,32 +171,32 @@ _SEED = "0" * 32
 STATE = {"engine": "fake", "seed": _SEED, "clock": [], "order": [[1]], "calls": 2, "suspended": [2], "printed": [0, 0]}
 
 
-def calls_another(guest: FakeGuest) -> None:
-    guest.read()
-    guest.call(1, "get", 1)
-    guest.call(2, "ask", "pay")
-    guest.call(3, "get", 2)
-    guest.until_killed()
+def calls_another(worker: WorkerEnd) -> None:
+    worker.read()
+    worker.call(1, "get", 1)
+    worker.call(2, "ask", "pay")
+    worker.call(3, "get", 2)
+    worker.until_killed()
 
 
-def ends(guest: FakeGuest) -> None:
-    guest.read()
-    guest.call(1, "get", 1, wait=True)
-    guest.read()
-    guest.send("done", v=1)
+def ends(worker: WorkerEnd) -> None:
+    worker.read()
+    worker.call(1, "get", 1, wait=True)
+    worker.read()
+    worker.send("done", v=1)
 
 
-def waits_too_soon(guest: FakeGuest) -> None:
-    guest.read()
-    guest.send("wait", **{"for": None})
-    guest.until_killed()
+def waits_too_soon(worker: WorkerEnd) -> None:
+    worker.read()
+    worker.send("wait", **{"for": None})
+    worker.until_killed()
 
 
-def pauses_too_soon(guest: FakeGuest) -> None:
-    guest.read()
-    guest.call(1, "get", 1)
-    guest.call(2, "ask", "pay", wait=True)
-    guest.until_killed()
+def pauses_too_soon(worker: WorkerEnd) -> None:
+    worker.read()
+    worker.call(1, "get", 1)
+    worker.call(2, "ask", "pay", wait=True)
+    worker.until_killed()
 
 
 @pytest.mark.parametrize(

@@ -4,20 +4,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sandbox.worker.guests import TOOLS, Guest
+from tests.sandbox.worker.unsealed import TOOLS, UnsealedWorker
 
 
 @pytest.fixture(scope="module")
-def guest() -> Iterator[Guest]:
-    """Give a guest that keeps its names for all tests of a module."""
-    made = Guest(**TOOLS)
+def worker() -> Iterator[UnsealedWorker]:
+    """Give a worker that keeps its names for all tests of a module."""
+    made = UnsealedWorker(**TOOLS)
     yield made
     made.close()
 
 
 @pytest.fixture
-def fresh() -> Iterator[Guest]:
-    """Give a guest that ran nothing yet."""
-    made = Guest(**TOOLS)
+def fresh() -> Iterator[UnsealedWorker]:
+    """Give a worker that ran nothing yet."""
+    made = UnsealedWorker(**TOOLS)
     yield made
     made.close()

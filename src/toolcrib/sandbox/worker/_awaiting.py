@@ -1,8 +1,8 @@
-"""Which tool calls of a program are awaited: an engine must answer those with a future, and all others with a value.
+"""Analysis of a program for its awaited calls: an engine answers those with a future, and all others with a value.
 
-A call is awaited when its value flows into `await` or what takes coroutines, such as `asyncio.gather`: directly,
-through a variable, a list or a comprehension, or as what a plain function of the program returns. Followed without
-running anything.
+A call is awaited when its value flows into `await` or into a function that takes coroutines, such as `asyncio.gather`:
+directly, through a variable, a list or a comprehension, or as the value that a plain function of the program returns.
+Nothing of the program is run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 @dataclass(slots=True, eq=False)
 class _Scope:
-    """A function's own names, or the program's."""
+    """The names of a function, or of the program."""
 
     parent: _Scope | None = None
     bindings: defaultdict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict[str, list[ast.expr]](list))

@@ -1,4 +1,4 @@
-"""The two entries of a worker: what to load before it is sealed, and the conversation after."""
+"""The two entries of a worker: `warm_up` before it is sealed, `serve` after."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from ._frames import Channel
 from ._imports import load_all
 from ._loop import LoopPolicy
 from ._program import Interpreter
-from ._time_zones import load_zones
-from ._warm_up import rehearse, touch
+from ._warm_up import SMALL, run_samples
 
 __all__ = ["serve", "warm_up"]
 
@@ -23,16 +22,16 @@ _STACK = 1 << 20  # bytes of each thread's stack, which counts as memory of the 
 def warm_up() -> None:
     """Load all that programs may need; no file can be read later."""
     load_all()
-    load_zones()
-    rehearse(_begin)
+    _time_modules.load_zones()
+    run_samples(_install)
 
 
 def serve(fd: int) -> None:
-    """Run the programs that the host sends; return when it wants no more, or is gone."""
-    touch(_begin)
+    """Run the programs that the host sends; return when there are no more, or the host is gone."""
+    run_samples(_install, SMALL)  # so that the worker has its own copy of the memory it needs
     channel = Channel(fd)
     exchange = Exchange(channel)
-    _begin(exchange)
+    _install(exchange)
     exchange.printed.keep_time()
     interpreter = Interpreter(exchange)
     keep = True
@@ -45,8 +44,8 @@ def serve(fd: int) -> None:
         exchange.end(interpreter.run(frame))
 
 
-def _begin(exchange: Exchange) -> None:
-    """Put the program's clock, chance and asyncio in the place of Python's."""
+def _install(exchange: Exchange) -> None:
+    """Replace Python's clock, random numbers and asyncio by those of the program."""
     _time_modules.install()
     _time_modules.on_sleep(exchange.sleep)
     _seeded_random.install()

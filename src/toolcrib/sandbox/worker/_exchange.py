@@ -1,7 +1,7 @@
-"""What a program asks the host, and the answers: calls, values of streams, waits, printed text.
+"""The exchange of a program with its host: calls, values of streams, waits, printed text, and the host's answers.
 
-Nothing is read but after a frame that waits, and then one batch of the host's, so that a program that runs again gets
-the same answers at the same places. With threads, one of them reads for all.
+The program reads only after a frame that says it waits, and then one batch of the host's frames, so that a program that
+runs again gets the same answers at the same places. With threads, one of them reads for all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from ._clock import CLOCK
 from ._export import ValueRefused, exported
 from ._frames import Frame, Wire, encoded
-from ._output import Printed
+from ._output import OutputBuffer
 
 __all__ = ["Exchange", "has_threads"]
 
@@ -27,20 +27,20 @@ _ROUNDING = 1_000  # ns
 
 
 class Exchange:
-    """The conversation of one program, or of one session, with its host.
+    """The exchange of one program, or of one session, with its host.
 
     Attributes:
-        fd: What the host's frames are read from.
-        printed: Takes what the program prints.
-        waiting: How many answers are awaited in a loop.
-        passed_on: Called when a thread stops reading for all, so that a loop may take its place.
+        fd: The descriptor from which the host's frames are read.
+        printed: Buffers what the program prints.
+        waiting: How many answers are awaited in an event loop.
+        on_reader_left: Called when a thread stops reading for all, so that a loop may take its place.
     """
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self.fd = wire.fd
-        self.printed = Printed(self._print, self._is_writing)
-        self.passed_on: Callable[[], None] | None = None
+        self.printed = OutputBuffer(self._print, self._is_writing)
+        self.on_reader_left: Callable[[], None] | None = None
         self._value_size = 0
         self._last = 0
         self._arrived: dict[int, Frame] = {}
@@ -50,12 +50,12 @@ class Exchange:
         self._woken = False
         self._until = 0
         self._is_sending = False
-        self._writing = _Turns()
+        self._writing = _CountedLock()
         self._turn = threading.Condition()
         self._read_by: int | None = None
 
     def start(self, value_size: int) -> None:
-        """Begin another program, whose values may take `value_size` characters; calls are counted from 1 again."""
+        """Begin another program; its values may take `value_size` characters, and its calls are counted from 1."""
         self._value_size = value_size
         self._last = 0
         self._arrived.clear()
@@ -95,13 +95,13 @@ class Exchange:
             self._send(body, more=not wait)
         return call
 
-    def answered(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
+    def call_and_wait(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
         """Call, wait for the end of the call, and return its frame."""
         alone = not has_threads()
         return self.answer(self.call(name, args, kwargs, wait=alone), asked=alone)
 
-    async def awaited(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], line: int) -> Frame:
-        """Call, let the loop go on until the call has ended, and return its frame."""
+    async def call_async(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], line: int) -> Frame:
+        """Call, and return the last frame of the call; the loop goes on meanwhile."""
         return await self._future(self.call(name, args, kwargs, wait=False, line=line))
 
     def next(self, call: int) -> Frame:
@@ -110,8 +110,8 @@ class Exchange:
         self._ask_next(call, wait=alone)
         return self.answer(call, asked=alone)
 
-    async def next_awaited(self, call: int) -> Frame:
-        """Let the loop go on until the next value of a streaming call is there, or its end."""
+    async def next_async(self, call: int) -> Frame:
+        """Return the next value of a streaming call, or its end; the loop goes on meanwhile."""
         self._ask_next(call, wait=False)
         return await self._future(call)
 
@@ -120,21 +120,21 @@ class Exchange:
             self._send(encoded({"t": "next", "id": call, "wait": wait}), more=not wait)
 
     def drop(self, call: int) -> None:
-        """Take no more values of a streaming call. May be called from anywhere, a destructor included."""
+        """Take no more values of a streaming call; may be called from anywhere, a destructor included."""
         self._dropped.append(call)
 
     def answer(self, call: int, *, asked: bool = False) -> Frame:
-        """Wait for the frame that answers a call; `asked` when the host was told that the program waits for it."""
+        """Wait for the frame that answers a call; `asked` when the host knows already that the program waits."""
         if has_threads():
-            return self._answer_to_one_of_many(call)
+            return self._answer_in_threads(call)
         while call not in self._arrived:
             if not asked:
                 self.wait(None)
             asked = False
-            self.take()
+            self.read_batch()
         return self._arrived.pop(call)
 
-    def _answer_to_one_of_many(self, call: int) -> Frame:
+    def _answer_in_threads(self, call: int) -> Frame:
         with self._turn:
             while call not in self._arrived:
                 if self._read_by is not None:
@@ -144,10 +144,10 @@ class Exchange:
                 self._turn.release()
                 try:
                     self.wait(None)
-                    self.take()
+                    self.read_batch()
                 finally:
                     self._turn.acquire()
-                    self.leave()
+                    self.stop_reading()
             return self._arrived.pop(call)
 
     async def _future(self, call: int) -> Frame:
@@ -157,47 +157,47 @@ class Exchange:
 
     # --- waiting and reading
 
-    def lead(self) -> bool:
-        """Read for all threads from now on, unless another one does."""
+    def start_reading(self) -> bool:
+        """Read for all threads from now on; return False where another thread does."""
         with self._turn:
             if self._read_by is None:
                 self._read_by = threading.get_ident()
                 return True
             return False
 
-    def leave(self) -> None:
+    def stop_reading(self) -> None:
         """Let another thread read."""
         with self._turn:
             self._read_by = None
             self._turn.notify_all()
-        if self.passed_on is not None:
-            self.passed_on()
+        if self.on_reader_left is not None:
+            self.on_reader_left()
 
     def wait(self, seconds: float | None) -> None:
-        """Tell the host that nothing happens until it answers, or until `seconds` are over."""
+        """Send that the program does nothing until an answer comes, or until `seconds` are over."""
         if seconds is not None:
             self._until = CLOCK.last + int(seconds * 1e9) + _ROUNDING
         with self._writing:
             self._send(encoded({"t": "wait", "for": seconds} | ({"line": _line()} if seconds else {})))
 
-    def take(self) -> bool:
-        """Read one batch and hand it out; return whether the time that was waited for is over."""
+    def read_batch(self) -> bool:
+        """Read one batch and deliver it; return whether the time of a wait is over."""
         self._woken = False
         more = True
         while more:
             try:
                 frame = self._wire.read()
             except (EOFError, OSError):
-                os._exit(0)  # nobody is there to hear how the program goes on
+                os._exit(0)  # the host is gone
             more = frame.get("more", False)
             self._deliver(frame)
         return self._woken
 
     def sleep(self, seconds: float) -> None:
-        """Let that much time pass for the whole program."""
+        """Sleep, with the whole program."""
         until = CLOCK.monotonic() + int(seconds * 1e9)
         self.wait(seconds)
-        while not self.take():
+        while not self.read_batch():
             self.wait(max(0.0, (until - CLOCK.monotonic()) / 1e9))
 
     def _deliver(self, frame: Frame) -> None:
@@ -219,7 +219,7 @@ class Exchange:
     # --- writing
 
     def end(self, frame: Frame) -> None:
-        """Send how the program went."""
+        """Send the last frame of a program."""
         with self._writing:
             self._send(encoded(frame))
 
@@ -235,9 +235,9 @@ class Exchange:
             call = self._dropped.pop(0)
             self._forgotten.add(call)
             self._wire.write(encoded({"t": "drop", "id": call}), more=True)
-        told = CLOCK.take()
-        if told:
-            body = b'%b,"clock":%b}' % (body[:-1], json.dumps(told, separators=(",", ":")).encode())
+        readings = CLOCK.take()
+        if readings:
+            body = b'%b,"clock":%b}' % (body[:-1], json.dumps(readings, separators=(",", ":")).encode())
         self._wire.write(body, more=more)
 
     def _is_writing(self) -> bool:
@@ -254,8 +254,8 @@ class Exchange:
                 self._wire.write(body, more=self._is_sending)
 
 
-class _Turns:
-    """A lock that one thread may take several times, and that tells a signal's handler whether it is taken."""
+class _CountedLock:
+    """A lock that one thread may take several times, with a count that a signal's handler can read."""
 
     __slots__ = ("_lock", "taken")
 
@@ -278,7 +278,7 @@ def has_threads() -> bool:
 
 
 def _line() -> int:
-    """Return the program's line that asks for something, 0 when none does."""
+    """Return the program's line that runs now; 0 when there is none."""
     frame: types.FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage] -- costs a tenth of inspect
     while frame is not None and not _is_of_program(frame):
         frame = frame.f_back

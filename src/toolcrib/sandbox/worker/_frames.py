@@ -29,7 +29,7 @@ def encoded(frame: Frame) -> bytes:
 
 
 class Wire(Protocol):
-    """What a guest reads frames from and writes them to."""
+    """The protocol of channels: reads and writes frames."""
 
     fd: int
 
@@ -42,7 +42,7 @@ class Wire(Protocol):
         ...
 
     def write(self, body: bytes, *, more: bool = False) -> None:
-        """Send the JSON of a frame; with `more`, along with the next one, which comes soon."""
+        """Send the JSON of a frame; with `more`, together with the next one, which comes soon."""
         ...
 
 
@@ -54,11 +54,11 @@ class Channel:
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fd)
-        self._is_quick = True  # whether the host answers so soon that it is worth a look
+        self._is_quick = True  # whether the host answers so soon that polling is worth it
         self._buffer, self._held = bytearray(), bytearray()
 
     def __del__(self) -> None:
-        self._socket.detach()  # whoever gave the descriptor closes it
+        self._socket.detach()  # the descriptor is the caller's
 
     def write(self, body: bytes, *, more: bool = False) -> None:
         """Send the JSON of a frame; in one system call, when the socket takes it."""
@@ -80,7 +80,7 @@ class Channel:
 
     def _fill(self, wanted: int) -> None:
         if wanted > len(self._buffer) and self._is_quick:
-            self._look()
+            self._poll()
         while (missing := wanted - len(self._buffer)) > 0:
             began = perf_counter()
             piece = os.read(self.fd, min(max(missing, _PIECE), _LARGE))
@@ -89,8 +89,8 @@ class Channel:
             self._is_quick = perf_counter() - began < _QUICK
             self._buffer += piece
 
-    def _look(self) -> None:
-        """Look for an answer a few times before sleeping: to be woken takes longer than most answers."""
+    def _poll(self) -> None:
+        """Poll for an answer before sleeping: to be woken takes longer than most answers."""
         until = perf_counter() + _QUICK
         while perf_counter() < until:
             try:

@@ -1,4 +1,4 @@
-"""The modules that a program may import: all of them are loaded before the worker is sealed, and none after."""
+"""The modules that a program may import: all are loaded before the worker is sealed, and none after."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNLISTED = frozenset(
         *("platform", "posixpath", "selectors", "signal", "stat", "stringprep", "tempfile", "unittest.mock", "quopri"),
     }
 )
-"""Loaded since other modules need them, and not told among those to import, though they can be."""
+"""Modules that are not listed in messages, being loaded for other modules; a program may import them, too."""
 _ENCODINGS = """
     ascii base64_codec big5 bz2_codec charmap cp1250 cp1251 cp1252 cp1253 cp1254 cp1256 cp437 cp850 euc_jp euc_kr
     gb18030 gb2312 gbk hex_codec idna iso2022_jp iso8859_1 iso8859_15 iso8859_2 koi8_r latin_1 mac_roman punycode
@@ -37,7 +37,7 @@ _PARENTS: set[str] = set()
 _import = builtins.__import__
 
 MODULES: set[str] = set()
-"""Those there are in this Python, once they are loaded."""
+"""The modules of this Python, once they are loaded."""
 
 
 def load_all() -> None:
@@ -62,17 +62,13 @@ def guarded_import(
     fromlist: Sequence[str] | None = (),
     level: int = 0,
 ) -> Any:
-    """Import a module that is there, as a program's `import` does.
+    """Import a loaded module, as a program's `import` does.
 
     Raises:
-        ImportError: It is none of `MODULES`; the message lists them.
+        ImportError: The module is not in `MODULES`; the message lists them.
     """
     if level or not (name in MODULES or name in _PARENTS or name == "__main__"):
-        raise ModuleNotFoundError(refusal(name), name=name)
+        known = ", ".join(sorted(MODULES - UNLISTED))
+        message = f"`{name}` cannot be imported. A program can import {known}. For anything else call a tool."
+        raise ModuleNotFoundError(message, name=name)
     return _import(name, globals, locals, fromlist or (), 0)
-
-
-def refusal(name: str) -> str:
-    """Return what to tell a program that wants to import something else."""
-    known = ", ".join(sorted(MODULES - UNLISTED))
-    return f"`{name}` cannot be imported. A program can import {known}. For anything else call a tool."

@@ -1,4 +1,4 @@
-"""Landlock: from here on no file, no TCP port, no signal and no abstract socket outside of this process."""
+"""Landlock rules: no file, no TCP port, no signal and no abstract socket outside of this process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def version() -> int:
 
 
 def attributes(known: int) -> bytes:
-    """Return the description of a ruleset that handles all that a version knows, as long as that version expects."""
+    """Return the description of a ruleset that handles every right of a version, in the length it expects."""
     files = (1 << _FILE_RIGHTS[min(known, max(_FILE_RIGHTS))]) - 1
     if known < 4:
         return struct.pack("=Q", files)
@@ -51,5 +51,5 @@ def restrict(ruleset: int) -> None:
     Raises:
         OSError: The kernel refused.
     """
-    prctl(38, 1)  # asked for of whoever is not root
+    prctl(38, 1)  # required of a user who is not root
     syscall("landlock_restrict_self", ruleset, 0)

@@ -1,4 +1,4 @@
-"""How much a worker may use, counted by the kernel: time, memory, descriptors, and no files at all."""
+"""Limits of a worker that the kernel enforces: time, memory, descriptors, and no files at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAPPED_WHERE_UNKNOWN: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one worker may use.
+    """The limits of one worker.
 
     Attributes:
         cpu: Seconds of computing.
@@ -31,7 +31,7 @@ class Limits:
 
 
 class Mapped:
-    """Tells how much memory this process has, though its file in /proc is out of sight by then."""
+    """Reads how much memory this process has, also when its file in /proc can no longer be opened."""
 
     __slots__ = ("_file", "_page")
 
@@ -55,9 +55,9 @@ def limit(limits: Limits, mapped: int, *, own_users: bool) -> None:
     """Limit this process for good.
 
     Args:
-        limits: What it may use.
+        limits: The limits.
         mapped: Bytes it has mapped now.
-        own_users: Its threads are counted apart from all others of the same user.
+        own_users: Whether its threads are counted apart from all others of the same user.
 
     Raises:
         OSError: One of them could not be set.

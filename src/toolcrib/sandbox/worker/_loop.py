@@ -1,4 +1,4 @@
-"""The event loop of programs: where others wait for sockets, it tells the host that it waits."""
+"""The event loop of programs: instead of waiting for sockets, it waits for frames of the host."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ProgramLoop(BaseEventLoop):
 
     def __init__(self, exchange: Exchange) -> None:
         super().__init__()
-        self._selector = _Waiting(exchange)
+        self._selector = _HostSelector(exchange)
 
     def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
         return super().create_task(coroutine_of(coro), **options)
@@ -70,8 +70,8 @@ class LoopPolicy(asyncio.DefaultEventLoopPolicy):
         return ProgramLoop(self._exchange)
 
 
-class _Waiting:
-    """Waits for the host; with threads also for a call of one of them."""
+class _HostSelector:
+    """Waits for the host; with threads also for a call from one of them."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
@@ -80,7 +80,7 @@ class _Waiting:
         self._called = False
 
     def select(self, timeout: float | None = None) -> list[object]:
-        """Wait until something may have happened, or for `timeout` seconds."""
+        """Wait for a frame or a call, at most for `timeout` seconds."""
         if timeout is not None and timeout <= 0:
             return []
         if has_threads():
@@ -89,16 +89,16 @@ class _Waiting:
             self._end_waits()
         elif not self._called:
             self._exchange.wait(timeout)
-            self._exchange.take()
+            self._exchange.read_batch()
         self._called = False
         return []
 
     def _end_waits(self) -> None:
-        """Raise where tasks wait for what never comes, so that the error tells the program's lines."""
+        """Raise in tasks that wait for nothing, so that the error shows the program's lines."""
         found = False
         for task in asyncio.all_tasks():
             wait: Any = getattr(task, "_fut_waiter", None)
-            if cast("type[Any]", type(wait)) is asyncio.Future:  # neither a task nor what gathers some
+            if cast("type[Any]", type(wait)) is asyncio.Future:  # neither a task nor a gathering of tasks
                 wait.set_exception(RuntimeError(_DEADLOCK))
                 found = True
         if not found:
@@ -112,7 +112,7 @@ class _Waiting:
                 self._pair[1].send(b".")
 
     def close(self) -> None:
-        """Give the descriptors back."""
+        """Close the descriptors."""
         if self._real is not None:
             self._real.close()
         for end in self._pair or ():
@@ -121,11 +121,11 @@ class _Waiting:
 
     def _among_threads(self, timeout: float | None) -> None:
         real, own = self._watched()
-        self._exchange.passed_on = self.call
+        self._exchange.on_reader_left = self.call
         if self._called:
             return
         asks = timeout is not None or self._exchange.waiting
-        if not asks or not self._exchange.lead():
+        if not asks or not self._exchange.start_reading():
             if real.select(timeout):
                 own.recv(4096)
             return
@@ -136,10 +136,10 @@ class _Waiting:
             if own.fileno() in ready:
                 own.recv(4096)
             if self._exchange.fd in ready:
-                self._exchange.take()
+                self._exchange.read_batch()
         finally:
             real.unregister(self._exchange.fd)
-            self._exchange.leave()
+            self._exchange.stop_reading()
 
     def _watched(self) -> tuple[selectors.BaseSelector, socket.socket]:
         if self._real is None or self._pair is None:

@@ -1,4 +1,4 @@
-"""Where the process seems to be, and who: namespaces of its own, an empty root, no user that owns anything."""
+"""Namespaces and identity of the process: namespaces of its own, an empty root, a user that owns nothing."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _LAST_CAPABILITY_EVER: Final = 63
 
 
 def set_dumpable(allowed: bool) -> None:
-    """Let others of the same user look into this process, or not."""
+    """Let other processes of the same user look into this one, or not."""
     prctl(4, int(allowed))
 
 
 def separate() -> bool:
     """Enter namespaces of its own; this process's next child is the first of the new process namespace.
 
-    As root, the user is changed first and the way back kept, so that what enters the user namespace owns nothing; where
-    no user namespace can be had, root makes the others without.
+    As root, the process changes its user first and keeps the way back, so that it enters the user namespace as a user
+    that owns nothing; where no user namespace can be had, root makes the others without.
 
     Returns:
-        Whether users are among them, so that what its user does elsewhere is not counted here.
+        Whether users are among them, so that other processes of its user are not counted here.
 
     Raises:
         OSError: They are not allowed here, as in many containers.
@@ -80,7 +80,7 @@ def _enter_as_user() -> None:
 
 
 def empty_root() -> None:
-    """Make an empty directory that nobody can write to the root of everything; needs namespaces of its own.
+    """Make an empty, read-only directory the root; needs namespaces of its own.
 
     Raises:
         OSError: Mounting is not allowed here.
@@ -95,13 +95,13 @@ def empty_root() -> None:
 
 
 def become_nobody() -> None:
-    """Give up root for good, and any way back to it; whoever was not root stays who it is.
+    """Give up root for good, and any way back to it; a user who is not root stays the same.
 
     Raises:
         OSError: There is no other user here, as in some user namespaces.
     """
     user, group = os.geteuid() or NOBODY, os.getegid() or NOBODY
-    with contextlib.suppress(OSError):  # forbidden in a user namespace, and to whoever is not root
+    with contextlib.suppress(OSError):  # forbidden in a user namespace, and to a user who is not root
         os.setgroups([])
     os.setresgid(group, group, group)
     os.setresuid(user, user, user)

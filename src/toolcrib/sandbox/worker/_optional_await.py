@@ -1,7 +1,7 @@
-"""What lets a program await a tool's call, or not, as it likes: both work, wherever the call stands.
+"""Optional `await`: a program may await a tool's call or not, wherever the call stands.
 
 The calls that are awaited are marked in the program, so that they begin when they are awaited, several at once. A value
-that is already there may be awaited as well.
+may be awaited as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ._awaiting import awaited_calls
 __all__ = ["AWAITABLE", "DEFERRED", "awaitable", "coroutine_of", "install", "marked", "run_in_loop"]
 
 DEFERRED, AWAITABLE = "__deferred__", "__awaitable__"
-"""Names of the functions that a marked program calls."""
+"""The names of the functions that a marked program calls."""
 
 
 def marked(tree: ast.Module, code: str) -> ast.Module:
@@ -53,7 +53,7 @@ def _call_of(name: str, value: ast.expr) -> ast.Call:
 
 
 def awaitable(value: Any) -> Any:
-    """Return what can be awaited for `value`: itself, or what gives it at once."""
+    """Return an awaitable of `value`: the value itself, or one that returns it at once."""
     return value if inspect.isawaitable(value) else _ready(value)
 
 
@@ -62,7 +62,7 @@ async def _ready(value: Any) -> Any:
 
 
 def coroutine_of(value: Any) -> Coroutine[Any, Any, Any]:
-    """Return a coroutine that gives what awaiting `value` does."""
+    """Return a coroutine with the result of awaiting `value`."""
     return value if asyncio.iscoroutine(value) else _awaited(value)
 
 
@@ -71,7 +71,7 @@ async def _awaited(value: Any) -> Any:
 
 
 def install() -> None:
-    """Let asyncio take values where it takes what is awaited."""
+    """Have asyncio take values where it takes awaitables."""
     tasks: Any = asyncio.tasks
     if tasks.ensure_future is ensure_future:
         return
@@ -87,12 +87,12 @@ _ensure_future, _run = asyncio.ensure_future, asyncio.run
 
 
 def ensure_future(value: Any, *, loop: Any = None) -> Any:
-    """Return a future for what is awaited, or for a value."""
+    """Return a future for an awaitable, or for a value."""
     return _ensure_future(awaitable(value), loop=loop)
 
 
 def run_in_loop(main: Any, **options: Any) -> Any:
-    """Run a coroutine to its end; also where a loop runs already, which waits meanwhile."""
+    """Run a coroutine to its end, also where a loop runs already, which waits meanwhile."""
     running = events._get_running_loop()
     events._set_running_loop(None)
     try:
@@ -102,7 +102,7 @@ def run_in_loop(main: Any, **options: Any) -> Any:
 
 
 async def _later(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call what needs a running loop when there is one, as in `asyncio.run(asyncio.gather(...))`."""
+    """Call a function once a loop runs, as in `asyncio.run(asyncio.gather(...))`."""
     return await function(*args, **options)
 
 

@@ -1,4 +1,4 @@
-"""Runs programs: compiled, with the tools in their names, to the value of the last expression."""
+"""The interpreter of programs: compiles one, runs it with the tools, and returns the value of its last expression."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from typing import Any, NoReturn
 
 from . import _seeded_random
 from ._clock import CLOCK
-from ._error_location import Sources
-from ._errors import failure, syntax_failure, unreadable
+from ._errors import Sources, failure, syntax_failure, unreadable
 from ._exchange import Exchange
 from ._export import ValueRefused, exported_result
 from ._frames import Frame
@@ -29,7 +28,7 @@ _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
 class Interpreter:
-    """A place where programs run, one after another, each with the names that the last one left."""
+    """Runs programs, one after another, each with the names that the last one left."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
@@ -61,7 +60,7 @@ class Interpreter:
             done = self._done(value, frame["value_size"])
         except BaseException as error:
             done = {"t": "done", "error": self._failure(error, own, frame)}
-        for sentence in self._stubs.unawaited():
+        for sentence in self._stubs.take_unawaited():
             self._exchange.printed.err.write(f"{sentence}\n")
         return done
 
@@ -83,7 +82,7 @@ class Interpreter:
         signatures = {tool: about["signature"] for tool, about in frame["tools"].items()}
         try:
             return failure(error, self._sources, own, frame["name"], signatures)
-        except BaseException:  # the error's own class, or what became of Python under the program
+        except BaseException:  # from the error's own class, or from what the program did to Python
             return unreadable()
 
     def _done(self, value: Any, most: int) -> Frame:
@@ -131,9 +130,9 @@ def _no_files(*args: Any, **kwargs: Any) -> NoReturn:
 
 
 def _no_keyboard(*args: Any, **kwargs: Any) -> NoReturn:
-    raise EOFError("a program has no keyboard: nobody answers it")
+    raise EOFError("a program has no keyboard")
 
 
 def _help(thing: Any, /) -> None:
-    """Print what a function or class says of itself."""
+    """Print the documentation of a function or class."""
     print(inspect.getdoc(thing) or repr(thing))

@@ -1,11 +1,10 @@
-"""What the host and a zygote say to each other over their stream socket; the host reads this module, too.
+"""Messages between the host and a zygote over their stream socket; the host imports this module, too.
 
 The first message is the zygote's, a JSON object: either `ready` (a state for each layer), `broken` (why, for each layer
 that does not hold) and `python` (its version), or `failed` (why). After it come requests, each `REQUEST`: what to do,
 and two numbers. `FORK` has the limits, seconds and bytes, and with it goes the descriptor that becomes the worker's
 channel. `KILL` has a worker's number. Each fork is answered, in order, by `ANSWER`: the worker's number, or an error
-number below 0, and the bytes of memory the zygote takes; with it goes a descriptor of the process, where the system has
-such.
+number below 0, and the bytes of memory the zygote takes; with it goes a descriptor of the process, where there are any.
 """
 
 from __future__ import annotations
@@ -32,4 +31,4 @@ LAYERS: Final = (
     "closed_descriptors",
     "empty_environment",
 )
-"""What can keep a worker in, in the order of reports."""
+"""The layers that can keep a worker in, in the order of reports."""

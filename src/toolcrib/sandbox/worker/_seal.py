@@ -1,4 +1,4 @@
-"""The layers that keep a worker in: the order they are put on in, and which of them are in force."""
+"""The seal: the layers that keep a worker in, their order, and which of them are in force."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 
 
 class Seal:
-    """Puts the layers on, some around the zygote with all its workers, the others around each worker.
+    """Puts the layers on: some around the zygote with all its workers, the others around each worker.
 
     Attributes:
         report: Each layer with `on`, `skipped`, or `unavailable: why`.
@@ -43,7 +43,7 @@ class Seal:
         self._filter: Filter | None = None
 
     def on(self, layer: str) -> bool:
-        """Tell whether a layer is in force."""
+        """Return whether a layer is in force."""
         return self.report[layer] == ON
 
     # --- around the zygote ----------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ class Seal:
         return self.on("namespaces")
 
     def surround(self) -> None:
-        """Put on what a zygote shares with its workers; nothing can be read from files any more."""
+        """Put on the layers that a zygote shares with its workers; no file can be read any more."""
         self.mapped = Mapped()  # of this process, and while there is a /proc
         if not self.on("namespaces") and self.on("empty_root"):
             self.report["empty_root"] = "unavailable: it needs the namespaces"
@@ -81,7 +81,7 @@ class Seal:
     # --- around each worker, in this order ------------------------------------------------------------------------
 
     def detach(self, zygote: int) -> None:
-        """Make a fresh fork nobody's but the zygote's, with which it dies."""
+        """Leave a fresh fork with no tie but the zygote, with which it dies."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
@@ -101,7 +101,7 @@ class Seal:
             os.closerange(CHANNEL + 1, _ALL_DESCRIPTORS)
 
     def limit(self, limits: Limits, mapped: int) -> None:
-        """Limit what this worker may use; `mapped` is what it has by now."""
+        """Limit this worker; `mapped` is the memory that it has already."""
         if self.on("rlimits"):
             limit(limits, mapped, own_users=self._own_users)
 

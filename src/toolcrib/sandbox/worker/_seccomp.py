@@ -1,4 +1,4 @@
-"""The filter of system calls: an allow-list with rules on arguments, as a program the kernel runs before each call."""
+"""The filter of system calls: an allow-list with rules on arguments, which the kernel applies before each call."""
 
 from __future__ import annotations
 

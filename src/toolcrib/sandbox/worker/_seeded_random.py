@@ -1,4 +1,4 @@
-"""Chance as a program meets it: from a seed, so that a program that runs again draws the same numbers."""
+"""Random numbers of a program: from a seed, so that a program that runs again draws the same ones."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import uuid
 __all__ = ["install", "start"]
 
 _BYTES = random.Random(0)
-"""Where `os.urandom` takes its bytes from, and with it `secrets`, `uuid.uuid4` and `random.SystemRandom`."""
+"""The source of `os.urandom`, and with it of `secrets`, `uuid.uuid4` and `random.SystemRandom`."""
 _NODE = 0x02_00_00_00_00_00  # of `uuid.uuid1`: locally administered
 
 
 def install() -> None:
-    """Put what draws from the seed in the place of what draws from the system."""
+    """Replace the functions that draw from the system by those that draw from the seed."""
     os.urandom = _urandom
     random._urandom = _urandom  # pyright: ignore[reportAttributeAccessIssue] -- what SystemRandom has imported
     random.Random.seed = _seed

@@ -1,4 +1,4 @@
-"""Tries what a worker must not be able to do, in a worker that does nothing else."""
+"""The self-test of the seal: a worker tries what no worker must be able to do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LIMITS: Final = Limits(cpu=5, memory=64 << 20)
 
 
 def broken_layers(seal: Seal) -> dict[str, str]:
-    """Return what each layer let through that should be in force; empty when all of them hold."""
+    """Return what each layer in force lets through; empty when all of them hold."""
     ours, theirs = socket.socketpair()
     zygote = os.getpid()
     mapped, _ = seal.mapped.read()
@@ -62,7 +62,7 @@ def _try_all(seal: Seal, zygote: int, channel: int, mapped: int) -> None:
 
 
 def _let_through(seal: Seal) -> Iterator[tuple[str, str]]:
-    """Yield what the layers under the filter fail to hold, each tried where it alone can hold it."""
+    """Yield what the layers under the filter let through, each tried where it alone can prevent it."""
     trials: tuple[tuple[str, str, Callable[[], bool]], ...] = (
         ("no_new_privs", "privileges can be gained", lambda: prctl(39) == 1),
         ("namespaces", "the processes of the host can be seen", lambda: os.getppid() == 1),

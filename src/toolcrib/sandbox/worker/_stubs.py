@@ -1,4 +1,4 @@
-"""Tools as a program sees them: functions that ask the host, alone, several at once, awaited, or value by value."""
+"""Stubs of tools in a program: functions that ask the host, one by one, several at once, awaited, or value by value."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from ._exchange import Exchange
 from ._export import ExportedByName
 from ._frames import Frame
 
-__all__ = ["PendingCall", "Stubs", "Tool", "ValueStream", "raised_by"]
+__all__ = ["Stubs", "Tool", "UnawaitedCall", "ValueStream", "raised_by"]
 
 _RAISED_BY = "_raised_by_tool"
 
 
 class Tool(ExportedByName):
-    """A tool of the host's: call it as any function."""
+    """A tool of the host's, which a program calls like any function."""
 
     def __init__(self, exchange: Exchange, name: str, signature: str, *, stream: bool) -> None:
-        self._exchange, self._stream, self._pending = exchange, stream, list["PendingCall"]()
+        self._exchange, self._stream, self._pending = exchange, stream, list["UnawaitedCall"]()
         self.__name__ = self.__qualname__ = name
         self.__doc__ = signature
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if self._stream:
             return ValueStream(self._exchange, self.__name__, args, kwargs)
-        return _value(self._exchange.answered(self.__name__, args, kwargs), self.__name__)
+        return _value(self._exchange.call_and_wait(self.__name__, args, kwargs), self.__name__)
 
     def __repr__(self) -> str:
         return f"<tool {self.__name__}>"
 
 
 class Namespace:
-    """What `parent` is in `parent.child` where there is no tool called `parent`."""
+    """The object `parent` of `parent.child` where there is no tool called `parent`."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
@@ -45,7 +45,7 @@ class Namespace:
 
 
 class ValueStream:
-    """The values of a streaming tool, each asked for when it is wanted; for `for`, `async for` and `list`."""
+    """The values of a streaming tool, one by one; for `for`, `async for` and `list`."""
 
     def __init__(self, exchange: Exchange, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._over = True  # should the call fail
@@ -70,7 +70,7 @@ class ValueStream:
     async def __anext__(self) -> Any:
         if self._over:
             raise StopAsyncIteration
-        frame = await self._exchange.next_awaited(self._call)
+        frame = await self._exchange.next_async(self._call)
         if self._ends(frame):
             raise StopAsyncIteration
         return frame["v"]
@@ -105,25 +105,25 @@ class ValueStream:
         return f"<values of {self._name}>"
 
 
-class PendingCall(Coroutine[Any, Any, Any]):
-    """A call that is awaited later: the host hears of it when it is."""
+class UnawaitedCall(Coroutine[Any, Any, Any]):
+    """A call that begins when it is awaited."""
 
     def __init__(self, stubs: Stubs, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], line: int) -> None:
         self._stubs, self._args, self._kwargs = stubs, args, kwargs
         self.line = line
         self._begun: Coroutine[Any, Any, Any] | None = None
         self.__name__ = self.__qualname__ = name
-        stubs.pending[id(self)] = self
+        stubs.unawaited[id(self)] = self
 
     async def _run(self) -> Any:
         exchange, name = self._stubs.exchange, self.__name__
         if name in self._stubs.streams:
             return await ValueStream(exchange, name, self._args, self._kwargs)
-        return _value(await exchange.awaited(name, self._args, self._kwargs, self.line), name)
+        return _value(await exchange.call_async(name, self._args, self._kwargs, self.line), name)
 
     def _coroutine(self) -> Coroutine[Any, Any, Any]:
         if self._begun is None:
-            self._stubs.pending.pop(id(self), None)
+            self._stubs.unawaited.pop(id(self), None)
             self._begun = self._run()
         return self._begun
 
@@ -155,18 +155,18 @@ class PendingCall(Coroutine[Any, Any, Any]):
 
 
 class Stubs:
-    """The tools of a program, and what goes with them.
+    """The stubs of a program's tools.
 
     Attributes:
-        exchange: Where they ask.
-        streams: The names of the streaming ones.
-        pending: Calls that were made to be awaited, and were not yet.
+        exchange: The exchange with the host.
+        streams: The names of the streaming tools.
+        unawaited: Calls that were made to be awaited, and were not yet.
     """
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
         self.streams: frozenset[str] = frozenset()
-        self.pending: dict[int, PendingCall] = {}
+        self.unawaited: dict[int, UnawaitedCall] = {}
 
     def names(self, tools: dict[str, dict[str, Any]]) -> dict[str, Any]:
         """Return the names that a program is given: its tools, `parent.child` for `parent__child`, `parallel`."""
@@ -211,7 +211,7 @@ class Stubs:
         kwargs: dict[str, Any] = {}
         while isinstance(tool, functools.partial):
             args, kwargs, tool = [*tool.args, *args], {**tool.keywords, **kwargs}, cast("Any", tool.func)
-        if isinstance(tool, PendingCall):
+        if isinstance(tool, UnawaitedCall):
             raise TypeError("parallel takes (tool, argument, ...) and not tool(argument): leave the call to it")
         if not isinstance(tool, Tool):
             raise TypeError(
@@ -227,7 +227,7 @@ class Stubs:
         return _value(self.exchange.answer(call), tool.__name__)
 
     def deferred(self, function: Any) -> Any:
-        """Return what to call where the value is awaited: a tool's call is then begun when it is."""
+        """Return a function for calls whose value is awaited: a tool's call begins when it is."""
         if isinstance(function, Tool):
             return functools.partial(self._defer, function)
         if isinstance(function, functools.partial) and isinstance(function.func, Tool):
@@ -240,22 +240,19 @@ class Stubs:
     def _map(self, function: Any, *values: Any) -> Any:
         return map(self.deferred(function), *values)
 
-    def _defer(self, tool: Tool, /, *args: Any, **kwargs: Any) -> PendingCall:
+    def _defer(self, tool: Tool, /, *args: Any, **kwargs: Any) -> UnawaitedCall:
         frame = inspect.currentframe()
         line = frame.f_back.f_lineno if frame is not None and frame.f_back is not None else 0
-        return PendingCall(self, tool.__name__, args, kwargs, line)
+        return UnawaitedCall(self, tool.__name__, args, kwargs, line)
 
-    def unawaited(self) -> list[str]:
-        """Return a sentence for each call that nothing awaited, and forget them."""
-        said = [
-            f"`{call.__name__}` (line {call.line}): never awaited, so it did not run" for call in self.pending.values()
-        ]
-        self.pending.clear()
-        return said
+    def take_unawaited(self) -> list[str]:
+        """Return a sentence for each call that was never awaited, and forget these calls."""
+        calls, self.unawaited = self.unawaited, {}
+        return [f"`{call.__name__}` (line {call.line}): never awaited, so it did not run" for call in calls.values()]
 
 
 def raised_by(error: BaseException) -> str | None:
-    """Return the tool that failed with this error, if it was one."""
+    """Return the tool that raised this error; None when it was no tool."""
     name = getattr(error, _RAISED_BY, None)
     return name if isinstance(name, str) else None
 

@@ -1,4 +1,4 @@
-"""The numbers of the system calls that the seal speaks of, and how to make one from Python."""
+"""System calls of the seal: their numbers, and a way to make one from Python."""
 
 from __future__ import annotations
 

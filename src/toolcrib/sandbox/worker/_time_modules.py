@@ -1,36 +1,41 @@
-"""`time` and `datetime` as a program sees them: on the program's clock, in UTC."""
+"""The modules of time as a program sees them: `time` and `datetime` on its clock in UTC, `zoneinfo` without files."""
 
 from __future__ import annotations
 
 import ctypes
 import datetime
 import gc
+import io
 import operator
 import time
 import timeit
+import zoneinfo
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ._clock import CLOCK
 from ._exchange import has_threads
 
-__all__ = ["install", "on_sleep"]
+__all__ = ["install", "load_zones", "on_sleep"]
 
 _gmtime, _localtime, _ctime, _asctime, _strftime = time.gmtime, time.localtime, time.ctime, time.asctime, time.strftime
 _sleep = time.sleep
 _LONGEST = 1e9  # seconds
+_LARGEST = 1 << 16  # bytes of one time zone
 _pause: Callable[[float], None] = _sleep
 _REALTIME = {getattr(time, name) for name in ("CLOCK_REALTIME", "CLOCK_TAI") if hasattr(time, name)}
+_zones: dict[str, bytes] = {}
 
 
 def on_sleep(pause: Callable[[float], None]) -> None:
-    """Let `time.sleep` do this in a program without threads; a thread sleeps for itself."""
+    """Have `time.sleep` call this in a program without threads; a thread sleeps by itself."""
     global _pause
     _pause = pause
 
 
 def install() -> None:
-    """Put what reads the program's clock in the place of what reads the real one, in all modules there are."""
+    """Replace the functions that read the real clock by those that read the program's, in all loaded modules."""
     if time.sleep is sleep:
         return
     steady = ("monotonic", "perf_counter", "process_time", "thread_time")
@@ -113,9 +118,43 @@ def _now(cls: type[datetime.datetime]) -> datetime.datetime:
 def _replace(kind: type, methods: dict[str, Any]) -> None:
     """Replace methods of a class that is written in C, which its own `setattr` refuses.
 
-    So it stays the one class there is: for `isinstance`, `type(x) is`, `match`, pickles and what inherits from it.
-    `date.today` and `datetime.today` need none of this: they ask `time.time`.
+    So it stays the one class for `isinstance`, `type(x) is`, `match`, pickles and subclasses. `date.today` and
+    `datetime.today` need no replacement: they ask `time.time`.
     """
     [names] = gc.get_referents(kind.__dict__)
     names.update(methods)
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
+
+
+# --- time zones -------------------------------------------------------------------------------------------------------
+
+
+def load_zones() -> None:
+    """Read the time zones of this system while there are files; without any, `ZoneInfo` knows none."""
+    for folder in map(Path, zoneinfo.TZPATH):
+        for name in _zone_names(folder):
+            _zones.setdefault(name, (folder / name).read_bytes())
+    zoneinfo.reset_tzpath(to=())
+    common: Any = zoneinfo._common  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] -- where C looks for what is in no folder
+    common.load_tzdata = _load_zone
+
+
+def _zone_names(folder: Path) -> list[str]:
+    table = folder / "tzdata.zi"  # names every zone, and every other name of one
+    try:
+        words = [line.split() for line in table.read_text().splitlines()]
+    except OSError:
+        return []
+    names = [line[1] if line[0] == "Z" else line[2] for line in words if line and line[0] in ("Z", "L")]
+    return [name for name in [*names, "UTC"] if _is_zone(folder / name)]
+
+
+def _is_zone(file: Path) -> bool:
+    return file.is_file() and file.stat().st_size < _LARGEST
+
+
+def _load_zone(key: str) -> io.BytesIO:
+    found = _zones.get(key)
+    if found is None:
+        raise zoneinfo.ZoneInfoNotFoundError(f"No time zone found with key {key}")
+    return io.BytesIO(found)

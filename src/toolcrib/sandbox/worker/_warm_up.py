@@ -1,4 +1,4 @@
-"""Programs that run once before the worker is sealed, so that whatever Python loads late is loaded."""
+"""Sample programs that run before the worker is sealed, so that the modules that Python loads late are loaded."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from ._exchange import Exchange
 from ._frames import Frame
 from ._program import Interpreter
 
-__all__ = ["WHOLE", "rehearse", "touch"]
+__all__ = ["SAMPLES", "SMALL", "run_samples"]
 
 _TOOLS = {
     "echo": {"stream": False, "signature": "echo(value)"},
     "echo__fail": {"stream": False, "signature": "echo__fail(value)"},
     "many": {"stream": True, "signature": "many(value)"},
 }
-WHOLE = (
+SMALL = ("print(echo(1))\n1",)
+SAMPLES = (
     """
 import sys
 print(echo(1), echo.fail, file=sys.stderr)
@@ -101,8 +102,8 @@ Point(), Kind.A
 )
 
 
-class _Script:
-    """A host that answers at once, in the same process."""
+class _SampleHost:
+    """A host in the same process, which answers at once."""
 
     def __init__(self, readable: int) -> None:
         self.fd = readable
@@ -130,36 +131,31 @@ class _Script:
         return self._ready.popleft()
 
 
-def touch(begin: Callable[[Exchange], None]) -> None:
-    """Run a small program, so that a worker has its own copy of the memory it needs before a real one comes."""
-    rehearse(begin, ("print(echo(1))\n1",))
-
-
-def rehearse(begin: Callable[[Exchange], None], programs: Sequence[str] = WHOLE) -> list[Frame]:
-    """Run programs of every kind and return how they ended; nothing of them is left.
+def run_samples(install: Callable[[Exchange], None], programs: Sequence[str] = SAMPLES) -> list[Frame]:
+    """Run sample programs and return their last frames; nothing of the programs is left.
 
     Args:
-        begin: Prepares this process for the programs of an exchange.
+        install: Prepares this process for the programs of an exchange.
     """
     streams, main = (sys.stdin, sys.stdout, sys.stderr), sys.modules["__main__"]
-    ended: list[Frame] = []
+    done: list[Frame] = []
     readable, other = socket.socketpair()
-    other.send(b".")  # never taken: what waits for the script does not wait long
+    other.send(b".")  # never read, so that no sample waits for long
     for code in programs:
-        exchange = Exchange(_Script(readable.fileno()))
-        begin(exchange)
+        exchange = Exchange(_SampleHost(readable.fileno()))
+        install(exchange)
         run: Frame = {
             "code": code,
-            "name": "rehearsal.py",
+            "name": "sample.py",
             "tools": _TOOLS,
             "seed": "",
             "clock": [],
             "value_size": 10_000,
         }
-        ended.append(Interpreter(exchange).run(run))
+        done.append(Interpreter(exchange).run(run))
         exchange.printed.flush()
     readable.close()
     other.close()
     sys.stdin, sys.stdout, sys.stderr = streams
     sys.modules["__main__"] = main
-    return ended
+    return done

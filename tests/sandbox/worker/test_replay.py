@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sandbox.worker.guests import TOOLS, Guest
+from tests.sandbox.worker.unsealed import TOOLS, UnsealedWorker
 
 CHANCE = """
 import datetime, os, random, secrets, time, uuid
@@ -21,11 +21,11 @@ found
 
 
 def run_fresh(code: str, **options: object) -> tuple[object, list[int], list[object]]:
-    guest = Guest(**TOOLS)
+    worker = UnsealedWorker(**TOOLS)
     try:
-        ran = guest.run(code, keep=False, **options)
+        ran = worker.run(code, keep=False, **options)
     finally:
-        guest.close()
+        worker.close()
     told = [{**frame, "clock": None, "for": None} for frame in ran.frames]
     return ran.done.get("v"), ran.clock, told
 
@@ -76,8 +76,8 @@ def test_the_clock_goes_on_where_the_readings_end() -> None:
     assert 6_000 <= third <= fourth < 10**9
 
 
-def test_readings_beyond_the_most_are_made_up_and_go_on(guest: Guest) -> None:
-    ran = guest.run("import time\nx = [time.time_ns() for _ in range(5000)]\n[x == sorted(x), x[-1] - x[1999]]")
+def test_readings_beyond_the_most_are_made_up_and_go_on(worker: UnsealedWorker) -> None:
+    ran = worker.run("import time\nx = [time.time_ns() for _ in range(5000)]\n[x == sorted(x), x[-1] - x[1999]]")
 
     assert ran.value == [True, 3_000_000]
     assert len(ran.clock) == 2_000
@@ -101,8 +101,8 @@ def test_readings_beyond_the_most_are_made_up_and_go_on(guest: Guest) -> None:
         ("time.sleep(True)", None),
     ],
 )
-def test_time_keeps_its_kind(guest: Guest, code: str, value: object) -> None:
-    ran = guest.run(f"import datetime, time, zoneinfo\n{code}")
+def test_time_keeps_its_kind(worker: UnsealedWorker, code: str, value: object) -> None:
+    ran = worker.run(f"import datetime, time, zoneinfo\n{code}")
 
     if isinstance(value, type):
         assert ran.error["type"] == value.__name__

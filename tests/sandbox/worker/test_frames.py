@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.effort import examples
-from tests.sandbox.worker.guests import Guest
+from tests.sandbox.worker.unsealed import UnsealedWorker
 from toolcrib.sandbox.worker._frames import Channel, encoded
 
 json_values = st.recursive(
@@ -49,7 +49,7 @@ def test_the_end_of_the_host_is_the_end_of_the_frames() -> None:
             Channel(theirs.fileno()).read()
 
 
-def test_a_guest_ends_with_its_host(fresh: Guest) -> None:
+def test_a_worker_ends_with_its_host(fresh: UnsealedWorker) -> None:
     fresh.run("1")
 
     fresh.hang_up()
@@ -57,7 +57,7 @@ def test_a_guest_ends_with_its_host(fresh: Guest) -> None:
     assert fresh.ended() == 0
 
 
-def test_answers_may_come_in_any_order_and_in_several_batches(fresh: Guest) -> None:
+def test_answers_may_come_in_any_order_and_in_several_batches(fresh: UnsealedWorker) -> None:
     fresh.begin("parallel((echo, 1), (echo, 2), (echo, 3))")
     assert [fresh.receive()["t"] for _ in range(4)] == ["call", "call", "call", "wait"]
 
@@ -68,7 +68,7 @@ def test_answers_may_come_in_any_order_and_in_several_batches(fresh: Guest) -> N
     assert fresh.receive()["v"] == ["a", "b", "c"]
 
 
-def test_an_answer_beside_the_one_waited_for_is_kept(fresh: Guest) -> None:
+def test_an_answer_beside_the_one_waited_for_is_kept(fresh: UnsealedWorker) -> None:
     fresh.begin(
         "import asyncio\nasync def f():\n    t = asyncio.create_task(echo(1))\n    await asyncio.sleep(0)\n"
         "    x = echo(2)\n    return [x, await t]\nawait f()"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sandbox.worker.guests import Guest
+from tests.sandbox.worker.unsealed import UnsealedWorker
 
 
 @pytest.mark.parametrize(
@@ -23,32 +23,32 @@ from tests.sandbox.worker.guests import Guest
         ("eval('add(1)') + (lambda: add(2))()", 3),
     ],
 )
-def test_the_last_expression_is_the_value(guest: Guest, code: str, value: object) -> None:
-    assert guest.run(code).value == value or "math" in code
+def test_the_last_expression_is_the_value(worker: UnsealedWorker, code: str, value: object) -> None:
+    assert worker.run(code).value == value or "math" in code
 
 
-def test_printed_text_arrives_in_order_and_before_the_next_call(guest: Guest) -> None:
-    ran = guest.run("import sys\nprint('one')\nprint('two', file=sys.stderr)\nadd(1)\nprint('three', end='')")
+def test_printed_text_arrives_in_order_and_before_the_next_call(worker: UnsealedWorker) -> None:
+    ran = worker.run("import sys\nprint('one')\nprint('two', file=sys.stderr)\nadd(1)\nprint('three', end='')")
 
     assert ran.kinds("out", "call", "done") == ["out", "out", "call", "out", "done"]
     assert (ran.output, ran.error_output) == ("one\nthree", "two\n")
 
 
-def test_much_text_is_sent_in_pieces(guest: Guest) -> None:
-    ran = guest.run("for _ in range(5000):\n    print('é' * 79)\nprint('\\0' * 200_000)")
+def test_much_text_is_sent_in_pieces(worker: UnsealedWorker) -> None:
+    ran = worker.run("for _ in range(5000):\n    print('é' * 79)\nprint('\\0' * 200_000)")
 
     assert len(ran.output) == 5000 * 80 + 200_001
     assert max(len(frame["s"]) for frame in ran.frames if frame["t"] == "out") <= 64_000
     assert len(ran.kinds("out")) < 60
 
 
-def test_text_that_is_no_unicode_is_shown_as_questions(guest: Guest) -> None:
-    ran = guest.run("print('a\\ud800b')\n'\\udfff'")
+def test_text_that_is_no_unicode_is_shown_as_questions(worker: UnsealedWorker) -> None:
+    ran = worker.run("print('a\\ud800b')\n'\\udfff'")
 
     assert (ran.output, ran.value) == ("a?b\n", "?")
 
 
-def test_names_stay_for_the_next_program(fresh: Guest) -> None:
+def test_names_stay_for_the_next_program(fresh: UnsealedWorker) -> None:
     fresh.run("import math\nkept = [1]\ndef twice(x):\n    return 2 * x")
 
     ran = fresh.run("kept.append(twice(math.floor(2.5)))\nkept")
@@ -56,7 +56,7 @@ def test_names_stay_for_the_next_program(fresh: Guest) -> None:
     assert ran.value == [1, 4]
 
 
-def test_a_guest_that_is_not_kept_returns(fresh: Guest) -> None:
+def test_a_worker_that_is_not_kept_returns(fresh: UnsealedWorker) -> None:
     assert fresh.run("1", keep=False).value == 1
     with pytest.raises(EOFError):
         fresh.receive()
@@ -79,8 +79,8 @@ def test_a_guest_that_is_not_kept_returns(fresh: Guest) -> None:
         ("raise KeyboardInterrupt", "KeyboardInterrupt", "runs to its end"),
     ],
 )
-def test_what_a_program_cannot_do_is_said(guest: Guest, code: str, type: str, says: str) -> None:
-    error = guest.run(code).error
+def test_what_a_program_cannot_do_is_said(worker: UnsealedWorker, code: str, type: str, says: str) -> None:
+    error = worker.run(code).error
 
     assert (error["kind"], error["type"]) == ("exception", type)
     assert says in error["message"]
@@ -98,24 +98,24 @@ IMPORTS = (
 
 
 @pytest.mark.parametrize("code", IMPORTS)
-def test_the_usual_modules_can_be_imported(guest: Guest, code: str) -> None:
-    assert guest.run(code).value is None
+def test_the_usual_modules_can_be_imported(worker: UnsealedWorker, code: str) -> None:
+    assert worker.run(code).value is None
 
 
-def test_running_out_of_memory_is_told_apart(guest: Guest) -> None:
-    assert guest.run("raise MemoryError").error["kind"] == "memory"
+def test_running_out_of_memory_is_told_apart(worker: UnsealedWorker) -> None:
+    assert worker.run("raise MemoryError").error["kind"] == "memory"
 
 
-def test_a_recursion_without_end_is_an_error_like_any_other(guest: Guest) -> None:
-    ran = guest.run("def f(n):\n    return f(n + 1)\ntry:\n    f(0)\nexcept RecursionError:\n    print('deep')\nf(0)")
+def test_a_recursion_without_end_is_an_error_like_any_other(worker: UnsealedWorker) -> None:
+    ran = worker.run("def f(n):\n    return f(n + 1)\ntry:\n    f(0)\nexcept RecursionError:\n    print('deep')\nf(0)")
 
     assert ran.output == "deep\n"
     assert (ran.error["kind"], ran.error["type"]) == ("exception", "RecursionError")
     assert len(ran.error["traceback"].splitlines()) < 15
 
 
-def test_a_value_that_is_too_large_fails_the_program(guest: Guest) -> None:
-    error = guest.run("'x' * 200_000").error
+def test_a_value_that_is_too_large_fails_the_program(worker: UnsealedWorker) -> None:
+    error = worker.run("'x' * 200_000").error
 
     assert error["type"] == "ValueError"
     assert error["message"] == "the program's last value cannot leave it: it is larger than 100000 characters as JSON"

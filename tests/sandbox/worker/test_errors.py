@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sandbox.worker.guests import Guest
+from tests.sandbox.worker.unsealed import UnsealedWorker
 
 
-def test_an_error_points_at_the_program_and_nothing_else(guest: Guest) -> None:
-    error = guest.run("def outer(x):\n    return fail(\n        'ValueError', x)\n\nouter('no such city')").error
+def test_an_error_points_at_the_program_and_nothing_else(worker: UnsealedWorker) -> None:
+    error = worker.run("def outer(x):\n    return fail(\n        'ValueError', x)\n\nouter('no such city')").error
 
     assert error == {
         "kind": "exception",
@@ -24,7 +24,7 @@ def test_an_error_points_at_the_program_and_nothing_else(guest: Guest) -> None:
     }
 
 
-def test_the_lines_are_those_of_the_program_that_wrote_them(fresh: Guest) -> None:
+def test_the_lines_are_those_of_the_program_that_wrote_them(fresh: UnsealedWorker) -> None:
     fresh.run("def f():\n    return 1 / 0")
 
     error = fresh.run("x = 1\n\nf()").error
@@ -33,18 +33,18 @@ def test_the_lines_are_those_of_the_program_that_wrote_them(fresh: Guest) -> Non
     assert '  File "program.py", line 2, in f\n    return 1 / 0\n' in error["traceback"]
 
 
-def test_lines_of_an_awaited_failure_are_the_programs(guest: Guest) -> None:
+def test_lines_of_an_awaited_failure_are_the_programs(worker: UnsealedWorker) -> None:
     gathered = "    await asyncio.gather(\n        fail('ValueError', 'x'))"
     code = f"import asyncio\nasync def main():\n{gathered}\nasyncio.run(main())"
 
-    error = guest.run(code).error
+    error = worker.run(code).error
 
     assert error["line"] == 3
     assert "asyncio/" not in error["traceback"]
 
 
-def test_code_that_is_no_python_did_not_run(guest: Guest) -> None:
-    ran = guest.run("print(1)\nx = (1,")
+def test_code_that_is_no_python_did_not_run(worker: UnsealedWorker) -> None:
+    ran = worker.run("print(1)\nx = (1,")
 
     assert ran.output == ""
     assert (ran.error["kind"], ran.error["type"], ran.error["line"]) == ("syntax", "SyntaxError", 2)
@@ -52,8 +52,8 @@ def test_code_that_is_no_python_did_not_run(guest: Guest) -> None:
 
 
 @pytest.mark.parametrize("code", ["\0", "(" * 5000, "-" * 100_000 + "1", "return 1", "x = 1\n y = 2", "nonlocal x"])
-def test_any_text_that_is_no_program_is_a_syntax_error(guest: Guest, code: str) -> None:
-    assert guest.run(code).error["kind"] == "syntax"
+def test_any_text_that_is_no_program_is_a_syntax_error(worker: UnsealedWorker, code: str) -> None:
+    assert worker.run(code).error["kind"] == "syntax"
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_any_text_that_is_no_program_is_a_syntax_error(guest: Guest, code: str) 
         ("async def f():\n    t = add(1)\n    print(t['a'])\n    await t\nawait f()", "write `await add(...)`"),
     ],
 )
-def test_errors_say_what_helps(guest: Guest, code: str, says: str) -> None:
-    error = guest.run(code).error
+def test_errors_say_what_helps(worker: UnsealedWorker, code: str, says: str) -> None:
+    error = worker.run(code).error
 
     assert says in error["message"]
 
@@ -119,13 +119,13 @@ RUINOUS = [
 
 
 @pytest.mark.parametrize("code", HOSTILE)
-def test_hostile_programs_end_like_others(guest: Guest, code: str) -> None:
-    assert guest.run(code).done["t"] == "done"
-    assert guest.run("add(1)").value == 1
+def test_hostile_programs_end_like_others(worker: UnsealedWorker, code: str) -> None:
+    assert worker.run(code).done["t"] == "done"
+    assert worker.run("add(1)").value == 1
 
 
 @pytest.mark.parametrize("code", RUINOUS)
-def test_ruinous_programs_harm_their_worker_alone(fresh: Guest, code: str) -> None:
+def test_ruinous_programs_harm_their_worker_alone(fresh: UnsealedWorker, code: str) -> None:
     try:
         done = fresh.run(code).done
     except EOFError:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sandbox.worker.guests import Guest
+from tests.sandbox.worker.unsealed import UnsealedWorker
 
 MIXED = """
 import asyncio
@@ -15,8 +15,8 @@ asyncio.run(main())
 """
 
 
-def test_awaited_and_plain_calls_may_be_mixed(guest: Guest) -> None:
-    assert guest.run(MIXED).value == [1, 2, 3, [0, 1, 2, 3, 4], 7]
+def test_awaited_and_plain_calls_may_be_mixed(worker: UnsealedWorker) -> None:
+    assert worker.run(MIXED).value == [1, 2, 3, [0, 1, 2, 3, 4], 7]
 
 
 AT_ONCE = [
@@ -43,8 +43,8 @@ AT_ONCE = [
 
 
 @pytest.mark.parametrize("code", AT_ONCE)
-def test_gathered_calls_are_sent_before_the_first_answer(guest: Guest, code: str) -> None:
-    ran = guest.run(f"import asyncio\n{code}")
+def test_gathered_calls_are_sent_before_the_first_answer(worker: UnsealedWorker, code: str) -> None:
+    ran = worker.run(f"import asyncio\n{code}")
 
     assert ran.value == [1, 2]
     assert ran.kinds("call", "wait") == ["call", "call", "wait"]
@@ -75,19 +75,19 @@ def test_gathered_calls_are_sent_before_the_first_answer(guest: Guest, code: str
         ),
     ],
 )
-def test_a_call_may_be_awaited_or_not(guest: Guest, code: str, value: object) -> None:
-    assert guest.run(code).value == value
+def test_a_call_may_be_awaited_or_not(worker: UnsealedWorker, code: str, value: object) -> None:
+    assert worker.run(code).value == value
 
 
-def test_a_call_that_is_never_awaited_does_not_run(guest: Guest) -> None:
-    ran = guest.run("async def main():\n    t = add(1)\n    if False:\n        await t\nawait main()")
+def test_a_call_that_is_never_awaited_does_not_run(worker: UnsealedWorker) -> None:
+    ran = worker.run("async def main():\n    t = add(1)\n    if False:\n        await t\nawait main()")
 
     assert ran.calls == []
     assert ran.error_output == "`add` (line 2): never awaited, so it did not run\n"
 
 
-def test_sleeping_is_the_hosts_to_do(guest: Guest) -> None:
-    ran = guest.run(
+def test_sleeping_is_the_hosts_to_do(worker: UnsealedWorker) -> None:
+    ran = worker.run(
         "import asyncio, time\nt = time.monotonic()\nawait asyncio.sleep(30)\ntime.sleep(20)\ntime.monotonic() - t"
     )
 
@@ -95,8 +95,8 @@ def test_sleeping_is_the_hosts_to_do(guest: Guest) -> None:
     assert 50 <= ran.value < 51
 
 
-def test_a_deadline_ends_what_sleeps(guest: Guest) -> None:
-    ran = guest.run(
+def test_a_deadline_ends_what_sleeps(worker: UnsealedWorker) -> None:
+    ran = worker.run(
         "import asyncio\ntry:\n    async with asyncio.timeout(1):\n"
         "        await asyncio.sleep(9)\nexcept TimeoutError:\n    print('late')"
     )
@@ -104,8 +104,8 @@ def test_a_deadline_ends_what_sleeps(guest: Guest) -> None:
     assert ran.output == "late\n"
 
 
-def test_waiting_for_nothing_is_an_error(guest: Guest) -> None:
-    ran = guest.run("import asyncio\nasync def f():\n    await asyncio.Event().wait()\nawait asyncio.gather(f(), f())")
+def test_waiting_for_nothing_is_an_error(worker: UnsealedWorker) -> None:
+    ran = worker.run("import asyncio\nasync def f():\n    await asyncio.Event().wait()\nawait asyncio.gather(f(), f())")
 
     assert "waits for something that never comes" in ran.error["message"]
     assert ran.error["line"] == 3
@@ -120,8 +120,8 @@ def test_waiting_for_nothing_is_an_error(guest: Guest) -> None:
         "asyncio.start_server(print, 'localhost', 0)",
     ],
 )
-def test_loops_have_no_network_and_no_processes(guest: Guest, code: str) -> None:
-    ran = guest.run(f"import asyncio\nawait {code}")
+def test_loops_have_no_network_and_no_processes(worker: UnsealedWorker, code: str) -> None:
+    ran = worker.run(f"import asyncio\nawait {code}")
 
     assert ran.error["type"] == "PermissionError"
 
@@ -141,8 +141,8 @@ THREADS = [
 
 
 @pytest.mark.parametrize("code", THREADS)
-def test_calls_of_threads_come_back_to_the_thread_that_made_them(guest: Guest, code: str) -> None:
-    ran = guest.run(code)
+def test_calls_of_threads_come_back_to_the_thread_that_made_them(worker: UnsealedWorker, code: str) -> None:
+    ran = worker.run(code)
 
     assert ran.value == list(range(20))
     assert not any(frame["wait"] for frame in ran.frames if frame["t"] == "call")

@@ -1,4 +1,4 @@
-"""A host for guests in tests: starts one in a process of its own, unsealed, and answers its frames from a table."""
+"""A host for workers in tests: starts one in a process of its own, unsealed, and answers its frames from a table."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class Ran:
         return [frame["t"] for frame in self.frames if frame["t"] in kinds]
 
 
-class Guest:
-    """A guest in a process of its own. Answers in the order asked; holds answers back until the program waits."""
+class UnsealedWorker:
+    """A worker in a process of its own. Answers in the order asked; holds answers back until the program waits."""
 
     def __init__(self, **tools: Answer) -> None:
         self.tools = tools
