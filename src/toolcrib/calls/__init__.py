@@ -25,6 +25,7 @@ from toolcrib.calls._outcome import (
     render,
 )
 from toolcrib.calls._render import Rendered, carried, render_value
+from toolcrib.calls._stored import StoredFields
 
 __all__ = [
     "REJECTION_PREFIX",
@@ -51,6 +52,7 @@ __all__ = [
     "Rejected",
     "Rendered",
     "RunNormally",
+    "StoredFields",
     "SupportsToDict",
     "Suspended",
     "ToolCall",

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from toolcrib.calls._diff import differences, label, printable, shown
 from toolcrib.calls._json import lenient, now, parse_time
+from toolcrib.calls._stored import StoredFields
 
 __all__ = ["ApprovalRequest", "Denial", "Grant"]
 
@@ -120,9 +121,9 @@ class ApprovalRequest:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ApprovalRequest:
-        """Return the request that `to_dict` described."""
-        values: dict[str, Any] = dict(data)
-        values["created_at"] = parse_time(data["created_at"])
+        """Return the request that `to_dict` described; raises ValueError when a field is missing."""
+        values = StoredFields(cls, data)
+        values["created_at"] = parse_time(values["created_at"])
         return cls(**values)
 
 
@@ -193,9 +194,10 @@ class Grant:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Grant:
-        """Return the grant that `to_dict` described."""
-        values: dict[str, Any] = {k: v for k, v in data.items() if k != "kind"}
-        values["at"], values["expires_at"] = parse_time(data["at"]), parse_time(data.get("expires_at"))
+        """Return the grant that `to_dict` described; raises ValueError when a field is missing."""
+        values = StoredFields(cls, data)
+        values.pop("kind", None)
+        values["at"], values["expires_at"] = parse_time(values["at"]), parse_time(values.get("expires_at"))
         return cls(**values)
 
 
@@ -224,7 +226,8 @@ class Denial:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Denial:
-        """Return the denial that `to_dict` described."""
-        values: dict[str, Any] = {k: v for k, v in data.items() if k != "kind"}
-        values["at"] = parse_time(data["at"])
+        """Return the denial that `to_dict` described; raises ValueError when a field is missing."""
+        values = StoredFields(cls, data)
+        values.pop("kind", None)
+        values["at"] = parse_time(values["at"])
         return cls(**values)

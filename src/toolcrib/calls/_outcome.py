@@ -11,6 +11,7 @@ from toolcrib.calls._json import lenient
 from toolcrib.calls._media import revived
 from toolcrib.calls._render import Rendered, render_value
 from toolcrib.calls._slots import draft_of, slot_setters
+from toolcrib.calls._stored import StoredFields
 from toolcrib.errors import FieldProblem, ResultNotSerializable
 
 __all__ = [
@@ -263,18 +264,17 @@ class Yielded:
 
 
 def outcome_from_dict(data: Mapping[str, Any]) -> Outcome:
-    """Return the outcome that `to_dict` described; raises ValueError for an unknown kind."""
-    values: dict[str, Any] = {k: v for k, v in data.items() if k != "kind"}
-    match data.get("kind"):
-        case "completed":
-            return Completed(**{**values, "value": revived(data["value"])})
-        case "rejected":
-            return Rejected(**values)
-        case "failed":
-            values["problems"] = tuple(FieldProblem(**p) for p in data.get("problems", ()))
-            return Failed(**values)
-        case "suspended":
-            values["request"] = ApprovalRequest.from_dict(data["request"])
-            return Suspended(**values)
-        case other:
-            raise ValueError(f"no outcome is of kind {other!r}; there are completed, rejected, failed and suspended")
+    """Return the outcome that `to_dict` described; raises ValueError for an unknown kind or when a field is missing."""
+    kinds = {kind.kind: kind for kind in (Completed, Rejected, Failed, Suspended)}
+    kind = kinds.get(data.get("kind", ""))
+    if kind is None:
+        raise ValueError(f"no outcome is of kind {data.get('kind')!r}; there are {', '.join(kinds)}")
+    values = StoredFields(kind, data)
+    del values["kind"]
+    if kind is Completed:
+        values["value"] = revived(values["value"])
+    elif kind is Failed:
+        values["problems"] = tuple(FieldProblem(**StoredFields(FieldProblem, p)) for p in values.get("problems", ()))
+    elif kind is Suspended:
+        values["request"] = ApprovalRequest.from_dict(values["request"])
+    return kind(**values)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from toolcrib.calls import Suspended, outcome_from_dict
+from toolcrib.calls import StoredFields, Suspended, outcome_from_dict
 from toolcrib.errors import ReplayDiverged
 from toolcrib.sandbox import Raised, Reply, Value
 
@@ -83,7 +83,8 @@ class JournalEntry:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> JournalEntry:
-        """Return the entry that `to_dict` described."""
+        """Return the entry that `to_dict` described; raises ValueError when a field is missing."""
+        data = StoredFields(cls, data)
         entry = cls(data["id"], data["name"], data["digest"], dict(data["summary"]))
         entry.reply = reply_from_dict(data["reply"]) if "reply" in data else None
         if isinstance(entry.reply, Value) and entry.summary.get("outcome") == "completed":
@@ -109,7 +110,7 @@ def reply_to_dict(reply: Reply) -> dict[str, Any]:
 
 def reply_from_dict(data: Mapping[str, Any]) -> Reply:
     """Return the reply that `reply_to_dict` described."""
-    return Raised(*data["raised"]) if "raised" in data else Value(data["value"])
+    return Raised(*data["raised"]) if "raised" in data else Value(StoredFields(Value, data)["value"])
 
 
 class Journal:

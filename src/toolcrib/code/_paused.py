@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolcrib.approvals import misfit
-from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.calls import ApprovalRequest, Denial, Grant, StoredFields
 from toolcrib.code._journal import JournalEntry
 from toolcrib.errors import ApprovalError, PausedProgramError
 
@@ -130,7 +130,9 @@ class PausedProgram:
 
         Raises:
             PausedProgramError: The program's text is not what it was.
+            ValueError: A field is missing.
         """
+        data = StoredFields(cls, data)
         paused = cls(
             data["code"],
             data["engine"],

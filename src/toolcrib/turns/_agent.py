@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from toolcrib.approvals import Approver
-from toolcrib.calls import ApprovalRequest
+from toolcrib.calls import ApprovalRequest, StoredFields
 from toolcrib.errors import SafeExecutionError, UnknownTool, UnregisteredAgentError
 from toolcrib.hooks import AgentHook, HookMethod, HookType, Observed, Observers, TurnHook
 from toolcrib.pipeline import Pipeline, Run
@@ -351,8 +351,9 @@ class Agent(Observed):
 
         Raises:
             UnregisteredToolError: A tool is not registered.
-            ValueError: Its toolset had gates of its own, and `tools` is not given.
+            ValueError: Its toolset had gates of its own, and `tools` is not given; or a field is missing.
         """
+        data = StoredFields(cls, data)
         if tools is None and data.get("guarded"):
             raise ValueError(
                 f"the agent `{data['name']}` had a toolset with hooks, approvals or other gates, which are not written "

@@ -9,6 +9,7 @@ from typing import Any, Generic, Self
 
 from typing_extensions import TypeVar
 
+from toolcrib.calls import StoredFields
 from toolcrib.errors import closest
 from toolcrib.hooks import (
     ContextPoolHook,
@@ -50,7 +51,7 @@ class ContextItem(Generic[T]):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the item that `to_dict` described; its content is JSON values."""
-        return cls(data["content"], data.get("description"), data.get("id"))
+        return cls(StoredFields(cls, data)["content"], data.get("description"), data.get("id"))
 
 
 class _Store(Injectable, Observed):
@@ -172,7 +173,7 @@ class ContextQueue(_Store):
     def from_dict(cls, data: Mapping[str, Any]) -> ContextQueue:
         """Return the queue that `to_dict` described."""
         made = cls(data.get("limit"), data.get("tags"))
-        made._items.extend(ContextItem.from_dict(item) for item in data["items"])
+        made._items.extend(ContextItem.from_dict(item) for item in StoredFields(cls, data)["items"])
         return made
 
     def __len__(self) -> int:
@@ -279,7 +280,7 @@ class ContextPool(_Store):
     def from_dict(cls, data: Mapping[str, Any]) -> ContextPool:
         """Return the pool that `to_dict` described."""
         made = cls(data.get("limit"), data.get("tags"))
-        items = [ContextItem.from_dict(item) for item in data["items"]]
+        items = [ContextItem.from_dict(item) for item in StoredFields(cls, data)["items"]]
         made._items.update((_key(item), item) for item in items)
         return made
 

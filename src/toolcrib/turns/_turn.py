@@ -11,7 +11,17 @@ from uuid import UUID, uuid4
 
 from typing_extensions import TypeVar
 
-from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Outcome, Suspended, ToolCall, host_call
+from toolcrib.calls import (
+    ApprovalRequest,
+    Completed,
+    Denial,
+    Grant,
+    Outcome,
+    StoredFields,
+    Suspended,
+    ToolCall,
+    host_call,
+)
 from toolcrib.errors import SafeExecutionError, TurnTimeoutError, WrongRunMethodError
 from toolcrib.hooks import HookMethod, Observed, Observers, TurnHook
 from toolcrib.pipeline import Pipeline, Run
@@ -411,7 +421,9 @@ class Turn(Observed, Generic[T]):
 
         Raises:
             UnregisteredToolError: There is no tool of that name.
+            ValueError: A field is missing.
         """
+        data = StoredFields(cls, data)
         name = data["tool_name"]
         tool = next((t for t in tools if t.__name__ == name), None) or ToolRegistry.get(name)
         kwargs = unpack_arguments(tool.spec, data["kwargs"], data.get("typed", []))

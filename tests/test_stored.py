@@ -1,0 +1,74 @@
+"""Stored values with a field missing: `from_dict` of every class says which."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from toolcrib import Agent, ContextItem, ContextPool, ContextQueue, Turn, ez_tool
+from toolcrib.calls import ApprovalRequest, Completed, Denial, Failed, Grant, Rejected, Suspended, outcome_from_dict
+from toolcrib.code import PausedProgram
+from toolcrib.errors import FieldProblem
+
+REQUEST = ApprovalRequest("ask_1", "call_1", "find", {}, "d")
+ITEM = ContextItem("x", "about x", "x")
+VALUES = [
+    REQUEST,
+    Grant("find"),
+    Denial("find"),
+    Completed("find", "call_1", 1),
+    Rejected("find", "call_1", "no"),
+    Failed("find", "call_1", "invalid_arguments", "no", problems=(FieldProblem("a", "missing"),)),
+    Suspended("find", "call_1", REQUEST),
+    PausedProgram("1", "cpython"),
+    ITEM,
+    ContextQueue(3),
+    ContextPool(3),
+]
+
+
+@ez_tool
+async def find(a: int = 1) -> int:
+    """Find something."""
+    return a
+
+
+def read(value: Any) -> Callable[[Any], Any]:
+    is_outcome = isinstance(value, Completed | Rejected | Failed | Suspended)
+    return outcome_from_dict if is_outcome else type(value).from_dict
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_a_field_that_is_missing_is_named(value: Any) -> None:
+    data, says = value.to_dict(), []
+
+    for name in set(data) - {"kind"}:
+        try:
+            read(value)({key: part for key, part in data.items() if key != name})
+        except ValueError as error:
+            says.append(str(error) == f"this is no {type(value).__name__}: the field `{name}` is missing")
+
+    assert says
+    assert all(says)
+
+
+@pytest.mark.parametrize("name", ["tool_name", "uuid", "kwargs"])
+def test_a_field_that_is_missing_in_a_turn_is_named(name: str) -> None:
+    data = Turn(find).to_dict()
+    del data[name]
+
+    with pytest.raises(ValueError, match=f"this is no Turn: the field `{name}` is missing"):
+        Turn.from_dict(data, [find])
+
+
+def test_a_field_that_is_missing_in_an_agent_is_named() -> None:
+    data = Agent("finder", "Finds", [find]).to_dict()
+    del data["description"]
+
+    with pytest.raises(ValueError, match="this is no Agent: the field `description` is missing"):
+        Agent.from_dict(data, tools=[find])
+
+
+def test_what_is_no_dict_is_named() -> None:
+    with pytest.raises(ValueError, match="a Grant is read from a dict, and this is str"):
+        Grant.from_dict("yes")  # pyright: ignore[reportArgumentType]
