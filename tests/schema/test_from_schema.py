@@ -68,4 +68,14 @@ def test_a_check_of_its_own_says_what_fits() -> None:
 
 
 def test_the_signature_names_the_properties() -> None:
-    assert spec(returns={"type": "string"}).signature == "forecast(*, city: str, days: int = ..., stop: Any = ...)"
+    assert spec(returns={"type": "string"}).signature == "forecast(city: str, days: int = ..., stop: Any = ...)"
+
+
+def test_positions_are_those_of_the_stub_required_ones_first() -> None:
+    properties = {name: {"type": "string"} for name in ("unit", "max-age", "city")}
+    schema = {"type": "object", "properties": properties, "required": ["city", "max-age"]}
+
+    made = ToolSpec.from_schema(call, schema, name="forecast")
+
+    assert made.by_position == (("city", "unit"), None)
+    assert made.stub(docs=False) == "def forecast(city: str, unit: str = ..., *, max-age: str) -> Any:\n    ..."

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import builtins
-import inspect
 import keyword
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from inspect import Parameter
 from typing import Any
 
 from toolcrib.errors import DuplicateNameError, FieldProblem, InvalidArguments, SchemaError
@@ -17,7 +15,6 @@ from toolcrib.tools import Tool
 __all__ = ["CallShape", "ProgramTool", "program_names"]
 
 _RESERVED = frozenset(dir(builtins)) | frozenset(keyword.kwlist) | {"asyncio"}
-_BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def program_names(tools: Iterable[str]) -> dict[str, str]:
@@ -98,20 +95,9 @@ class ProgramTool:
         listed = frozenset[str](schema.get("properties", ()))
         if listed != fields.keys():  # arguments with other names for a model than for Python
             return None
-        order, rest = self._positions
+        order, rest = self.spec.by_position
         names = None if schema.get("additionalProperties", False) is not False else listed
         return CallShape(self.signature, order, rest is not None, names, frozenset(schema.get("required", ())))
-
-    @cached_property
-    def _positions(self) -> tuple[tuple[str, ...], str | None]:
-        """The parameters that may be given by position, and the one that takes all further values."""
-        spec = self.spec
-        if spec.fn is None:
-            return tuple(spec.input_model.model_fields), None
-        hidden = spec.fixed | spec.injected.keys()
-        shown = [p for p in inspect.signature(spec.fn).parameters.values() if p.name not in hidden]
-        rest = next((p.name for p in shown if p.kind == Parameter.VAR_POSITIONAL), None)
-        return tuple(p.name for p in shown if p.kind in _BY_POSITION), rest
 
     def bind(self, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by name; the pipeline says whether they fit.
@@ -122,7 +108,7 @@ class ProgramTool:
         if not args:
             return kwargs
         try:
-            order, rest = self._positions
+            order, rest = self.spec.by_position
         except SchemaError:  # the pipeline says so, with the parameter's name
             return kwargs
         named = dict(zip(order, args, strict=False))

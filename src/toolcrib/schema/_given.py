@@ -17,6 +17,7 @@ __all__ = ["Check", "model_of_schema", "parameters_of_schema"]
 Check: TypeAlias = Callable[[dict[str, Any]], object]
 """Raises pydantic's ValidationError, or a ValueError, for arguments that do not fit."""
 
+_KINDS = {True: Parameter.POSITIONAL_OR_KEYWORD, False: Parameter.KEYWORD_ONLY}
 _TYPES: Mapping[Any, type] = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list}
 
 
@@ -58,12 +59,13 @@ def _misnamed(values: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Init
 
 
 def parameters_of_schema(schema: Mapping[str, Any]) -> tuple[Resolved, ...]:
-    """Return the properties of a schema as keyword-only parameters."""
+    """Return the properties of a schema as parameters, the required first; by name alone if that is no Python name."""
     required = schema.get("required", ())
     properties: Mapping[str, Any] = schema.get("properties", {})
+    kinds = {name: _KINDS[name.isidentifier()] for name in properties}
+    ordered = sorted(properties, key=lambda name: (kinds[name], name not in required))
     return tuple(
-        Resolved(name, _type_of(part), EMPTY, Parameter.KEYWORD_ONLY, omitted=name not in required)
-        for name, part in properties.items()
+        Resolved(name, _type_of(properties[name]), EMPTY, kinds[name], omitted=name not in required) for name in ordered
     )
 
 

@@ -225,6 +225,13 @@ class ToolSpec:
         return self._visible
 
     @property
+    def by_position(self) -> tuple[tuple[str, ...], str | None]:
+        """The parameters that a caller may give by position, and the one that takes all further values."""
+        kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+        rest = next((p.name for p in self._shown() if p.kind == inspect.Parameter.VAR_POSITIONAL), None)
+        return tuple(p.name for p in self._shown() if p.kind in kinds), rest
+
+    @property
     def defaults(self) -> Mapping[str, Any]:
         """The defaults of the parameters that a caller may leave out; those given as `Field(...)` are not in it."""
         return {

@@ -20,6 +20,7 @@ from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalDenied
 from toolcrib.pipeline import Run
 from toolcrib.rounds import decode
+from toolcrib.sandbox import SandboxName
 from toolcrib.testing import wire_reply
 from toolcrib.turns import StopReason
 
@@ -89,6 +90,17 @@ async def test_a_program_in_the_sandbox_sees_stubs_and_values() -> None:
         result = await Toolkit(tools).execute_async(PROGRAM)
 
     assert result.output.splitlines() == ["Error executing tool fail: no tea here", "3 2026, 11"]
+
+
+@pytest.mark.parametrize("sandbox", ["process", "monty"])
+@pytest.mark.parametrize("call", ["add(1, 2)", "add(1, b=2)", "add(b=2, a=1)"])
+async def test_a_program_gives_arguments_by_position_as_the_stub_shows_them(sandbox: SandboxName, call: str) -> None:
+    async with connect(small_server()).open() as tools:
+        toolkit = Toolkit(tools, sandbox=sandbox)
+        result = await toolkit.execute_async(f"print({call}['result'])")
+
+    assert "def add(a: int, b: int)" in toolkit.prompt()
+    assert result.output == "3\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's own sandbox")
