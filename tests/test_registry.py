@@ -1,5 +1,7 @@
 """Registries: names, versions, and a scope of a test's own."""
 
+import gc
+
 import pytest
 
 from toolcrib.errors import DuplicateNameError, UnregisteredError, UnregisteredToolError
@@ -52,6 +54,39 @@ def test_a_name_is_taken_over_when_asked() -> None:
     registry.register("a", "new", replace=True)
 
     assert registry.get("a") == "new"
+
+
+class Thing:
+    def __init__(self) -> None:
+        self.me = self  # a cycle, which only the garbage collector finds
+
+
+def test_a_weak_registry_gives_a_name_back_when_nothing_refers_to_its_object() -> None:
+    registry: Registry[Thing] = Registry(weak=True, mend="Let go of it.")
+    first = Thing()
+    registry.register("a", first)
+
+    with pytest.raises(DuplicateNameError, match="Let go of it"):
+        registry.register("a", Thing())
+    del first
+    second = registry.register("a", Thing())
+
+    assert registry.get("a") is second
+    assert (registry.holds("a", second), registry.holds("a", Thing()), registry.holds("b", second)) == (
+        True,
+        False,
+        False,
+    )
+
+
+def test_a_scope_keeps_a_weak_registry_weak() -> None:
+    registry: Registry[Thing] = Registry(weak=True)
+
+    with registry_scope():
+        registry.register("a", Thing())
+        gc.collect()
+
+        assert registry.names() == []
 
 
 def test_every_change_is_a_new_version() -> None:

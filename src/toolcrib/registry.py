@@ -1,15 +1,15 @@
-"""One registry class for everything that is found by name, and a scope that gives a test its own.
+"""Registries: objects by name, and a scope that gives a test registries of its own.
 
-A registry is an object that somebody made; `registry_scope()` sets the contents of all of them aside, and puts them
-back.
+`registry_scope()` sets the contents of all registries aside, and puts them back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+import gc
+from collections.abc import Generator, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Generic, TypeVar
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 from toolcrib.errors import DuplicateNameError, UnregisteredError
 
@@ -17,19 +17,27 @@ __all__ = ["Registry", "registry_scope"]
 
 T = TypeVar("T")
 
+_REPLACE = "Choose another name, or pass replace=True where a cell or module is run again."
 _registries: WeakSet[Registry[object]] = WeakSet()
 
 
 class Registry(Generic[T]):
     """Objects by name, in the order they came.
 
+    Args:
+        error: What an unknown name raises.
+        weak: Keep no object alive: one that nothing else refers to gives its name back.
+        mend: What to do about a name that is taken, for the error's message.
+
     Attributes:
         version: Grows with every change, so that tables built from the registry know when they are old.
     """
 
-    def __init__(self, error: type[UnregisteredError] = UnregisteredError) -> None:
-        self._entries: dict[str, T] = {}
-        self._error = error
+    def __init__(
+        self, error: type[UnregisteredError] = UnregisteredError, *, weak: bool = False, mend: str = _REPLACE
+    ) -> None:
+        self._error, self._weak, self._mend = error, weak, mend
+        self._entries: MutableMapping[str, T] = self._empty()
         self.version = 0
         _registries.add(self)  # pyright: ignore[reportArgumentType] -- a WeakSet of Registry[object] holds every Registry[T]
 
@@ -39,13 +47,22 @@ class Registry(Generic[T]):
         Raises:
             DuplicateNameError: `name` is taken by another object and `replace` is false. A ValueError.
         """
-        taken = self._entries.get(name)
-        if taken is not None and taken is not item and not replace:
-            mend = "Choose another name, or pass replace=True where a cell or module is run again."
-            raise DuplicateNameError(name, origin(taken), origin(item), mend, self._error.kind)
+        if not replace and self._is_taken(name, item):
+            raise DuplicateNameError(name, origin(self._entries[name]), origin(item), self._mend, self._error.kind)
         self._entries[name] = item
         self.version += 1
         return item
+
+    def _is_taken(self, name: str, item: T) -> bool:
+        if name not in self._entries or self.holds(name, item):
+            return False
+        if self._weak:
+            gc.collect()  # what is left of it may be no more than a cycle of references
+        return name in self._entries
+
+    def holds(self, name: str, item: object) -> bool:
+        """Return whether `name` is registered, and for this object."""
+        return self._entries.get(name) is item
 
     def unregister(self, name: str) -> None:
         """Forget `name`; raises the registry's KeyError when it is unknown."""
@@ -82,7 +99,10 @@ class Registry(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return iter(list(self._entries.values()))
 
-    def _swap(self, entries: dict[str, T]) -> dict[str, T]:
+    def _empty(self) -> MutableMapping[str, T]:
+        return WeakValueDictionary() if self._weak else {}
+
+    def _swap(self, entries: MutableMapping[str, T]) -> MutableMapping[str, T]:
         before, self._entries = self._entries, entries
         self.version += 1
         return before
@@ -103,7 +123,10 @@ def registry_scope(*, inherit: bool = False) -> Generator[None]:
 
     Meant for tests and notebooks: the swap is process-wide and not for concurrent use.
     """
-    saved = [(r, r._swap(dict(r._entries) if inherit else {})) for r in list(_registries)]  # pyright: ignore[reportPrivateUsage] -- same module
+    saved = [(registry, registry._swap(registry._empty())) for registry in list(_registries)]  # pyright: ignore[reportPrivateUsage] -- same module
+    if inherit:
+        for registry, entries in saved:
+            registry._entries.update(entries)  # pyright: ignore[reportPrivateUsage] -- same module
     try:
         yield
     finally:

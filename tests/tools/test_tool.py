@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from toolcrib.errors import DuplicateNameError, UnregisteredToolError
-from toolcrib.tools import ToolRegistry, ToolType, as_tool, ez_tool, tool
+from toolcrib.tools import Tool, ToolRegistry, ToolType, as_tool, ez_tool, tool
 
 
 async def test_a_decorated_function_is_a_registered_tool_and_still_callable() -> None:
@@ -76,6 +76,34 @@ def test_a_tool_is_replaced_when_asked() -> None:
     async def second() -> None: ...
 
     assert ToolRegistry.get("find") is second
+
+
+async def test_a_factory_may_make_a_tool_of_one_name_more_than_once() -> None:
+    def make(user: str) -> Tool[..., Any]:
+        @tool(register=False)
+        async def whoami() -> str:
+            return user
+
+        @whoami.subtool()
+        async def shout() -> str:
+            return user.upper()
+
+        return whoami
+
+    ann, ben = make("ann"), make("ben")
+
+    assert (await ann(), await ben(), await ben.subtools[0]()) == ("ann", "ben", "BEN")
+    assert ToolRegistry.names() == []
+
+
+def test_two_tools_of_one_name_are_told_the_ways_out() -> None:
+    tool(name="find")(_nothing)
+
+    with pytest.raises(DuplicateNameError, match=r"replace=True where a cell .* register=False where a factory"):
+        tool(name="find")(_nothing)
+
+
+async def _nothing() -> None: ...
 
 
 def test_an_unknown_tool_is_a_key_error() -> None:

@@ -85,6 +85,37 @@ async def test_an_agent_is_registered_by_its_name() -> None:
         AgentRegistry.get("sum")
 
 
+async def test_an_agent_that_nothing_refers_to_gives_its_name_back() -> None:
+    async def handle(number: int) -> list[Any]:
+        agent = await put_all(Agent("support", "", [double]), Turn(double, args=[number]))
+
+        @agent.after_turn
+        async def note(turn: Any) -> None:
+            assert agent.turns == []  # so that the agent and its hook refer to each other
+
+        return await values_of(agent)
+
+    double = make_double()
+
+    assert [await handle(number) for number in range(3)] == [[0], [2], [4]]
+
+
+async def test_agents_that_are_not_registered_may_share_a_name() -> None:
+    double = make_double()
+    agents = [Agent("support", "", [double], register=False) for _ in range(2)]
+    registered = Agent("support", "", [double])
+
+    with pytest.raises(
+        DuplicateNameError, match="Choose another name, let go of the first one, or pass register=False"
+    ):
+        Agent("support", "", [double])
+    branch = agents[0].branch("branch")
+    again = Agent.from_dict(agents[0].to_dict(), register=False)
+
+    assert (branch.name in AgentRegistry, again.name) == (False, "support")
+    assert AgentRegistry.get("support") is registered
+
+
 async def test_a_turn_with_a_tool_of_none_of_the_agents_is_refused() -> None:
     agent = Agent("sums", "", [make_double()])
 

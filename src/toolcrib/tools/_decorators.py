@@ -27,17 +27,22 @@ _MARK = "__toolcrib_tool__"
 def tool(fn: Callable[P, R], /) -> Tool[P, R]: ...
 @overload
 def tool(
-    *, replace: bool = False, fixed: Mapping[str, Any] | None = None, **keywords: Unpack[ToolKeywords]
+    *,
+    replace: bool = False,
+    register: bool = True,
+    fixed: Mapping[str, Any] | None = None,
+    **keywords: Unpack[ToolKeywords],
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 @overload
 def tool(
-    *, replace: bool = False, fixed: Mapping[str, Any] | None = None, **keywords: Any
+    *, replace: bool = False, register: bool = True, fixed: Mapping[str, Any] | None = None, **keywords: Any
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def tool(
     fn: Callable[P, R] | None = None,
     /,
     *,
     replace: bool = False,
+    register: bool = True,
     fixed: Mapping[str, Any] | None = None,
     **keywords: Any,
 ) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
@@ -46,6 +51,7 @@ def tool(
     Args:
         fn: The function, when used bare.
         replace: Take the place of a registered tool of the same name, as when a notebook cell is run again.
+        register: Whether it is found by its name; False for a tool that a factory makes more than once.
         fixed: Arguments merged into every call; for those named like an option.
         keywords: Options (see `ToolOptions`); any other keyword is a fixed argument. A callable without parameters is
             evaluated at each call.
@@ -58,7 +64,8 @@ def tool(
     def make(target: Callable[P, R]) -> Tool[P, R]:
         options, merged = split_keywords(keywords, fixed)
         made = make_tool(target, options, merged)
-        register_tool(made, replace=replace)
+        if register:
+            register_tool(made, replace=replace)
         return made
 
     return make if fn is None else make(fn)

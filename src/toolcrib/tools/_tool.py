@@ -1,4 +1,4 @@
-"""Tool: one class for everything a model can call, however it was made."""
+"""Tool: the class of everything that a model can call, however it was made."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
-from inspect import iscoroutinefunction, isfunction
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, cast, get_type_hints, overload
+from inspect import Signature, iscoroutinefunction, isfunction, signature
+from types import CodeType, FunctionType, MethodType
+from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, get_type_hints, overload
 
 from pydantic import BaseModel
 
@@ -15,12 +16,10 @@ from toolcrib.errors import DuplicateNameError, NotCallable, UnregisteredToolErr
 from toolcrib.hooks import Hook, HookMethod, HookRaised, Observed, Observers, ToolHook, ambient
 from toolcrib.registry import Registry
 from toolcrib.schema import ToolSpec
+from toolcrib.tools._base import BaseTool
 from toolcrib.tools._body import Body
 from toolcrib.tools._metadata import ToolMetadata
 from toolcrib.tools._options import ToolKeywords, ToolOptions, ToolType, split_keywords
-
-if TYPE_CHECKING:
-    from toolcrib.tools._base import BaseTool
 
 __all__ = ["Tool", "ToolRegistry", "register_tool"]
 
@@ -29,7 +28,18 @@ R = TypeVar("R", covariant=True)  # so that a turn can tell what a tool gives fr
 Q = ParamSpec("Q")
 S = TypeVar("S")
 
+_FUNCTIONS = (FunctionType, MethodType)
 _log = logging.getLogger("toolcrib.tools")
+
+
+class _SignatureOfTool:
+    """The signature of a tool as its callers see it; the class `Tool` has none of its own."""
+
+    def __get__(self, tool: Tool[..., Any] | None, owner: type) -> Signature:
+        if tool is None or tool.fn is None:
+            raise AttributeError("__signature__")
+        whole, hidden = signature(tool.fn), tool.fixed.keys() | tool.spec.injected.keys()
+        return whole.replace(parameters=[p for p in whole.parameters.values() if p.name not in hidden])
 
 
 class Tool(Observed, Generic[P, R]):
@@ -37,7 +47,10 @@ class Tool(Observed, Generic[P, R]):
 
     Made by `@tool`, `@ez_tool`, a `BaseTool` class or `@tool_input`; a call of the tool itself is the host's own, with
     hooks and lock and without approval. `R` is what calling it returns: a coroutine, an async iterator, or for an
-    `@ez_tool` whatever the function returns.
+    `@ez_tool` what the function returns.
+
+    When it is inspected, it looks like its function without the parameters that are fixed or that the run fills, so
+    that other frameworks take it where they take a function.
 
     Attributes:
         fn: The function; None for a declared input.
@@ -48,21 +61,11 @@ class Tool(Observed, Generic[P, R]):
         subtools: The tools attached with `subtool()`.
     """
 
-    __slots__ = (
-        "__name__",
-        "__weakref__",
-        "_body",
-        "bare",
-        "fixed",
-        "fn",
-        "is_streaming",
-        "metadata",
-        "options",
-        "origin",
-        "source",
-        "spec",
-        "subtools",
-    )
+    __code__: CodeType  # of what a call runs: by its flags `inspect` tells a coroutine function
+    __defaults__: tuple[Any, ...] | None = None
+    __kwdefaults__: dict[str, Any] | None = None
+    __signature__ = _SignatureOfTool()
+    __wrapped__: Callable[..., Any]
 
     before_invoke = HookMethod(ToolHook.BEFORE_INVOKE)
     on_yield = HookMethod(ToolHook.ON_YIELD)
@@ -101,6 +104,19 @@ class Tool(Observed, Generic[P, R]):
         if self.options.type == ToolType.COMPLETION_CHECK:
             _require_check(spec)
         self._body = None if spec.fn is None else Body(spec.fn, spec, self.options, self.fixed, self.metadata)
+        if spec.fn is not None:
+            self._look_like(spec.fn)
+
+    def _look_like(self, fn: Callable[..., Any]) -> None:
+        self.__wrapped__, self.__annotations__ = fn, getattr(fn, "__annotations__", {})
+        self.__doc__ = (fn.__doc__ if isinstance(fn, _FUNCTIONS) else self.spec.doc) or self.spec.description or None
+        self.__module__ = getattr(fn, "__module__", type(fn).__module__)
+        self.__qualname__ = getattr(fn, "__qualname__", self.__name__)
+        inner = _without_partial(fn)
+        own: Any = getattr(type(self), "_stream" if self.is_streaming else "_return")
+        called = own if not self.bare else inner if isinstance(inner, _FUNCTIONS) else type(inner).__call__
+        if isinstance(code := getattr(called, "__code__", None), CodeType):
+            self.__code__ = code
 
     # --- what it is
 
@@ -181,13 +197,22 @@ class Tool(Observed, Generic[P, R]):
         """Call the tool from Python.
 
         Extra arguments are ignored, missing ones are a TypeError; observers and lock apply, approval does not. An
-        `@ez_tool` is the bare function.
+        `@ez_tool` is the bare function, with what is fixed or filled by the run.
         """
         if self.bare and self.fn is not None:
-            return cast("R", self.fn(*args, **kwargs))
+            if not (self.fixed or self.spec.injected):
+                return cast("R", self.fn(*args, **kwargs))
+            return cast("R", self._bare(self.fn, args, kwargs))
         body = self.body
         run = self._stream if self.is_streaming else self._return
         return cast("R", run(body, args, kwargs))
+
+    def _bare(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        arguments, extra = self.spec.bind_host(args, kwargs)
+        if extra:
+            raise TypeError(f"{self.__name__}() does not take the arguments {', '.join(extra)}")
+        positional, keywords = self.spec.split(self.body.merge(arguments, ambient.get()))
+        return fn(*positional, **keywords)
 
     async def _return(self, body: Body, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
@@ -238,7 +263,10 @@ class Tool(Observed, Generic[P, R]):
         fixed: Mapping[str, Any] | None = None,
         **keywords: Any,
     ) -> Tool[Q, S] | Callable[[Callable[Q, S]], Tool[Q, S]]:
-        """Attach a tool under this one: registered as `parent.child`, used bare or with the options of `@tool`."""
+        """Attach a tool under this one, used bare or with the options of `@tool`.
+
+        It is registered as `parent.child`, if its parent is registered.
+        """
 
         def attach(target: Callable[Q, S]) -> Tool[Q, S]:
             options, merged = split_keywords(keywords, fixed)
@@ -247,7 +275,8 @@ class Tool(Observed, Generic[P, R]):
             clash = next((t for t in self.subtools if t.metadata.name == short), None)
             if clash is not None and not replace:
                 raise DuplicateNameError(child.__name__, clash.origin, child.origin, "Choose another name.")
-            register_tool(child, replace=replace)
+            if ToolRegistry.holds(self.__name__, self):
+                register_tool(child, replace=replace)
             if clash is not None:
                 self.subtools.remove(clash)
             self.subtools.append(child)
@@ -265,7 +294,11 @@ class _ToolRegistry(Registry[Tool[..., Any]]):
         return [tool.doc_tree() for tool in self if "." not in tool.__name__]
 
 
-ToolRegistry = _ToolRegistry(UnregisteredToolError)
+ToolRegistry = _ToolRegistry(
+    UnregisteredToolError,
+    mend="Choose another name, pass replace=True where a cell or module is run again, or register=False where a "
+    "factory makes one for each of its calls.",
+)
 
 
 def register_tool(tool: Tool[..., Any], *, replace: bool = False) -> None:
@@ -308,9 +341,14 @@ def make_tool(
 
 def function_name(fn: Any) -> str:
     """Return the name of a function, of the one inside a partial, or of a callable object's class."""
+    inner = _without_partial(fn)
+    return getattr(inner, "__name__", None) or type(inner).__name__
+
+
+def _without_partial(fn: Any) -> Any:
     while isinstance(fn, partial):
         fn = cast("partial[Any]", fn).func
-    return getattr(fn, "__name__", None) or type(fn).__name__
+    return fn
 
 
 def _is_method(fn: Any) -> bool:

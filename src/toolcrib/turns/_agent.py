@@ -44,6 +44,7 @@ class Agent(Observed):
         approver: Is asked when a turn needs approval, while the turn's clock stands; without one the turn is kept
             until `approve` or `deny`, and the agent goes on.
         sinks: Where the events of its runs, its turns and their calls go.
+        register: Whether it is found by its name. An agent that nothing refers to any more gives its name back.
 
     Raises:
         DuplicateNameError: An agent of that name is registered. A ValueError.
@@ -78,6 +79,7 @@ class Agent(Observed):
         approver: Approver | None = None,
         *,
         sinks: Iterable[Sink] = (),
+        register: bool = True,
     ) -> None:
         self._name, self._description, self._approver = name, description, approver
         self._pipeline = Pipeline(tools, sinks=sinks)
@@ -89,7 +91,8 @@ class Agent(Observed):
         self._work = TurnQueue()
         self._carrier: TurnBackend | None = None
         self._is_paused = self._is_running = False
-        AgentRegistry.register(name, self)
+        if register:
+            AgentRegistry.register(name, self)
 
     # --- what it is
 
@@ -290,7 +293,7 @@ class Agent(Observed):
     def branch(self, name: str, description: str | None = None) -> Agent:
         """Return an agent of another name with the same tools, hooks and tags, and copies of context and waiting turns.
 
-        From then on the two go their own ways.
+        From then on the two go their own ways. It is registered if this one is.
         """
         made = type(self)(
             name,
@@ -300,7 +303,7 @@ class Agent(Observed):
             self._context_queue.branch(),
             self.tags,
             self._approver,
-            **_watched(self._pipeline.sinks),
+            **_given(self._pipeline.sinks, AgentRegistry.holds(self._name, self)),
         )
         made._observers.adopt(self._observers)
         made._work.waiting.extend(turn.copy() for turn in self._work.waiting)
@@ -341,13 +344,15 @@ class Agent(Observed):
         tools: ToolsetLike | None = None,
         approver: Approver | None = None,
         sinks: Iterable[Sink] = (),
+        register: bool = True,
     ) -> Self:
         """Return the agent that `to_dict` described, registered in place of one of its name.
 
         Args:
             tools: Its toolset; without it the tools are looked up in the registry by name.
-            approver: Who is asked when a turn needs approval.
+            approver: Is asked when a turn needs approval.
             sinks: Where the events of its runs go.
+            register: Whether it is found by its name.
 
         Raises:
             UnregisteredToolError: A tool is not registered.
@@ -360,7 +365,7 @@ class Agent(Observed):
                 "down; give it again: Agent.from_dict(data, tools=...)"
             )
         toolset = Toolset.of([ToolRegistry.get(name) for name in data["tool_names"]] if tools is None else tools)
-        if data["name"] in AgentRegistry:
+        if register and data["name"] in AgentRegistry:
             AgentRegistry.unregister(data["name"])
         pool, queue = data.get("context_pool"), data.get("context_queue")
         made = cls(
@@ -371,7 +376,7 @@ class Agent(Observed):
             ContextQueue.from_dict(queue) if queue else None,
             data.get("tags"),
             approver,
-            **_watched(tuple(sinks)),
+            **_given(tuple(sinks), register),
         )
         made._work.restore(data, toolset.tools())
         made._is_paused = data.get("is_paused", False)
@@ -401,9 +406,10 @@ class Agent(Observed):
         return f"<Agent {self._name} with {len(self._work.waiting)} turns waiting>"
 
 
-def _watched(sinks: tuple[Sink, ...]) -> dict[str, Any]:
-    """Return the sinks as an argument, if there are any: a subclass need not take what nobody gives it."""
-    return {"sinks": sinks} if sinks else {}
+def _given(sinks: tuple[Sink, ...], register: bool) -> dict[str, Any]:
+    """Return the keywords that differ from their defaults: a subclass need not take those that it is not given."""
+    keywords: dict[str, Any] = {"sinks": sinks} if sinks else {}
+    return keywords if register else {**keywords, "register": False}
 
 
 def _has_more_gates(entry: ToolEntry) -> bool:
@@ -412,4 +418,6 @@ def _has_more_gates(entry: ToolEntry) -> bool:
     return entry.name not in alone or alone[entry.name] != entry
 
 
-AgentRegistry: Registry[Agent] = Registry(UnregisteredAgentError)
+AgentRegistry: Registry[Agent] = Registry(
+    UnregisteredAgentError, weak=True, mend="Choose another name, let go of the first one, or pass register=False."
+)
