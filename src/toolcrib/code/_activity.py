@@ -34,7 +34,7 @@ class ProgramActivity:
 
     @property
     def saved(self) -> dict[str, Any]:
-        """What a paused program keeps, so that it goes on as the same activity."""
+        """Data that a paused program keeps, so that it goes on as the same activity."""
         return {} if self.trace is None else {"program": self.trace.id, "trace": self.trace.carry()}
 
     def suspended(self, request: ApprovalRequest) -> None:

@@ -33,7 +33,7 @@ _TOOLS = 3  # whose latest results a hint shows
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often a failed program is mended, and the handler that mends it."""
+    """The number of times that a failed program is mended, and the handler that mends it."""
 
     limit: int = 0
     handler: RetryHandler | None = None
@@ -83,7 +83,7 @@ def default_hint(result: ExecutionResult) -> str:
 
 
 def _result_keys(result: ExecutionResult) -> str:
-    """Return which keys the latest results have, where a key is missing and the error cannot say which there are."""
+    """Return which keys the latest results have, where a key is missing and the error does not list the keys."""
     error = result.error or ""
     if not error.startswith("KeyError") or "The dict has" in error:
         return ""

@@ -202,7 +202,7 @@ def _misfit(outcome: Failed, arguments: Mapping[str, Any], spec: ToolSpec) -> st
     known = spec.input_model.model_fields.keys()
     for problem in outcome.problems:
         if not problem.field and len(outcome.problems) > 1:
-            continue  # it says how many more there are
+            continue  # it counts the problems that are not listed
         match = _FIRST_NAME.match(problem.field)
         name = match.group() if match else ""
         if name not in arguments or not (name in known or spec.accepts(name)):

@@ -64,7 +64,7 @@ class JournalEntry:
 
     @property
     def is_open(self) -> bool:
-        """Whether the call has no reply and was not cancelled."""
+        """True when the call has no reply and was not cancelled."""
         return self.reply is None and not self.cancelled
 
     def to_dict(self) -> dict[str, Any]:

@@ -178,7 +178,7 @@ class JournalHost(ProgramHost):
 
     @property
     def is_full(self) -> bool:
-        """Whether the calls returned more than is kept, so that the program cannot be run again."""
+        """True when the calls returned more than is kept, so that the program cannot be run again."""
         return self._size > _JOURNAL_CHARS
 
     async def _execute_new(self, entry: JournalEntry, emit: Emit | None, call: ToolCall) -> Outcome:

@@ -19,7 +19,7 @@ _INNER = re.compile(r"\[(.*)\]", re.DOTALL)
 
 
 class Detail(IntEnum):
-    """How much of each tool is shown; each step leaves out one thing more."""
+    """The detail in which each tool is shown; each step leaves out one thing more."""
 
     FULL = 0
     NO_ARGUMENTS = 1
@@ -110,7 +110,7 @@ class Listing:
             return ""
         shape = describe_shape(schema)
         if "{" not in shape:
-            return ""  # the signature says as much
+            return ""  # the signature shows it already
         if not entry.tool.is_streaming:
             return shape
         return f"{'Iterator' if self.streams else 'list'}[{shape}]"

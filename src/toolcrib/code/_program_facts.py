@@ -44,7 +44,7 @@ class ProgramFacts:
     """The facts of one program.
 
     Attributes:
-        bound: Every name that it binds, in whatever scope.
+        bound: Every name that it binds, in any scope.
         names: The names it reads, annotations left out.
         calls: Its calls.
         attributes: The attributes it reads.

@@ -78,10 +78,10 @@ class ProgramTool:
 
     @cached_property
     def signature(self) -> str:
-        """How programs call the tool."""
+        """The tool's signature, with the name that programs use."""
         try:
             signature = self._tool.signature
-        except SchemaError:  # the pipeline says so when it is called
+        except SchemaError:  # the pipeline reports it when the tool is called
             return f"{self._program_name}(...)"
         return signature.replace(self._tool.name, self._program_name, 1)
 
@@ -100,7 +100,7 @@ class ProgramTool:
         return CallShape(self.signature, order, rest is not None, names, frozenset(schema.get("required", ())))
 
     def bind(self, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a call by name; the pipeline says whether they fit.
+        """Return the arguments of a call by name; the pipeline checks whether they fit.
 
         Raises:
             InvalidArguments: There are too many, or one is given twice: they cannot even be named.
@@ -109,7 +109,7 @@ class ProgramTool:
             return kwargs
         try:
             order, rest = self.spec.by_position
-        except SchemaError:  # the pipeline says so, with the parameter's name
+        except SchemaError:  # the pipeline reports it, with the parameter's name
             return kwargs
         named = dict(zip(order, args, strict=False))
         if len(args) > len(order):

@@ -58,7 +58,7 @@ class ExecutionResult:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the program is paused: it ended at a call that waits for a person."""
+        """True when the program is paused: it ended at a call that waits for a person."""
         return bool(self.suspended) and not self.success
 
     def text(self, max_result_chars: int | None = RESULT_CHARS) -> str:

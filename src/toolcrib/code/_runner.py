@@ -60,7 +60,7 @@ def _is_resumable(sandbox: object) -> TypeIs[Resumable]:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How one program is run.
+    """Options of one program's run.
 
     Attributes:
         run: The run that its calls belong to; one of its own when None.
@@ -114,14 +114,14 @@ class ProgramRunner:
 
     @property
     def sandbox(self) -> Sandbox:
-        """Where programs run; raises SandboxUnavailable when there is no such place."""
+        """The sandbox in which programs run; raises SandboxUnavailable when there is none."""
         if self._sandbox is None:
             self._sandbox = default_sandbox()
         return self._sandbox
 
     @cached_property
     def dialect(self) -> Dialect | None:
-        """What the sandbox's Python has; None when the sandbox does not say."""
+        """The dialect of the sandbox's Python; None when the sandbox has none to give."""
         return self.sandbox.dialect if isinstance(self.sandbox, HasDialect) else None
 
     @cached_property

@@ -389,12 +389,12 @@ class Toolkit:
 
     @property
     def sinks(self) -> tuple[Sink, ...]:
-        """Where the events of calls and programs go."""
+        """The sinks of the events of calls and programs."""
         return self._runner.sinks
 
     @property
     def sandbox(self) -> Sandbox:
-        """Where programs run; raises SandboxUnavailable when there is no such place."""
+        """The sandbox in which programs run; raises SandboxUnavailable when there is none."""
         return self._runner.sandbox
 
     def with_sandbox(self, sandbox: Sandbox) -> Toolkit:

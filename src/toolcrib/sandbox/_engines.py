@@ -48,7 +48,8 @@ def engine(kind: str) -> Any:
 def default_sandbox() -> Sandbox:
     """Return the process's own sandbox, made when it is first asked for: `process` on Linux, `monty` elsewhere.
 
-    There is no other to fall back to. Where the kernel lacks what `process` needs, its first program says so.
+    There is no other to fall back to. Where the kernel lacks what `process` needs, its first program raises
+    SandboxUnavailable.
 
     Raises:
         SandboxUnavailable: Nothing that isolates is installed.

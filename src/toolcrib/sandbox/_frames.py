@@ -1,4 +1,4 @@
-"""FrameReader between a worker and its host, each a length and JSON; every field of a worker's frame is checked.
+"""Frames between a worker and its host, each a length and JSON; every field of a worker's frame is checked.
 
 Nothing that comes from a worker is unpickled, evaluated or trusted: its author is the program's.
 """
@@ -38,7 +38,7 @@ __all__ = [
     "value_frame",
 ]
 
-_HEAD = 4  # bytes that say how long a frame is
+_HEAD = 4  # bytes with the length of a frame
 _PRINT_BYTES = 448 * 1024  # the most that a piece of printed text can take
 _MARGIN = 256 * 1024  # bytes of names and readings of the clock beside a value
 _READINGS = 10_000
@@ -141,7 +141,7 @@ class FrameReader:
 
     @property
     def is_between(self) -> bool:
-        """Whether the last frame came whole."""
+        """True when the last frame came whole."""
         return not self._buffer
 
     def feed(self, data: bytes) -> list[Frame]:
@@ -306,7 +306,7 @@ def error_frame(call: int, raised: Raised) -> bytes:
 
 
 def batch(frames: Sequence[bytes]) -> bytes:
-    """Return frames as one piece: each says whether more follow, since the worker reads no further."""
+    """Return frames as one piece: each has a field for whether more follow, since the worker reads no further."""
     *some, last = frames
     return b"".join([*(_framed(frame + b',"more":true}') for frame in some), _framed(last + b"}")])
 

@@ -43,7 +43,7 @@ class CutText:
                 self._tail_size -= len(self._tail.popleft())
 
     def text(self) -> str:
-        """Return the text, which says where it was cut."""
+        """Return the text, with a note where it was cut."""
         head, tail = "".join(self._head), "".join(self._tail)
         tail = tail[-self._tail_most :] if self._tail_most else ""
         lost = self.size - len(head) - len(tail)
@@ -55,20 +55,20 @@ class OutputMeter:
 
     Args:
         limits: The characters that are kept of each stream, and those at which the program is ended.
-        heard: Characters of stdout and stderr that the host heard in an earlier run of the program.
+        earlier: Characters of stdout and stderr that the host was given in an earlier run of the program.
 
     Attributes:
         out: The text of stdout.
         err: The text of stderr.
     """
 
-    def __init__(self, limits: SandboxLimits, heard: Sequence[int] = (0, 0)) -> None:
+    def __init__(self, limits: SandboxLimits, earlier: Sequence[int] = (0, 0)) -> None:
         self._limits = limits
-        self._heard = {"stdout": heard[0], "stderr": heard[1]}
+        self._earlier = {"stdout": earlier[0], "stderr": earlier[1]}
         self.out, self.err = CutText(limits.output_kept), CutText(limits.output_kept)
 
     def add(self, text: str, stream: OutputStream) -> str:
-        """Add text, and return the part of it that the host has not heard.
+        """Add text, and return the part of it that the host was not given in an earlier run.
 
         Raises:
             ProgramEnded: The program printed too much.
@@ -76,10 +76,10 @@ class OutputMeter:
         (self.out if stream == "stdout" else self.err).add(text)
         if sum(self.sizes) > self._limits.output_killed_at:
             raise ProgramEnded(printed_too_much(self._limits))
-        heard = self._heard[stream]
-        if heard:
-            self._heard[stream] = max(heard - len(text), 0)
-            text = text[heard:]
+        earlier = self._earlier[stream]
+        if earlier:
+            self._earlier[stream] = max(earlier - len(text), 0)
+            text = text[earlier:]
         return text
 
     @property

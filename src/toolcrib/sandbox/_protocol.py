@@ -91,7 +91,7 @@ class Program:
         tools: Names the program may call as functions, each a Python identifier; `parent__child` may also be written
             `parent.child`.
         streams: Those of them whose values the program takes one by one; an engine that cannot gives it a list.
-        signatures: How each tool is called, for an error that says so: `get_weather(city: str) -> Weather`.
+        signatures: How each tool is called, for error messages: `get_weather(city: str) -> Weather`.
         name: The program's file name in tracebacks.
         may_block: Whether the event loop has nothing else to do, so that it may wait while the program computes; saves
             two changes of thread for each call.
@@ -273,7 +273,7 @@ class Resumable(Protocol):
 
     @property
     def replays(self) -> bool:
-        """Whether a program is run again from its start, so that every call it made is asked for once more.
+        """True for an engine that runs a program again from its start, so that every call is asked for once more.
 
         Otherwise it goes on where it paused, and asks only for the calls that had no reply.
         """

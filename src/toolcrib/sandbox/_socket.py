@@ -13,7 +13,7 @@ from toolcrib.sandbox._frames import Frame, FrameReader, ProtocolError, do_nothi
 __all__ = ["Wire"]
 
 _PIECE = 1 << 16
-_LOOKS = 40
+_POLLS = 40
 _READ_AHEAD = 1 << 20  # bytes that are read before the frames in them are taken
 _BLOCK_TIME = struct.pack("ll", 0, 4_000)  # seconds and microseconds that `block` lasts at most
 
@@ -67,7 +67,7 @@ class Wire:
         if not self._blocks:
             self._blocks = True
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _BLOCK_TIME)
-        for _ in range(_LOOKS):  # to be woken takes longer than most programs need from one call to the next
+        for _ in range(_POLLS):  # to be woken takes longer than most programs need from one call to the next
             self._pull()
             if self._frames or self.is_over:
                 return True

@@ -101,8 +101,8 @@ class WorkerPool:
         """Start, unless that was done.
 
         Raises:
-            SandboxUnavailable: A required layer cannot be had, or one in force does not hold; the message says what
-                to do.
+            SandboxUnavailable: A required layer cannot be had, or one in force does not hold; the message names the
+                remedy.
         """
         with self._lock:
             if self._zygote is None:

@@ -119,7 +119,7 @@ class WorkerProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether the worker still waits for its first frame, before which it sends nothing."""
+        """True while the worker waits for its first frame, before which it sends nothing."""
         return not _readable(self.socket)
 
     def started(self, number: int | None, handle: int | None) -> None:
@@ -160,12 +160,12 @@ class Zygote:
 
     @property
     def has_message(self) -> bool:
-        """Whether there is a message of the zygote to read, or its end."""
+        """True when there is a message of the zygote to read, or its end."""
         return _readable(self._control)
 
     @property
     def alive(self) -> bool:
-        """Whether the zygote still holds its end of the socket."""
+        """True while the zygote holds its end of the socket."""
         return not _hung_up(self._control)
 
     def ready(self) -> Ready:

@@ -64,7 +64,7 @@ class Clock:
         return self._monotonic
 
     def reach(self, moment: int) -> None:
-        """Set `monotonic` to `moment` at least: the host says that the time of a wait is over."""
+        """Set `monotonic` to `moment` at least, when the host has sent that the time of a wait is over."""
         self._shift = max(self._shift, moment - _monotonic())
 
     def _earlier_reading(self) -> int | None:

@@ -1,7 +1,7 @@
 """The exchange of a program with its host: calls, values of streams, waits, printed text, and the host's answers.
 
-The program reads only after a frame that says it waits, and then one batch of the host's frames, so that a program that
-runs again gets the same answers at the same places. With threads, one of them reads for all.
+The program reads only after a frame for a wait, and then one batch of the host's frames, so that a program that runs
+again gets the same answers at the same places. With threads, one of them reads for all.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ __all__ = ["Channel", "Frame", "Wire", "encoded"]
 
 Frame: TypeAlias = dict[str, Any]
 
-_HEAD = 4  # bytes that say how long the rest is
+_HEAD = 4  # bytes with the length of the rest
 _PIECE = 1 << 16
 _LARGE = 1 << 22
 _QUICK = 150e-6  # seconds

@@ -36,7 +36,7 @@ def main(descriptor: str, options: str) -> None:
     gc.disable()  # nothing of what is loaded now is ever garbage
     try:
         _launch(control, json.loads(options))
-    except Exception as error:  # of the interpreter or of the entry's modules; the host is told
+    except Exception as error:  # of the interpreter or of the entry's modules
         control.sendall(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
     finally:
         os._exit(1)
