@@ -16,8 +16,8 @@ _ROUNDS = 30  # of the event loop, after which a program that did nothing waits
 class Asks:
     """What a script may do."""
 
-    def __init__(self, host: Host, told: int) -> None:
-        self.host, self._told = host, told
+    def __init__(self, host: Host, earlier: int) -> None:
+        self.host, self._earlier = host, earlier
         self._streams: list[Values] = []
         self.printed = ""
         self.running = 0
@@ -54,7 +54,7 @@ class Asks:
     def print(self, text: str) -> None:
         before = len(self.printed)
         self.printed += text
-        new = self.printed[max(before, self._told) :]
+        new = self.printed[max(before, self._earlier) :]
         if new:
             self.host.output(new, "stdout")
 
@@ -123,17 +123,17 @@ class ScriptSandbox:
         return True
 
     async def run(self, program: Program, host: Host) -> SandboxResult:
-        return await self.resume(program, {"told": 0}, host)
+        return await self.resume(program, {"printed": 0}, host)
 
     async def resume(self, program: Program, state: Mapping[str, Any], host: Host) -> SandboxResult:
         self.programs.append(program)
-        asks = Asks(host, state.get("told", 0))
+        asks = Asks(host, state.get("printed", 0))
         task = asyncio.ensure_future(self._scripts[program.code.strip("# ")](asks))
         try:
             paused = await self._waits(task, asks)
             if paused:
                 error = ProgramError("paused", "Paused", "it waits")
-                return SandboxResult(None, asks.printed, "", error, ("none",), state={"told": len(asks.printed)})
+                return SandboxResult(None, asks.printed, "", error, ("none",), state={"printed": len(asks.printed)})
             return SandboxResult(task.result(), asks.printed)
         except builtins.Exception as error:
             if isinstance(error, asyncio.CancelledError) or type(error).__module__ != "builtins":

@@ -203,7 +203,7 @@ def test_nothing_is_said_of_programs_that_work(module: types.ModuleType) -> None
     ],
     ids=["names", "modules", "a long name", "arguments"],
 )
-async def test_of_very_many_mistakes_the_first_are_told(code: str) -> None:
+async def test_of_very_many_mistakes_the_first_are_reported(code: str) -> None:
     @ez_tool
     def greet(name: str) -> str:
         """Greet."""

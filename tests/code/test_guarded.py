@@ -117,7 +117,7 @@ async def test_what_only_the_worker_has_runs_no_guarded_tool_either(till: Till, 
     assert (result.success, till.done.count("pay 1")) == (True, 1)
 
 
-async def test_where_a_call_cannot_be_told_from_a_function_nothing_runs(till: Till) -> None:
+async def test_where_a_call_looks_like_a_function_nothing_runs(till: Till) -> None:
     result = await Toolkit(till.tools(), sandbox="monty").execute_async("list(map(pay, [1]))")
 
     assert (result.success, result.is_paused, till.done) == (False, False, [])

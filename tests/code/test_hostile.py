@@ -35,7 +35,7 @@ async def test_a_question_without_end_is_refused(call: str) -> None:
         ("total(None, 1, 2)", "TypeError"),
     ],
 )
-async def test_a_call_with_very_many_mistakes_is_told_of_some(call: str, kind: str) -> None:
+async def test_of_a_call_with_very_many_mistakes_some_are_reported(call: str, kind: str) -> None:
     result = await Toolkit([total]).execute_async(call)
 
     assert (result.error or "").startswith(kind)

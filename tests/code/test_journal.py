@@ -41,7 +41,7 @@ def entry(name: str, *args: Any, **fields: Any) -> JournalEntry:
     return JournalEntry(f"{name} {next(_ids)}", name, call_digest(list(args), {}), summary, **fields)
 
 
-def test_calls_are_told_apart_by_name_arguments_and_occurrence() -> None:
+def test_calls_are_matched_by_name_arguments_and_occurrence() -> None:
     one, two, three = (entry("find", at, reply=Value(at)) for at in (1, 1, 3))
     journal = Journal([one, two, three])
 
@@ -256,7 +256,7 @@ def test_a_line_that_was_cut_loses_no_other(tmp_path: Path) -> None:
     assert last.suspended_calls == result.suspended_calls
 
 
-async def test_a_guarded_call_in_doubt_is_asked_about_even_where_somebody_always_says_yes(tmp_path: Path) -> None:
+async def test_a_guarded_call_in_doubt_is_asked_about_even_with_an_approver_who_grants_all(tmp_path: Path) -> None:
     done: list[str] = []
     kit = Toolkit(paying(done), sandbox=FakeSandbox(*CALLS), approver=approve_all)
     journal = FileJournal(tmp_path / "journal")

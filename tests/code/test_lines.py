@@ -1,4 +1,4 @@
-"""Who follows a program is told on which line it makes each call, wherever it runs."""
+"""The event of each call has the line on which the program makes it, in every sandbox."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ async def outer(n: int) -> int:
 
 
 @pytest.mark.parametrize("sandbox", ["process", "monty", UnsafeInlineSandbox()], ids=["process", "monty", "inline"])
-async def test_the_line_of_each_call_is_told(sandbox: Any) -> None:
+async def test_the_line_of_each_call_is_in_its_event(sandbox: Any) -> None:
     sink = ListSink()
 
     result = await Toolkit([inner, outer], sandbox=sandbox).execute_async(PROGRAM, Run(sinks=(sink,)))
 
-    told = [(event.tool, event.data.get("line")) for event in sink.events if event.kind == "received"]
+    lines = [(event.tool, event.data.get("line")) for event in sink.events if event.kind == "received"]
     assert result.success, result.error
-    assert told == [("outer", 1), ("inner", 4), ("inner", 5)]
+    assert lines == [("outer", 1), ("inner", 4), ("inner", 5)]
 
 
 async def test_calls_at_once_have_lines_of_their_own() -> None:
@@ -51,5 +51,5 @@ async def test_calls_at_once_have_lines_of_their_own() -> None:
 
     await Toolkit([inner]).execute_async(program, Run(sinks=(sink,)))
 
-    told = {event.data["arguments"]["n"]: event.data["line"] for event in sink.events if event.kind == "received"}
-    assert told == {1: 3, 2: 4}
+    lines = {event.data["arguments"]["n"]: event.data["line"] for event in sink.events if event.kind == "received"}
+    assert lines == {1: 3, 2: 4}

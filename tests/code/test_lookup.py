@@ -103,7 +103,7 @@ async def test_only_what_the_run_may_call_is_found(kit: Toolkit) -> None:
         ("describe(3)", "TypeError"),
     ],
 )
-async def test_they_are_told_how_they_are_called(kit: Toolkit, call: str, error: str) -> None:
+async def test_a_wrong_call_of_them_shows_how_they_are_called(kit: Toolkit, call: str, error: str) -> None:
     result = await kit.execute_async(call)
 
     assert str(result.error).startswith(error)

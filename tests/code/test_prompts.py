@@ -115,7 +115,7 @@ def test_the_sandbox_says_what_its_python_lacks() -> None:
     assert "- These modules can be imported: asyncio, base64," in prompt
 
 
-def test_a_tool_that_is_off_is_not_told() -> None:
+def test_a_tool_that_is_off_is_not_shown() -> None:
     @tool(default=False)
     async def hidden() -> None:
         """Hidden."""
@@ -123,7 +123,7 @@ def test_a_tool_that_is_off_is_not_told() -> None:
     assert "hidden" not in Toolkit([ping, hidden], sandbox=NoSandbox()).prompt()
 
 
-def test_a_description_that_a_view_gives_is_told() -> None:
+def test_a_description_that_a_view_gives_is_shown() -> None:
     subset = Toolset([ping, get_weather]).subset(["get_weather"])
 
     prompt = Toolkit(subset, sandbox=NoSandbox()).prompt()
@@ -150,17 +150,17 @@ def test_the_description_of_the_one_tool_is_the_recorded_one(chaining: bool) -> 
 
 
 @pytest.mark.parametrize("surface", ["prompt", "docstring", "schema"])
-def test_result_shapes_are_told_everywhere_or_nowhere(surface: str) -> None:
-    def told(chaining: bool, tools: list[Any]) -> str:
+def test_result_shapes_are_shown_everywhere_or_nowhere(surface: str) -> None:
+    def rendered(chaining: bool, tools: list[Any]) -> str:
         toolkit = Toolkit(tools, sandbox=NoSandbox(), assist_tool_chaining=chaining)
         texts = {"prompt": toolkit.prompt(), "docstring": toolkit.as_tool().__doc__ or ""}
         return {**texts, "schema": json.dumps(toolkit.tool_schema())}[surface]
 
     bare = ez_tool(name="get_weather", description="Get the weather of a city.")(get_weather.fn)
 
-    assert "# Returns: {city: str, temp: float, wind: list[int]}" in told(True, TOOLS)
-    assert "Returns: " not in told(False, TOOLS)
-    assert told(False, [get_weather]) == told(False, [bare])
+    assert "# Returns: {city: str, temp: float, wind: list[int]}" in rendered(True, TOOLS)
+    assert "Returns: " not in rendered(False, TOOLS)
+    assert rendered(False, [get_weather]) == rendered(False, [bare])
 
 
 @pytest.mark.parametrize("format", ["openai", "openai_responses", "anthropic", "gemini", "mistral"])
@@ -203,14 +203,14 @@ def test_the_prompt_is_within_its_budget(budget: int) -> None:
     assert estimated_tokens(forty().prompt(budget=budget)) <= budget
 
 
-def test_without_a_budget_everything_is_told() -> None:
+def test_without_a_budget_everything_is_shown() -> None:
     toolkit = Toolkit(TOOLS, sandbox=NoSandbox())
 
     assert toolkit.prompt(budget=100_000) == toolkit.prompt()
     assert "describe" not in toolkit.prompt()
 
 
-def test_a_large_set_is_told_without_reading_all_of_it() -> None:
+def test_a_large_set_is_shown_without_reading_all_of_it() -> None:
     schemas: list[str] = []
 
     class Counted(Listing):

@@ -11,11 +11,11 @@ def test_a_model_is_shown_the_last_value_when_nothing_was_printed() -> None:
     assert ExecutionResult(return_value={"a": 1}).text() == "{'a': 1}"
 
 
-def test_a_model_is_told_when_there_is_nothing_to_show() -> None:
+def test_the_text_for_a_model_is_never_empty() -> None:
     assert ExecutionResult().text() == "The program ran and printed nothing."
 
 
-def test_an_error_is_told_once() -> None:
+def test_an_error_is_shown_once() -> None:
     failed = ExecutionResult(
         output="begun\n", error_output="Traceback ...\nValueError: no", success=False, error="ValueError (line 1): no"
     )

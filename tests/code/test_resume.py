@@ -175,7 +175,7 @@ async def test_a_stale_paused_program_does_not_run_the_tool_again(
     assert desk.done.count("book Oslo 4") == 1
 
 
-async def test_an_answer_to_nothing_is_told_before_anything_runs(kit: Toolkit, desk: Desk) -> None:
+async def test_an_answer_to_nothing_is_an_error_before_anything_runs(kit: Toolkit, desk: Desk) -> None:
     first = await kit.execute_async("# several")
     a, c = first.suspended_calls
     other = (await kit.execute_async("# trip")).suspended_calls[0].grant()
@@ -265,7 +265,7 @@ async def test_a_program_that_leaves_a_call_out_is_stopped_before_the_one_that_w
     assert desk.done == ["find Oslo"]
 
 
-async def test_a_program_that_ends_too_soon_is_told(desk: Desk) -> None:
+async def test_a_program_that_ends_too_soon_has_diverged(desk: Desk) -> None:
     async def fickle(asks: Asks) -> Any:
         if desk.done:
             return 1

@@ -75,7 +75,7 @@ async def test_the_calls_of_all_programs_are_reported(kit: Toolkit) -> None:
     assert [str(one.error).partition(" ")[0] for one in result.earlier] == ["ZeroDivisionError", "IndexError"]
 
 
-async def test_the_model_is_told_of_calls_of_all_programs(kit: Toolkit) -> None:
+async def test_the_hint_names_the_calls_of_all_programs(kit: Toolkit) -> None:
     model = Model("add(2)\n1/0", None)
 
     await kit.execute_async("add(1)\n1/0", retry_handler=model)
@@ -143,14 +143,14 @@ async def test_numbers_without_a_handler_are_refused(kit: Toolkit) -> None:
         ("add(1)", ""),
     ],
 )
-async def test_after_a_failure_a_model_is_told_what_to_do(kit: Toolkit, code: str, hint: str) -> None:
+async def test_after_a_failure_there_is_a_hint_what_to_do(kit: Toolkit, code: str, hint: str) -> None:
     result = await kit.execute_async(code)
 
     assert result.hint == hint
     assert result.text().endswith(hint)
 
 
-async def test_a_model_is_told_the_keys_that_results_have(engine: Sandbox) -> None:
+async def test_the_hint_shows_the_keys_that_results_have(engine: Sandbox) -> None:
     @ez_tool
     def cities(n: int) -> list[dict[str, Any]]:
         """List cities."""

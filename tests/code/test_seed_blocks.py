@@ -197,7 +197,7 @@ def test_a_wrong_key_is_an_error_with_the_traceback() -> None:
 
 @pytest.mark.parametrize("surface", ["prompt", "docstring", "schema"])
 @pytest.mark.parametrize("chaining", [True, False])
-def test_the_shapes_of_results_are_told_when_chaining_is_assisted(surface: str, chaining: bool) -> None:
+def test_the_shapes_of_results_are_shown_when_chaining_is_assisted(surface: str, chaining: bool) -> None:
     toolkit = Toolkit([shaped_forecast], assist_tool_chaining=chaining)
     texts = {
         "prompt": toolkit.prompt(),

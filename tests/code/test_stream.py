@@ -64,7 +64,7 @@ def names(found: list[ProgramEvent]) -> list[str]:
     return [type(event).__name__ for event in found]
 
 
-async def test_what_happens_is_told_in_order(kit: Toolkit) -> None:
+async def test_events_come_in_order(kit: Toolkit) -> None:
     found = await events(kit, "print('a')\nadd(1, b=2)\nprint('b')")
 
     assert names(found) == ["Printed", "CallStarted", "CallEnded", "Printed", "ProgramDone"]
@@ -78,13 +78,13 @@ async def test_what_happens_is_told_in_order(kit: Toolkit) -> None:
     assert (done.result.output, done.result.tool_calls[0]["id"]) == ("a\nb\n", started.id)
 
 
-async def test_the_values_of_a_streaming_tool_are_told_one_by_one(kit: Toolkit) -> None:
+async def test_each_value_of_a_streaming_tool_has_an_event(kit: Toolkit) -> None:
     found = await events(kit, "list(count(3))")
 
     assert [event.value for event in found if isinstance(event, CallValue)] == [0, 1, 2]
 
 
-async def test_a_failure_is_told_before_the_end(kit: Toolkit) -> None:
+async def test_a_failure_has_an_event_before_the_end(kit: Toolkit) -> None:
     found = await events(kit, "add(1)\n1 / 0")
 
     assert names(found) == ["CallStarted", "CallEnded", "ProgramFailed", "ProgramDone"]
@@ -94,11 +94,11 @@ async def test_a_failure_is_told_before_the_end(kit: Toolkit) -> None:
     assert "are not undone: `add`" in failed.text
 
 
-async def test_a_program_that_cannot_run_is_told_to_have_failed(kit: Toolkit) -> None:
+async def test_a_program_that_cannot_run_fails(kit: Toolkit) -> None:
     assert names(await events(kit, "x = (")) == ["ProgramFailed", "ProgramDone"]
 
 
-async def test_a_call_that_waits_is_told_and_then_the_pause(kit: Toolkit) -> None:
+async def test_a_suspended_call_has_an_event_and_then_the_pause(kit: Toolkit) -> None:
     found = await events(kit, "book('Oslo')")
 
     suspended, paused = (next(e for e in found if isinstance(e, kind)) for kind in (CallSuspended, ProgramPaused))

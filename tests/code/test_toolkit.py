@@ -62,7 +62,7 @@ async def test_plain_code_is_refused_in_an_event_loop_with_what_to_write(kit: To
         kit.execute("1")
 
 
-async def test_calls_are_told_in_order_with_what_became_of_them(kit: Toolkit) -> None:
+async def test_calls_are_listed_in_order_with_their_outcomes(kit: Toolkit) -> None:
     result = await kit.execute_async("add(1)\ntry:\n    fail('no')\nexcept LookupError:\n    pass\nadd(2, b=3)")
 
     told = [{key: call[key] for key in call if key not in ("id", "duration_ms")} for call in result.tool_calls]

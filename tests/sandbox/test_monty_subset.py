@@ -103,7 +103,7 @@ def test_small_differences_are_mended(code: str, made: str) -> None:
     assert monty_source(Program(code, TOOLS)).code == made
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(CodeError) as raised:
         monty_source(Program("import numpy\ndel x\nimport pandas, math", TOOLS))
 

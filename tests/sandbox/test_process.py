@@ -64,7 +64,7 @@ async def test_cancelling_stops_the_program_and_its_calls(process_sandbox: Proce
         "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
     ],
 )
-async def test_a_program_that_breaks_its_interpreter_harms_nobody(process_sandbox: ProcessSandbox, crash: str) -> None:
+async def test_a_program_that_breaks_its_interpreter_harms_no_one(process_sandbox: ProcessSandbox, crash: str) -> None:
     result = await process_sandbox.run(program(crash), TableHost())
 
     assert result.error is not None
@@ -186,7 +186,7 @@ time.sleep(0.2)
     assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
 
 
-async def test_what_was_printed_is_told_while_the_program_computes_and_kept_when_it_is_ended(
+async def test_output_is_passed_on_while_the_program_computes_and_kept_when_it_is_ended(
     process_sandbox: ProcessSandbox,
 ) -> None:
     host = TableHost()

@@ -149,7 +149,7 @@ async def test_one_that_computes_under_the_name_of_waiting_is_held_to_its_sleep(
     assert "wants to sleep 3 s more" in str((await result_of(wait, limits=SandboxLimits(sleep_time=2))).error)
 
 
-async def test_one_that_waits_for_nothing_is_told() -> None:
+async def test_one_that_waits_for_nothing_is_ended() -> None:
     def wait(worker: WorkerEnd) -> None:
         worker.send("wait", **{"for": None})
         worker.until_killed()
@@ -199,7 +199,7 @@ async def test_a_flood_while_a_tool_runs_waits_in_the_socket() -> None:
     assert sent < 20_000_000
 
 
-async def test_arguments_of_calls_that_nobody_waits_for_are_no_way_to_fill_the_host() -> None:
+async def test_arguments_of_calls_that_are_not_awaited_are_no_way_to_fill_the_host() -> None:
     began = 0
 
     def hoard(worker: WorkerEnd) -> None:

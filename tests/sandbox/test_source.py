@@ -38,7 +38,7 @@ def test_text_that_is_no_program_is_refused(code: str, why: str) -> None:
         parse_program(code, 100)
 
 
-def test_a_stray_backslash_warns_nobody() -> None:
+def test_a_stray_backslash_gives_no_warning() -> None:
     assert parse_program(r"x = '\d'", 100).text == r"x = '\d'"
 
 

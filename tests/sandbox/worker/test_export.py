@@ -140,7 +140,7 @@ def test_every_occurrence_counts() -> None:
         exported(value, 100_000)
 
 
-def test_a_function_or_a_class_is_told_at_the_end_of_a_program() -> None:
+def test_a_function_or_a_class_is_a_text_at_the_end_of_a_program() -> None:
     assert exported_result(numbers, 1000) == "<function numbers>"
     assert exported_result(datetime.date, 1000) == "<class 'datetime.date'>"
 

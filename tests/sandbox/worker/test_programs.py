@@ -102,7 +102,7 @@ def test_the_usual_modules_can_be_imported(worker: UnsealedWorker, code: str) ->
     assert worker.run(code).value is None
 
 
-def test_running_out_of_memory_is_told_apart(worker: UnsealedWorker) -> None:
+def test_running_out_of_memory_is_an_error_of_its_own_kind(worker: UnsealedWorker) -> None:
     assert worker.run("raise MemoryError").error["kind"] == "memory"
 
 
