@@ -108,7 +108,7 @@ def test_a_pending_request_is_in_the_json_without_the_secret(toolcrib: Command, 
     document = json.loads(result.stdout)
     assert result.exit_code == 3
     assert document["request"]["arguments"] == {"user": "ada", "password": "**********"}
-    assert "prepared" not in document
+    assert "call" not in document
     assert "hunter2" not in result.output
 
 

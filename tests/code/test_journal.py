@@ -106,10 +106,10 @@ PROGRAM = """
 """
 
 
-@pytest.fixture(scope="module")
-def left(tmp_path_factory: pytest.TempPathFactory) -> PausedProgram:
+@pytest.fixture
+def left(tmp_path: Path) -> PausedProgram:
     """Return what is left of a program whose process was killed in its second call."""
-    journal = tmp_path_factory.mktemp("killed") / "journal"
+    journal = tmp_path / "journal"
     ended = subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM), str(journal)], check=False)
     assert ended.returncode == -signal.SIGKILL
     return FileJournal(journal).paused()
@@ -138,7 +138,7 @@ def test_a_call_that_was_begun_when_the_process_died_is_in_doubt(left: PausedPro
 
     [call] = result.suspended_calls
     assert (call.tool, call.arguments, call.in_doubt) == ("pay", {"sum": 3}, True)
-    assert "may have done its work" in call.request.text()
+    assert "may have been done" in call.request.text()
     assert done == []
 
 

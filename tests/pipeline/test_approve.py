@@ -22,7 +22,7 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import ApprovalRequired
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Performed, Pipeline, Prepared, Run
+from toolcrib.pipeline import Pipeline, Run, is_call
 from toolcrib.schema import Redacted, RunContext
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import BaseTool, ez_tool
@@ -382,14 +382,14 @@ async def test_arguments_that_change_between_approval_and_execution_do_not_run(s
         yield 1
 
     pipeline, scope = Pipeline([spend_slowly if stream else spend]), Run(approver=approve_all)
-    prepared = await pipeline.prepare(ToolCall("spend", {"cents": [5]}), scope)
-    assert isinstance(prepared, Prepared)
+    prepared = await pipeline.admit(ToolCall("spend", {"cents": [5]}), scope)
+    assert is_call(prepared)
     prepared.arguments["cents"].append(999)
 
-    performed = await pipeline.perform(prepared, scope)
+    performed = await pipeline.execute(prepared)
 
-    assert isinstance(performed, Performed)
-    outcome = await pipeline.finish(performed, scope)
+    assert is_call(performed)
+    outcome = await pipeline.finish(performed)
     assert isinstance(outcome, Failed)
     assert (outcome.code, ran) == ("approval_error", [])
 

@@ -64,7 +64,7 @@ async def test_a_suspension_is_told_and_ends_the_record() -> None:
 
     assert sink.kinds() == ["received", "suspended", "ended"]
     assert sink.record.outcome["kind"] == "suspended"
-    assert "prepared" not in sink.record.outcome
+    assert "call" not in sink.record.outcome
 
 
 async def test_every_value_of_a_stream_is_told() -> None:

@@ -92,6 +92,10 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         return (
             "the tool has changed after it was given: what it takes, or says that it does, is something else. Ask again"
         )
+    if request.in_doubt and grant.standing:
+        return "it was not given for a call in doubt, which may have been done; answer its own request"
+    if grant.done is not None and not request.in_doubt:
+        return "it says what the call came to, and the call is not in doubt: it was not executed"
     if grant.scope == "once" and grant.call_id != request.call_id:
         return f"it was given for the call {grant.call_id}, and this is the call {request.call_id}"
     if grant.scope != "tool" and grant.override_args is None and grant.digest != request.digest:

@@ -4,7 +4,7 @@ All of them are frozen, pickle, and turn to and from JSON with `to_dict` and `fr
 """
 
 from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, ActivityKind
-from toolcrib.calls._approval import ApprovalRequest, Denial, Grant
+from toolcrib.calls._approval import ApprovalRequest, Denial, Done, Grant
 from toolcrib.calls._call import CallMetadata, RawArguments, ToolCall, calling_line, host_call, new_call_id
 from toolcrib.calls._call_event import CallEvent, CallRecord, EventKind
 from toolcrib.calls._decision import Ask, Complete, Decision, DecisionNote, Reject, RunNormally
@@ -42,6 +42,7 @@ __all__ = [
     "Decision",
     "DecisionNote",
     "Denial",
+    "Done",
     "EventKind",
     "Failed",
     "Grant",

@@ -11,7 +11,7 @@ from toolcrib.calls._diff import differences, label, printable, shown
 from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._stored import StoredFields
 
-__all__ = ["ApprovalRequest", "Denial", "Grant"]
+__all__ = ["ApprovalRequest", "Denial", "Done", "Grant"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,9 @@ class ApprovalRequest:
         reason: Why approval is needed.
         metadata: What the tool or a hook adds for the person to see.
         parameters: The JSON schema of the arguments, for whoever lets a person edit them; None when there is none.
-        definition: A digest of what somebody else, such as an MCP server, says that the tool is; None for a tool that
-            the host's own code defines. A grant holds for that, too.
+        definition: A digest of what the tool says that it is and takes; None for one without a schema. A grant holds
+            for this definition alone.
+        in_doubt: Whether the call was begun before and is not known to have ended: it may have been done.
     """
 
     id: str
@@ -43,6 +44,7 @@ class ApprovalRequest:
     principal: str | None = None
     parameters: Mapping[str, Any] | None = None
     definition: str | None = None
+    in_doubt: bool = False
 
     def grant(self, approver: str = "host", **options: Any) -> Grant:
         """Return a `Grant` for this request; options are the other fields of `Grant`."""
@@ -55,6 +57,10 @@ class ApprovalRequest:
             **options,
         }
         return Grant(tool=self.tool, approver=approver, **bound)
+
+    def done(self, result: Any, approver: str = "host", message: str = "") -> Grant:
+        """Return a `Grant` that says what a call in doubt came to: its tool is not executed, and has this result."""
+        return self.grant(approver, message=message, done=Done(result))
 
     def always(
         self,
@@ -117,6 +123,7 @@ class ApprovalRequest:
             "principal": self.principal,
             "parameters": None if self.parameters is None else dict(self.parameters),
             **({} if self.definition is None else {"definition": self.definition}),
+            **({"in_doubt": True} if self.in_doubt else {}),
         }
 
     @classmethod
@@ -125,6 +132,13 @@ class ApprovalRequest:
         values = StoredFields(cls, data)
         values["created_at"] = parse_time(values["created_at"])
         return cls(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a call in doubt came to, as its approver says."""
+
+    value: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +156,8 @@ class Grant:
             further than once is a standing grant.
         expires_at: From then on it does not count; with a time zone.
         principal: On whose behalf it may be used. A standing grant serves nobody else; `"*"` is everybody.
-        definition: What somebody else said that the tool is, as in its request; None for whatever they say.
+        definition: What the tool said that it is, as in its request; None for any definition.
+        done: What a call in doubt came to: it was done, and its tool is not executed again.
 
     Raises:
         ValueError: `expires_at` has no time zone, or a standing grant carries `override_args` or `user_input`.
@@ -161,12 +176,13 @@ class Grant:
     expires_at: datetime | None = None
     principal: str | None = None
     definition: str | None = None
+    done: Done | None = None
 
     def __post_init__(self) -> None:
         if self.expires_at is not None and self.expires_at.tzinfo is None:
             raise ValueError(f"expires_at has no time zone: write datetime.now(UTC) + ..., not {self.expires_at!r}")
-        if self.standing and not (self.override_args is None and self.user_input is None):
-            raise ValueError("override_args and user_input are for one call; grant them with scope='once'")
+        if self.standing and not (self.override_args is None and self.user_input is None and self.done is None):
+            raise ValueError("override_args, user_input and done are for one call; grant them with scope='once'")
 
     @property
     def standing(self) -> bool:
@@ -190,6 +206,7 @@ class Grant:
             "expires_at": self.expires_at.isoformat() if self.expires_at else None,
             "principal": self.principal,
             **({} if self.definition is None else {"definition": self.definition}),
+            **({} if self.done is None else {"done": {"value": lenient(self.done.value)}}),
         }
 
     @classmethod
@@ -198,6 +215,7 @@ class Grant:
         values = StoredFields(cls, data)
         values.pop("kind", None)
         values["at"], values["expires_at"] = parse_time(values["at"]), parse_time(values.get("expires_at"))
+        values["done"] = None if values.get("done") is None else Done(values["done"]["value"])
         return cls(**values)
 
 

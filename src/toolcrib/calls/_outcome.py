@@ -187,14 +187,14 @@ class Suspended:
 
     Attributes:
         request: What they are asked.
-        prepared: The call as far as it got, from which it is resumed; as JSON it holds the real arguments, so it
+        call: The call as far as it got, from which it is resumed; as JSON it holds the real arguments, so it
             belongs in safe keeping and never in a log.
     """
 
     tool: str
     call_id: str
     request: ApprovalRequest
-    prepared: SupportsToDict | Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    call: SupportsToDict | Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
     kind: ClassVar[Literal["suspended"]] = "suspended"
 
     def text(self) -> str:
@@ -208,17 +208,17 @@ class Suspended:
             "tool": self.tool,
             "call_id": self.call_id,
             "request": self.request.to_dict(),
-            "prepared": _state(self.prepared),
+            "call": _state(self.call),
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Suspended, (self.tool, self.call_id, self.request, _state(self.prepared)))
+        return (Suspended, (self.tool, self.call_id, self.request, _state(self.call)))
 
 
-def _state(prepared: SupportsToDict | Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if prepared is None:
+def _state(call: SupportsToDict | Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if call is None:
         return None
-    return prepared.to_dict() if isinstance(prepared, SupportsToDict) else dict(prepared)
+    return call.to_dict() if isinstance(call, SupportsToDict) else dict(call)
 
 
 Outcome: TypeAlias = Completed | Rejected | Failed | Suspended
@@ -246,7 +246,7 @@ def record_of(outcome: Outcome) -> dict[str, Any]:
     if isinstance(outcome, Completed):
         return outcome._as_dict(lenient(outcome.value))  # pyright: ignore[reportPrivateUsage] -- the same module
     data = outcome.to_dict()
-    data.pop("prepared", None)
+    data.pop("call", None)
     return {**data, "traceback": outcome.traceback} if isinstance(outcome, Failed) and outcome.traceback else data
 
 

@@ -156,7 +156,7 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
     """Return an outcome as JSON shapes, without the real arguments that a suspended call is resumed from."""
     data = outcome.to_dict()
     if isinstance(outcome, Suspended):
-        data.pop("prepared", None)
+        data.pop("call", None)
     return data
 
 

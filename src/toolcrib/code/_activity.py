@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -89,7 +89,7 @@ def open_activity(
 
     named = before.get("program") or run.program_id
     trace = trace_activity("program", "program", run, sinks, activity_id=named, about=data)
-    return ProgramActivity(trace, run if trace is None else replace(run, parent_id=trace.id, program_id=None))
+    return ProgramActivity(trace, run if trace is None else run.view(parent_id=trace.id, program_id=None))
 
 
 def record_refusal(

@@ -15,7 +15,7 @@ from toolcrib.code._result import ExecutionResult
 from toolcrib.code._runner import ProgramRunner, RunOptions
 from toolcrib.code._type_check import TypeStubs
 from toolcrib.errors import SandboxUnavailable
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Run, run_for
 from toolcrib.sandbox import TypeChecker, type_checker
 
 __all__ = ["Attempts", "ErrorHint", "Retries", "RetryHandler", "SessionNames", "TypeCheck", "default_hint"]
@@ -158,7 +158,7 @@ class Attempts:
             SandboxError: No worker could be had; nothing ran.
             Exception: An exception of an observer or of the handler.
         """
-        options = replace(options, run=options.run or Run())  # one run for all of them
+        options = replace(options, run=run_for(options.run, "code"))  # one run for all of them
         retries = retries or Retries()
         earlier: list[ExecutionResult] = []
         while True:

@@ -27,7 +27,7 @@ from toolcrib.calls import (
 from toolcrib.code._activity import NO_ACTIVITY, ProgramActivity
 from toolcrib.code._program_tools import ProgramTool
 from toolcrib.errors import InvalidArguments, ResultNotSerializable
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Call, Pipeline, Run
 from toolcrib.sandbox import Emit, Raised, Reply, SuspendedReply, Value, memory_size
 from toolcrib.schema import ToolSpec
 
@@ -114,7 +114,7 @@ class ProgramHost:
         return outcome, reply
 
     async def _execute(
-        self, call: ToolCall | Suspended, emit: Emit | None, answer: Grant | Denial | None = None
+        self, call: ToolCall | Suspended | Call, emit: Emit | None, answer: Grant | Denial | None = None
     ) -> Outcome:
         """Take a call to the pipeline; the values of a stream go to the program one by one."""
         if emit is None:

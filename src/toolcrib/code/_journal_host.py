@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from toolcrib.calls import Ask, Denial, Failed, Grant, Outcome, Suspended, ToolCall, new_call_id
+from toolcrib.calls import Denial, Failed, Grant, Outcome, Suspended, ToolCall, new_call_id
 from toolcrib.code._activity import NO_ACTIVITY, ProgramActivity
 from toolcrib.code._host import ProgramHost
 from toolcrib.code._journal import Journal, JournalEntry, JournalLog, call_digest, reply_to_dict
 from toolcrib.code._paused import PausedProgram
 from toolcrib.code._program_tools import ProgramTool
 from toolcrib.errors import ApprovalError, ReplayDiverged
-from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Performed, Pipeline, Prepared, Run
+from toolcrib.pipeline import Call, Pipeline, Run, is_call
 from toolcrib.sandbox import Emit, Program, ProgramError, Reply, Resumable, SuspendedReply, Value, json_size
 
 __all__ = ["JournalHost", "JournalOptions", "paused_program"]
 
-_IN_DOUBT = "it was begun before and may have done its work: its end was not recorded. Approve to make it once more"
 _JOURNAL_CHARS = 64_000_000  # about, of replies and values; a program with more of them cannot be run again
 _OWN_ENDS = ("exception", "paused")  # a limit may end a program sooner on a slower machine
 
@@ -66,7 +64,7 @@ class JournalHost(ProgramHost):
         self._earlier_open = options.journal.open
         self._asked: dict[str, tuple[ToolCall, Emit | None]] = {}
         self._caught_up = asyncio.Event()
-        self._preparing: asyncio.Task[dict[str, Prepared | Outcome]] | None = None
+        self._recovering: asyncio.Task[dict[str, Call | Outcome]] | None = None
         self._broken: ReplayDiverged | None = None
         self._size = sum(
             json_size(entry.reply.value) for entry in self.journal.entries if isinstance(entry.reply, Value)
@@ -118,21 +116,13 @@ class JournalHost(ProgramHost):
     @property
     def counters(self) -> dict[str, Any]:
         """The id and the counters of the program's run, as JSON shapes."""
-        run = self._run
-        return {
-            "id": run.id,
-            "calls": dict(run.calls),
-            "retries": dict(run.retries),
-            "completed": sorted(run.completed),
-            "revealed": list(run.revealed),
-            **self._activity.saved,
-        }
+        return {**self._run.counted(), **self._activity.saved}
 
     async def close(self) -> None:
         """Stop waiting for approvers."""
-        if self._preparing is not None and not self._preparing.done():
-            self._preparing.cancel()
-            await asyncio.wait([self._preparing])
+        if self._recovering is not None and not self._recovering.done():
+            self._recovering.cancel()
+            await asyncio.wait([self._recovering])
 
     # --- one call
 
@@ -191,33 +181,28 @@ class JournalHost(ProgramHost):
         self._check_caught_up()
         entry.cancelled = False  # a stream that was cut when its program paused, and of which it wants more now
         await self._until_caught_up()
-        if self._preparing is None:
-            self._preparing = asyncio.create_task(self._prepare_suspended())
-        prepared = (await asyncio.shield(self._preparing)).get(entry.id)
-        if prepared is None:
+        if self._recovering is None:
+            self._recovering = asyncio.create_task(self._recover_suspended())
+        recovered = (await asyncio.shield(self._recovering)).get(entry.id)
+        if recovered is None:
             return await self._execute_in_doubt(entry, call, emit)
-        if not isinstance(prepared, Prepared):
-            return prepared
+        if not is_call(recovered):
+            return recovered
         await self._write_start(entry)
-        performed = await self._pipeline.perform(prepared, self._run)
-        if not isinstance(performed, Performed):
-            return performed
-        return await self._pipeline.finish(performed, self._run)
+        return await self._pipeline.run(recovered)
 
     # --- suspended calls
 
-    async def _prepare_suspended(self) -> dict[str, Prepared | Outcome]:
+    async def _recover_suspended(self) -> dict[str, Call | Outcome]:
         """Ask the gates again for every suspended call, before any of them is executed."""
-        prepared: dict[str, Prepared | Outcome] = {}
+        recovered: dict[str, Call | Outcome] = {}
         # calls with an answer come first: it may be a standing grant, which holds for others, too
         for entry in sorted(self._earlier_open, key=lambda entry: entry.id not in self._answers):
             _, emit = self._asked.get(entry.id, (None, None))
             if entry.suspended is not None and emit is None and not entry.values:
-                answer = self._answers.get(entry.id)
-                run = self._without_approver if entry.in_doubt and answer is None else self._run
-                made = await self._pipeline.prepare(entry.suspended, run, answer)
-                prepared[entry.id] = _checked(made)
-        return prepared
+                made = await self._pipeline.recover(entry.suspended, self._run, grant=self._answers.get(entry.id))
+                recovered[entry.id] = _checked(made)
+        return recovered
 
     async def _execute_in_doubt(self, entry: JournalEntry, call: ToolCall, emit: Emit | None) -> Outcome:
         """Return the outcome of a suspended stream, or of a call in doubt."""
@@ -225,22 +210,15 @@ class JournalHost(ProgramHost):
         recording = self._recording(entry, emit, skipped=len(entry.values))
         if entry.suspended is None:
             entry.in_doubt = True
-            if self._pipeline.toolset[call.name].tool.options.idempotent:
-                await self._write_start(entry)
-                return await self._execute(call, recording)
-            made = await self._pipeline.prepare(call, self._without_approver, hooks=_asking(call.name))
-            if not isinstance(made, Suspended):  # a gate ended it
-                return made if not isinstance(made, Prepared) else _unasked(call)
-            return made
+            recovered = await self._pipeline.recover(call, self._run)
+            if not is_call(recovered):
+                return recovered
+            await self._write_start(entry)
+            return await self._execute(recovered, recording)
         if entry.in_doubt and answer is None:
             return entry.suspended
         await self._write_start(entry)
         return _checked(await self._execute(entry.suspended, recording, answer))
-
-    @property
-    def _without_approver(self) -> Run:
-        """The run without its approver and its store: they have not seen the request about a call in doubt."""
-        return replace(self._run, approvals=None, approver=None)
 
     def _recording(self, entry: JournalEntry, emit: Emit | None, skipped: int = 0) -> Emit | None:
         if emit is None:
@@ -303,20 +281,6 @@ def _checked(made: Any) -> Any:
     if isinstance(made, Failed) and made.code == ApprovalError.code:
         raise made.exception or ApprovalError(made.tool, made.message)
     return made
-
-
-def _asking(tool: str) -> HookSet:
-    hooks = HookSet()
-
-    async def ask(call: Any, given: Any) -> Ask:
-        return Ask(_IN_DOUBT)
-
-    hooks.on(tool)(ask)
-    return hooks
-
-
-def _unasked(call: ToolCall) -> Failed:
-    return Failed(call.name, call.id, ApprovalError.code, "no approver could be asked whether to make it once more")
 
 
 def paused_program(program: Program, sandbox: Resumable, host: JournalHost, state: Mapping[str, Any]) -> PausedProgram:

@@ -24,7 +24,7 @@ from toolcrib.code._program_tools import ProgramTool, program_names
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._search_tools import Lookup, LookupHost, lookup_names
 from toolcrib.errors import PausedProgramError
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import ListSink, Sink
 from toolcrib.sandbox import (
     Dialect,
@@ -249,25 +249,14 @@ class ProgramRunner:
             given: The host's run.
             before: The counters of a program that was paused; a run that has counted no calls goes on from there.
         """
-        if given is None:
-            run = Run(deps=self._deps, approver=self._approver, entry="code")
-            run.id = before.get("id", run.id)
-        else:
-            run = replace(
-                given,
-                deps=self._deps if given.deps is None else given.deps,
-                approver=given.approver or self._approver,
-                entry="code" if given.entry == "pipeline" else given.entry,
-            )
+        run = run_for(given, "code", run_id=before.get("id", ""))
+        run = run.view(deps=self._deps if run.deps is None else run.deps, approver=run.approver or self._approver)
         if before and not run.calls:
-            run.calls.update(before["calls"])
-            run.retries.update(before["retries"])
-            run.completed.update(before["completed"])
-            run.revealed.update(dict.fromkeys(before["revealed"]))
+            run.restore(before)
         if not (self.sinks or run.sinks):
             return run, None
         records = ListSink()
-        return replace(run, sinks=(*run.sinks, records)), records
+        return run.with_sinks(records), records
 
     # --- what the sandbox is given
 

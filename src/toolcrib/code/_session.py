@@ -12,7 +12,7 @@ from toolcrib.code._events import ProgramEvent, events_of
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._runner import OnOutput, RunOptions
 from toolcrib.errors import SandboxError
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Run, run_for
 from toolcrib.record import ActivityTrace, Sink, trace_activity
 from toolcrib.sandbox import HasSessions, SandboxSession
 
@@ -34,7 +34,7 @@ class ProgramSession:
         self, attempts: Attempts, session: SandboxSession, run: Run, trace: ActivityTrace | None = None
     ) -> None:
         self._attempts, self._session, self._trace = attempts, session, trace
-        self._run = run if trace is None else replace(run, parent_id=trace.id)
+        self._run = run if trace is None else run.view(parent_id=trace.id)
         self._names = SessionNames()
         self._is_running = self._is_closed = False
 
@@ -75,7 +75,7 @@ class ProgramSession:
             raise SandboxError("this session is closed; open another with toolkit.session()")
         if self._is_running:
             raise SandboxError("this session runs a program already; wait for its end, or open a session for each user")
-        run = self._run if sink is None else replace(self._run, sinks=(*self._run.sinks, sink))
+        run = self._run if sink is None else self._run.with_sinks(sink)
         self._is_running = True
         try:
             options = replace(options, run=run, sandbox=self._session)
@@ -120,7 +120,7 @@ def open_session(attempts: Attempts, run: Run | None) -> ProgramSession:
             f"{type(sandbox).__name__} keeps nothing from one program to the next. ProcessSandbox does, on Linux: "
             'Toolkit(tools, sandbox="process")'
         )
-    run = run or Run()
+    run = run_for(run, "code")
     about = {"sandbox": type(sandbox).__name__, "tools": list(attempts.runner.names)}
     trace = trace_activity("session", "session", run, attempts.runner.sinks, about=lambda: about)
     return ProgramSession(attempts, sandbox.session(), run, trace)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, Literal, overload
 
 from toolcrib._run_sync import run_sync
@@ -32,7 +31,7 @@ from toolcrib.code._session import ProgramSession, open_session
 from toolcrib.errors import SandboxUnavailable, UnknownTool
 from toolcrib.formats import FormatName, definition
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Run, run_for
 from toolcrib.record import Sink
 from toolcrib.sandbox import HasNotes, Sandbox, SandboxLimits, SandboxName, sandbox_named
 from toolcrib.tools import Tool
@@ -161,8 +160,8 @@ class Toolkit:
         """
 
         async def start(on_output: OnOutput, sink: Sink) -> ExecutionResult:
-            opened = run or Run()
-            return await self._attempts.run(code, RunOptions(replace(opened, sinks=(*opened.sinks, sink)), on_output))
+            opened = run_for(run, "code")
+            return await self._attempts.run(code, RunOptions(opened.with_sinks(sink), on_output))
 
         return events_of(start)
 

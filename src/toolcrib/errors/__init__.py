@@ -16,12 +16,14 @@ from toolcrib.errors._adapters import (
 from toolcrib.errors._approvals import ApprovalDenied, ApprovalError, ApprovalRequired, PendingLimitReached
 from toolcrib.errors._base import ToolcribError, closest
 from toolcrib.errors._calls import (
+    CallStateError,
     HookError,
     LimitReached,
     LockHeldError,
     ModelRetry,
     NotCallable,
     RetriesExhausted,
+    ToolCancelled,
     ToolTimeoutError,
 )
 from toolcrib.errors._code import CodeError, SandboxError, SandboxUnavailable
@@ -60,6 +62,7 @@ __all__ = [
     "ApprovalDenied",
     "ApprovalError",
     "ApprovalRequired",
+    "CallStateError",
     "CodeError",
     "CommitError",
     "CompletionCheckReturnError",
@@ -90,6 +93,7 @@ __all__ = [
     "SchemaError",
     "ServerError",
     "TargetError",
+    "ToolCancelled",
     "ToolConstraintError",
     "ToolTimeoutError",
     "ToolcribError",

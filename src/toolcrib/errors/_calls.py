@@ -5,12 +5,14 @@ from __future__ import annotations
 from toolcrib.errors._base import ToolcribError
 
 __all__ = [
+    "CallStateError",
     "HookError",
     "LimitReached",
     "LockHeldError",
     "ModelRetry",
     "NotCallable",
     "RetriesExhausted",
+    "ToolCancelled",
     "ToolTimeoutError",
 ]
 
@@ -116,3 +118,31 @@ class LockHeldError(ToolcribError, RuntimeError):
             f"`{self.tool}` waits for {self.lock}, which its own caller holds. Call the plain function (`.fn`) inside, "
             "or give the two tools different locks."
         )
+
+
+class CallStateError(ToolcribError, RuntimeError):
+    """A call is not in the state for what it is asked to do: it was executed before, or did not pass its gates."""
+
+    code = "call_state"
+
+    def __init__(self, tool: str, call_id: str, state: str) -> None:
+        super().__init__(tool, call_id, state)
+        self.tool, self.call_id, self.state = tool, call_id, state
+
+    def __str__(self) -> str:
+        if self.state == "executed":
+            return f"the call {self.call_id} of `{self.tool}` was executed before, and a call is executed once"
+        return f"the call {self.call_id} of `{self.tool}` is {self.state}: only an admitted call can be executed"
+
+
+class ToolCancelled(ToolcribError):
+    """A tool awaited something that was cancelled, while its own call was not."""
+
+    code = "tool_cancelled"
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(tool)
+        self.tool = tool
+
+    def __str__(self) -> str:
+        return f"`{self.tool}` awaited a task that was cancelled, and has no result"

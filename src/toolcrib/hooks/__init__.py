@@ -6,7 +6,7 @@ Nothing here knows a tool or a toolset.
 
 from toolcrib.hooks._events import AgentHook, ContextPoolHook, ContextQueueHook, HookType, ToolHook, TurnHook
 from toolcrib.hooks._hook_set import DecisionHook, DescriptionHook, HookSet, Named, target_name
-from toolcrib.hooks._inject import ambient, supply, wanted
+from toolcrib.hooks._inject import ContextSource, ambient, ambient_context, supply, wanted
 from toolcrib.hooks._middleware import (
     GlobalHooks,
     GlobalPostHookFunc,
@@ -24,6 +24,7 @@ __all__ = [
     "AgentHook",
     "ContextPoolHook",
     "ContextQueueHook",
+    "ContextSource",
     "DecisionHook",
     "DescriptionHook",
     "GlobalHooks",
@@ -44,6 +45,7 @@ __all__ = [
     "ToolHook",
     "TurnHook",
     "ambient",
+    "ambient_context",
     "fire",
     "hook",
     "per_value",

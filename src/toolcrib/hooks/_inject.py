@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Any, cast
+from typing import Any, Protocol, cast
 from uuid import uuid4
 
 from toolcrib.schema import IdempotencyKey, InjectedParameter, RunContext
 
-__all__ = ["ambient", "supply", "wanted"]
+__all__ = ["ContextSource", "ambient", "ambient_context", "supply", "wanted"]
 
-ambient: ContextVar[RunContext[Any] | None] = ContextVar("toolcrib_run_context", default=None)
-"""The context of the run that the current code belongs to: what a tool called directly from another tool is given."""
+
+class ContextSource(Protocol):
+    """A run context, or a run that makes one."""
+
+    def context(self) -> RunContext[Any]:
+        """Return the context."""
+        ...
+
+
+ambient: ContextVar[ContextSource | None] = ContextVar("toolcrib_run_context", default=None)
+"""The context, or else the run, of the tool whose code runs here; None outside of a tool."""
+
+
+def ambient_context() -> RunContext[Any] | None:
+    """Return the run context of the tool whose code runs here: what a tool that it calls directly is given."""
+    here = ambient.get()
+    return None if here is None else here.context()
 
 
 def supply(
@@ -40,7 +55,7 @@ def supply(
 
 def _look_up(parameter: InjectedParameter, ctx: RunContext[Any] | None) -> Any:
     if parameter.type is IdempotencyKey:  # a direct call is made once, so any will do
-        return IdempotencyKey(uuid4().hex if ctx is None else ctx.idempotency_key)
+        return IdempotencyKey(uuid4().hex if ctx is None else ctx.idempotency_key or uuid4().hex)
     if ctx is None:
         return None
     provided: Mapping[Any, Any] = ctx.provided

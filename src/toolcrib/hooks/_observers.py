@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from toolcrib.errors import MissingProvided, UnregisteredHookError
 from toolcrib.hooks._events import HookType
-from toolcrib.hooks._inject import ambient, supply, wanted
+from toolcrib.hooks._inject import ambient_context, supply, wanted
 from toolcrib.hooks._parameters import require_event
 from toolcrib.registry import Registry
 from toolcrib.schema import RunContext, ToolSpec
@@ -107,7 +107,7 @@ class Hook(Generic[P]):
         for key, value in self.fixed.items():
             values.setdefault(key, value)
         injected = self._spec.injected
-        if injected and (lacking := supply(injected, values, ctx if ctx is not None else ambient.get())):
+        if injected and (lacking := supply(injected, values, ctx if ctx is not None else ambient_context())):
             raise MissingProvided(self.name, lacking, wanted(injected[lacking]))
         positional, keywords = self._spec.split(values)
         lock = self.lock

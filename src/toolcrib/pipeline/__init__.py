@@ -3,21 +3,38 @@
 Every adapter calls it; a gate, a retry or a hook anywhere else would be a second pipeline.
 """
 
-from toolcrib.pipeline._approve import shown_values
-from toolcrib.pipeline._pipeline import Pipeline
-from toolcrib.pipeline._plan import Executor, Performed, Prepared, RunnableTool
-from toolcrib.pipeline._run import CallLimits, ErrorPolicy, Requirement, Run, must_call
+from toolcrib.pipeline._call import Call, CallState, Executor
+from toolcrib.pipeline._live_call import is_call, shown_values
+from toolcrib.pipeline._pipeline import Pipeline, Stored
+from toolcrib.pipeline._plan import RunnableTool
+from toolcrib.pipeline._run import (
+    CallJournal,
+    CallLimits,
+    ErrorPolicy,
+    Requirement,
+    Run,
+    RunView,
+    current_run,
+    must_call,
+    run_for,
+)
 
 __all__ = [
+    "Call",
+    "CallJournal",
     "CallLimits",
+    "CallState",
     "ErrorPolicy",
     "Executor",
-    "Performed",
     "Pipeline",
-    "Prepared",
     "Requirement",
     "Run",
+    "RunView",
     "RunnableTool",
+    "Stored",
+    "current_run",
+    "is_call",
     "must_call",
+    "run_for",
     "shown_values",
 ]

@@ -1,4 +1,4 @@
-"""Step 5: whether somebody has to say yes, and whether somebody has."""
+"""Step 5: whether a person has to approve the call, and what their answer does to it."""
 
 from __future__ import annotations
 
@@ -7,78 +7,144 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from inspect import isawaitable
 from typing import Any
-from uuid import uuid4
+from uuid import NAMESPACE_URL, uuid4, uuid5
 
-from toolcrib.approvals import MemoryApprovalStore, digest, misfit
-from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended, lenient
-from toolcrib.errors import ApprovalError, SchemaError
-from toolcrib.pipeline._failures import hook_failure
-from toolcrib.pipeline._plan import Prepared
-from toolcrib.pipeline._run import Run
-from toolcrib.schema import ToolSpec
+from toolcrib.approvals import misfit
+from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended
+from toolcrib.errors import ApprovalError, InvalidArguments, SchemaError
+from toolcrib.pipeline._decide import decide_and_edit
+from toolcrib.pipeline._failures import failure, hook_failure
+from toolcrib.pipeline._live_call import LiveCall
 
-__all__ = ["ask", "reasons_for", "shown_arguments", "shown_request", "shown_values"]
+__all__ = ["answered", "approve", "reasons_for"]
 
 
-async def reasons_for(prepared: Prepared, run: Run) -> list[str] | Failed:
+async def approve(call: LiveCall, given: Grant | Denial | None) -> Outcome | None:
+    """Return what keeps a call from going on, if a person has to approve it and has not; None when it may go on."""
+    with call.within():
+        reasons = await reasons_for(call)
+    if isinstance(reasons, Failed):
+        return reasons
+    return await answered(call, reasons, given) if reasons else None
+
+
+async def reasons_for(call: LiveCall) -> list[str] | Failed:
     """Return why approval is needed, empty when it is not; a policy that fails is a Failed."""
-    plan = prepared.plan
-    reasons = list(prepared.asks)
+    plan = call.plan
+    reasons = list(call.asks)
     for policy in plan.approvals:
         answer: Any = policy
         if callable(policy):
             try:
-                answer = policy(dict(prepared.arguments), prepared.ctx)
+                answer = policy(dict(call.arguments), call.ctx)
                 answer = await answer if isawaitable(answer) else answer
             except Exception as error:  # the policy is the user's code; a gate that fails is shut
-                return hook_failure(plan, prepared.call.id, "approval policy", policy, error)
+                return hook_failure(plan, call.id, "approval policy", policy, error)
         if answer:
             reasons.append(answer if isinstance(answer, str) else "")
-    if run.asks_for(plan.name):
+    if call.run.asks_for(plan.name):
         reasons.append("")
     return reasons
 
 
-async def ask(prepared: Prepared, run: Run, reasons: list[str], given: Grant | Denial | None) -> Outcome | Grant:
+async def answered(call: LiveCall, reasons: list[str], given: Grant | Denial | None) -> Outcome | None:
+    """Get an answer for these reasons and do what it says; None when the call may go on.
+
+    A call in doubt that was done, as the approver says, is `executed` then, with their result.
+    """
+    with call.within():
+        answer = await _ask(call, reasons, given)
+        if not isinstance(answer, Grant):
+            return answer
+        if answer.override_args is not None:
+            refused = await _override(call, answer.override_args)
+            if refused is not None:
+                return refused
+        call.approve(answer)
+        if answer.done is not None:
+            call.begun = (call.original or call).begun = True
+            call.executed(answer.done.value)
+        return await _take_input(call, answer)
+
+
+async def _override(call: LiveCall, arguments: Mapping[str, Any]) -> Outcome | None:
+    """Take the approver's arguments through steps 2 to 4: guards see them, and approval is not asked again."""
+    try:
+        call.replace_arguments(arguments)
+    except (InvalidArguments, SchemaError) as error:
+        return failure(call.plan, call.id, call.run, error)
+    return await decide_and_edit(call) if call.plan.guarded or call.extra_hooks else None
+
+
+async def _take_input(call: LiveCall, grant: Grant) -> Outcome | None:
+    """Hand what the approver typed to the context, by the tool's own `process_user_input`."""
+    ctx, source = call.ctx, call.plan.tool.source
+    if ctx is None:
+        return None
+    ctx.approved, ctx.approver, ctx.user_input = True, grant.approver, grant.user_input
+    if source is None or grant.user_input is None:
+        return None
+    try:
+        made = source.process_user_input(ctx, grant.user_input)
+        ctx.user_input = await made if isinstance(made, Awaitable) else made
+    except Exception as error:  # the tool's own code, before it runs: the call fails and nothing was done
+        return hook_failure(call.plan, call.id, "method", "process_user_input", error)
+    return None
+
+
+# --- asking
+
+
+async def _ask(call: LiveCall, reasons: list[str], given: Grant | Denial | None) -> Outcome | Grant:
     """Return the grant that lets the call go on, or the outcome that ends it here.
 
-    Looked for in this order: the answer given with the call, an answer or standing grant in the run's store, the run's
-    approver. With none of them the call is suspended.
+    Looked for in this order: the answer given with the call, an answer or standing grant in the run's store, a standing
+    grant of the run itself, the run's approver. With none of them the call is suspended. A call in doubt is answered by
+    its own request alone, and no approver is asked at once.
     """
-    asked: object = "get_approval_metadata"
+    run, before = call.run, call.request
+    who: object = "get_approval_metadata"
     try:
-        request = _request(prepared, run, reasons)
-        answer, taken = given, False
+        if call.received.origin == "host" and not call.plan.gated:  # no gate has looked at it so far
+            call.arguments = call.plan.validated(call.arguments)
+        call.request = request = _request(call, reasons)
+        answer, stored = given, False
         if answer is None and run.approvals is not None:
-            asked = run.approvals
+            who = run.approvals
             answer = await run.approvals.take(request)
-            taken = answer is not None
-        if answer is None and run.approver is not None:
-            asked = run.approver
+            stored = answer is not None
+        if answer is None:
+            answer = run.standing_grant(request)
+            stored = answer is not None
+        if answer is None and run.approver is not None and not request.in_doubt:
+            who = run.approver
             answer = await _answering(run.approver(request))
         if answer is None:
-            return await _suspend(prepared, run, request)
-        _note(prepared, request, answer)
-        _settle(prepared, run, request, answer)
-        if not taken:
-            asked = run.approvals
-            await _use(run, request, answer)
+            return await _suspend(call, request)
+        _note(call, request, answer)
+        _use_up(call, before, request, answer, stored=stored)
+        if not stored:
+            who = run.approvals
+            await _keep(call, request, answer)
+    except InvalidArguments as error:
+        return failure(call.plan, call.id, run, error)
     except ApprovalError as error:
-        return Failed(prepared.plan.name, prepared.call.id, error.code, str(error), "ApprovalError", exception=error)
+        return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
     except Exception as error:  # tool, store and approver are the user's code; a gate that fails is shut
-        return hook_failure(prepared.plan, prepared.call.id, "approval", asked, error)
+        return hook_failure(call.plan, call.id, "approval", who, error)
     if isinstance(answer, Grant):
         return answer
     by = "" if answer.approver in ("host", "deny_all") else f" by {answer.approver}"
     return Rejected(request.tool, request.call_id, answer.message or f"`{request.tool}` was denied{by}", "user")
 
 
-async def _suspend(prepared: Prepared, run: Run, request: ApprovalRequest) -> Suspended:
-    if run.approvals is not None:
-        await run.approvals.put(request)
-    if prepared.trace is not None:
-        prepared.trace.suspended(request)
-    return Suspended(request.tool, request.call_id, request, prepared)
+async def _suspend(call: LiveCall, request: ApprovalRequest) -> Suspended:
+    if call.run.approvals is not None:
+        await call.run.approvals.put(request)
+    if call.trace is not None:
+        call.trace.suspended(request)
+    call.suspend()
+    return Suspended(request.tool, request.call_id, request, call)
 
 
 def _answering(answer: Any) -> Awaitable[Any]:
@@ -87,38 +153,40 @@ def _answering(answer: Any) -> Awaitable[Any]:
     return answer
 
 
-def _note(prepared: Prepared, request: ApprovalRequest, answer: Grant | Denial) -> None:
+def _note(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> None:
     """Put an answer into the record; a TypeError for what is none, since a `True` is no signature."""
     if not isinstance(answer, Grant | Denial):  # pyright: ignore[reportUnnecessaryIsInstance] -- an approver is the user's code
         raise TypeError(f"it answered {type(answer).__name__}; return request.grant(), request.deny(...) or None")
-    if prepared.trace is not None:
-        prepared.trace.answered({**_said(answer), "digest": request.digest, "request_id": request.id})
+    if call.trace is not None:
+        call.trace.answered({**_recorded(answer), "digest": request.digest, "request_id": request.id})
 
 
-def _settle(prepared: Prepared, run: Run, request: ApprovalRequest, answer: Grant | Denial) -> None:
+def _use_up(
+    call: LiveCall, before: ApprovalRequest | None, request: ApprovalRequest, answer: Grant | Denial, *, stored: bool
+) -> None:
     """Let one call of this process go on with an answer to a request; ApprovalError for one that does not fit."""
     standing = isinstance(answer, Grant) and answer.standing
     if isinstance(answer, Grant) and (why := misfit(answer, request)):
         raise ApprovalError(request.tool, why)
-    if isinstance(answer, Grant) and not standing and answer.request_id is None:
-        mark = f"{answer.call_id}:{answer.digest}"
-        if mark in run.used_grants:
-            raise ApprovalError(request.tool, "it was used before; ask again")
-        run.used_grants.add(mark)
+    mark = "" if not isinstance(answer, Grant) or standing or answer.request_id else f"{answer.call_id}:{answer.digest}"
+    if mark and not call.run.use_once(mark):
+        raise ApprovalError(request.tool, "it was used before; ask again")
+    if stored:  # the store sees to it that an answer is used once, also by other processes
+        return
     word = "used" if isinstance(answer, Grant) else "denied"
-    resumed = None if prepared.request is None else prepared.request.id
+    resumed = before.id if before is not None and call.state == "suspended" else None
     for request_id in {resumed, None if standing else answer.request_id} - {None}:
-        before = _settled.add(str(request_id), word)
-        if before is not None:
-            raise ApprovalError(request.tool, f"it was {before} before; ask again")
+        earlier = _settled.add(str(request_id), word)
+        if earlier is not None:
+            raise ApprovalError(request.tool, f"it was {earlier} before; ask again")
 
 
-async def _use(run: Run, request: ApprovalRequest, answer: Grant | Denial) -> None:
-    """Have the run's store keep an answer that did not come from it; without one a standing grant holds for the run."""
-    if run.approvals is not None:
-        await run.approvals.use(request, answer)
+async def _keep(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> None:
+    """Have the run's store keep an answer that did not come from it; without one a standing grant holds in the run."""
+    if call.run.approvals is not None:
+        await call.run.approvals.use(request, answer)
     elif isinstance(answer, Grant) and answer.standing:
-        run.approvals = MemoryApprovalStore([answer])
+        call.run.stand(answer)
 
 
 class _Settled:
@@ -140,78 +208,53 @@ class _Settled:
             return before
 
 
-# One for the process, because copies of one suspended call may be resumed by different pipelines at once, with no store
-# between them. What several processes resume needs a store.
+# One for the process, because copies of one suspended call may be recovered by different pipelines at once, with no
+# store between them. What several processes recover needs a store.
 _settled = _Settled(most=50_000)
 
 
-def _said(answer: Grant | Denial) -> dict[str, Any]:
-    said = answer.to_dict()
-    said.pop("user_input", None)  # what a person typed may be a secret, and so may
-    said.pop("override_args", None)  # the arguments they gave: the record has those that came of it, redacted
-    return {key: value for key, value in said.items() if value not in (None, "")}
+def _recorded(answer: Grant | Denial) -> dict[str, Any]:
+    data = answer.to_dict()
+    for name in ("user_input", "override_args", "done"):  # what a person typed may be a secret; the record has what
+        data.pop(name, None)  # came of it, redacted
+    return {key: value for key, value in data.items() if value not in (None, "")}
 
 
-def _request(prepared: Prepared, run: Run, reasons: list[str]) -> ApprovalRequest:
-    plan, call = prepared.plan, prepared.call
+def _request(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
+    plan, run = call.plan, call.run
     source = plan.tool.source
     extra = source.get_approval_metadata() if source is not None else None
-    definition = source.get_definition() if source is not None else None
+    in_doubt = call.doubts > 0
+    doubt = f"toolcrib:in-doubt:{call.counted_in or run.id}:{call.id}:{call.doubts}:{call.digest()}"
+    made = uuid5(NAMESPACE_URL, doubt) if in_doubt else uuid4()
     request = ApprovalRequest(
-        id=f"ask_{uuid4().hex}",
+        id=f"ask_{made.hex}",
         call_id=call.id,
         tool=plan.name,
-        arguments=shown_arguments(prepared),
-        digest=digest(plan.name, prepared.arguments),
-        requested=shown_request(prepared),
+        arguments=call.shown_arguments(),
+        digest=call.digest(),
+        requested=call.shown_request(),
         reason="; ".join(reason for reason in reasons if reason),
-        metadata={**(extra or {}), **prepared.ask_metadata},
+        metadata={**(extra or {}), **call.ask_metadata},
         run_id=run.id,
         principal=run.principal,
-        parameters=_schema_of(prepared),
-        definition=None if definition is None else digest(plan.name, definition),
+        parameters=_schema_of(call),
+        definition=plan.definition,
+        in_doubt=in_doubt,
     )
-    before = prepared.request
-    if before is None or _bound_to(before) != _bound_to(request):
+    before = call.request
+    known = call.state == "suspended" or run.approvals is not None
+    if before is None or in_doubt or not known or _bound_to(before) != _bound_to(request):
         return request
-    return replace(request, id=before.id, created_at=before.created_at)  # a resumed call asks what it asked before
+    return replace(request, id=before.id, created_at=before.created_at)  # a recovered call asks what it asked before
 
 
-def _bound_to(request: ApprovalRequest) -> tuple[str, str | None, str | None]:
-    return request.digest, request.principal, request.definition
+def _bound_to(request: ApprovalRequest) -> tuple[str, str | None, str | None, bool]:
+    return request.digest, request.principal, request.definition, request.in_doubt
 
 
-def shown_values(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tool's arguments for a person or a record: JSON shapes, secrets hidden."""
+def _schema_of(call: LiveCall) -> dict[str, Any] | None:
     try:
-        return spec.dump(arguments, redact=True)
-    except (SchemaError, ValueError):  # a host may pass what has no schema
-        return {key: lenient(value) for key, value in arguments.items()}
-
-
-def _schema_of(prepared: Prepared) -> dict[str, Any] | None:
-    try:
-        return prepared.plan.spec.parameters
+        return call.plan.spec.parameters
     except SchemaError:  # a host may pass what has no schema
-        return None
-
-
-def shown_arguments(prepared: Prepared) -> dict[str, Any]:
-    """Return the final arguments for a person or a record: JSON shapes, secrets hidden."""
-    return shown_values(prepared.plan.spec, prepared.arguments)
-
-
-def shown_request(prepared: Prepared) -> Any:
-    """Return the arguments as they came, as they may be shown; None when they might hold a secret."""
-    plan, call = prepared.plan, prepared.call
-    try:
-        return plan.spec.dump(plan.read(call), redact=True)
-    except (SchemaError, ValueError):  # they do not fit
-        return _raw(prepared)
-
-
-def _raw(prepared: Prepared) -> Any:
-    try:
-        return None if prepared.plan.spec.has_secrets else lenient(prepared.call.arguments)
-    except SchemaError:  # what is secret cannot be told
         return None

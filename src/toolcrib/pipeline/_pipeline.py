@@ -1,54 +1,44 @@
 """Pipeline: the one way a tool is run for a model.
 
-`prepare` asks every gate, `perform` runs the tool, `finish` lets post hooks at the result and closes the record; `run`
-and `stream` are made of them, and nothing else does the work of one.
+`admit` asks every gate, `execute` runs the tool, `finish` runs the post hooks on the result and closes the record.
+`run` and `stream` are made of them, and `recover` is the one way back for a call that was stored.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing
-from typing import Any, overload
+from typing import Any, TypeAlias, cast, overload
 
-from toolcrib.calls import (
-    Denial,
-    Failed,
-    Grant,
-    Outcome,
-    Rejected,
-    Suspended,
-    ToolCall,
-    Yielded,
-    completed,
-)
-from toolcrib.errors import (
-    ApprovalError,
-    ApprovalRequired,
-    InvalidArguments,
-    SchemaError,
-)
-from toolcrib.hooks import HookRaised, HookSet
-from toolcrib.pipeline._answers import approve
-from toolcrib.pipeline._at_once import at_once
+from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded, completed
+from toolcrib.errors import ApprovalError, InvalidArguments, SchemaError
+from toolcrib.hooks import HookSet
+from toolcrib.pipeline._admit import pass_edited, pass_gates, pass_more
+from toolcrib.pipeline._call import Call, Executor
+from toolcrib.pipeline._execute import Values, execute, settled
 from toolcrib.pipeline._failures import failure, misread, not_offered, offered, tool_failure, unknown
-from toolcrib.pipeline._gates import apply_post, available, decide_and_edit
-from toolcrib.pipeline._passes import once_more, received
-from toolcrib.pipeline._plan import Executor, Performed, Plan, Prepared
-from toolcrib.pipeline._reports import Reports
-from toolcrib.pipeline._resume import approve_again, pass_again, restored
+from toolcrib.pipeline._live_call import LiveCall
+from toolcrib.pipeline._middleware import apply_post
+from toolcrib.pipeline._plan import Plan
+from toolcrib.pipeline._recover import pass_again, resolve_doubt, restored
 from toolcrib.pipeline._run import Run
-from toolcrib.pipeline._steps import asked_late, begin, close, each, execute, observer_failed, read_arguments
-from toolcrib.record import LogSink, Sink, Stepped, Trace, calls_log, merged_sinks
+from toolcrib.record import LogSink, Sink, Trace, calls_log, merged_sinks
+from toolcrib.schema import RunContext
 from toolcrib.toolsets import Toolset, ToolsetLike
 
-__all__ = ["Pipeline"]
+__all__ = ["Pipeline", "Stored"]
+
+Stored: TypeAlias = Suspended | Call | Mapping[str, Any]
+"""A call that a step of the pipeline returned, or its JSON."""
 
 _LOG_SINK = LogSink()
+_END: Any = object()
 
 
 class Pipeline:
-    """Runs the tools of a toolset for whoever asks over a door.
+    """Runs the tools of a toolset for every way of calling them.
 
     Args:
         tools: A toolset, a toolset class, or a sequence of tools.
@@ -90,36 +80,40 @@ class Pipeline:
     # --- the whole way
 
     async def run(
-        self, call: ToolCall | Suspended, run: Run | None = None, *, grant: Grant | Denial | None = None
+        self, call: ToolCall | Stored, run: Run | None = None, *, grant: Grant | Denial | None = None
     ) -> Outcome:
         """Take a call from its arguments to its outcome.
 
         Args:
-            call: A new call, or a suspended one, whose hooks are not run again.
-            run: The run it belongs to; one of its own when None.
+            call: A new call; or a stored one, which is recovered: its hooks are not run again.
+            run: The run it belongs to; a new one when None.
             grant: The answer to the approval request of this call, if it is known.
 
         Raises:
-            Exception: What an observer raised, unless the scope has it fail the call.
+            Exception: What an observer raised, unless the run has it fail the call.
         """
-        if run is None:
-            run = Run()
-        prepared = await self.prepare(call, run, grant)
-        if not isinstance(prepared, Prepared):
-            return prepared
-        performed = await self.perform(prepared, run)
-        if not isinstance(performed, Performed):
-            return performed
-        return await self.finish(performed, run) if prepared.plan.held else self._concluded(performed, run)
+        made = await self.admit(call, run, grant=grant)
+        return await self._completed(made) if type(made) is LiveCall else cast("Outcome", made)
+
+    async def _completed(self, call: LiveCall) -> Outcome:
+        """Take an admitted call to its outcome."""
+        try:
+            outcome = None if call.state == "executed" else await execute(call)
+        except BaseException:
+            call.cut_off()
+            raise
+        if outcome is not None:
+            return outcome
+        return await self.finish(call) if call.plan.held else self._concluded(call)
 
     @overload
     def stream(
-        self, call: ToolCall | Suspended, run: Run | None = None, *, grant: Grant | Denial | None = None
+        self, call: ToolCall | Stored, run: Run | None = None, *, grant: Grant | Denial | None = None
     ) -> AsyncGenerator[Yielded | Outcome, None]: ...
     @overload
     def stream(
         self,
-        call: ToolCall | Suspended,
+        call: ToolCall | Stored,
         run: Run | None = None,
         *,
         grant: Grant | Denial | None = None,
@@ -127,7 +121,7 @@ class Pipeline:
     ) -> AsyncGenerator[Any, None]: ...
     async def stream(
         self,
-        call: ToolCall | Suspended,
+        call: ToolCall | Stored,
         run: Run | None = None,
         *,
         grant: Grant | Denial | None = None,
@@ -139,259 +133,299 @@ class Pipeline:
         Where post hooks need the whole result, the values come after them. Closing the iterator early stops the tool.
 
         Args:
-            call: As for `run`, like `scope` and `grant`.
+            call: As for `run`, like `run` and `grant`.
             ended: Is given the outcome; the values then come as they are, which is quicker, and also those that a
                 decision hook gave in the tool's place. The last of a tool that returns is its result.
         """
-        if run is None:
-            run = Run()
-        prepared = await self.prepare(call, run, grant)
-        if not isinstance(prepared, Prepared) or (body := prepared.plan.live) is None:
-            work = at_once(self, self._plans, prepared, run, plain=ended is not None)
-            if isinstance(prepared, Prepared) and prepared.ctx is not None and not prepared.plan.streaming:
-                reports = Reports(prepared.ctx, work)
-                async with aclosing(reports.values()) as told:
-                    async for value in told:
-                        yield value if ended is not None else Yielded(value)
-                work = reports.result()
-            outcome, values = await work
-            for value in values:
-                yield value if ended is not None else Yielded(value)
-            if ended is None:
-                yield outcome
+        plain = ended is not None
+        made = await self.admit(call, run, grant=grant)
+        if isinstance(made, LiveCall) and made.plan.live and made.state == "admitted":
+            ended_early: Outcome | None = None
+            with made:
+                while made.state == "admitted":
+                    async with Values(made) as values:
+                        async for value in values:
+                            yield value if plain else Yielded(value)
+                    ended_early = await settled(made)
+            outcome = await self.finish(made) if ended_early is None else ended_early
+        else:
+            end = _End()
+            async with aclosing(self._afterwards(made, end, plain=plain)) as rest:
+                async for value in rest:
+                    yield value if plain else Yielded(value)
+            outcome = end.outcome
+        if ended is not None:
+            ended(outcome)
+        else:
+            yield outcome
+
+    async def _afterwards(self, made: Call | Outcome, end: _End, *, plain: bool) -> AsyncGenerator[Any, None]:
+        """Yield the values of a call that come when it has ended, after its reports; `end` has the outcome then."""
+        streaming = False
+        if type(made) is not LiveCall:
+            end.outcome = outcome = cast("Outcome", made)
+            if not plain:
+                return
+            streaming = isinstance(outcome, Completed) and self.toolset[outcome.tool].tool.is_streaming
+        else:
+            streaming = made.plan.streaming
+            if made.ctx is None or streaming:
+                outcome = await self._completed(made)
             else:
-                ended(outcome)
-            return
-        left = False
-        with prepared:
-            try:
-                while True:
-                    begin(prepared)
-                    performed = Performed(prepared, kept := [])
-                    try:
-                        prepared.require_approved(prepared.arguments)
-                        watched = prepared.watched
-                        stream: Any = body.stream(prepared.arguments, prepared.ctx, prepared.plan.timeout)
-                        if prepared.trace is not None:
-                            stream = Stepped(stream, prepared.trace.within)
-                        async with run.slot(), stream as values:
-                            async for value in values:
-                                shown = await each(prepared, value) if watched else value
-                                kept.append(shown)
-                                left = True  # unless the next value is asked for
-                                yield Yielded(shown) if ended is None else shown
-                                left = False
-                    except HookRaised:
-                        raise
-                    except Exception as error:  # the tool's own code: what it raised becomes the outcome
-                        performed.error = error
-                    outcome = await asked_late(performed, run)
-                    if outcome is not None or not isinstance(performed.error, ApprovalRequired):
-                        break  # else it asked before it did anything, and was granted
-                outcome = await self.finish(performed, run) if outcome is None else outcome
-            except HookRaised as raised:
-                outcome = observer_failed(prepared, run, raised)
-            if ended is not None:
-                ended(outcome)
-            elif not left:  # else nobody takes it
-                yield outcome
+                reports = _Reports(made.ctx, self._completed(made))
+                try:
+                    async for value in reports.values():
+                        yield value
+                    outcome = await reports.result()
+                finally:
+                    await reports.stop()
+            end.outcome = outcome
+        if isinstance(outcome, Completed) and (plain or streaming):
+            for value in self._values_of(outcome, streaming=streaming):
+                yield value
 
-    # --- prepare: steps 1 to 5
+    @staticmethod
+    def _values_of(outcome: Completed, *, streaming: bool) -> list[Any]:
+        """Return a stream's values after post hooks, which may have made one value of them."""
+        value = outcome.value
+        return cast("list[Any]", value) if streaming and isinstance(value, list) else [value]
 
-    def receive(self, call: ToolCall, run: Run) -> Prepared | Failed:
+    # --- admit: steps 1 to 5
+
+    def receive(self, call: ToolCall, run: Run) -> Call | Failed:
         """Read a call before its gates are asked: nothing is counted, decided or recorded yet.
 
         Returns:
-            What `prepare` takes; or what is wrong with the call, of which `prepare` makes the same outcome.
+            What `admit` takes; or what is wrong with the call, of which `admit` makes the same outcome.
         """
         plan = self._plans.get(call.name) or self._plan(call.name)
-        return unknown(self.toolset, call, run) if plan is None else received(plan, call, run)
+        if plan is None:
+            return unknown(self.toolset, call, run)
+        if not offered(plan.entry, run):
+            return not_offered(plan.name, call.id)
+        received = LiveCall(call, plan, run)
+        try:
+            received.arguments = plan.read(call)
+        except (InvalidArguments, SchemaError) as error:
+            return misread(plan.name, call.id, error)
+        return received
 
-    async def prepare(
+    async def admit(
         self,
-        call: ToolCall | Suspended | Prepared,
-        run: Run,
-        grant: Grant | Denial | None = None,
+        call: ToolCall | Stored,
+        run: Run | None = None,
         *,
+        grant: Grant | Denial | None = None,
         hooks: HookSet | None = None,
-    ) -> Prepared | Outcome:
+        arguments: Mapping[str, Any] | None = None,
+    ) -> Call | Outcome:
         """Take a call through every gate before the tool.
 
         Args:
-            call: A new call, one that `receive` has read, or a suspended one.
-            run: The run it belongs to.
+            call: A new call, one that `receive` has read, a suspended one, or one that was admitted and not executed:
+                that is asked about by these hooks alone, or by every hook again where `arguments` are given.
+            run: The run it belongs to; a new one when None. A call that was received has its run.
             grant: The answer to the approval request of this call, if it is known.
             hooks: Decision hooks for this call alone, asked before the others.
+            arguments: The host's arguments in the place of those that came with the call.
 
         Returns:
-            What `perform` takes; or the outcome, when a gate ends the call.
-        """
-        if isinstance(call, Suspended):
-            return await self._resume(call, run, grant)
-        read = isinstance(call, Prepared)
-        prepared, call = (call, call.call) if read else (None, call)
-        plan = self._plans.get(call.name) or self._plan(call.name)
-        trace = self._trace(call, run, plan)
-        if plan is None:
-            return close(trace, unknown(self.toolset, call, run))
-        if prepared is None:
-            prepared = Prepared(call, plan, trace)
-        else:
-            prepared.trace = trace
-        try:
-            refused: Outcome | None = None
-            if plan.off or run.available is not None or run.limits is not None:
-                refused = self._refusal(plan, call, run)
-                prepared.revealed = plan.name in run.revealed
-            if refused is None and (plan.wants_ctx or run.deps is not None or run.provide):
-                prepared.enter(run)
-                refused = await available(prepared) if plan.availability else None
-            if refused is None and (trace is not None or not read):
-                refused = read_arguments(prepared, run, read)
-            if refused is None and (plan.guarded or hooks is not None):
-                first = () if hooks is None else hooks.decisions_for(plan.name)
-                refused = await decide_and_edit(prepared, run, first)
-            if refused is None and (plan.approvals or prepared.asks or run.deps is not None):
-                refused = await approve(prepared, run, grant)
-            return prepared if refused is None else close(trace, refused)
-        except BaseException:  # quicker than `with prepared:`, on the way of every call
-            prepared.cut_off()
-            raise
-
-    async def _resume(self, suspended: Suspended, run: Run, given: Grant | Denial | None) -> Prepared | Outcome:
-        """Take up a suspended call: availability and step 5 again, nothing else."""
-        state = suspended.prepared
-        plan, call = self._plan(suspended.tool), ToolCall(suspended.tool, {}, suspended.call_id)
-        trace = self._trace(call, run, plan)
-        if plan is None or state is None:
-            return close(trace, unknown(self.toolset, call, run))
-        try:
-            prepared = restored(plan, state, run)
-        except (InvalidArguments, SchemaError) as error:  # the tool has changed since
-            changed = ApprovalError(plan.name, f"the tool has changed since it was asked ({error})")
-            return close(trace, failure(plan, call.id, run, changed))
-        prepared.plan, prepared.trace, prepared.request = plan, trace, suspended.request
-        prepared.enter(run, dict(prepared.metadata))
-        with prepared:
-            refused = await approve_again(prepared, suspended, run, given)
-            return prepared if refused is None else close(trace, refused)
-
-    async def again(
-        self,
-        prepared: Prepared,
-        run: Run,
-        *,
-        hooks: HookSet | None = None,
-        arguments: Mapping[str, Any] | None = None,
-    ) -> Prepared | Outcome:
-        """Take a prepared call through more decisions, or edited arguments through step 5, before it is performed.
-
-        Returns:
-            The same as `prepare`; approval is asked again when the arguments changed, or a hook asks for it.
+            The call, `admitted`, for `execute`; or the outcome, when a gate ends it.
 
         Raises:
-            InvalidArguments: The edited arguments do not fit; the call is as it was.
+            InvalidArguments: The host's arguments do not fit; the call is as it was.
         """
+        if isinstance(call, ToolCall):
+            run = Run() if run is None else run
+            plan = self._plans.get(call.name) or self._plan(call.name)
+            trace = self._trace(call, run, plan)
+            if plan is None:
+                return _refused(trace, unknown(self.toolset, call, run))
+            live, read = LiveCall(call, plan, run, trace), False
+        elif isinstance(call, Suspended | Mapping):
+            return await self.recover(call, run, grant=grant)
+        else:
+            live, read = _live(call), True
         if arguments is not None:
-            prepared.revise(arguments)
-        with prepared:
-            refused = await once_more(prepared, run, hooks, arguments is not None)
-            return prepared if refused is None else close(prepared.trace, refused)
+            live.edit(arguments)
+        if hooks is not None:
+            live.extra_hooks = (*live.extra_hooks, hooks)
+        try:
+            if live.state == "received":
+                if read:
+                    live.trace = self._trace(live.received, live.run, live.plan)
+                refused = await pass_gates(live, grant, read=read)
+            elif arguments is not None:
+                refused = await pass_edited(live)
+            else:
+                refused = None if hooks is None else await pass_more(live, hooks)
+        except BaseException:
+            live.cut_off()
+            raise
+        if refused is not None:
+            return live.close(refused)
+        live.state = "admitted"
+        return live
 
-    def restore(self, state: Mapping[str, Any], run: Run) -> Prepared | Failed:
-        """Return the call that `Prepared.to_dict` described, no gate asked; Failed when the tool does not take it now.
+    def restore(self, state: Mapping[str, Any], run: Run) -> Call | Failed:
+        """Return the call that `Call.to_dict` described, no gate asked; Failed when the tool does not take it now.
 
-        Have `readmit` ask before it is performed.
+        Have `recover` ask before it is executed.
         """
-        call = ToolCall(state["name"], state["arguments"], state["id"], state["origin"])
-        plan = self._plan(call.name)
+        plan = self._plan(state["name"])
         if plan is None:
-            return unknown(self.toolset, call, run)
+            return unknown(self.toolset, ToolCall(state["name"], state["arguments"], state["id"]), run)
         try:
             return restored(plan, state, run)
         except (InvalidArguments, SchemaError) as error:
-            return misread(plan.name, call.id, error)
+            return misread(plan.name, state["id"], error)
 
-    async def readmit(self, prepared: Prepared, run: Run) -> Prepared | Outcome:
-        """Take a restored call through availability and step 5 once more; hooks are not run again."""
-        prepared.trace = self._trace(prepared.call, run, prepared.plan)
-        with prepared:
-            refused = await pass_again(prepared, run)
-            return prepared if refused is None else close(prepared.trace, refused)
+    async def recover(
+        self,
+        state: Stored | ToolCall,
+        run: Run | None = None,
+        *,
+        grant: Grant | Denial | None = None,
+    ) -> Call | Outcome:
+        """Take up a call that was stored: availability, limits and approval are asked again, hooks are not.
 
-    # --- perform: step 6
+        A call that was begun and is not known to have ended is executed again when its tool is idempotent, with the
+        same key. Otherwise it is suspended, and its request says that it is in doubt: `request.grant()` has it done,
+        `request.done(result)` gives its result if it was done, and `request.deny()` leaves it.
 
-    def performed(self, prepared: Prepared, value: Any = None, error: Exception | None = None) -> Performed:
-        """Return what `finish` takes for a prepared call that the host's own code executed."""
-        begin(prepared)
-        return Performed(prepared, value, error)
-
-    async def perform(self, prepared: Prepared, run: Run) -> Performed | Outcome:
-        """Run the tool of a prepared call, once.
+        Args:
+            state: A suspended call, the JSON of `Call.to_dict`, or what `restore` made of that. A `ToolCall` is one
+                that was begun, and of which nothing else was kept: all its gates are asked, and it is in doubt.
+            run: The run it goes on in; a new one when None.
+            grant: The answer to its request, if it is known.
 
         Returns:
-            What `finish` takes; or the outcome, when the tool itself asked for approval and did not get it.
+            As `admit`. A call that was done already is `executed`, and `execute` leaves it as it is.
         """
-        plan = prepared.plan
-        if prepared.trace is not None:
-            begin(prepared)
-        performed = Performed(prepared)
+        run = Run() if run is None else run
+        kept: Any = state.call if isinstance(state, Suspended) else state
+        name, call_id = (state.tool, state.call_id) if isinstance(state, Suspended) else _named(kept)
+        plan, received = self._plan(name), ToolCall(name, {}, call_id)
+        trace = self._trace(received, run, plan)
+        if plan is None or kept is None:
+            return _refused(trace, unknown(self.toolset, received, run))
+        if isinstance(kept, ToolCall):
+            return await self._begun_before(LiveCall(kept, plan, run, trace), grant)
         try:
-            if prepared.approved is not None:
-                prepared.require_approved(prepared.arguments)
-            free = run.limits is None or run.limits.concurrency is None
-            if free and plan.direct and plan.body is not None:
-                if prepared.trace is None:
-                    performed.value = await plan.body.call(prepared.arguments, prepared.ctx, plan.timeout)
-                else:
-                    with prepared.within():
-                        performed.value = await plan.body.call(prepared.arguments, prepared.ctx, plan.timeout)
-            else:
-                async with run.slot():
-                    with prepared.within():
-                        performed.value = await execute(prepared)
-            return performed
-        except HookRaised as raised:
-            return observer_failed(prepared, run, raised)
-        except Exception as error:  # the tool's own code: what it raised becomes the outcome
-            performed.error = error
+            call = restored(plan, kept, run) if not isinstance(kept, LiveCall) or isinstance(state, Suspended) else kept
+        except (InvalidArguments, SchemaError) as error:  # the tool has changed since
+            changed = ApprovalError(plan.name, f"the tool has changed since it was asked ({error})")
+            return _refused(trace, failure(plan, call_id, run, changed))
+        call.run, call.trace = run, trace
+        call.enter(dict(call.metadata))
+        if isinstance(state, Suspended):
+            call.state, call.request = "suspended", state.request
+        with call:
+            refused = await pass_again(call, grant)
+        if refused is not None:
+            return call.close(refused)
+        if call.state != "executed":
+            call.state = "admitted"
+        return call
+
+    async def _begun_before(self, call: LiveCall, grant: Grant | Denial | None) -> Call | Outcome:
+        with call:
+            refused = await pass_gates(call, grant, read=False, ask=False)
+            if refused is None:
+                call.state = "executing"
+                refused = await resolve_doubt(call, grant)
+        if refused is not None:
+            return call.close(refused)
+        if call.state != "executed":
+            call.state = "admitted"
+        return call
+
+    # --- execute: step 6
+
+    async def execute(self, call: Call) -> Call | Outcome:
+        """Run the tool of an admitted call, once.
+
+        Returns:
+            The call, `executed`, for `finish`; or the outcome, when the tool itself asked for approval and did not get
+            it.
+
+        Raises:
+            CallStateError: It was executed before.
+            Exception: What an observer raised, unless the run has it fail the call.
+        """
+        live = _live(call)
+        if live.state == "executed" and live.grant is not None and live.grant.done is not None:
+            return live  # it was done before, as the approver said
+        try:
+            outcome = await execute(live)
         except BaseException:
-            prepared.cut_off()
+            live.cut_off()
             raise
-        with prepared:
-            if isinstance(performed.error, ApprovalRequired):
-                late = await asked_late(performed, run)
-                return await self.perform(prepared, run) if late is None else late  # it did nothing before it asked
-        return performed
+        return live if outcome is None else outcome
+
+    def executed(self, call: Call, value: Any = None, error: Exception | None = None) -> Call:
+        """Return a call as `executed`, with the host's result in the place of the tool's.
+
+        Raises:
+            CallStateError: It was executed before, or did not pass its gates.
+        """
+        live = _live(call)
+        if live.state != "executed":
+            live.begin()
+        return live.executed(value, error)
 
     # --- finish: steps 7 and 8
 
-    async def finish(self, performed: Performed, run: Run) -> Outcome:
-        """Let the post hooks at the result or the exception, and close the call's record."""
-        prepared = performed.prepared
-        outcome: Outcome | None = None
-        if prepared.plan.held:
-            with prepared, prepared.within():
-                outcome = await apply_post(performed, run)
-        return self._concluded(performed, run) if outcome is None else close(prepared.trace, outcome)
+    async def finish(self, call: Call) -> Outcome:
+        """Run the post hooks on the result or the exception of an executed call, and close its record."""
+        live = _live(call)
+        failed: Outcome | None = None
+        if live.plan.held and live.state == "executed":
+            with live, live.within():
+                failed = await apply_post(live)
+        return self._concluded(live) if failed is None else live.close(failed)
 
-    def finished(self, performed: Performed, run: Run) -> Outcome | None:
+    def finish_now(self, call: Call) -> Outcome | None:
         """Return what `finish` does, at once; None where a post hook has to be awaited, and nothing was done."""
-        return None if performed.prepared.plan.held else self._concluded(performed, run)
+        live = _live(call)
+        return None if live.plan.held else self._concluded(live)
 
-    def _concluded(self, performed: Performed, run: Run) -> Outcome:
-        """Return what a call came to that nobody touches any more, and close its record."""
-        prepared = performed.prepared
-        plan, call_id = prepared.plan, prepared.call.id
-        if performed.error is None:
-            outcome = completed(plan.name, call_id, performed.value, plan.max_result_chars)
+    def discard(self, call: Call) -> None:
+        """Close the record of a call as cancelled, unless it was made: it will not be answered."""
+        _live(call).cut_off()
+
+    def answer(self, call: Call, outcome: Outcome) -> Outcome:
+        """Close a call with an outcome of the host's own, in the place of the tool's."""
+        live = _live(call)
+        return live.close(outcome) if live.outcome is None or live.state != "closed" else live.outcome
+
+    def provide(self, call: Call, values: Mapping[str, Any]) -> None:
+        """Add values for injected parameters of one call."""
+        live = _live(call)
+        if values and live.ctx is None:
+            live.enter()
+        if values and live.ctx is not None:
+            live.ctx.provided = {**live.ctx.provided, **values}
+
+    def _concluded(self, call: LiveCall) -> Outcome:
+        """Return what an executed call came to, and close its record."""
+        if call.outcome is not None and call.state == "closed":
+            return call.outcome
+        plan, call_id, run = call.plan, call.received.id, call.run
+        if call.error is None:
+            outcome: Outcome = completed(plan.name, call_id, call.value, plan.max_result_chars)
             if run.requirements:
                 run.completed.add(plan.name)
         else:
-            outcome = tool_failure(plan, call_id, run, performed.error)
-        return outcome if prepared.trace is None else close(prepared.trace, outcome)
+            outcome = tool_failure(plan, call_id, run, call.error)
+        return call.close(outcome)
 
     # --- inside
+
+    def wants_context(self, name: str) -> bool:
+        """Return whether a tool or its gates are given the run context."""
+        plan = self._plan(name)
+        return plan is None or plan.wants_ctx
 
     def _plan(self, name: str) -> Plan | None:
         """Return a tool's plan, made when the tool is first called; None for a name that is not in the toolset."""
@@ -408,10 +442,58 @@ class Pipeline:
         about = "" if plan is None else plan.entry.description
         return Trace(call, run, (*sinks, _LOG_SINK) if logs else sinks, about)
 
-    def _refusal(self, plan: Plan, call: ToolCall, run: Run) -> Outcome | None:
-        if not offered(plan.entry, run):
-            return not_offered(plan.name, call.id)
-        if run.limits is None:
-            return None
-        spent = run.admit(plan.name)
-        return None if spent is None else Rejected(plan.name, call.id, str(spent), "limit")
+
+def _live(call: Call) -> LiveCall:
+    if not isinstance(call, LiveCall):
+        raise TypeError(f"{type(call).__name__} is no call of a pipeline's; `admit` and `receive` return one")
+    return call
+
+
+def _named(state: Any) -> tuple[str, str]:
+    if isinstance(state, LiveCall):
+        return state.received.name, state.id
+    return (state.name, state.id) if isinstance(state, ToolCall) else (state["name"], state["id"])
+
+
+class _End:
+    """Where the outcome of a call is left whose values are taken one by one."""
+
+    outcome: Any = None
+
+
+def _refused(trace: Trace | None, outcome: Outcome) -> Outcome:
+    """Return the outcome of what never came to be a call, and make its record."""
+    if trace is not None:
+        trace.ended(outcome)
+    return outcome
+
+
+class _Reports:
+    """What a tool that returns gives to `ctx.report`, while `work` goes on in a task of its own."""
+
+    def __init__(self, ctx: RunContext[Any], work: Coroutine[Any, Any, Outcome]) -> None:
+        self._ctx, self._before = ctx, ctx.report
+        self._values: asyncio.Queue[Any] = asyncio.Queue()
+        ctx.report = self._report
+        self._task = asyncio.create_task(work)
+        self._task.add_done_callback(lambda _: self._values.put_nowait(_END))
+
+    async def values(self) -> AsyncGenerator[Any, None]:
+        """Yield them as they come."""
+        while (value := await self._values.get()) is not _END:
+            yield value
+
+    async def result(self) -> Outcome:
+        """Return what the work came to, after the values; raises what it raised."""
+        return await self._task
+
+    async def stop(self) -> None:
+        """Stop the work, where it goes on."""
+        if not self._task.done():
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    def _report(self, value: Any) -> None:
+        if self._before is not None:
+            self._before(value)
+        self._values.put_nowait(value)

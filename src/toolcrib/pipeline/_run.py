@@ -1,39 +1,38 @@
-"""Run: what a entry opens for one run, and what is counted in it."""
+"""Run: one user's piece of work, with its identity, options, counters and standing grants."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
-from uuid import uuid4
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field, fields
+from secrets import token_hex
+from types import MappingProxyType
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from toolcrib.approvals import AgentContext, ApprovalStore, Approver
+from toolcrib.approvals import AgentContext, ApprovalStore, Approver, misfit
+from toolcrib.calls import ApprovalRequest, Grant
 from toolcrib.errors import LimitReached
-from toolcrib.hooks import target_name
+from toolcrib.hooks import ambient, target_name
 from toolcrib.record import Sink
+from toolcrib.schema import RunContext
 from toolcrib.toolsets import Selectable
 
-__all__ = ["CallLimits", "ErrorPolicy", "Requirement", "Run", "must_call"]
+__all__ = [
+    "CallJournal",
+    "CallLimits",
+    "ErrorPolicy",
+    "Requirement",
+    "Run",
+    "RunView",
+    "current_run",
+    "must_call",
+    "run_for",
+]
 
 ErrorPolicy: TypeAlias = Literal["message", "masked"]
-
-_ids = itertools.count(1)
-_prefix = uuid4().hex[:8]
-
-
-def _new_id() -> str:
-    return f"run_{_prefix}{next(_ids):x}"
-
-
-def _nothing() -> dict[Any, Any]:  # calling `dict[Any, Any]` instead costs seven times as much
-    return {}
-
-
-def _nobody() -> set[str]:
-    return set()
+_NOTHING: Mapping[Any, Any] = MappingProxyType({})
+_NO_SLOT: AbstractAsyncContextManager[None] = nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class CallLimits:
     Attributes:
         total: Calls in the run.
         per_tool: Calls of one tool: a number for each of them, or numbers by name.
-        concurrency: Executions at a time.
+        concurrency: Executions at a time. What a tool itself calls runs within the tool's execution.
     """
 
     total: int | None = None
@@ -69,7 +68,7 @@ class Requirement:
     """A tool that a run has to complete; made by `must_call`.
 
     Attributes:
-        before_finish: Whether the run is unfinished without it; else it is only remarked.
+        before_finish: Whether the run is unfinished without it; else `Run.remarks` says so and no more.
     """
 
     tool: str
@@ -81,40 +80,72 @@ def must_call(tool: Selectable, *, before_finish: bool = True) -> Requirement:
     return Requirement(target_name(tool), before_finish)
 
 
-@dataclass(slots=True)
-class Run:
-    """One run: an agent's, a session's, a program's. Opened by a entry, checked by the pipeline.
+class CallJournal(Protocol):
+    """Keeps each call of a run before it is executed, so that another process knows that it may have been done."""
+
+    async def begin(self, call: Any) -> None:
+        """Keep a `Call` that is about to be executed: its tool runs when this has returned."""
+        ...
+
+
+class _State:
+    """The mutable state of a run, which its views share.
 
     Attributes:
-        id: Names the run in records.
+        grants: Standing grants given in the run, where it has no approval store.
+        earlier_ids: The ids that the run had in other processes.
+        used_grants: Grants for one call that were used, where they name no request.
+    """
+
+    __slots__ = ("calls", "completed", "earlier_ids", "grants", "loop", "retries", "revealed", "slots", "used_grants")
+
+    def __init__(self) -> None:
+        self.calls: dict[str, int] = {}
+        self.retries: dict[str, int] = {}
+        self.revealed: dict[str, None] = {}
+        self.completed: set[str] = set()
+        self.used_grants: set[str] = set()
+        self.earlier_ids: set[str] = set()
+        self.grants: tuple[Grant, ...] = ()
+        self.slots: asyncio.Semaphore | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Run:
+    """One user's piece of work: an agent's run, a session, a program. A host opens it, and the pipeline checks it.
+
+    A run is one object and is never copied: what is given the same run shares its budget, its retry counts and its
+    standing grants. `view` gives an adapter other options over the same run.
+
+    Attributes:
         deps: What the host gives its tools, as `ctx.deps`.
         limits: The run's budget.
-        approver: Somebody who is asked at once when a call needs approval; None suspends it.
-        approvals: Where answers are looked up and requests kept.
+        approver: An async function that is asked at once when a call needs approval; None suspends the call.
+        approvals: Where requests are kept and answers looked up. Without a store, a standing grant holds in the run.
         principal: On whose behalf the calls are made.
         provide: Values for `Injectable` and `Injected` parameters, by type or name.
         sinks: Where this run's events go, besides the pipeline's own.
         entry: Which way the calls come, for the record.
-        hook_errors: What an observer's exception does: `raise` it to the host, or `fail` the call, for a entry that
+        hook_errors: What an observer's exception does: `raise` it to the host, or `fail` the call, for an adapter that
             answers over a protocol.
-        errors: What a model is shown of an exception that was not made for it: its `message`, or a reference alone
-            (`masked`), under which the host finds it in the log and in the record.
+        errors: What a model is shown of a tool's unexpected exception: its `message`, or a reference number alone
+            (`masked`), by which the host finds the exception in the log and the record.
         available: The names that may be called; None for all that are not off.
-        revealed: The names that were found in the run and may be called as well, in the order they were found.
-        requirements: What has to be called before the run is finished; `finish` says what still lacks.
-        parent_id: The program or request that makes the calls, for the record; None for whatever the code that makes
-            them goes on in.
-        program_id: What the next program of the run is called in records, where it has a name already; None for one
-            of its own.
+        requirements: What has to be called before the run is finished; `finish` says what is lacking.
+        parent_id: The program or request that makes the calls, for the record; None for the activity that the current
+            code is part of.
+        program_id: The id of the next program of the run, where it has one already; None for a new one.
+        journal: Keeps that a call begins before its tool does, for work that outlives its process.
     """
 
-    id: str = field(default_factory=_new_id)
+    id: str = ""
     deps: Any = None
     limits: CallLimits | None = None
     approver: Approver | None = None
     approvals: ApprovalStore | None = None
     principal: str | None = None
-    provide: Mapping[Any, Any] = field(default_factory=_nothing)
+    provide: Mapping[Any, Any] = field(default_factory=lambda: _NOTHING)
     sinks: tuple[Sink, ...] = ()
     entry: str = "pipeline"
     hook_errors: Literal["raise", "fail"] = "raise"
@@ -123,46 +154,136 @@ class Run:
     requirements: tuple[Requirement, ...] = ()
     parent_id: str | None = None
     program_id: str | None = None
-    retries: dict[str, int] = field(default_factory=_nothing)
-    calls: dict[str, int] = field(default_factory=_nothing)
-    completed: set[str] = field(default_factory=_nobody)
-    used_grants: set[str] = field(default_factory=_nobody)
-    revealed: dict[str, None] = field(default_factory=_nothing)
-    _slots: list[asyncio.Semaphore] = field(default_factory=list[asyncio.Semaphore])  # copies of the run share it
+    journal: CallJournal | None = None
+    _state: _State = field(default_factory=_State, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.id = self.id or f"run_{token_hex(8)}"
+
+    def view(self, **options: Any) -> RunView:
+        """Return this run with other options for some of its calls: a frozen view, which has no state of its own.
+
+        Args:
+            options: Attributes of the run, but for `id`, `limits` and `requirements`, which are the run's.
+
+        Raises:
+            TypeError: One of them is not an option.
+        """
+        return RunView(self, options)
+
+    def with_sinks(self, *sinks: Sink) -> RunView:
+        """Return a view of this run whose events go to more sinks."""
+        return self.view(sinks=(*self.sinks, *sinks))
+
+    @property
+    def run(self) -> Run:
+        """The run itself; a view's is the one that it was made of."""
+        return self
+
+    # --- what is counted
+
+    @property
+    def calls(self) -> dict[str, int]:
+        """How often each tool was called, by name."""
+        return self._state.calls
+
+    @property
+    def retries(self) -> dict[str, int]:
+        """How many retryable answers a model got, by tool."""
+        return self._state.retries
+
+    @property
+    def completed(self) -> set[str]:
+        """The tools that completed, where the run has requirements."""
+        return self._state.completed
+
+    @property
+    def revealed(self) -> dict[str, None]:
+        """The names that were found in the run and may be called as well, in the order they were found."""
+        return self._state.revealed
 
     def admit(self, tool: str) -> LimitReached | None:
         """Count one call of `tool`; return the limit that forbids it, if one does."""
-        limits = self.limits
+        limits, state = self.limits, self._state
         if limits is not None:
-            total = sum(self.calls.values())
-            if limits.total is not None and total >= limits.total:
+            if limits.total is not None and sum(state.calls.values()) >= limits.total:
                 return LimitReached(tool, "in total", limits.total)
             most = limits.of(tool)
-            if most is not None and self.calls.get(tool, 0) >= most:
+            if most is not None and state.calls.get(tool, 0) >= most:
                 return LimitReached(tool, f"of `{tool}`", most)
-        self.calls[tool] = self.calls.get(tool, 0) + 1
+        state.calls[tool] = state.calls.get(tool, 0) + 1
         return None
 
     def retry(self, tool: str, most: int) -> bool:
         """Count one retryable answer for `tool`; return whether the model may try again."""
-        used = self.retries[tool] = self.retries.get(tool, 0) + 1
+        retries = self._state.retries
+        used = retries[tool] = retries.get(tool, 0) + 1
         return used <= most
+
+    def restore(self, counted: Mapping[str, Any]) -> None:
+        """Take over what `counted` said of the run in another process; nothing that was counted is forgotten."""
+        state = self._state
+        for kept, key in ((state.calls, "calls"), (state.retries, "retries")):
+            for name, count in counted.get(key, {}).items():
+                kept[name] = max(kept.get(name, 0), count)
+        state.completed.update(counted.get("completed", ()))
+        state.revealed.update(dict.fromkeys(counted.get("revealed", ())))
+        state.used_grants.update(counted.get("used_grants", ()))
+        state.earlier_ids.add(counted.get("id", self.id))
+
+    def has_counted(self, run_id: str) -> bool:
+        """Return whether a call that was counted in the run of this id was counted in this one."""
+        return run_id == self.id or run_id in self._state.earlier_ids
+
+    def counted(self) -> dict[str, Any]:
+        """Return the run's counters as JSON shapes, for `restore` in another process."""
+        state = self._state
+        return {
+            "id": self.id,
+            "calls": dict(state.calls),
+            "retries": dict(state.retries),
+            "completed": sorted(state.completed),
+            "revealed": list(state.revealed),
+            "used_grants": sorted(state.used_grants),
+        }
+
+    def slot(self) -> AbstractAsyncContextManager[Any]:
+        """Return what holds one of the executions that may run at a time, while it is entered.
+
+        An execution that is part of another one of the same run shares its slot.
+        """
+        most = None if self.limits is None else self.limits.concurrency
+        if most is None:
+            return _NO_SLOT
+        outer = current_run()
+        if outer is not None and outer.run is self.run:
+            return _NO_SLOT
+        state, loop = self._state, asyncio.get_running_loop()
+        if state.slots is None or state.loop is not loop:
+            state.slots, state.loop = asyncio.Semaphore(most), loop
+        return state.slots
+
+    # --- approval
 
     def asks_for(self, tool: str) -> bool:
         """Return whether the run's deps say that this tool needs approval."""
         return isinstance(self.deps, AgentContext) and tool in self.deps.need_user_approve_tools
 
-    @asynccontextmanager
-    async def slot(self) -> AsyncGenerator[None]:
-        """Hold one of the executions that may run at a time."""
-        most = self.limits.concurrency if self.limits is not None else None
-        if most is None:
-            yield
-            return
-        if not self._slots:
-            self._slots.append(asyncio.Semaphore(most))
-        async with self._slots[0]:
-            yield
+    def standing_grant(self, request: ApprovalRequest) -> Grant | None:
+        """Return a standing grant that was given in the run and fits a request."""
+        return next((grant for grant in self._state.grants if not misfit(grant, request)), None)
+
+    def stand(self, grant: Grant) -> None:
+        """Keep a standing grant for the rest of the run."""
+        self._state.grants = (*self._state.grants, grant)
+
+    def use_once(self, mark: str) -> bool:
+        """Note that a grant without a request was used; return False when it was used before."""
+        fresh = mark not in self._state.used_grants
+        self._state.used_grants.add(mark)
+        return fresh
+
+    # --- its end
 
     def finish(self) -> tuple[str, ...]:
         """Return what the run still lacks, a sentence each; empty when every requirement is met."""
@@ -179,3 +300,71 @@ class Run:
             for required in self.requirements
             if not required.before_finish and required.tool not in self.completed
         )
+
+    def context(self) -> RunContext[Any]:
+        """Return the run as code sees it that no call executes: a condition, an instruction, a hook of an agent."""
+        return RunContext(
+            self.deps, "", "", self.id, provided=self.provide, revealed=self.revealed, ask=self.approver, run=self
+        )
+
+
+_OPTIONS: Final = frozenset(
+    {
+        "approvals", "approver", "available", "deps", "entry", "errors", "hook_errors", "journal", "parent_id",
+        "principal", "program_id", "provide", "sinks",
+    }
+)  # fmt: skip
+_FIELDS: Final = tuple(one.name for one in fields(Run))
+
+
+class RunView(Run):
+    """A run with other options, for some of its calls. Made by `Run.view`; frozen.
+
+    Attributes:
+        run: The run itself.
+    """
+
+    __slots__ = ("_of",)
+
+    def __init__(self, run: Run, options: Mapping[str, Any]) -> None:
+        unknown = options.keys() - _OPTIONS
+        if unknown:
+            raise TypeError(
+                f"a view of a run has no `{min(unknown)}` of its own; the options are {', '.join(sorted(_OPTIONS))}"
+            )
+        write = object.__setattr__
+        for name in _FIELDS:
+            write(self, name, options[name] if name in options else getattr(run, name))
+        write(self, "_of", run.run)
+
+    @property
+    def run(self) -> Run:
+        return self._of
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a view of a run is frozen: set `{name}` on the run itself, `view.run`, or make a view")
+
+
+def current_run() -> Run | None:
+    """Return the run of the tool whose code runs here; None outside of a tool."""
+    here: Any = ambient.get()
+    if here is None or isinstance(here, Run):
+        return here
+    return here.run
+
+
+def run_for(given: Run | None, entry: str, *, run_id: str = "", **options: Any) -> Run:
+    """Return the run that an adapter's calls belong to: the given one, that of the tool that runs here, or a new one.
+
+    Args:
+        given: The run that the host gave; its own `entry` stays.
+        entry: Which way the calls come.
+        run_id: The id of a new run.
+        options: Other options of the run.
+    """
+    if given is not None:
+        return given.view(entry=entry if given.entry == "pipeline" else given.entry, **options)
+    outer = current_run()
+    if outer is None:
+        return Run(run_id, entry=entry, **options)
+    return outer.view(**{"entry": entry, "available": None, "parent_id": None, "journal": None, **options})

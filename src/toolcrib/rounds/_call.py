@@ -71,7 +71,7 @@ class DecodedCall(Generic[I]):
     @property
     def tool(self) -> Tool[..., Any]:
         """The tool."""
-        return self._work.ready.plan.tool
+        return self._work.ready.tool
 
     @property
     def selector(self) -> Selector[Any]:

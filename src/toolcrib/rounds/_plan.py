@@ -272,8 +272,7 @@ def functionless(plan: ToolRoundPlan) -> list[str]:
 
 def _runs(work: Work) -> bool:
     """Return whether the pipeline can execute a call: a declared input has no function, unless something wraps it."""
-    plan = work.ready.plan
-    return not work.begun and (plan.body is not None or bool(plan.runners) or plan.executor is not None)
+    return not work.begun and work.ready.is_executable
 
 
 async def _together(works: list[Work], most: asyncio.Semaphore | None) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterable, Callable, Collection, Iterable, Sequence
-from dataclasses import replace
 from typing import Any, TypedDict, Unpack, cast
 
 from toolcrib.calls import CallMetadata, Failed
 from toolcrib.errors import RoundError
 from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireFormat, WireReply, detected
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import Answer, DecodedCall, RoundHooks
 from toolcrib.rounds._pipelines import pipeline_of
 from toolcrib.rounds._plan import ToolRoundPlan, TranscriptLike, suggestion
@@ -162,9 +161,9 @@ def decode(
     if not wire.items and isinstance(format, str):
         _require_format(format, reply)
     pipeline = pipeline_of(tools)
-    run = run or Run(entry="round")
+    run = run_for(run, "round")
     if available is not None:
-        run = replace(run, available=pipeline.toolset.offered(available))
+        run = run.view(available=pipeline.toolset.offered(available))
     desk = Desk(pipeline, run, strict)
     return ToolRound(RoundState(made, wire, tuple(Work(desk, call) for call in wire.calls)), run)
 

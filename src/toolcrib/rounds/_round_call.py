@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from toolcrib.calls import CallMetadata, Completed, Denial, Failed, Grant, Outcome, Rejected, Suspended, ToolCall
+from toolcrib.errors import InvalidArguments
 from toolcrib.formats import WireCall
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Performed, Pipeline, Prepared, Run
+from toolcrib.pipeline import Call, Pipeline, Run, is_call
 from toolcrib.rounds._strict import unfilled
 
-__all__ = ["Desk", "State", "Work"]
+__all__ = ["Desk", "Result", "State", "Work"]
 
 State: TypeAlias = Literal["pending", "handled", "rejected", "suspended", "issue"]
 
@@ -25,6 +26,14 @@ class Desk:
     pipeline: Pipeline
     run: Run
     strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the tool of a call came to: a value, or the error that it raised."""
+
+    value: Any = None
+    error: Exception | None = None
 
 
 class Work:
@@ -44,11 +53,11 @@ class Work:
     def __init__(self, desk: Desk, wire: WireCall) -> None:
         self.desk, self.wire = desk, wire
         self.asked = self.begun = False
-        self.performed: Performed | None = None
+        self.performed: Result | None = None
         self.finished: Outcome | None = None
         self._input: Any = None
         self._made_of: object = None
-        self.prepared: Prepared | None = None
+        self.prepared: Call | None = None
         self.outcome: Outcome | None = None
         self._take(desk.pipeline.receive(self._call(), desk.run))
 
@@ -77,7 +86,7 @@ class Work:
                 return "issue"
 
     @property
-    def ready(self) -> Prepared:
+    def ready(self) -> Call:
         """The call with its arguments, for whoever knows that they could be read."""
         if self.prepared is None:
             raise RuntimeError(f"the arguments of `{self.wire.name}` could not be read")
@@ -89,29 +98,32 @@ class Work:
     def input(self) -> Any:
         """The input as hooks left it: the host's own copy, so that an edit is noticed and asked about."""
         prepared = self.ready
-        source = prepared.call.arguments if prepared.source is None else prepared.source
+        source = prepared.raw_arguments
         if self._made_of is not source:
-            self._input, self._made_of = prepared.plan.parse(_own(source)), source
+            spec = prepared.tool.spec
+            text = isinstance(source, str | bytes)
+            self._input = spec.validate_json(source) if text else spec.validate_python(_own(source))
+            self._made_of = source
         return self._input
 
     @input.setter
     def input(self, value: Any) -> None:
         prepared = self.ready
-        kind = prepared.plan.spec.input_model
+        kind = prepared.tool.spec.input_model
         if not isinstance(value, kind):
             raise TypeError(
                 f"the input of `{self.wire.name}` is a {kind.__name__}, and this is a {type(value).__name__}"
             )
         self._input = value
-        self._made_of = prepared.call.arguments if prepared.source is None else prepared.source
+        self._made_of = prepared.raw_arguments
 
     def edited(self) -> dict[str, Any] | None:
         """Return the arguments that the host made of the input; None when it left it as it was."""
         prepared = self.ready
-        source = prepared.call.arguments if prepared.source is None else prepared.source
+        source = prepared.raw_arguments
         if self._made_of is not source:
             return None
-        arguments = prepared.plan.spec.arguments(self._input)
+        arguments = prepared.tool.spec.arguments(self._input)
         return None if _equal(arguments, prepared.arguments) else _own(arguments)
 
     # --- the steps
@@ -123,40 +135,38 @@ class Work:
             InvalidArguments: The host edited the input to what does not fit; the call is as it was.
         """
         pipeline, run = self.desk.pipeline, self.desk.run
-        made: Prepared | Outcome
+        made: Call | Outcome
         if self.asked:
             edited = self.edited() if self.outcome is None else None
             if self.outcome is not None or (hooks is None and edited is None):
                 return
-            made = await pipeline.again(self.ready, run, hooks=hooks, arguments=edited)
+            made = await pipeline.admit(self.ready, hooks=hooks, arguments=edited)
         elif self.prepared is None:  # once more, so that it is counted and recorded
             self.asked = True
-            made = await pipeline.prepare(self._call(), run, hooks=hooks)
+            made = await pipeline.admit(self._call(), run, hooks=hooks)
         else:
             edited = None if self._made_of is None else self.edited()  # nobody looked at the input
-            if edited is not None:
-                self.prepared.revise(edited)
             self.asked = True
-            made = await pipeline.prepare(self.prepared, run, hooks=hooks)
+            try:
+                made = await pipeline.admit(self.prepared, hooks=hooks, arguments=edited)
+            except InvalidArguments:
+                self.asked = False
+                raise
         self._take(made)
 
     async def resolve(self, answer: Grant | Denial | None) -> None:
         """Take up a call that waits for a person with what they said; with None their store or approver is asked."""
         if isinstance(self.outcome, Suspended):
-            self._take(await self.desk.pipeline.prepare(self.outcome, self.desk.run, answer))
+            self._take(await self.desk.pipeline.recover(self.outcome, self.desk.run, grant=answer))
 
     async def readmit(self) -> None:
         """Ask availability and approval once more for a call that was taken up from its JSON."""
         if not self.begun:
-            self._take(await self.desk.pipeline.readmit(self.ready, self.desk.run))
+            self._take(await self.desk.pipeline.recover(self.ready, self.desk.run))
 
     def provide(self, values: Mapping[str, Any]) -> None:
         """Add what the caller supplies for injected parameters of this call."""
-        prepared = self.ready
-        if values and prepared.ctx is None:
-            prepared.enter(self.desk.run)
-        if values and prepared.ctx is not None:
-            prepared.ctx.provided = {**prepared.ctx.provided, **values}
+        self.desk.pipeline.provide(self.ready, values)
 
     async def perform(self) -> None:
         """Run the call's tool, once; input that was edited since its gates were asked is asked about first."""
@@ -165,10 +175,9 @@ class Work:
         if self.begun or self.outcome is not None:
             return
         self.begun = True
-        made = await self.desk.pipeline.perform(self.ready, self.desk.run)
-        if isinstance(made, Performed):
-            made.value = _as_it_is_now(made.value)
-            self.performed = made
+        made = await self.desk.pipeline.execute(self.ready)
+        if is_call(made):
+            self.performed = Result(_as_it_is_now(made.value), made.error)
         else:
             self.begun = not isinstance(made, Suspended)  # a tool that asks for approval has done nothing before
             self._take(made)
@@ -176,42 +185,32 @@ class Work:
     async def finish(self, output: Any, error: Exception | None) -> Outcome:
         """Let the post hooks at what the tool or the host's own code came to, once, and close the record."""
         if self.finished is None:
-            performed = self._performed(output, error)
-            self.finished = await self.desk.pipeline.finish(performed, self.desk.run)
+            self.finished = await self.desk.pipeline.finish(self._executed(output, error))
         return self.finished
 
     def finish_at_once(self, output: Any, error: Exception | None) -> Outcome | None:
         """Do what `finish` does where there is no post hook to wait for; else nothing, and return None."""
-        if self.finished is None and not self.ready.plan.held:
-            desk = self.desk
-            self.finished = desk.pipeline.finished(self._performed(output, error), desk.run)
+        if self.finished is None and not self.ready.waits_for_post_hooks:
+            self.finished = self.desk.pipeline.finish_now(self._executed(output, error))
         return self.finished
 
-    def _performed(self, output: Any, error: Exception | None) -> Performed:
-        performed = self.performed
-        if performed is None:
-            performed = self.performed = self.desk.pipeline.performed(self.ready, output, error)
-        else:
-            performed.value, performed.error = output, error
-        return performed
+    def _executed(self, output: Any, error: Exception | None) -> Call:
+        self.performed = Result(output, error)
+        return self.desk.pipeline.executed(self.ready, output, error)
 
     def end(self, outcome: Outcome) -> Outcome:
         """Close a call that the host answers in the place of its tool."""
         if self.finished is None:
-            self.finished = outcome
-            trace = self.ready.trace
-            if trace is not None:
-                trace.ended(outcome)
+            self.finished = self.desk.pipeline.answer(self.ready, outcome)
         return self.finished
 
     def cancel(self) -> None:
         """Close the record of a call that nobody will answer."""
-        trace = None if self.prepared is None else self.prepared.trace
-        if trace is not None:
-            trace.cancelled()  # does nothing when the record was made
+        if self.prepared is not None:
+            self.desk.pipeline.discard(self.prepared)
 
-    def _take(self, made: Prepared | Outcome) -> None:
-        if isinstance(made, Prepared):
+    def _take(self, made: Call | Outcome) -> None:
+        if is_call(made):
             self.prepared, self.outcome = made, None
         else:
             self.outcome = made

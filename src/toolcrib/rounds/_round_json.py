@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, cast
 
 from toolcrib.calls import Suspended, jsonable, outcome_from_dict, revived
 from toolcrib.errors import InvalidOutput, ModelRetry, RoundError
 from toolcrib.formats import PROVIDERS, ProviderFormat, WireCall, WireReply
-from toolcrib.pipeline import Performed, Pipeline, Prepared, Run
+from toolcrib.pipeline import Pipeline, Run, is_call
 from toolcrib.rounds._pipelines import pipeline_of
 from toolcrib.rounds._results import checked_output
-from toolcrib.rounds._round_call import Desk, Work
+from toolcrib.rounds._round_call import Desk, Result, Work
 from toolcrib.rounds._state import RoundState
 from toolcrib.toolsets import ToolsetLike
 
@@ -83,11 +82,7 @@ def run_of(run: Run) -> dict[str, Any]:
         "id": run.id,
         "principal": run.principal,
         "available": None if run.available is None else sorted(run.available),
-        "retries": dict(run.retries),
-        "calls": dict(run.calls),
-        "completed": sorted(run.completed),
-        "used_grants": sorted(run.used_grants),
-        "revealed": list(run.revealed),
+        **run.counted(),
     }
 
 
@@ -97,14 +92,9 @@ def run_from(data: Mapping[str, Any] | None, run: Run | None, door: str) -> Run:
     if run is None:
         named = {"id": told["id"], "principal": told["principal"]} if told else {}
         run = Run(entry=door, **named)
-    for kept, key in ((run.retries, "retries"), (run.calls, "calls")):
-        for name, count in told.get(key, {}).items():
-            kept[name] = max(kept.get(name, 0), count)
-    run.completed |= set(told.get("completed", ()))
-    run.used_grants |= set(told.get("used_grants", ()))
-    run.revealed |= dict.fromkeys(told.get("revealed", ()))
+    run.run.restore(told)
     if run.available is None and told.get("available") is not None:
-        return replace(run, available=frozenset(told["available"]))  # which counts in the same places
+        return run.view(available=frozenset(told["available"]))
     return run
 
 
@@ -127,7 +117,7 @@ def _saved_work(work: Work) -> dict[str, Any]:
     }
 
 
-def _saved_result(work: Work, performed: Performed) -> dict[str, Any]:
+def _saved_result(work: Work, performed: Result) -> dict[str, Any]:
     if performed.error is not None:
         return {"error": type(performed.error).__name__, "message": str(performed.error)}
     return {"value": jsonable(performed.value, work.wire.name, media=True)}
@@ -139,28 +129,27 @@ async def _loaded_work(desk: Desk, call: WireCall, data: Mapping[str, Any]) -> W
         return work
     work.asked, work.begun = True, data["begun"]
     outcome = None if data["outcome"] is None else outcome_from_dict(data["outcome"])
-    state = outcome.prepared if isinstance(outcome, Suspended) else data["prepared"]
+    state = outcome.call if isinstance(outcome, Suspended) else data["prepared"]
     made = None if state is None else desk.pipeline.restore(cast("Mapping[str, Any]", state), desk.run)
-    if isinstance(made, Prepared):
+    if made is not None and is_call(made):
         work.prepared = made
-    work.outcome = outcome if outcome is not None or isinstance(made, Prepared) else made
-    if work.outcome is None and isinstance(made, Prepared):
+    work.outcome = outcome if outcome is not None or (made is not None and is_call(made)) else made
+    if work.outcome is None and (made is not None and is_call(made)):
         await work.readmit()
     if data["performed"] is not None and work.outcome is None:
         work.performed = _loaded_result(work, data["performed"])
     return work
 
 
-def _loaded_result(work: Work, data: Mapping[str, Any]) -> Performed:
-    prepared = work.ready
+def _loaded_result(work: Work, data: Mapping[str, Any]) -> Result:
     if "error" not in data:
-        return Performed(prepared, _as_declared(work, revived(data["value"])))
+        return Result(_as_declared(work, revived(data["value"])))
     kind = ModelRetry if data["error"] == ModelRetry.__name__ else type(data["error"], (Exception,), {})
-    return Performed(prepared, None, kind(data["message"]))
+    return Result(None, kind(data["message"]))
 
 
 def _as_declared(work: Work, value: Any) -> Any:
     try:
-        return checked_output(work.ready.plan.tool, work.wire.name, value)
+        return checked_output(work.ready.tool, work.wire.name, value)
     except InvalidOutput:  # the tool returned what it does not declare, and post hooks may know what to do with it
         return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Any, Generic, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from toolcrib.errors import FieldProblem, InvalidOutput, NotCallable, RoundError, closest
 from toolcrib.formats import PROVIDERS, Item, WireFormat, json_shape, text_delta
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import DecodedCall, HandledTool, RejectedTool, RoundHooks
 from toolcrib.rounds._model import ChatModel, ChatRequest
 from toolcrib.rounds._pipelines import pipeline_of
@@ -127,7 +127,7 @@ class Session:
         self.model, self.system = model, system
         self.format: WireFormat = format
         self.transcript = Transcript(transcript, format)
-        self.host_run = run or Run(entry="session")
+        self.host_run = run_for(run, "session")
         self.defaults: StepKeywords = defaults
         self._staged: ToolRound | None = None
 
@@ -269,23 +269,14 @@ class Session:
         raise RoundError((f"the model still asks for tools after {max_rounds} rounds",))
 
     def copy(self) -> Session:
-        """Return another session that goes on from here: with the same model, its own transcript and its own counts."""
+        """Return another session that goes on from here: in the same run, with a transcript of its own."""
         self._require_settled()
-        run = self.host_run
-        run = replace(
-            run,
-            id=Run().id,
-            retries={**run.retries},
-            calls={**run.calls},
-            completed={*run.completed},
-            revealed={**run.revealed},
-        )
         return Session(
             self.model,
             format=self.format,
             system=self.system,
             transcript=self.transcript,
-            run=run,
+            run=self.host_run,
             **self.defaults,
         )
 

@@ -28,6 +28,7 @@ class RunContext(Generic[D]):
             on, although it is not offered by default.
         report: Tells those who follow the call how far it has come, with any value; None where nobody does.
         ask: Has a person answer something else than the call itself, as the run's approver does; None without one.
+        run: The `Run` itself; None where there is none.
     """
 
     deps: D
@@ -43,7 +44,12 @@ class RunContext(Generic[D]):
     revealed: dict[str, None] = field(default_factory=dict[str, None])
     report: Callable[[Any], None] | None = None
     ask: Callable[[Any], Awaitable[Any]] | None = None
+    run: Any = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.idempotency_key:
             self.idempotency_key = self.call_id
+
+    def context(self) -> RunContext[D]:
+        """Return this context: what `ambient` holds is a context, or a run that makes one."""
+        return self

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 from toolcrib.approvals import ApprovalStore
@@ -96,8 +96,7 @@ class Principals:
         given = self._open_run(name)
         store = self._approvals if given.approvals is None else given.approvals
         pending = PendingApprovals(store, name, self._max_pending, self._kept_for)
-        run = replace(
-            given,
+        run = given.view(
             principal=name,
             approvals=pending,
             entry="mcp" if given.entry == "pipeline" else given.entry,

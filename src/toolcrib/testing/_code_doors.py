@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import aclosing
-from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -43,7 +42,7 @@ class CodeDoor(Door):
 
     async def carry(self, visit: Visit) -> Outcome:
         watch = RecordingSink()
-        run = replace(visit.run, sinks=(*visit.run.sinks, watch))
+        run = visit.run.with_sinks(watch)
         sandbox = None if self._sandbox is None else sandbox_named(self._sandbox)
         error = await self._execute(Toolkit(visit.toolset, sandbox=sandbox), program_of(visit), run)
         return outcome_of(visit, watch, error)
@@ -99,7 +98,7 @@ class ResumedProgramDoor(Door):
 
     async def carry(self, visit: Visit) -> Outcome:
         watch = RecordingSink()
-        run = replace(visit.run, sinks=(*visit.run.sinks, watch))
+        run = visit.run.with_sinks(watch)
         toolkit = Toolkit(visit.toolset, sandbox=sandbox_named(self._sandbox))
         if not isinstance(visit.call, Suspended):
             result = await toolkit.execute_async(program_of(visit), run)

@@ -33,7 +33,7 @@ from toolcrib.calls import (
 from toolcrib.cli import app
 from toolcrib.errors import UnknownTool
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Performed, Pipeline, Prepared, Run
+from toolcrib.pipeline import Pipeline, Run, is_call
 from toolcrib.record import Sink
 from toolcrib.toolsets import Toolset, ToolsetLike
 from toolcrib.turns import Agent, Turn
@@ -187,11 +187,11 @@ class StepsDoor(Door):
 
     async def carry(self, visit: Visit) -> Outcome:
         pipeline, run = visit.pipeline, visit.run
-        prepared = await pipeline.prepare(visit.call, run, visit.answer)
-        if not isinstance(prepared, Prepared):
-            return prepared
-        performed = await pipeline.perform(prepared, run)
-        return await pipeline.finish(performed, run) if isinstance(performed, Performed) else performed
+        admitted = await pipeline.admit(visit.call, run, grant=visit.answer)
+        if not is_call(admitted):
+            return admitted
+        executed = await pipeline.execute(admitted)
+        return await pipeline.finish(executed) if is_call(executed) else executed
 
 
 class StreamDoor(Door):

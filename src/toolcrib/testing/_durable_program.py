@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 from uuid import uuid4
 
@@ -25,7 +24,7 @@ class DurableProgramDoor(Door):
 
     async def carry(self, visit: Visit) -> Outcome:
         watch = RecordingSink()
-        run = replace(visit.run, sinks=(*visit.run.sinks, watch))
+        run = visit.run.with_sinks(watch)
         toolkit = DurableToolkit(Toolkit(visit.toolset), VISITS, name=f"visit_{uuid4().hex}", run=run)
         result = await OFFICE.run(self._settled(toolkit, program_of(visit)))
         return outcome_of(visit, watch, result.error or "")

@@ -111,7 +111,7 @@ class McpDoor(Door):
 
     async def carry(self, visit: Visit) -> Outcome:
         watch = RecordingSink()
-        run = replace(visit.run, sinks=(*visit.run.sinks, watch))
+        run = visit.run.with_sinks(watch)
         principal = visit.run.principal or "ann"
         options = ServerOptions(run=lambda name: run, principal=principal, errors=visit.run.errors)
         outer = RecordingSink()
@@ -160,7 +160,7 @@ class NestedMcpDoor(McpDoor):
         self, visit: Visit, options: ServerOptions, outer: RecordingSink
     ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """Return how a client reaches a server of the tools of a server of the tools."""
-        outside = ServerOptions(run=lambda name: replace(run, sinks=(outer,)))
+        outside = ServerOptions(run=lambda name: run.view(sinks=(outer,)))
         run = self._outside.setdefault(visit.run.id, Run())
         inner = Toolset([connect(build_server(visit.toolset, options))])
         return super().transport(replace(visit, toolset=inner), outside, outer)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from pydantic_ai import Agent
@@ -42,7 +41,7 @@ class PydanticDoor(Door):
 
     async def carry(self, visit: Visit) -> Outcome:
         watch = RecordingSink()
-        inner = replace(visit.run, sinks=(*visit.run.sinks, watch))
+        inner = visit.run.with_sinks(watch)
         toolset = as_toolset(visit.toolset, run=lambda ctx: inner)
         made = visit.call
         model = FunctionModel(_calling(made) if isinstance(made, ToolCall) else _silent)
@@ -93,10 +92,10 @@ class NestedPydanticDoor(Door):
 
     async def carry(self, visit: Visit) -> Outcome:
         watch = RecordingSink()
-        theirs_run = replace(visit.run, sinks=(*visit.run.sinks, watch))
+        theirs_run = visit.run.with_sinks(watch)
         outer = RecordingSink()
         outside = self._outside.setdefault(theirs_run.id, Run(deps=theirs_run.deps, hook_errors=theirs_run.hook_errors))
-        outside = replace(outside, sinks=(outer,))
+        outside = outside.view(sinks=(outer,))
         theirs = from_toolset(as_toolset(visit.toolset, run=lambda ctx: theirs_run))
         async with Toolset([theirs]).open(_about(visit)) as opened:
             outcome = await Pipeline(opened).run(visit.new, outside)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from toolcrib.calls import Denial, Grant, Outcome, Suspended, outcome_from_dict
@@ -36,7 +36,7 @@ class RoundDoor(Door):
 
     async def carry(self, visit: Visit) -> Outcome:
         watch = RecordingSink()
-        run = replace(visit.run, sinks=(*visit.run.sinks, watch))
+        run = visit.run.with_sinks(watch)
         if not isinstance(visit.call, Suspended):
             return await (await self._begin(visit, run, watch)).go_on()
         begun = await self._take_up(visit, visit.call, run, watch)
@@ -111,7 +111,7 @@ class Begun:
         if self.plan.suspended:
             [work] = json.loads(self.plan.to_json())["works"]
             outcome = work["outcome"]
-            return outcome_from_dict({**outcome, "prepared": {**outcome["prepared"], _SAVED: self.save()}})
+            return outcome_from_dict({**outcome, "call": {**outcome["call"], _SAVED: self.save()}})
         await self.plan.commit(self.transcript, results)
         problems = self.transcript.check()
         if problems:
@@ -121,7 +121,7 @@ class Begun:
 
 def _saved(waiting: Suspended) -> dict[str, Any]:
     """Return what the call that waits was saved with, as JSON shapes."""
-    return json.loads(waiting.to_dict()["prepared"][_SAVED])
+    return json.loads(waiting.to_dict()["call"][_SAVED])
 
 
 def _with_call(round: dict[str, Any], waiting: Suspended) -> dict[str, Any]:

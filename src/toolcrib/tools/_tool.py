@@ -13,7 +13,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, get_type_hint
 from pydantic import BaseModel
 
 from toolcrib.errors import DuplicateNameError, NotCallable, UnregisteredToolError
-from toolcrib.hooks import Hook, HookMethod, HookRaised, Observed, Observers, ToolHook, ambient
+from toolcrib.hooks import Hook, HookMethod, HookRaised, Observed, Observers, ToolHook, ambient_context
 from toolcrib.registry import Registry
 from toolcrib.schema import ToolSpec
 from toolcrib.tools._base import BaseTool
@@ -216,13 +216,13 @@ class Tool(Observed, Generic[P, R]):
 
     async def _return(self, body: Body, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
-            return await body.call(self.bind(args, kwargs), ambient.get())
+            return await body.call(self.bind(args, kwargs), ambient_context())
         except HookRaised as raised:
             raise raised.error from raised.error.__cause__  # the host sees it as it was raised
 
     async def _stream(self, body: Body, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
         try:
-            async with body.stream(self.bind(args, kwargs), ambient.get()) as values:
+            async with body.stream(self.bind(args, kwargs), ambient_context()) as values:
                 async for value in values:
                     yield value
         except HookRaised as raised:

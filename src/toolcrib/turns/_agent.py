@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Self
 
 from toolcrib.approvals import Approver
 from toolcrib.calls import ApprovalRequest, StoredFields
 from toolcrib.errors import SafeExecutionError, UnknownTool, UnregisteredAgentError
 from toolcrib.hooks import AgentHook, HookMethod, HookType, Observed, Observers, TurnHook
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import ActivityTrace, Sink, trace_activity
 from toolcrib.registry import Registry
 from toolcrib.schema import RunContext
@@ -245,7 +244,7 @@ class Agent(Observed):
             raise SafeExecutionError(f"{self!r} does not run its turns itself: {self._carrier!r} does")
         if max_concurrency < 1:
             raise ValueError(f"max_concurrency must be at least 1, and is {max_concurrency}")
-        agent_run = AgentRun(self, self._work, Run() if run is None else run, wait=wait)
+        agent_run = AgentRun(self, self._work, run_for(run, "agent"), wait=wait)
         return agent_run.in_order() if max_concurrency == 1 else agent_run.at_once(max_concurrency)
 
     @contextmanager
@@ -253,12 +252,10 @@ class Agent(Observed):
         """Be running for the body, which gets the binding that turns go through; for runs."""
         if self._is_running:
             raise SafeExecutionError(f"{self!r} is running already; one caller at a time takes its values")
-        activity = trace_activity(
-            "agent", self._name, replace(run, entry="agent"), self._pipeline.sinks, about=self._shown
-        )
+        activity = trace_activity("agent", self._name, run.view(entry="agent"), self._pipeline.sinks, about=self._shown)
         self._is_running, self._run = True, activity
         try:
-            yield self.binding(run if activity is None else replace(run, parent_id=activity.id), self._pipeline)
+            yield self.binding(run if activity is None else run.view(parent_id=activity.id), self._pipeline)
         except BaseException as error:
             if activity is not None:
                 activity.broken_off(error)
@@ -272,7 +269,7 @@ class Agent(Observed):
         """Return the binding that turns of a run go through to `pipeline`, whose tools are the agent's; for runs."""
         provided = {**run.provide, **self._provided()}
         approver = self._approver if run.approver is None else run.approver
-        opened = replace(run, provide=provided, approver=approver, entry=name)
+        opened = run.view(provide=provided, approver=approver, entry=name)
         ctx = RunContext[Any](run.deps, "", "", run.id, provided=provided)
         return TurnBinding(pipeline, opened, self._names, ctx=ctx, parent=self._observers)
 

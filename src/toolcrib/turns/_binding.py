@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended
-from toolcrib.hooks import Hook, HookRaised, HookType, Observers, ambient, fire
-from toolcrib.pipeline import Pipeline, Run, shown_values
+from toolcrib.hooks import Hook, HookRaised, HookType, Observers, ambient_context, fire
+from toolcrib.pipeline import Pipeline, Run, Stored, run_for, shown_values
 from toolcrib.record import ActivityTrace, trace_activity, wants_activities
 from toolcrib.schema import RunContext
 from toolcrib.tools import Deadline, Tool
@@ -52,6 +51,7 @@ class TurnBinding:
     Attributes:
         clocks: The deadlines of the turns that run, by call id, where somebody may be asked.
         followed: Whether somebody wants to know of each turn.
+        stored: The call that the turn goes on with, where it was stored; None to make it anew.
         taken_up: Whether its turns began before, in an execution that was cut off: hooks were told of that then.
     """
 
@@ -67,6 +67,7 @@ class TurnBinding:
         "names",
         "pipeline",
         "run",
+        "stored",
         "taken_up",
     )
 
@@ -81,14 +82,16 @@ class TurnBinding:
     ) -> None:
         self.pipeline, self.names, self.ctx, self._parent = pipeline, names or {}, ctx, parent
         self._approver, self._around = run.approver, run
+        self.stored: Stored | None = None
         self.taken_up = False
         self.followed = wants_activities(pipeline.sinks, run.sinks)
         self._runs: dict[str, ActivityTrace] = {}
-        self.run = run
+        options: dict[str, Any] = {}
         if run.approver is not None:
-            self.run = replace(run, approver=self._ask)
+            options["approver"] = self._ask
         if self.followed and run.parent_id is not None:
-            self.run = replace(self.run, parent_id=None)  # its calls are those of turns
+            options["parent_id"] = None  # its calls are those of turns
+        self.run = run.view(**options) if options else run
         self.clocks: dict[str, Deadline] | None = None if run.approver is None else {}
         self._merged: dict[frozenset[str], tuple[object, Observers]] = {}
 
@@ -186,8 +189,9 @@ def _merge(tags: frozenset[str], *several: Observers) -> Observers:
 
 
 @lru_cache(maxsize=256)
-def _plain_binding(tool: Tool[..., Any]) -> TurnBinding:
-    return TurnBinding(Pipeline([tool]), Run(id="turns", entry="turn"))
+def _pipeline_of(tool: Tool[..., Any]) -> Pipeline:
+    """Return the pipeline of a tool alone, whose own gates are all that count."""
+    return Pipeline([tool])
 
 
 def names_in(toolset: Toolset) -> dict[Tool[..., Any], str]:
@@ -205,16 +209,11 @@ def lone_binding(tool: Tool[..., Any], run: Run | None = None, pipeline: Pipelin
         run: The run to be part of; without one, that of the tool which runs this code, or a plain one.
         pipeline: Runs the tool with the gates of its toolset; without one, only the tool's own gates count.
     """
+    around = ambient_context() if run is None else None
+    part = run_for(run, "turn") if around is None else run_for(None, "turn", provide=around.provided)
     if pipeline is not None:
-        return TurnBinding(pipeline, replace(run or Run(), entry="turn"), names_in(pipeline.toolset))
-    plain = _plain_binding(tool)
-    if run is not None:
-        return TurnBinding(plain.pipeline, replace(run, entry="turn"))
-    around = ambient.get()
-    if around is None:
-        return plain
-    inner = Run(deps=around.deps, provide=around.provided, entry="turn")
-    return TurnBinding(plain.pipeline, inner, ctx=around)
+        return TurnBinding(pipeline, part, names_in(pipeline.toolset))
+    return TurnBinding(_pipeline_of(tool), part)
 
 
 async def tell(table: Table, event: HookType, *about: Any, ctx: RunContext[Any] | None = None) -> None:

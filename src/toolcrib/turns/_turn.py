@@ -289,7 +289,7 @@ class Turn(Observed, Generic[T]):
             if table:
                 await tell_begin(self, binding, table)
             with clock:  # what an argument waits for counts
-                call = waits or self._call(binding) or await self._asked_call(binding)
+                call = waits or binding.stored or self._call(binding) or await self._asked_call(binding)
                 outcome = await binding.pipeline.run(call, binding.run, grant=grant)
             self.outcome = outcome
             if isinstance(outcome, Completed):
@@ -321,7 +321,7 @@ class Turn(Observed, Generic[T]):
                 if table:
                     await tell_begin(self, binding, table)
                 with clock:
-                    call = waits or self._call(binding) or await self._asked_call(binding)
+                    call = waits or binding.stored or self._call(binding) or await self._asked_call(binding)
                 stream = aclosing(binding.pipeline.stream(call, binding.run, grant=grant, ended=self._conclude))
                 async with stream if run is None else Stepped(stream, run.within) as values:
                     with clock as running:

@@ -14,7 +14,7 @@ import pytest
 from tests.adapters.dbos.durable import QUICK, durable, engine_of
 from tests.postgres import Postgres
 from toolcrib.adapters.dbos import DurableFailure, DurableToolkit, postgres_events
-from toolcrib.adapters.dbos._continuation import IN_DOUBT, allowed_meanwhile
+from toolcrib.adapters.dbos._continuation import allowed_meanwhile
 from toolcrib.adapters.dbos._lost_work import settle
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ActivityEvent, ApprovalRequest, now
@@ -110,7 +110,7 @@ async def test_a_standing_grant_lets_go_on_what_waits_for_the_same_tool(tmp_path
 async def test_always_is_not_said_of_a_call_that_may_have_been_made() -> None:
     store = MemoryApprovalStore()
     asked = ApprovalRequest("ask_1", "call_1", "refund", {"cents": 5}, "d5")
-    doubted = ApprovalRequest("ask_2", "call_2", "refund", {"cents": 5}, "d5", metadata={IN_DOUBT: "perhaps"})
+    doubted = ApprovalRequest("ask_2", "call_2", "refund", {"cents": 5}, "d5", in_doubt=True)
     for request in (asked, doubted):
         await store.put(request)
     await store.answer(replace(asked.always("ann"), request_id=None))

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -15,14 +14,11 @@ from tests.adapters.dbos.durable import durable, engine_of
 from toolcrib.adapters.dbos import Client, show_work
 from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import continue_approved
-from toolcrib.adapters.dbos._recorded import NotingStore, RecordedPipeline, Unit, current_unit
+from toolcrib.adapters.dbos._recorded import TurnExecution, WorkStore
 from toolcrib.adapters.dbos._run_store import RunStore
-from toolcrib.approvals import MemoryApprovalStore, approve_all, deny_all, digest
-from toolcrib.calls import ApprovalRequest, Completed, Outcome, Rejected, Suspended, ToolCall
-from toolcrib.errors import ApprovalError
-from toolcrib.pipeline import Performed, Prepared, Run
+from toolcrib.approvals import MemoryApprovalStore, digest
+from toolcrib.calls import ApprovalRequest, Completed, Suspended
 from toolcrib.tools import ez_tool
-from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, ContextItem, Turn
 
 
@@ -36,76 +32,17 @@ async def place(amount: int) -> str:
     return f"placed {amount}"
 
 
-PIPELINE = RecordedPipeline(Toolset([pay, place]))
-
-
-async def written(name: str, scope: Run, **arguments: Any) -> dict[str, Any]:
-    """Take a call through its gates as a worker does that dies when that is written down; return what was written."""
-    unit = Unit("work", None)
-    token = current_unit.set(unit)
-    preparing = asyncio.create_task(PIPELINE.prepare(ToolCall(name, arguments, "call_1"), scope))
-    current_unit.reset(token)
-    await asyncio.wait({preparing, unit.reached}, return_when=asyncio.FIRST_COMPLETED)
-    preparing.cancel()
-    return json.loads(json.dumps(unit.reached.result()))
-
-
-async def taken_up(state: dict[str, Any], scope: Run, work: str = "work") -> Prepared | Outcome:
-    """Take up what was written down, as the next worker does."""
-    unit = Unit(work, None)
-    unit.state = state
-    token = current_unit.set(unit)
-    try:
-        return await PIPELINE.prepare(ToolCall("any", {}), scope)
-    finally:
-        current_unit.reset(token)
-
-
-async def test_a_call_in_doubt_is_one_question_however_often_it_is_taken_up() -> None:
-    store = MemoryApprovalStore()
-    scope = Run(approvals=store, principal="ann")
-    state = await written("pay", scope, amount=5, code="sesame")
-
-    asked = [await taken_up(state, scope, work) for work in ("work", "work", "other")]
-
-    first, again, other = [one.request for one in asked if isinstance(one, Suspended)]
-    assert first.id == again.id != other.id
-    assert len(await store.list(pending=True)) == 2
-    assert first.principal == "ann"
-    assert "sesame" not in json.dumps(first.to_dict())
-
-
-async def test_an_approval_is_not_asked_again_and_holds_for_the_same_arguments_only() -> None:
-    state = await written("place", Run(approver=approve_all), amount=5)
-    other = {**state, "prepared": {**state["prepared"], "arguments": {"amount": 500}}}
-
-    made = [await taken_up(one, Run(approver=deny_all)) for one in (state, other)]
-    done = [await PIPELINE.perform(one, Run()) for one in made if isinstance(one, Prepared)]
-
-    first, second = [one for one in done if isinstance(one, Performed)]
-    assert (first.value, first.error) == ("placed 5", None)
-    assert isinstance(second.error, ApprovalError)
-
-
-async def test_a_refusal_that_was_written_down_is_the_outcome() -> None:
-    state = await written("place", Run(approver=deny_all), amount=5)
-
-    outcome = await taken_up(state, Run(approver=approve_all))
-
-    assert isinstance(outcome, Rejected)
-
-
 async def test_what_a_person_typed_is_in_no_record() -> None:
     request = ApprovalRequest("ask_1", "call_1", "pay", {}, "d")
-    unit, store = Unit("work", None), MemoryApprovalStore()
+    execution, store = TurnExecution("work", None), MemoryApprovalStore()
     await store.put(request)
     await store.answer(request.grant("ann", user_input="1234", override_args={"code": "5678"}))
 
-    await NotingStore(store, unit).take(request)
+    await WorkStore(store, execution).take(request)
 
-    assert unit.approval is not None
-    assert (unit.approval["approver"], unit.approval["request_id"]) == ("ann", "ask_1")
-    assert not {"1234", "5678"} & set(json.dumps(unit.approval).split('"'))
+    assert execution.approval is not None
+    assert (execution.approval["approver"], execution.approval["request_id"]) == ("ann", "ask_1")
+    assert not {"1234", "5678"} & set(json.dumps(execution.approval).split('"'))
 
 
 async def test_a_run_gets_the_answer_again_that_it_used_up() -> None:

@@ -120,7 +120,7 @@ async def test_a_call_that_was_cut_off_is_repeated_or_asked_about(database: str,
         result = await program.settled(polling=QUICK)
         if not idempotent:
             assert ran == ["find", "pay"]
-            assert "may have done its work" in result.suspended[0].text()
+            assert "may have been done" in result.suspended[0].text()
             await engine.client.approvals.answer(result.suspended[0].grant("ann"))
             result = await program.result(polling=QUICK)
 

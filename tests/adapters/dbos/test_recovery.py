@@ -120,7 +120,7 @@ async def test_a_person_gives_the_result_of_a_call_in_doubt_or_leaves_it(file_sh
     async with shop.working():
         asked = [await handle.outcome() for handle in (first, second)]
         requests = [outcome.request for outcome in asked if isinstance(outcome, Suspended)]
-        await shop.agent.approve(requests[0], "ann", user_input={"result": "charged 5, by the bank's books"})
+        await shop.agent.done(requests[0], "charged 5, by the bank's books", "ann")
         await shop.agent.deny(requests[1], "the bank knows nothing of it", "ann")
         given, left = [await handle.outcome(through=True) for handle in (first, second)]
 

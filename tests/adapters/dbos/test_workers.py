@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from tests.adapters.dbos.durable import durable, engine_of
 from toolcrib.adapters.dbos import Client, Engine, current_engine, recover, workers
 from toolcrib.adapters.dbos._client import tables
-from toolcrib.adapters.dbos._recorded import NotingStore, Unit
+from toolcrib.adapters.dbos._recorded import TurnExecution, WorkStore
 from toolcrib.adapters.dbos._workers import Lease
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Completed, Suspended
@@ -144,12 +144,14 @@ async def test_an_answer_is_given_again_to_the_work_that_used_it_up_and_to_no_ot
     await store.answer(request.grant("ann"))
     waiting = Suspended("pay", "call_1", request)
 
-    first = await NotingStore(store, Unit("work", waiting)).take(request)
-    again = await NotingStore(store, Unit("work", waiting)).take(request)  # its worker died before it was written down
+    first = await WorkStore(store, TurnExecution("work", waiting)).take(request)
+    again = await WorkStore(store, TurnExecution("work", waiting)).take(
+        request
+    )  # its worker died before it was written down
 
     assert first == again
     with pytest.raises(ApprovalError, match="used before"):
-        await NotingStore(store, Unit("other", None)).take(request)
+        await WorkStore(store, TurnExecution("other", None)).take(request)
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

@@ -307,7 +307,7 @@ async def test_an_override_does_not_carry_a_stale_approval_over() -> None:
 async def test_metadata_that_was_changed_approves_nothing() -> None:
     waiting = await desk()
     metadata = json.loads(json.dumps(waiting.asked.metadata))
-    metadata["c1"]["toolcrib"]["suspended"]["prepared"]["arguments"]["cents"] = 10_000
+    metadata["c1"]["toolcrib"]["suspended"]["call"]["arguments"]["cents"] = 10_000
 
     run = await waiting.go_on(DeferredToolResults(approvals={"c1": True}, metadata=metadata))
 

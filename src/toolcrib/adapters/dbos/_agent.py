@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 from uuid import uuid4
 
@@ -17,11 +17,11 @@ from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import WAITING, continue_approved
 from toolcrib.adapters.dbos._engine import Engine, current_engine, workflow
 from toolcrib.adapters.dbos._handle import TurnHandle
-from toolcrib.adapters.dbos._recorded import NotingStore, RecordedPipeline, Unit, current_unit
+from toolcrib.adapters.dbos._recorded import TurnExecution, WorkStore, current_execution
 from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Suspended, outcome_from_dict
 from toolcrib.errors import UnregisteredAgentError
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.registry import Registry
 from toolcrib.turns import Agent, AgentRegistry, StopReason, Turn
 from toolcrib.turns._binding import TurnBinding
@@ -63,7 +63,7 @@ class DurableAgent:
         self.agent = agent
         self.queue = queue if isinstance(queue, Queue) else Queue(queue or agent.name)
         self._scope, self._client, self._base = run, client, _base
-        self._pipeline = RecordedPipeline(agent.toolset, sinks=agent.sinks)
+        self._pipeline = Pipeline(agent.toolset, sinks=agent.sinks)
         self.context = SharedContext(agent, watched=_base is not None)
         self._followed: deque[tuple[Turn[Any], TurnHandle]] = deque(maxlen=_FOLLOWED)
         self._waiting = agent.carry(self)
@@ -117,9 +117,9 @@ class DurableAgent:
     async def add(self, turn: Turn[Any]) -> None:
         """Take what was put on the agent: into the queue at once, or with what the running turn is recorded with."""
         data = self._described(turn.to_dict())
-        unit = current_unit.get()
-        if unit is not None and not unit.over:
-            unit.children.append(data)
+        execution = current_execution.get()
+        if execution is not None and not execution.over:
+            execution.children.append(data)
             return
         put = _putting.get()
         placement = put.placement if put is not None and put.turn is turn else Placement(turn.id)
@@ -186,6 +186,17 @@ class DurableAgent:
         """
         asked = await self._request(request)
         await self._answer(asked.grant(approver, **options))
+
+    async def done(
+        self, request: ApprovalRequest | str, result: Any, approver: str = "host", message: str = ""
+    ) -> None:
+        """Say what a call in doubt came to, and let its turn go on with that: its tool is not executed again.
+
+        Raises:
+            ApprovalError: The request is unknown or answered already, or its call is not in doubt.
+        """
+        asked = await self._request(request)
+        await self._answer(asked.done(result, approver, message))
 
     async def deny(self, request: ApprovalRequest | str, message: str = "", approver: str = "host") -> None:
         """Say no to a request, or to the one with that id: its turn ends as rejected, and its tool never runs.
@@ -260,15 +271,15 @@ class DurableAgent:
         turn = Turn.from_dict(data["turn"], self.agent.tools)
         waiting = outcome_from_dict(data[WAITING]) if WAITING in data else None
         work_id = DBOS.workflow_id or turn.id
-        unit = Unit(work_id, waiting if isinstance(waiting, Suspended) else None)
-        token = current_unit.set(unit)
+        execution = TurnExecution(work_id, waiting if isinstance(waiting, Suspended) else None)
+        token = current_execution.set(execution)
         try:
-            result = await TurnWorkflow(self, unit, turn, data["turn"]).run(self._door(engine, unit))
+            result = await TurnWorkflow(self, execution, turn, data["turn"]).run(self._door(engine, execution))
             await self.context.apply(engine.client, work_id, result.get("context", []))
         finally:
-            current_unit.reset(token)
-            unit.over = True
-            self.context.leave(unit)  # only now: until then its changes are not in the database
+            current_execution.reset(token)
+            execution.over = True
+            self.context.leave(execution)  # only now: until then its changes are not in the database
         for child in result.get("children", ()):
             await engine.client.enqueue(TURN, child["queue"], child, Placement(child["turn"]["uuid"]))
         if result.get("finished"):
@@ -278,14 +289,17 @@ class DurableAgent:
     def looks_around(self, turn: Turn[Any]) -> bool:
         """Return whether a turn may look at what the agent remembers: a plain function without hooks does not."""
         watched = self.agent.observers.table() or turn.tool.observers.table()
-        return bool(watched) or self._pipeline.gives_context(turn.tool)
+        names = [name for name, entry in self.agent.toolset.entries.items() if entry.tool is turn.tool]
+        return bool(watched) or not names or self._pipeline.wants_context(names[0])
 
-    def _door(self, engine: Engine, unit: Unit) -> TurnBinding:
+    def _door(self, engine: Engine, execution: TurnExecution) -> TurnBinding:
         run = self._scope
         given = Run(id=self.name) if run is None else run() if callable(run) else run
-        store = NotingStore(cast("AnswerStore", given.approvals or engine.client.approvals), unit)
-        told = engine.recorded(replace(given, approvals=store), self._pipeline.sinks)
-        return self.agent.binding(told, self._pipeline, "durable")
+        store = WorkStore(cast("AnswerStore", given.approvals or engine.client.approvals), execution)
+        recorded = engine.recorded(given.view(approvals=store, journal=execution), self._pipeline.sinks)
+        binding = self.agent.binding(recorded, self._pipeline, "durable")
+        binding.stored = execution.waiting
+        return binding
 
     def __repr__(self) -> str:
         return f"<DurableAgent {self.name} on the queue {self.queue.name}>"

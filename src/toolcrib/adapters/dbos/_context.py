@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from toolcrib.adapters.dbos._client import Client, tables
 from toolcrib.adapters.dbos._database import Database
-from toolcrib.adapters.dbos._recorded import Unit, current_unit
+from toolcrib.adapters.dbos._recorded import TurnExecution, current_execution
 from toolcrib.turns import Agent, ContextItem, ContextPool, ContextQueue
 
 __all__ = ["SharedContext"]
@@ -47,17 +47,17 @@ class SharedContext:
         self._agent, self._queue, self._pool = agent, agent.context_queue, agent.context_pool
         self._version = 0
         self._database: Database | None = None  # which the version is of
-        self._running: list[Unit] = []
+        self._running: list[TurnExecution] = []
         self._first = _state(self._queue, self._pool)
         if not watched:
             _watch(self._queue, self._pool)
 
     # --- a turn's way
 
-    async def enter(self, client: Client, unit: Unit) -> None:
+    async def enter(self, client: Client, execution: TurnExecution) -> None:
         """Bring the agent's context up to date for a turn that begins."""
         await self.bring(client)
-        self._running.append(unit)
+        self._running.append(execution)
 
     async def bring(self, client: Client) -> None:
         """Bring the agent's context up to date."""
@@ -71,10 +71,10 @@ class SharedContext:
             self._queue.replace(map(ContextItem[Any].from_dict, state["queue"]))
             self._pool.replace(map(ContextItem[Any].from_dict, state["pool"]))
 
-    def leave(self, unit: Unit) -> None:
+    def leave(self, execution: TurnExecution) -> None:
         """Say that a turn ended."""
-        if unit in self._running:
-            self._running.remove(unit)
+        if execution in self._running:
+            self._running.remove(execution)
 
     def _read(self, client: Client) -> tuple[int, Mapping[str, Any]] | None:
         query = sa.select(_contexts.c.version, _contexts.c.context)
@@ -168,6 +168,6 @@ def _watch(queue: ContextQueue, pool: ContextPool) -> None:
 
 
 def _gather(*changes: dict[str, Any]) -> None:
-    unit = current_unit.get()
-    if unit is not None and not unit.over:
-        unit.changes.extend(changes)
+    execution = current_execution.get()
+    if execution is not None and not execution.over:
+        execution.changes.extend(changes)

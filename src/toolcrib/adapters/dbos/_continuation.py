@@ -12,7 +12,6 @@ from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement
 from toolcrib.approvals import ApprovalEntry, misfit
 
 __all__ = [
-    "IN_DOUBT",
     "WAITING",
     "WAITS_FOR",
     "allowed_meanwhile",
@@ -20,9 +19,6 @@ __all__ = [
     "continue_approved",
     "suspended_on",
 ]
-
-IN_DOUBT = "in_doubt"
-"""What the metadata of a request has, that asks about a call which may have been made."""
 
 WAITS_FOR = "waits_for"
 """Where the result of work that was suspended names the request: its id."""
@@ -73,7 +69,7 @@ async def allowed_meanwhile(store: AnswerStore) -> list[ApprovalEntry]:
     standing = await store.standing()
     if not standing:
         return []
-    waiting = [entry for entry in await store.list(pending=True) if IN_DOUBT not in entry.request.metadata]
+    waiting = [entry for entry in await store.list(pending=True) if not entry.request.in_doubt]
     return [entry for entry in waiting if any(not misfit(grant, entry.request) for grant in standing)]
 
 

@@ -8,7 +8,6 @@ import os
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -109,7 +108,7 @@ class Engine:
         sink = self.sink
         if sink is None or any(keeps_events_in(one, self.database) for one in (*run.sinks, *more)):
             return run
-        return replace(run, sinks=(*run.sinks, sink))
+        return run.with_sinks(sink)
 
     async def __aenter__(self) -> Engine:
         global _current, _process

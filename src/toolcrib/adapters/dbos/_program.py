@@ -106,7 +106,7 @@ class DurableToolkit:
         given = Run(run) if self._scope is None else self._scope() if callable(self._scope) else self._scope
         store = RunStore(cast("AnswerStore", given.approvals or engine.client.approvals))
         told = engine.recorded(given, self.toolkit.sinks)
-        return replace(told, principal=principal or given.principal, approvals=store, program_id=run)
+        return told.view(principal=principal or given.principal, approvals=store, program_id=run)
 
     async def run_journalled(
         self, code: str, run: Run, journal: ProgramJournal, paused: PausedProgram | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dbos import DBOS
 from dbos._core import _cancellation_watcher as cancellation_watcher  # pyright: ignore[reportPrivateUsage] -- one query a second for all that runs; DBOS offers it for steps alone
@@ -14,7 +14,7 @@ from dbos._error import DBOSWorkflowCancelledError
 from toolcrib.adapters.dbos._continuation import WAITING, WAITS_FOR
 from toolcrib.adapters.dbos._engine import current_engine, step
 from toolcrib.adapters.dbos._handle import VALUES
-from toolcrib.adapters.dbos._recorded import Unit, step_name
+from toolcrib.adapters.dbos._recorded import TurnExecution, step_name
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, lenient
 from toolcrib.errors import ToolcribError
 from toolcrib.pipeline import Run
@@ -36,8 +36,11 @@ class TurnWorkflow:
     something is left to do after it, or where it may have been begun before.
     """
 
-    def __init__(self, durable: DurableAgent, unit: Unit, turn: Turn[Any], data: Mapping[str, Any]) -> None:
-        self._durable, self._unit, self._turn, self._data = durable, unit, turn, data
+    def __init__(
+        self, durable: DurableAgent, execution: TurnExecution, turn: Turn[Any], data: Mapping[str, Any]
+    ) -> None:
+        self._durable, self._execution = durable, execution
+        self._turn, self._data = turn, data
         self._task: asyncio.Task[dict[str, Any]] | None = None
         self._values: asyncio.Queue[tuple[bool, Any]] | None = asyncio.Queue() if turn.tool.is_watched else None
 
@@ -46,12 +49,14 @@ class TurnWorkflow:
 
         async def prepare() -> dict[str, Any]:
             task = self._begin(binding)
-            await asyncio.wait({task, self._unit.reached}, return_when=asyncio.FIRST_COMPLETED)
-            return self._unit.reached.result() if self._unit.reached.done() else {"ended": task.result()}
+            await asyncio.wait({task, self._execution.reached}, return_when=asyncio.FIRST_COMPLETED)
+            return self._execution.reached.result() if self._execution.reached.done() else {"ended": task.result()}
 
         async def perform() -> dict[str, Any]:
-            if self._task is None:  # an earlier execution prepared it
-                self._unit.state, binding.taken_up = state, True
+            if self._task is None:  # an earlier execution began it
+                binding.stored, binding.taken_up = state["call"], True
+                request = cast("Mapping[str, Any] | None", state["call"]["request"])
+                self._execution.asked = None if request is None else request["id"]
             return await self._performed(self._begin(binding))
 
         try:
@@ -76,22 +81,22 @@ class TurnWorkflow:
         return self._task
 
     async def _performed(self, task: asyncio.Task[dict[str, Any]]) -> dict[str, Any]:
-        self._unit.recorded.set()
+        self._execution.recorded.set()
         values = self._values
         await _unless_cancelled(
-            task if values is None else asyncio.create_task(_pour(values, task)), self._unit.work_id
+            task if values is None else asyncio.create_task(_pour(values, task)), self._execution.work_id
         )
         return task.result()
 
     async def _drive(self, binding: TurnBinding) -> dict[str, Any]:
         """Run the turn as an agent runs it, as far as the pipeline lets it, and return its record."""
-        durable, turn, unit = self._durable, self._turn, self._unit
+        durable, turn, execution = self._durable, self._turn, self._execution
         values: list[Any] = []
         error: Exception | None = None
         run = AgentRun(durable.agent, TurnQueue(), Run(), wait=False)
         try:
             if binding.table(turn) or durable.looks_around(turn):
-                await durable.context.enter(current_engine().client, unit)
+                await durable.context.enter(current_engine().client, execution)
             async for value in run.one(turn, binding):
                 if self._values is None:
                     values.append(lenient(value, media=True))
@@ -100,14 +105,14 @@ class TurnWorkflow:
         except Exception as raised:  # the tool's own, or a hook's: nobody is there to be told, so it is recorded
             error = raised
         finally:
-            unit.over = True
+            execution.over = True
             if self._values is not None:
                 self._values.put_nowait((False, None))
-        unit.finished = run.finished
+        execution.finished = run.finished
         return self._record(values, error)
 
     def _record(self, values: list[Any], error: Exception | None) -> dict[str, Any]:
-        turn, unit = self._turn, self._unit
+        turn, execution = self._turn, self._execution
         outcome = turn.outcome
         if outcome is None or (error is not None and not isinstance(outcome, Failed)):
             outcome = _failed(turn, error)
@@ -115,10 +120,10 @@ class TurnWorkflow:
             "outcome": _portable(outcome, values, streamed=self._values is not None),
             "stop_reason": (turn.stop_reason or StopReason.ERROR).value,
             "values": values,
-            "children": unit.children,
-            "context": unit.changes,
-            "approval": unit.approval,
-            "finished": unit.finished,
+            "children": execution.children,
+            "context": execution.changes,
+            "approval": execution.approval,
+            "finished": execution.finished,
         }
         if isinstance(outcome, Suspended):
             kept |= {WAITS_FOR: outcome.request.id, WAITING: outcome.to_dict()}

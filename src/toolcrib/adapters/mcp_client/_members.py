@@ -24,7 +24,7 @@ from toolcrib.adapters.mcp_client._values import (
     texts_of,
 )
 from toolcrib.errors import RemoteToolError, ServerError
-from toolcrib.hooks import ambient
+from toolcrib.hooks import ambient_context
 from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.tools import BaseTool, Instruction, Tool, ToolOptions
 
@@ -99,7 +99,7 @@ class Member(BaseTool):
         return Instruction(f"mcp: {self._link.server}", text) if text else None
 
     async def _call(self, /, **arguments: Any) -> Any:
-        value = await self.run(arguments, ambient.get())
+        value = await self.run(arguments, ambient_context())
         return value if self._given(self._options.return_schemas) is None else read_as_json(value)
 
     @abstractmethod

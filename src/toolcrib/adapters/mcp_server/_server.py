@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
@@ -124,7 +123,7 @@ class McpServer(Server[ToolServer]):
     def _open_run(self, principal: str) -> Run:
         options = self.options
         run = Run(limits=options.limits, deps=options.deps) if options.run is None else options.run(principal)
-        return run if options.errors is None else replace(run, errors=options.errors)
+        return run if options.errors is None else run.view(errors=options.errors)
 
     # --- requests
 

@@ -6,7 +6,7 @@ import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import mcp_types as types
@@ -150,7 +150,7 @@ class ToolServer(ABC):
         run = principal.run
         if self._options.approve_by == "store" or run.approver is not None or is_stateless(ctx):
             return run
-        return replace(run, approver=elicitation_approver(ctx, principal.pending)) if can_elicit(ctx) else run
+        return run.view(approver=elicitation_approver(ctx, principal.pending)) if can_elicit(ctx) else run
 
     async def _find_suspended(self, request: ToolRequest) -> SuspendedCall | None:
         """Return the suspended call to continue: the one whose approval request the client names, or the equal one."""

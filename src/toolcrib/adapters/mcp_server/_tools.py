@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any
 
 import mcp_types as types
@@ -115,7 +114,7 @@ class DirectToolServer(ToolServer):
         """Run a call through the pipeline; what its tool yields is reported as progress."""
         entry, run = self.pipeline.toolset.entries.get(request.params.name), request.run
         if request.flight is not None:
-            run = replace(run, sinks=(*run.sinks, request.flight))
+            run = run.with_sinks(request.flight)
         if entry is None or not entry.tool.is_watched:
             return await self.pipeline.run(call, run, grant=answer)
         async with aclosing(self.pipeline.stream(call, run, grant=answer)) as items:

@@ -89,7 +89,7 @@ def _counter(toolset: CribToolset[Any] | Agent[Any, Any] | None) -> CribToolset[
 async def _record(waiting: Waiting, denial: Denial, toolset: CribToolset[Any], run: Run) -> None:
     """Let the denial end the suspended call at the counter: it is in the record, and no grant opens it any more."""
     if run.principal is None:
-        run = replace(run, principal=waiting.request.principal)
+        run = run.view(principal=waiting.request.principal)
     about = RunContext[Any](run.deps, "", "", run.id, provided=run.provide)
     async with toolset.tools.open(about, hide_unavailable=False) as opened:
         outcome = await Pipeline(opened, sinks=toolset.sinks).run(waiting.suspended, run, grant=denial)

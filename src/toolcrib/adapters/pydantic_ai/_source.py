@@ -23,7 +23,7 @@ from pydantic_core import to_json
 from toolcrib.adapters.pydantic_ai._deferred_calls import KEY, Waiting
 from toolcrib.adapters.pydantic_ai._media import with_media
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, ModelRetry, ToolcribError
-from toolcrib.hooks import ambient
+from toolcrib.hooks import ambient_context
 from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.tools import BaseTool, Tool, ToolOptions
 from toolcrib.toolsets import Toolset
@@ -104,7 +104,7 @@ class _Member(BaseTool):
         return self._member.args_validator.validate_json(to_json(dict(arguments), fallback=repr))
 
     async def _call(self, **arguments: Any) -> Any:
-        ctx = ambient.get()
+        ctx = ambient_context()
         if ctx is None:
             raise ToolcribError(f"`{self._member.tool_def.name}` is called outside a run")
         theirs = self._context(ctx, arguments)

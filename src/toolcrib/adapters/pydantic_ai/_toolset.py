@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import replace
 from typing import Any, Self, TypeAlias
 
 import pydantic_ai
@@ -15,9 +14,8 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from toolcrib.adapters.pydantic_ai._arguments import PASS_THROUGH, RawText
 from toolcrib.adapters.pydantic_ai._deferred_calls import resumed
 from toolcrib.adapters.pydantic_ai._outcomes import reply_to, tell
-from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Grant, Outcome, Suspended, ToolCall, Yielded
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import Sink
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike, is_available
@@ -67,10 +65,8 @@ class CribToolset(AbstractToolset[AgentDepsT]):
     async def for_run(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         """Return the toolset for one run of the agent, with the run's limits and counts."""
         run = self._open_scope(ctx)
-        if run.approvals is None:  # of this run: each call has its own copy of the scope, and they share the store
-            run.approvals = MemoryApprovalStore()
         deps = ctx.deps if run.deps is None else run.deps
-        run = replace(run, deps=deps, entry="pydantic_ai" if run.entry == "pipeline" else run.entry)
+        run = run_for(run, "pydantic_ai", deps=deps)
         return _CribRun(self, run, ctx, self._pipeline)
 
     async def get_tools(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
@@ -139,7 +135,7 @@ class _CribRun(AbstractToolset[AgentDepsT]):
         given = tool_args.given() if isinstance(tool_args, RawText) else tool_args
         waiting = resumed(name, tool_args, ctx)
         call, grant = waiting if waiting is not None else (ToolCall(name, given, ctx.tool_call_id), None)
-        run = replace(self._scope, provide={**self._scope.provide, pydantic_ai.RunContext: ctx})
+        run = self._scope.view(provide={**self._scope.provide, pydantic_ai.RunContext: ctx})
         return reply_to(await self._run(call, run, grant, ctx), tool_args)
 
     async def _run(

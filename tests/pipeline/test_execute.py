@@ -9,7 +9,7 @@ import pytest
 
 from toolcrib.calls import Completed, Failed, Outcome, ToolCall
 from toolcrib.errors import InvalidArguments, ModelRetry, UnknownTool
-from toolcrib.pipeline import Pipeline, Prepared, Run
+from toolcrib.pipeline import Call, Pipeline, Run
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool, tool
 from toolcrib.toolsets import Toolset
@@ -99,20 +99,61 @@ async def test_arguments_that_another_tool_refused_are_not_the_models_to_mend() 
 class Quit(BaseException): ...
 
 
-@pytest.mark.parametrize("error", [Quit(), asyncio.CancelledError()], ids=["own", "cancelled"])
 @pytest.mark.parametrize("stream", [False, True])
-async def test_what_is_no_exception_goes_through_and_the_record_is_closed(error: BaseException, stream: bool) -> None:
+async def test_what_is_no_exception_goes_through_and_the_record_is_closed(stream: bool) -> None:
     async def fail() -> None:
-        raise error
+        raise Quit
 
     async def failing() -> Any:
         yield 1
-        raise error
+        raise Quit
 
     sink = RecordingSink()
 
-    with pytest.raises(type(error)):
+    with pytest.raises(Quit):
         await run(failing if stream else fail, scope=Run(sinks=(sink,)))
+    assert sink.record.outcome == {"kind": "cancelled"}
+
+
+async def _await_cancelled() -> None:
+    task = asyncio.create_task(asyncio.sleep(9))
+    task.cancel()
+    await task
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_tool_that_awaits_a_cancelled_task_has_failed(stream: bool) -> None:
+    async def join() -> None:
+        await _await_cancelled()
+
+    async def joining() -> Any:
+        yield 1
+        await _await_cancelled()
+
+    outcome = await run(joining if stream else join)
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, outcome.retryable) == ("tool_cancelled", False)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_call_that_is_cancelled_is_not_the_tools_failure(stream: bool) -> None:
+    began, sink = asyncio.Event(), RecordingSink()
+
+    async def wait() -> None:
+        began.set()
+        await asyncio.sleep(9)
+
+    async def waiting() -> Any:
+        yield 1
+        await wait()
+
+    task = asyncio.create_task(run(waiting if stream else wait, scope=Run(sinks=(sink,))))
+    await began.wait()
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
     assert sink.record.outcome == {"kind": "cancelled"}
 
 
@@ -294,8 +335,8 @@ class Twice:
     def __init__(self) -> None:
         self.seen: list[str] = []
 
-    async def execute(self, prepared: Prepared, run: Callable[[], Any]) -> Any:
-        self.seen.append(prepared.call.name)
+    async def execute(self, call: Call, run: Callable[[], Any]) -> Any:
+        self.seen.append(call.name)
         try:
             return await run()
         except OSError:
@@ -334,7 +375,7 @@ async def test_an_executor_wraps_the_execution_alone() -> None:
 
 async def test_an_executor_that_fails_is_the_tools_failure() -> None:
     class Down:
-        async def execute(self, prepared: Prepared, run: Any) -> Any:
+        async def execute(self, call: Call, run: Any) -> Any:
             raise ConnectionError("engine down")
 
     outcome = await Pipeline([ez_tool(raising(OSError()))], executor=Down()).run(ToolCall("fail"))

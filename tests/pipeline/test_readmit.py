@@ -7,7 +7,7 @@ import pytest
 from toolcrib.calls import Ask, Completed, Failed, Reject, Rejected, RunNormally, Suspended, ToolCall
 from toolcrib.errors import InvalidArguments
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import CallLimits, Pipeline, Prepared, Run
+from toolcrib.pipeline import Call, CallLimits, Pipeline, Run, is_call
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import Tool, ez_tool
 
@@ -30,9 +30,9 @@ def deciding(decision: Any) -> HookSet:
     return hooks
 
 
-async def prepared(pipeline: Pipeline, scope: Run) -> Prepared:
-    made = await pipeline.prepare(ToolCall("pay", {"amount": 3}), scope)
-    assert isinstance(made, Prepared)
+async def prepared(pipeline: Pipeline, scope: Run) -> Call:
+    made = await pipeline.admit(ToolCall("pay", {"amount": 3}), scope)
+    assert is_call(made)
     return made
 
 
@@ -42,7 +42,7 @@ async def test_receiving_a_call_counts_and_tells_nothing() -> None:
 
     fits, misfit = (pipeline.receive(ToolCall("pay", {"amount": given}), scope) for given in (3, "x"))
 
-    assert isinstance(fits, Prepared)
+    assert is_call(fits)
     assert isinstance(misfit, Failed)
     assert (misfit.code, sink.events, scope.calls, scope.retries) == ("invalid_arguments", [], {}, {})
 
@@ -52,9 +52,9 @@ async def test_a_received_call_is_prepared_like_any_other() -> None:
     pipeline = Pipeline([pay()], sinks=[sink])
     calls = [pipeline.receive(ToolCall("pay", {"amount": n}), scope) for n in (1, 2)]
 
-    first, second = [await pipeline.prepare(call, scope) for call in calls if isinstance(call, Prepared)]
+    first, second = [await pipeline.admit(call, scope) for call in calls if is_call(call)]
 
-    assert isinstance(first, Prepared)
+    assert is_call(first)
     assert isinstance(second, Rejected)
     assert (second.source, sink.kinds()) == ("limit", ["received", "ended"])
 
@@ -62,7 +62,7 @@ async def test_a_received_call_is_prepared_like_any_other() -> None:
 async def test_hooks_for_one_call_are_asked_before_the_pipelines() -> None:
     pipeline = Pipeline([pay()], hooks=deciding(Reject("the pipeline's")))
 
-    outcome = await pipeline.prepare(ToolCall("pay", {"amount": 3}), Run(), hooks=deciding(Reject("its own")))
+    outcome = await pipeline.admit(ToolCall("pay", {"amount": 3}), Run(), hooks=deciding(Reject("its own")))
 
     assert isinstance(outcome, Rejected)
     assert outcome.reason == "its own"
@@ -74,17 +74,21 @@ async def test_hooks_for_one_call_are_asked_before_the_pipelines() -> None:
         (Reject("no"), Rejected),
         (Ask("sure?"), Suspended),
         (RunNormally({"amount": 4}), Suspended),
-        (RunNormally, Prepared),
+        (RunNormally, None),
     ],
 )
-async def test_another_pass_asks_for_approval_again_where_it_changed_something(decision: Any, kind: type) -> None:
+async def test_another_pass_asks_for_approval_again_where_it_changed_something(
+    decision: Any, kind: type | None
+) -> None:
     pipeline, scope = Pipeline([pay(requires_approval=True)]), Run()
-    waiting = await pipeline.prepare(ToolCall("pay", {"amount": 3}), scope)
+    waiting = await pipeline.admit(ToolCall("pay", {"amount": 3}), scope)
     assert isinstance(waiting, Suspended)
-    granted = await pipeline.prepare(waiting, scope, waiting.request.grant())
-    assert isinstance(granted, Prepared)
+    granted = await pipeline.admit(waiting, scope, grant=waiting.request.grant())
+    assert is_call(granted)
 
-    assert isinstance(await pipeline.again(granted, scope, hooks=deciding(decision)), kind)
+    made = await pipeline.admit(granted, hooks=deciding(decision))
+
+    assert is_call(made) if kind is None else isinstance(made, kind)
 
 
 async def test_edited_arguments_are_validated() -> None:
@@ -92,10 +96,10 @@ async def test_edited_arguments_are_validated() -> None:
     call = await prepared(pipeline, scope)
 
     with pytest.raises(InvalidArguments):
-        await pipeline.again(call, scope, arguments={"amount": "x"})
-    edited = await pipeline.again(call, scope, arguments={"amount": 4})
+        await pipeline.admit(call, arguments={"amount": "x"})
+    edited = await pipeline.admit(call, arguments={"amount": 4})
 
-    assert isinstance(edited, Prepared)
+    assert is_call(edited)
     assert edited.arguments == {"amount": 4}
 
 
@@ -104,7 +108,7 @@ async def test_what_the_host_executed_is_finished_and_recorded() -> None:
     pipeline = Pipeline([pay()], sinks=[sink])
     call = await prepared(pipeline, scope)
 
-    outcome = await pipeline.finish(pipeline.performed(call, 30), scope)
+    outcome = await pipeline.finish(pipeline.executed(call, 30))
 
     assert isinstance(outcome, Completed)
     assert (outcome.value, sink.kinds()) == (30, ["received", "started", "ended"])

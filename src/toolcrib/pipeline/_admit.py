@@ -1,0 +1,106 @@
+"""Steps 1 to 5 in order: a call is resolved, validated, decided, edited and approved."""
+
+from __future__ import annotations
+
+from inspect import isawaitable
+
+from toolcrib.calls import Denial, Failed, Grant, Outcome, Rejected
+from toolcrib.errors import InvalidArguments, NotAvailable, SchemaError
+from toolcrib.hooks import HookSet
+from toolcrib.pipeline._approve import approve
+from toolcrib.pipeline._decide import decide, decide_and_edit
+from toolcrib.pipeline._failures import failure, hook_failure, not_offered, offered
+from toolcrib.pipeline._live_call import LiveCall
+
+__all__ = ["available", "pass_edited", "pass_gates", "pass_more", "refusal"]
+
+
+async def pass_gates(call: LiveCall, grant: Grant | Denial | None, *, read: bool, ask: bool = True) -> Outcome | None:
+    """Take a call through every gate before the tool; return the outcome that one of them gave.
+
+    Args:
+        read: The arguments were read before.
+        ask: Ask for approval too.
+    """
+    plan, run = call.plan, call.run
+    refused: Outcome | None = None
+    if plan.off or run.available is not None or run.limits is not None:
+        refused = refusal(call)
+        call.revealed = plan.name in run.revealed
+    if refused is None and (plan.wants_ctx or run.deps is not None or run.provide):
+        call.enter()
+        refused = await available(call) if plan.availability else None
+    if refused is None and (call.trace is not None or not read):
+        refused = _validate(call, read)
+    if refused is None and (plan.guarded or call.extra_hooks):
+        refused = await decide_and_edit(call)
+    if refused is None and ask and (plan.approvals or call.asks or run.deps is not None):
+        refused = await approve(call, grant)
+    return refused
+
+
+async def pass_edited(call: LiveCall) -> Outcome | None:
+    """Take a call that the host edited through steps 3 to 5 again."""
+    refused: Outcome | None = None
+    if call.plan.guarded or call.extra_hooks:
+        refused = await decide_and_edit(call)
+    return await approve(call, None) if refused is None else refused
+
+
+async def pass_more(call: LiveCall, hooks: HookSet) -> Outcome | None:
+    """Ask further decision hooks about an admitted call, and for approval where they change what it was given for."""
+    before, asks = call.arguments, call.asks
+    with call.within():
+        ended = await decide(call, hooks.decisions_for(call.name))
+    if ended is not None:
+        return ended
+    if call.arguments is before and call.asks == asks:
+        return None  # what was approved stays approved
+    call.approved = None
+    if call.ctx is not None:
+        call.ctx.approved = False
+    return await approve(call, None)
+
+
+def refusal(call: LiveCall, *, counted: bool = False) -> Outcome | None:
+    """Return why the run does not offer the tool, or has no budget for it; a new call is counted."""
+    if not offered(call.plan.entry, call.run):
+        return not_offered(call.name, call.id)
+    if call.run.limits is None or counted:
+        return None
+    spent = call.run.admit(call.name)
+    return None if spent is None else Rejected(call.name, call.id, str(spent), "limit")
+
+
+async def available(call: LiveCall) -> Failed | None:
+    """Ask every condition of the tool; return the refusal, if one says no or fails."""
+    plan, ctx = call.plan, call.ctx
+    for condition in plan.availability:
+        if ctx is None:
+            raise RuntimeError("a plan with conditions always has a context")
+        try:
+            answer = condition(ctx)
+            answer = await answer if isawaitable(answer) else answer
+        except Exception as error:  # the condition is the user's code; a gate that fails is shut
+            return hook_failure(plan, call.id, "availability check", condition, error)
+        if not answer:
+            refused = NotAvailable(plan.name)
+            return Failed(plan.name, call.id, refused.code, str(refused), "NotAvailable", exception=refused)
+    return None
+
+
+def _validate(call: LiveCall, read: bool) -> Failed | None:
+    """Read the arguments, unless they were read before, and emit what came."""
+    refused: Failed | None = None
+    plan = call.plan
+    try:
+        if not read:
+            call.arguments = plan.read(call.received)
+    except (InvalidArguments, SchemaError) as error:
+        refused = failure(plan, call.id, call.run, error)
+    if call.trace is not None:
+        fresh = refused is None and not read  # the arguments are the request, and no hook had them yet
+        shown = call.shown_arguments() if fresh else call.shown_request()
+        call.shown = shown if fresh and not plan.gated else None
+        call.trace.received(shown)
+    return refused

@@ -1,0 +1,116 @@
+"""Step 3: decision hooks, asked in order. A hook that fails ends the call."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from pydantic import BaseModel
+
+from toolcrib.calls import (
+    Ask,
+    CallMetadata,
+    Complete,
+    Completed,
+    DecisionNote,
+    Outcome,
+    Reject,
+    Rejected,
+    RunNormally,
+)
+from toolcrib.errors import InvalidArguments, SchemaError
+from toolcrib.hooks import DecisionHook
+from toolcrib.pipeline._failures import hook_failure
+from toolcrib.pipeline._live_call import LiveCall
+from toolcrib.pipeline._middleware import apply_pre, same_arguments
+
+__all__ = ["decide", "decide_and_edit"]
+
+_log = logging.getLogger("toolcrib.hooks")
+
+
+async def decide_and_edit(call: LiveCall) -> Outcome | None:
+    """Run the decision hooks, those for this call first, then the pre hooks; return the outcome that ends the call."""
+    plan = call.plan
+    first = [hook for hooks in call.extra_hooks for hook in hooks.decisions_for(plan.name)]
+    with call.within():
+        ended = await decide(call, (*first, *plan.decisions()))
+        if ended is not None:
+            return ended
+        return await apply_pre(call) if plan.pre else None
+
+
+async def decide(call: LiveCall, hooks: Iterable[DecisionHook]) -> Outcome | None:
+    """Ask decision hooks in order; return the outcome, if one of them ends the call."""
+    plan = call.plan
+    about = CallMetadata(call.id, plan.name, call.received.arguments)
+    for hook in hooks:
+        name = getattr(hook, "__name__", type(hook).__name__)
+        current = _input_of(call)  # anew for each hook: the one before may have changed its own
+        try:
+            decision: Any = await hook(about, current)
+            edited = _arguments_of(call, decision.input) if isinstance(decision, RunNormally) else None
+        except Exception as error:  # a decision hook is the user's code; a gate that fails is shut
+            return hook_failure(plan, call.id, "decision hook", name, error)
+        match decision:
+            case RunNormally():
+                unfit = None if edited is None or same_arguments(edited, call.arguments) else _revised(call, edited)
+                _note(call, name, "run")  # with the arguments that the tool would run with now
+                if unfit is not None:
+                    return hook_failure(plan, call.id, "decision hook", name, unfit)
+            case Complete(output):
+                _note(call, name, "complete")
+                return Completed(plan.name, call.id, output, "hook", plan.max_result_chars)
+            case Reject(reason):
+                _note(call, name, "reject", reason)
+                return Rejected(plan.name, call.id, reason, "hook")
+            case Ask(reason, metadata):
+                _note(call, name, "ask", reason)
+                call.asks = (*call.asks, reason)
+                call.ask_metadata = {**call.ask_metadata, **metadata}
+            case other:
+                wrong = TypeError(f"it returned {type(other).__name__}; return RunNormally, Complete, Reject or Ask")
+                return hook_failure(plan, call.id, "decision hook", name, wrong)
+    return None
+
+
+def _revised(call: LiveCall, edited: Mapping[str, Any]) -> InvalidArguments | SchemaError | None:
+    """Take a hook's arguments in the place of those the call has; return why they do not fit, if they do not."""
+    try:
+        call.revise(edited)
+    except (InvalidArguments, SchemaError) as error:
+        return error
+    return None
+
+
+def _note(call: LiveCall, hook: str, decision: Any, reason: str = "") -> None:
+    note = DecisionNote(hook, decision, reason)
+    call.notes = (*call.notes, note)
+    if call.trace is not None:
+        call.trace.decided(note)
+    if _log.isEnabledFor(logging.INFO):
+        shown: Any = call.shown_arguments() if call.received.origin == "model" else ""
+        _log.info("%s %s: %s decides %s %s %s", call.name, call.id, hook, decision, reason, shown)
+
+
+def _input_of(call: LiveCall) -> Any:
+    """Return the input a decision hook sees: the input model, or the plain arguments when there is no schema."""
+    if call.received.origin == "model":
+        return call.parse()
+    try:
+        return call.plan.spec.input_model.model_construct(**call.arguments)
+    except SchemaError:
+        return dict(call.arguments)
+
+
+def _arguments_of(call: LiveCall, edited: Any) -> dict[str, Any]:
+    if isinstance(edited, BaseModel):
+        arguments = call.plan.spec.arguments(edited)
+        # a host may give what a model cannot, and the input does not show
+        return arguments if call.received.origin == "model" else {**call.arguments, **arguments}
+    if isinstance(edited, dict):
+        return cast("dict[str, Any]", {**edited})
+    raise TypeError(
+        f"RunNormally got {type(edited).__name__}; give the input it was shown, edited, or a dict of arguments"
+    )

@@ -1,0 +1,227 @@
+"""Step 6: the tool's body, touched here alone, with what is around it: slot, context, runners, executor."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
+from typing import Any
+
+from toolcrib.calls import Failed, Outcome
+from toolcrib.errors import ApprovalError, ApprovalRequired, HookError, NotCallable, ToolCancelled
+from toolcrib.hooks import HookRaised, ambient
+from toolcrib.pipeline._approve import answered
+from toolcrib.pipeline._failures import described, failure
+from toolcrib.pipeline._live_call import LiveCall
+from toolcrib.pipeline._middleware import apply_post_value
+from toolcrib.pipeline._plan import Plan, RunnableTool
+from toolcrib.schema import RunContext
+
+__all__ = ["Values", "execute", "settled"]
+
+
+async def execute(call: LiveCall) -> Outcome | None:
+    """Run the tool of an admitted call, and keep in the call what it came to.
+
+    Returns:
+        None; or the outcome, where the execution ends the call: see `settled`.
+    """
+    plan, run = call.plan, call.run
+    while True:
+        call.begin()
+        if run.journal is not None:
+            await run.journal.begin(call)
+        slot = None if run.limits is None else run.slot()
+        token = ambient.set(run) if call.ctx is None else None
+        try:
+            if call.trace is None and plan.direct and slot is None:
+                value = await _body(call, call.arguments, call.ctx)
+            else:
+                value = await _around(call, slot)
+            call.state, call.value = "executed", value
+            return None
+        except Exception as error:  # the tool's own code: what it raised becomes the outcome
+            call.executed(error=error)
+        except asyncio.CancelledError as error:
+            if not _is_the_tools_own():
+                raise
+            call.executed(error=_cancelled(call, error))
+        finally:
+            if token is not None:
+                with suppress(ValueError):  # thrown away unfinished, and closed by the garbage collector elsewhere
+                    ambient.reset(token)
+        outcome = await settled(call)
+        if outcome is not None or call.state == "executed":
+            return outcome
+
+
+class Values:
+    """The values of a streaming call as they come, entered once: each step holds the run's slot, and no consumer does.
+
+    What the tool came to is in the call when it is left.
+    """
+
+    __slots__ = ("_call", "_kept", "_stream", "_values")
+
+    def __init__(self, call: LiveCall) -> None:
+        self._call = call
+        self._kept: list[Any] = []
+        self._stream: AbstractAsyncContextManager[AsyncIterator[Any]] | None = None
+        self._values: AsyncIterator[Any] | None = None
+
+    async def __aenter__(self) -> Values:
+        call = self._call
+        call.begin()
+        if call.run.journal is not None:
+            await call.run.journal.begin(call)
+        try:
+            stream: Any = _body(call, call.arguments, call.ctx)
+            self._stream = stream
+            async with call.run.slot():
+                with call.within():
+                    self._values = await stream.__aenter__()
+        except Exception as error:  # the tool's own code
+            call.executed(error=error)
+        return self
+
+    def __aiter__(self) -> Values:
+        return self
+
+    async def __anext__(self) -> Any:
+        call, values = self._call, self._values
+        if values is None:
+            raise StopAsyncIteration
+        try:
+            if call.trace is None and call.run.limits is None:
+                value = await anext(values)
+            else:
+                async with call.run.slot():
+                    with call.within():
+                        value = await anext(values)
+            if call.watched:
+                value = await _each(call, value)
+        except StopAsyncIteration:
+            call.executed(self._kept)
+            raise
+        except Exception as error:  # the tool's own code: what it raised becomes the outcome
+            call.executed(error=error)
+            raise StopAsyncIteration from None
+        except asyncio.CancelledError as error:
+            if not _is_the_tools_own():
+                raise
+            call.executed(error=_cancelled(call, error))
+            raise StopAsyncIteration from None
+        self._kept.append(value)
+        return value
+
+    async def __aexit__(self, *error: Any) -> None:
+        if self._values is not None and self._stream is not None:
+            try:
+                with self._call.within():
+                    await self._stream.__aexit__(*error)
+            except HookRaised as raised:
+                if error[0] is not None:  # the consumer left, so that nothing follows which could say it
+                    _observer_failed(self._call, raised)
+                self._call.executed(error=raised)
+            except Exception as raised:  # the tool's own code, closing
+                if self._call.error is None:
+                    self._call.executed(error=raised)
+
+
+async def _each(call: LiveCall, value: Any) -> Any:
+    """Return one value of a stream after the hooks that see each, and emit it."""
+    shown = await apply_post_value(call, value) if call.plan.each else value
+    if call.trace is not None:
+        call.trace.yielded(shown)
+    return shown
+
+
+def _body(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
+    """Return one execution of the tool's function: what is awaited of one that returns, what is entered of a stream."""
+    plan = call.plan
+    if plan.body is None:
+        raise NotCallable(plan.name)
+    call.require_approved(arguments)  # a `_call_tool_func` may have edited them
+    return (plan.body.stream if plan.streaming else plan.body.call)(arguments, ctx, plan.timeout)
+
+
+async def _around(call: LiveCall, slot: AbstractAsyncContextManager[Any] | None) -> Any:
+    """Return what the tool returns, in the run's slot, run by the runners and the executor around it."""
+    if slot is not None:
+        async with slot:
+            return await _around(call, None)
+    with call.within():
+        return await _run_around(call)
+
+
+async def _run_around(call: LiveCall) -> Any:
+    plan = call.plan
+    run: Callable[..., Awaitable[Any]] = partial(_whole, call)
+    for runner in reversed(plan.runners):
+        run = partial(_through, runner, plan, run)
+    if plan.executor is not None:
+        return await plan.executor.execute(call, partial(run, call.arguments, call.ctx))
+    return await run(call.arguments, call.ctx)
+
+
+async def _through(runner: Any, plan: Plan, inner: Any, arguments: dict[str, Any], ctx: Any) -> Any:
+    return await runner(arguments, ctx, RunnableTool(plan.name, plan.entry, inner))
+
+
+async def _whole(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
+    """Return what the tool's function returns; of a stream, what is left when its values are taken."""
+    made = _body(call, arguments, ctx)
+    if not call.plan.streaming:
+        return await made
+    async with made as values:
+        return [await _each(call, value) if call.watched else value async for value in values]
+
+
+# --- a tool that asks, or is cancelled, or whose observer fails
+
+
+async def settled(call: LiveCall) -> Outcome | None:
+    """Return the outcome of an execution that ends its call here: an approval that it asked for, an observer's error.
+
+    None where it goes on: to `finish`, or once more where the call is `admitted` again.
+
+    Raises:
+        Exception: What an observer raised, where the run says so.
+    """
+    error = call.error
+    if isinstance(error, HookRaised):
+        return _observer_failed(call, error)
+    if not isinstance(error, ApprovalRequired):
+        return None
+    if call.approved is not None:
+        again = ApprovalError(
+            call.name, "it asked for approval again after it was approved; check `ctx.approved` first"
+        )
+        return call.close(failure(call.plan, call.id, call.run, again))
+    call.asks = (*call.asks, "the tool asks for it")
+    call.ask_metadata = {**call.ask_metadata, **error.metadata}
+    call.take_back()
+    refused = await answered(call, list(call.asks), None)
+    return None if refused is None else call.close(refused)
+
+
+def _observer_failed(call: LiveCall, raised: HookRaised) -> Failed:
+    error = HookError(call.name, "observer", raised.hook, described(raised.error))
+    outcome = Failed(call.name, call.id, error.code, str(error), "HookError", exception=raised.error)
+    call.close(outcome)
+    if call.run.hook_errors == "raise":
+        raise raised.error from raised.error.__cause__
+    return outcome
+
+
+def _is_the_tools_own() -> bool:
+    """Return whether the tool awaited something that was cancelled, while the call itself was not."""
+    task = asyncio.current_task()
+    return task is not None and not task.cancelling()
+
+
+def _cancelled(call: LiveCall, error: asyncio.CancelledError) -> ToolCancelled:
+    made = ToolCancelled(call.name)
+    made.__cause__ = error
+    return made

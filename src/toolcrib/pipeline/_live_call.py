@@ -1,0 +1,306 @@
+"""LiveCall: a call as the pipeline moves it, from its arrival to its record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from copy import copy
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel
+from typing_extensions import TypeIs
+
+from toolcrib.approvals import digest
+from toolcrib.calls import ApprovalRequest, DecisionNote, Grant, Outcome, ToolCall, lenient
+from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
+from toolcrib.hooks import HookSet
+from toolcrib.pipeline._call import Call, CallState
+from toolcrib.pipeline._plan import Plan
+from toolcrib.pipeline._run import Run
+from toolcrib.record import Trace
+from toolcrib.schema import RunContext, ToolSpec
+from toolcrib.tools import Tool
+
+__all__ = ["LiveCall", "is_call", "shown_values"]
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_NOWHERE = nullcontext()
+
+
+class LiveCall:
+    """The call itself. What most calls do not need is a default of the class: one is made for every request.
+
+    Attributes:
+        ctx: The run as hooks and tool see it; None when neither does.
+        trace: Emits the call's events; None when there is no sink.
+        asks: Why a person has to be asked.
+        ask_metadata: What they are shown besides the arguments.
+        approved: The digest of the arguments that were approved; None when nobody had to approve.
+        extra_hooks: Decision hooks that were given for this call alone.
+        source: What the input is made of after an edit; None for the arguments as they came.
+        resumed: What the sinks of the process that suspended the call gave to those of this one; None for a new call.
+        shown: The arguments as a record shows them, where they cannot change any more.
+        counted_in: The id of the run that counted the call when it came.
+        doubts: How often the call was found begun and not known to have ended.
+        original: The call that this is a later copy of: of all copies one is executed.
+    """
+
+    ctx: RunContext[Any] | None = None
+    notes: tuple[DecisionNote, ...] = ()
+    asks: tuple[str, ...] = ()
+    ask_metadata: Mapping[str, Any] = _NOTHING
+    approved: str | None = None
+    grant: Grant | None = None
+    request: ApprovalRequest | None = None
+    extra_hooks: tuple[HookSet, ...] = ()
+    revealed: bool = False
+    resumed: Mapping[str, str] | None = None
+    shown: dict[str, Any] | None = None
+    source: Mapping[str, Any] | None = None
+    state: CallState = "received"
+    begun: bool = False
+    doubts: int = 0
+    counted_in: str = ""
+    original: LiveCall | None = None
+    value: Any = None
+    error: Exception | None = None
+    outcome: Outcome | None = None
+
+    def __init__(self, received: ToolCall, plan: Plan, run: Run, trace: Trace | None = None) -> None:
+        self.received = received
+        self.plan = plan
+        self.run = run
+        self.trace = trace
+        self.arguments: dict[str, Any] = {}
+
+    # --- what it is
+
+    @property
+    def id(self) -> str:
+        return self.received.id
+
+    @property
+    def name(self) -> str:
+        return self.plan.name
+
+    @property
+    def tool(self) -> Tool[..., Any]:
+        return self.plan.tool
+
+    @property
+    def raw_arguments(self) -> Any:
+        return self.received.arguments if self.source is None else self.source
+
+    @property
+    def is_executable(self) -> bool:
+        plan = self.plan
+        return plan.body is not None or bool(plan.runners) or plan.executor is not None
+
+    @property
+    def waits_for_post_hooks(self) -> bool:
+        return bool(self.plan.held)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The dict that this call's middleware shares."""
+        return self.ctx.metadata if self.ctx is not None else {}
+
+    @property
+    def watched(self) -> bool:
+        """Whether each value of a stream goes to a sink or a hook."""
+        return self.trace is not None or bool(self.plan.each)
+
+    def parse(self) -> BaseModel:
+        # made anew: read from the arguments it would be validated twice, and some validators change what they are given
+        return self.plan.parse(self.raw_arguments)
+
+    def copied(self) -> LiveCall:
+        """Return a copy, to be recovered: the same suspended call may be recovered twice, and one of them goes on."""
+        again = copy(self)
+        again.original = self.original or self
+        again.counted_in = self.counted_in or self.run.id
+        again.resumed = {} if self.trace is None else self.trace.carry()
+        return again
+
+    # --- its record, cut off
+
+    def __enter__(self) -> LiveCall:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        """Close the record as cancelled, when the body is left by an exception."""
+        if kind is not None:
+            self.cut_off()
+
+    def cut_off(self) -> None:
+        """Close the record as cancelled, unless it was made."""
+        if self.trace is not None:
+            self.trace.cancelled()
+
+    def within(self) -> AbstractContextManager[None]:
+        """Return what the code of hooks and tool is executed in, so that what they start is known to be the call's."""
+        return _NOWHERE if self.trace is None else self.trace.within()
+
+    # --- its arguments
+
+    def revise(self, arguments: Mapping[str, Any]) -> None:
+        """Take edited arguments in the place of those it has, validated again.
+
+        Raises:
+            InvalidArguments: They do not fit.
+        """
+        plan = self.plan
+        if self.received.origin == "host":
+            self.arguments = plan.validated(plan.tool.bind((), arguments))
+        else:
+            self.arguments = plan.spec.arguments(plan.spec.validate_python(arguments))
+        self.source, self.shown = arguments, None
+
+    def edit(self, arguments: Mapping[str, Any]) -> None:
+        """Take the host's arguments in the place of those it has, validated: no gate has seen them.
+
+        Raises:
+            InvalidArguments: They do not fit; the call is as it was.
+        """
+        self.revise(arguments)
+        self.asks, self.ask_metadata, self.notes, self.approved = (), _NOTHING, (), None
+        if self.ctx is not None:
+            self.ctx.approved = False
+
+    def replace_arguments(self, arguments: Mapping[str, Any]) -> None:
+        """Take an approver's arguments, as if the call had come with them: no gate has seen them.
+
+        Raises:
+            InvalidArguments: They do not fit.
+            SchemaError: The tool has no schema to check them against.
+        """
+        received = ToolCall(self.received.name, dict(arguments), self.id, "model")
+        self.arguments = self.plan.read(received)
+        self.received, self.source, self.shown = received, None, None
+        self.asks, self.ask_metadata, self.notes, self.approved = (), _NOTHING, (), None
+
+    def canonical(self) -> dict[str, Any]:
+        """Return the arguments in their canonical JSON form, with real values."""
+        return self.plan.spec.dump(self.arguments, redact=False)
+
+    def digest(self) -> str:
+        """Return the digest of tool and arguments, which a grant is bound to."""
+        return digest(self.plan.name, self.arguments)
+
+    def shown_arguments(self) -> dict[str, Any]:
+        """Return the arguments for a person or a record: JSON shapes, secrets hidden."""
+        return self.shown or shown_values(self.plan.spec, self.arguments)
+
+    def shown_request(self) -> Any:
+        """Return the arguments as they came, as they may be shown; None when they might hold a secret."""
+        spec = self.plan.spec
+        try:
+            return spec.dump(self.plan.read(self.received), redact=True)
+        except (InvalidArguments, SchemaError, ValueError):  # they do not fit
+            try:
+                return None if spec.has_secrets else lenient(self.received.arguments)
+            except SchemaError:  # what is secret cannot be known
+                return None
+
+    # --- its way
+
+    def enter(self, metadata: dict[str, Any] | None = None) -> None:
+        """Make the context that hooks and tool are given."""
+        run, call_id = self.run, self.received.id
+        self.ctx = RunContext(  # by position, which costs half: agents have one made for every turn
+            run.deps,
+            call_id,
+            self.plan.name,
+            run.id,
+            metadata or {},
+            None,
+            False,
+            None,
+            call_id,
+            run.provide,
+            run.revealed,
+            None if self.trace is None else self.trace.yielded,
+            run.approver,
+            run,
+        )
+
+    def approve(self, grant: Grant | None) -> None:
+        """Note that the arguments as they are now were approved."""
+        self.approved, self.grant = self.digest(), grant
+
+    def require_approved(self, arguments: Mapping[str, Any]) -> None:
+        """Raise ApprovalError when these are not the arguments that were approved."""
+        if self.approved is not None and digest(self.plan.name, arguments) != self.approved:
+            raise ApprovalError(self.plan.name, "the arguments changed after it was given, before the tool ran")
+
+    def begin(self) -> None:
+        """Move from `admitted` to `executing`: once, whoever asks, of all copies of a call.
+
+        Raises:
+            CallStateError: It was executed before, or did not pass its gates.
+        """
+        first = self.original or self
+        if self.state != "admitted" or first.begun:
+            raise CallStateError(self.plan.name, self.received.id, "executed" if first.begun else self.state)
+        self.state = "executing"
+        self.begun = first.begun = True
+        if self.trace is not None:
+            self.trace.started(self.shown_arguments())
+
+    def take_back(self) -> None:
+        """Move from `executing` to `admitted`: the tool asked for approval before it did anything."""
+        first = self.original or self
+        self.state, self.error = "admitted", None
+        self.begun = first.begun = False
+
+    def executed(self, value: Any = None, error: Exception | None = None) -> LiveCall:
+        """Move to `executed`, with what the tool came to."""
+        self.state, self.value, self.error = "executed", value, error
+        return self
+
+    def suspend(self) -> None:
+        """Move to `suspended`: a person has to be asked."""
+        self.state = "suspended"
+
+    def close(self, outcome: Outcome) -> Outcome:
+        """Move to `closed` with the outcome, and make the record."""
+        if self.state != "suspended":
+            self.state = "closed"
+        self.outcome = outcome
+        if self.trace is not None:
+            self.trace.ended(outcome)
+        return outcome
+
+    def to_dict(self) -> dict[str, Any]:
+        ctx = self.ctx
+        return {
+            "name": self.received.name,
+            "id": self.received.id,
+            "origin": self.received.origin,
+            "state": self.state,
+            "run_id": self.counted_in or self.run.id,
+            "arguments": self.canonical(),
+            "metadata": lenient(self.metadata),
+            "decisions": [note.to_dict() for note in self.notes],
+            "asks": list(self.asks),
+            "ask_metadata": {str(name): lenient(value) for name, value in self.ask_metadata.items()},
+            "revealed": self.revealed,
+            "doubts": self.doubts,
+            "request": None if self.request is None else self.request.to_dict(),
+            "idempotency_key": self.id if ctx is None else ctx.idempotency_key,
+            "trace": {} if self.trace is None else self.trace.carry(),
+        }
+
+
+def is_call(made: Call | Outcome) -> TypeIs[Call]:
+    """Return whether what a step of the pipeline gave is the call, and not its outcome."""
+    return isinstance(made, LiveCall)
+
+
+def shown_values(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool's arguments for a person or a record: JSON shapes, secrets hidden."""
+    try:
+        return spec.dump(arguments, redact=True)
+    except (SchemaError, ValueError):  # a host may pass what has no schema
+        return {key: lenient(value) for key, value in arguments.items()}

@@ -1,0 +1,95 @@
+"""Steps 4 and 7: pre and post hooks, which edit what goes in and what comes out. A hook that fails fails the call."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from inspect import isawaitable
+from typing import Any, cast
+
+from toolcrib.calls import Failed
+from toolcrib.errors import HookError, InvalidArguments, SchemaError
+from toolcrib.pipeline._failures import described, hook_failure
+from toolcrib.pipeline._live_call import LiveCall
+from toolcrib.schema import RunContext
+
+__all__ = ["apply_post", "apply_post_value", "apply_pre", "same_arguments"]
+
+_ATOMS = frozenset({str, int, float, bool, bytes, type(None)})  # cannot be changed in place
+
+
+def _context(call: LiveCall) -> RunContext[Any]:
+    if call.ctx is None:
+        raise RuntimeError("a plan with hooks always has a context")
+    return call.ctx
+
+
+async def apply_pre(call: LiveCall) -> Failed | None:
+    """Run the pre hooks on the arguments; return the failure, if one of them fails."""
+    ctx, arguments = _context(call), _copy(call)
+    for step in call.plan.pre:
+        try:
+            made: Any = step.call(ctx, arguments, call.metadata)
+            edited: Any = await made if isawaitable(made) else made
+            if not isinstance(edited, dict):
+                raise TypeError(f"it returned {type(edited).__name__}; return the arguments, a dict")
+            arguments = cast("dict[str, Any]", edited)
+        except Exception as error:  # middleware is the user's code; a gate that fails is shut
+            return hook_failure(call.plan, call.id, "pre hook", step.name, error)
+    if same_arguments(arguments, call.arguments):
+        return None
+    try:
+        call.revise(arguments)
+    except (InvalidArguments, SchemaError) as error:
+        return hook_failure(call.plan, call.id, "pre hook", call.plan.pre[-1].name, error)
+    return None
+
+
+def _copy(call: LiveCall) -> dict[str, Any]:
+    """Return the arguments for hooks to edit in place; a host's values are its own objects and stay the same."""
+    arguments = call.arguments
+    if call.received.origin == "host" or all(type(value) in _ATOMS for value in arguments.values()):
+        return dict(arguments)
+    try:
+        return deepcopy(arguments)
+    except Exception:  # anybody's types
+        return call.plan.read(call.received)
+
+
+def same_arguments(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Return whether two versions of a call's arguments are equal; what cannot be compared is taken to be edited."""
+    try:
+        return one == other
+    except Exception:  # anybody's __eq__
+        return False
+
+
+async def apply_post(call: LiveCall) -> Failed | None:
+    """Run the post hooks on the result or the exception; return the failure, if one of them fails."""
+    ctx = _context(call)
+    returned = call.value if call.error is None else None
+    result: Any = returned if call.error is None else call.error
+    for step in call.plan.held:
+        try:
+            made = step.call(ctx, result, call.metadata)
+            result = await made if isawaitable(made) else made
+        except Exception as error:  # middleware is the user's code; raising the tool's own error is passing it on
+            if error is result:
+                continue
+            return hook_failure(call.plan, call.id, "post hook", step.name, error)
+    if isinstance(result, Exception) and result is not returned:  # a tool may return an exception without raising it
+        call.executed(error=result)
+    else:
+        call.executed(result)
+    return None
+
+
+async def apply_post_value(call: LiveCall, value: Any) -> Any:
+    """Return one value of a stream after the post hooks that see each of them; raises HookError when one fails."""
+    ctx = _context(call)
+    for step in call.plan.each:
+        try:
+            made = step.call(ctx, value, call.metadata)
+            value = await made if isawaitable(made) else made
+        except Exception as error:  # middleware is the user's code
+            raise HookError(call.plan.name, "post hook", step.name, described(error)) from error
+    return value

@@ -1,0 +1,90 @@
+"""The way back of a call: its state restored, availability, limits and approval asked again, hooks not.
+
+A call that was begun and is not known to have ended is in doubt: it is executed again only when its tool is idempotent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from toolcrib.calls import ApprovalRequest, DecisionNote, Denial, Failed, Grant, Outcome, ToolCall
+from toolcrib.errors import ApprovalError
+from toolcrib.pipeline._admit import available, refusal
+from toolcrib.pipeline._approve import answered, approve, reasons_for
+from toolcrib.pipeline._live_call import LiveCall
+from toolcrib.pipeline._plan import Plan
+from toolcrib.pipeline._run import Run
+
+__all__ = ["pass_again", "resolve_doubt", "restored"]
+
+_IN_DOUBT = (
+    "this call was begun and is not known to have ended, so it may have been done. Approve to have it done now, give "
+    "its result if it was done, or deny it if it must not be done"
+)
+
+
+def restored(plan: Plan, state: Any, run: Run) -> LiveCall:
+    """Return the call that a state describes: the call itself, or its JSON; no gate is asked.
+
+    Raises:
+        InvalidArguments: The tool has changed since, and does not take the arguments any more.
+    """
+    if isinstance(state, LiveCall) and state.plan.entry.tool is plan.entry.tool:
+        again = state.copied()
+        again.plan, again.run = plan, run
+        return again
+    data: Mapping[str, Any] = cast("Mapping[str, Any]", state) if isinstance(state, Mapping) else state.to_dict()
+    received = ToolCall(data["name"], data["arguments"], data["id"], data["origin"])
+    call = LiveCall(received, plan, run)
+    call.arguments = plan.read(ToolCall(received.name, data["arguments"], received.id))
+    call.enter(dict(data["metadata"]))
+    if call.ctx is not None:
+        call.ctx.idempotency_key = data.get("idempotency_key") or received.id
+    call.notes = tuple(DecisionNote(**note) for note in data["decisions"])
+    call.asks, call.ask_metadata = tuple(data["asks"]), dict(data["ask_metadata"])
+    call.revealed, call.resumed = data.get("revealed", False), data.get("trace", {})
+    call.state, call.doubts = data.get("state", "admitted"), data.get("doubts", 0)
+    call.counted_in = data.get("run_id", "")
+    if data.get("request") is not None:
+        call.request = ApprovalRequest.from_dict(data["request"])
+    return call
+
+
+async def pass_again(call: LiveCall, given: Grant | Denial | None) -> Outcome | None:
+    """Ask availability, limits and approval once more for a call that comes back; None when it may go on."""
+    refused = await _offered_again(call)
+    if refused is not None:
+        return refused
+    if given is not None and given.call_id not in (None, call.id):
+        error = ApprovalError(call.name, f"it answers the call {given.call_id}, and this is {call.id}")
+        return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
+    if call.state == "executing" or (call.doubts and call.state == "suspended"):
+        return await resolve_doubt(call, given)
+    if call.state == "suspended":
+        reasons = await reasons_for(call)
+        if isinstance(reasons, Failed):
+            return reasons
+        asked = call.request.reason if call.request is not None else ""
+        return await answered(call, reasons or [asked], given)
+    return await approve(call, given)
+
+
+async def resolve_doubt(call: LiveCall, given: Grant | Denial | None) -> Outcome | None:
+    """Ask about a call that was begun and is not known to have ended; an idempotent tool needs its approval alone."""
+    if call.plan.tool.options.idempotent:
+        return await approve(call, given)
+    if call.state == "executing":
+        call.doubts += 1  # so that the request is another than that of an earlier doubt about the same call
+    return await answered(call, [_IN_DOUBT], given)
+
+
+async def _offered_again(call: LiveCall) -> Outcome | None:
+    if call.trace is not None:
+        call.trace.received(call.shown_request(), call.resumed)
+    if call.revealed:
+        call.run.revealed[call.name] = None  # it was found in the run that asked, which this one goes on with
+    refused = refusal(call, counted=call.run.has_counted(call.counted_in))
+    if refused is None and call.plan.availability:
+        refused = await available(call)
+    return refused

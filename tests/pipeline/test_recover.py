@@ -1,0 +1,292 @@
+"""Recovery: the one way back of a stored call. Gates are asked again, hooks are not, and nothing is done twice."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from toolcrib.approvals import MemoryApprovalStore, approve_all, deny_all
+from toolcrib.calls import Completed, Done, Failed, Grant, Outcome, Rejected, RunNormally, Suspended, ToolCall
+from toolcrib.errors import ApprovalError, CallStateError
+from toolcrib.hooks import HookSet
+from toolcrib.pipeline import Call, CallLimits, Pipeline, Run, is_call
+from toolcrib.testing import RecordingSink
+from toolcrib.tools import BaseTool, Tool, ez_tool
+from toolcrib.toolsets import Toolset
+
+
+class Killed(BaseException):
+    """The process dies where this is raised."""
+
+
+class DiesAt:
+    """A journal of a process that dies when a call was kept."""
+
+    state: dict[str, Any]
+
+    async def begin(self, call: Call) -> None:
+        self.state = json.loads(json.dumps(call.to_dict()))
+        raise Killed
+
+
+def paying(paid: list[int], **options: Any) -> Tool[..., Any]:
+    @ez_tool(**options)
+    async def pay(amount: int, code: SecretStr | None = None) -> str:
+        paid.append(amount)
+        return f"paid {amount}"
+
+    return pay
+
+
+async def begun(pipeline: Pipeline, run: Run | None = None, **arguments: Any) -> dict[str, Any]:
+    """Return what is kept of a call whose process died after it was kept that the call began."""
+    journal = DiesAt()
+    with pytest.raises(Killed):
+        await pipeline.run(ToolCall("pay", {"amount": 5, **arguments}, "c1"), (run or Run()).view(journal=journal))
+    return journal.state
+
+
+async def test_a_call_in_doubt_is_suspended_and_its_request_says_so() -> None:
+    paid: list[int] = []
+    store = MemoryApprovalStore()
+    pipeline = Pipeline([paying(paid)])
+    state = await begun(pipeline, Run(principal="ann"), code="sesame")
+
+    outcome = await pipeline.run(state, Run(approvals=store, approver=approve_all, principal="ann"))
+
+    assert isinstance(outcome, Suspended)
+    assert (outcome.request.in_doubt, outcome.request.principal, paid) == (True, "ann", [])
+    assert "sesame" not in json.dumps(outcome.request.to_dict())
+    assert [entry.request.id for entry in await store.list(pending=True)] == [outcome.request.id]
+
+
+async def test_a_call_in_doubt_is_one_request_however_often_it_is_recovered() -> None:
+    store = MemoryApprovalStore()
+    pipeline = Pipeline([paying([])])
+    state = await begun(pipeline)
+
+    first = await pipeline.run(state, Run(approvals=store))
+    again = await pipeline.run(state, Run(approvals=store))
+
+    assert isinstance(first, Suspended)
+    assert isinstance(again, Suspended)
+    assert first.request.id == again.request.id
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "expected"),
+    [
+        (lambda request: request.grant("ann"), Completed, [5]),
+        (lambda request: request.done("paid by hand", "ann"), Completed, []),
+        (lambda request: request.deny("it must not be"), Rejected, []),
+    ],
+    ids=["do it", "it was done", "it must not be done"],
+)
+async def test_a_call_in_doubt_has_three_answers(answer: Any, kind: type[Outcome], expected: list[int]) -> None:
+    paid: list[int] = []
+    pipeline = Pipeline([paying(paid)])
+    suspended = await pipeline.run(await begun(pipeline))
+    assert isinstance(suspended, Suspended)
+
+    outcome = await pipeline.run(suspended, grant=answer(suspended.request))
+
+    assert isinstance(outcome, kind)
+    assert paid == expected
+
+
+async def test_a_given_result_takes_the_way_of_every_result() -> None:
+    tools = Toolset(
+        [paying([], max_result_chars=20)], post_hooks={"pay": lambda ctx, result, metadata: f"post: {result}"}
+    )
+    sink = RecordingSink()
+    pipeline = Pipeline(tools, sinks=[sink])
+    suspended = await pipeline.run(await begun(pipeline))
+    assert isinstance(suspended, Suspended)
+
+    outcome = await pipeline.run(suspended, grant=suspended.request.done("S" * 500))
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == "post: " + "S" * 500
+    assert len(outcome.text()) < 100
+    assert sink.records[-1].outcome["kind"] == "completed"
+
+
+async def test_a_standing_grant_does_not_answer_for_a_call_in_doubt() -> None:
+    paid: list[int] = []
+    always = Grant("pay", "ann", scope="tool")
+    pipeline = Pipeline([paying(paid, requires_approval=True)])
+    run = Run(approvals=MemoryApprovalStore([always]))
+    state = await begun(pipeline, run)
+
+    outcome = await pipeline.run(state, run)
+
+    assert isinstance(outcome, Suspended)
+    assert (outcome.request.in_doubt, paid) == (True, [])
+
+
+async def test_a_result_is_taken_for_a_call_in_doubt_alone() -> None:
+    paid: list[int] = []
+    pipeline = Pipeline([paying(paid, requires_approval=True)])
+    suspended = await pipeline.run(ToolCall("pay", {"amount": 5}))
+    assert isinstance(suspended, Suspended)
+
+    outcome = await pipeline.run(suspended, grant=suspended.request.grant(done=Done("paid by hand")))
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, paid) == (ApprovalError.code, [])
+
+
+async def test_an_idempotent_call_is_executed_again_with_its_key() -> None:
+    keys: list[str] = []
+
+    class Pay(BaseTool):
+        """Pay."""
+
+        name = "pay"
+
+        async def call(self, ctx: Any, amount: int) -> str:
+            keys.append(ctx.idempotency_key)
+            return "paid"
+
+    tools = Toolset([Pay()])
+    pipeline = Pipeline([_idempotent(tools)])
+    state = await begun(pipeline)
+
+    outcome = await pipeline.run(state)
+
+    assert isinstance(outcome, Completed)
+    assert keys == ["c1"]
+
+
+def _idempotent(tools: Toolset) -> Tool[..., Any]:
+    tool = tools["pay"].tool
+    tool.options = replace(tool.options, idempotent=True)
+    return tool
+
+
+async def test_availability_is_asked_again() -> None:
+    paid: list[int] = []
+    open_now = [True]
+
+    class Pay(BaseTool):
+        """Pay."""
+
+        name = "pay"
+
+        def is_available(self, ctx: Any) -> bool:
+            return open_now[0]
+
+        async def call(self, ctx: Any, amount: int) -> str:
+            paid.append(amount)
+            return "paid"
+
+    pipeline = Pipeline([_idempotent(Toolset([Pay()]))])
+    state = await begun(pipeline)
+    open_now[0] = False
+
+    withdrawn = await pipeline.run(state)
+    open_now[0] = True
+    not_offered = await pipeline.run(state, Run(available=frozenset()))
+
+    assert [isinstance(one, Failed) and one.code for one in (withdrawn, not_offered)] == ["not_available"] * 2
+    assert paid == []
+
+
+async def test_limits_are_asked_again_and_the_same_run_counts_a_call_once() -> None:
+    paid: list[int] = []
+    pipeline = Pipeline([paying(paid, idempotent=True)])
+    run = Run(limits=CallLimits(total=1))
+    state = await begun(pipeline, run)
+
+    same = await pipeline.run(state, run)
+    spent = await pipeline.run(state, Run(limits=CallLimits(total=0)))
+
+    assert isinstance(same, Completed)
+    assert isinstance(spent, Rejected)
+    assert (spent.source, paid, run.calls) == ("limit", [5], {"pay": 1})
+
+
+async def test_approval_is_asked_again_for_the_arguments_as_they_are() -> None:
+    paid: list[int] = []
+    pipeline = Pipeline([paying(paid, requires_approval=True, idempotent=True)])
+    state = await begun(pipeline, Run(approver=approve_all))
+    other = {**state, "arguments": {"amount": 500}}
+
+    outcomes = [await pipeline.run(one, Run(approver=deny_all)) for one in (state, other)]
+
+    assert [outcome.kind for outcome in outcomes] == ["rejected", "rejected"]
+    assert paid == []
+
+
+async def test_hooks_are_not_run_again() -> None:
+    asked: list[str] = []
+    hooks = HookSet()
+
+    @hooks.on("pay")
+    async def decide(call: Any, given: Any) -> RunNormally:
+        asked.append(call.id)
+        return RunNormally(given)
+
+    pipeline = Pipeline([paying([], idempotent=True)], hooks=hooks)
+    state = await begun(pipeline)
+
+    await pipeline.run(state)
+
+    assert asked == ["c1"]
+
+
+async def test_a_call_of_which_only_its_arguments_are_known_passes_its_gates_and_is_in_doubt() -> None:
+    paid: list[int] = []
+    pipeline = Pipeline([paying(paid)])
+
+    wrong = await pipeline.recover(ToolCall("pay", {"amount": "x"}, "c1"))
+    doubtful = await pipeline.recover(ToolCall("pay", {"amount": 5}, "c1"))
+
+    assert isinstance(wrong, Failed)
+    assert isinstance(doubtful, Suspended)
+    assert (doubtful.request.in_doubt, paid) == (True, [])
+
+
+async def test_a_call_is_executed_once_whoever_asks() -> None:
+    paid: list[int] = []
+    pipeline, run = Pipeline([paying(paid, requires_approval=True)]), Run(approver=approve_all)
+    call = await pipeline.admit(ToolCall("pay", {"amount": 5}), run)
+    assert is_call(call)
+    first = await pipeline.execute(call)
+    assert is_call(first)
+
+    with pytest.raises(CallStateError, match="executed once"):
+        await pipeline.execute(call)
+
+    assert (await pipeline.finish(first)).kind == "completed"
+    assert paid == [5]
+
+
+async def test_of_two_copies_of_a_suspended_call_one_is_executed() -> None:
+    paid: list[int] = []
+    pipeline = Pipeline([paying(paid, requires_approval=True)])
+    suspended = await pipeline.run(ToolCall("pay", {"amount": 5}))
+    assert isinstance(suspended, Suspended)
+    always = suspended.request.always("ann")
+
+    outcomes = [await pipeline.run(suspended, Run(), grant=always) for _ in range(2)]
+
+    assert [outcome.kind for outcome in outcomes] == ["completed", "failed"]
+    assert paid == [5]
+
+
+async def test_a_call_comes_back_from_json_as_it_was() -> None:
+    pipeline = Pipeline([paying([], requires_approval=True)])
+    suspended = await pipeline.run(ToolCall("pay", {"amount": 5, "code": "sesame"}, "c1"))
+    assert isinstance(suspended, Suspended)
+    state = json.loads(json.dumps(suspended.to_dict()["call"]))
+
+    call = pipeline.restore(state, Run())
+
+    assert is_call(call)
+    assert (call.id, call.name, call.state) == ("c1", "pay", "suspended")
+    assert call.arguments == {"amount": 5, "code": SecretStr("sesame")}
