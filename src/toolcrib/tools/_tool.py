@@ -211,7 +211,7 @@ class Tool(Observed, Generic[P, R]):
         arguments, extra = self.spec.bind_host(args, kwargs)
         if extra:
             raise TypeError(f"{self.__name__}() does not take the arguments {', '.join(extra)}")
-        positional, keywords = self.spec.split(self.body.merge(arguments, ambient.get()))
+        positional, keywords = self.spec.split(self.body.merge(arguments, ambient_context()))
         return fn(*positional, **keywords)
 
     async def _return(self, body: Body, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
