@@ -86,7 +86,7 @@ async def test_a_worker_that_died_while_idle_is_replaced() -> None:
 
 
 async def test_programs_wait_for_a_worker_and_not_for_ever() -> None:
-    with MontySandbox(workers=1, patience=0.2) as sandbox:
+    with MontySandbox(workers=1, checkout_timeout=0.2) as sandbox:
         first = asyncio.create_task(sandbox.run(program("slow(1, 'first')"), TableHost()))
         await asyncio.sleep(0.1)
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.code.hosts import TableHost
 from toolcrib.errors import SandboxError
-from toolcrib.sandbox import HasNotes, ProcessSandbox, Program, Resumable, SandboxLimits, SandboxResult
+from toolcrib.sandbox import HasDialect, ProcessSandbox, Program, Resumable, SandboxLimits, SandboxResult
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="its processes need Linux")
 HERE = Path(__file__).parents[2]
@@ -34,7 +34,7 @@ async def test_it_says_what_it_is(process_sandbox: ProcessSandbox) -> None:
 
     assert sandbox.engine == f"process-{sys.version_info.major}.{sys.version_info.minor}"
     assert sandbox.replays
-    assert isinstance(process_sandbox, HasNotes)
+    assert isinstance(process_sandbox, HasDialect)
     assert result.isolation[0] == sandbox.engine
     assert {"no_new_privs", "seccomp", "rlimits"} <= set(process_sandbox.layers) <= set(result.isolation)
 

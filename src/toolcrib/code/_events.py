@@ -110,11 +110,11 @@ async def events_of(start: Start) -> AsyncGenerator[ProgramEvent, None]:
     Args:
         start: Runs the program, given a listener for its output and a sink for its calls.
     """
-    feed = _Feed()
-    task = asyncio.create_task(start(feed.printed, feed))
-    task.add_done_callback(lambda _: feed.close())
+    queue = _EventQueue()
+    task = asyncio.create_task(start(queue.printed, queue))
+    task.add_done_callback(lambda _: queue.close())
     try:
-        while (event := await feed.next()) is not None:
+        while (event := await queue.next()) is not None:
             yield event
         result = await task
     finally:
@@ -130,7 +130,7 @@ async def events_of(start: Start) -> AsyncGenerator[ProgramEvent, None]:
     yield ProgramDone(result)
 
 
-class _Feed:
+class _EventQueue:
     """A sink that puts the events of calls and the printed text into one queue."""
 
     def __init__(self) -> None:

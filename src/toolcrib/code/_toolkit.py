@@ -33,7 +33,7 @@ from toolcrib.formats import FormatName, definition
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Run, run_for
 from toolcrib.record import Sink
-from toolcrib.sandbox import HasNotes, Sandbox, SandboxLimits, SandboxName, sandbox_named
+from toolcrib.sandbox import Dialect, Sandbox, SandboxLimits, SandboxName, sandbox_named
 from toolcrib.tools import Tool
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
@@ -250,7 +250,7 @@ class Toolkit:
                 shortest prompt there is.
         """
         preamble, postamble = self._options["preamble"], self._options["postamble"]
-        return render_prompt(self._listing(), preamble, postamble, self._notes(), budget)
+        return render_prompt(self._listing(), preamble, postamble, self._dialect().notes, budget)
 
     def tool_prompt(self) -> str:
         """Return a short text for a system prompt where programs go through one tool: one call for the whole job."""
@@ -326,23 +326,18 @@ class Toolkit:
         )
 
     def _description(self, budget: int | None) -> str:
-        return render_description(self._listing(), self._notes(), budget)
+        return render_description(self._listing(), self._dialect().notes, budget)
 
     def _listing(self) -> Listing:
         tools = {name: self._toolset[tool] for name, tool in self._runner.offered().items()}
-        streams = False
-        with suppress(SandboxUnavailable):
-            dialect = self._runner.dialect
-            streams = dialect is not None and dialect.streams
-        return Listing(
-            tools, bool(self._options["assist_tool_chaining"]), streams=streams, lookup_names=self._runner.lookup_names
-        )
+        chaining = bool(self._options["assist_tool_chaining"])
+        return Listing(tools, chaining, streams=self._dialect().streams, lookup_names=self._runner.lookup_names)
 
-    def _notes(self) -> tuple[str, ...]:
+    def _dialect(self) -> Dialect:
+        """Return the dialect of the sandbox's Python, an empty one where it is not known."""
         with suppress(SandboxUnavailable):
-            sandbox = self._runner.sandbox
-            return sandbox.notes if isinstance(sandbox, HasNotes) else ()
-        return ()
+            return self._runner.dialect or Dialect()
+        return Dialect()
 
     @staticmethod
     def extract_code(text: str) -> str | None:

@@ -19,7 +19,16 @@ from toolcrib.errors import CodeError
 from toolcrib.sandbox._endings import ProgramEnded, too_many_calls, took_too_long
 from toolcrib.sandbox._frames import builtin_exception
 from toolcrib.sandbox._output import OutputMeter
-from toolcrib.sandbox._protocol import Host, Program, ProgramError, Raised, Reply, SandboxResult, SuspendedReply
+from toolcrib.sandbox._protocol import (
+    Dialect,
+    Host,
+    Program,
+    ProgramError,
+    Raised,
+    Reply,
+    SandboxResult,
+    SuspendedReply,
+)
 from toolcrib.sandbox._source import Source, parse_program
 from toolcrib.sandbox._threads import ProgramThreads
 from toolcrib.sandbox.worker._export import ValueRefused, exported, exported_result
@@ -27,7 +36,7 @@ from toolcrib.sandbox.worker._export import ValueRefused, exported, exported_res
 __all__ = ["UnsafeInlineSandbox"]
 
 _ISOLATION: Final = ("unsafe-inline", "no-isolation: all that this process can do", "limit:wall_time", "limit:calls")
-_NOTES: Final = ("Tools are plain functions: call them without `await`, one after another.",)
+_DIALECT: Final = Dialect(notes=("Tools are plain functions: call them without `await`, one after another.",))
 
 
 class UnsafeInlineSandbox:
@@ -42,9 +51,9 @@ class UnsafeInlineSandbox:
         self._threads = ProgramThreads()
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences for a model that writes a program."""
-        return _NOTES
+    def dialect(self) -> Dialect:
+        """The Python of this process."""
+        return _DIALECT
 
     async def run(self, program: Program, host: Host) -> SandboxResult:
         """Run a program to its end, or for `wall_time`, after which its thread goes on alone."""

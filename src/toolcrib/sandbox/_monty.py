@@ -46,11 +46,11 @@ class MontySandbox:
 
     Args:
         workers: The most programs at a time; each has a process of about 18 MB, kept for the next.
-        patience: Seconds a program waits for a worker when all are busy.
+        checkout_timeout: Seconds a program waits for a worker when all are busy.
     """
 
-    def __init__(self, *, workers: int = 32, patience: float = 60.0) -> None:
-        self._workers, self._patience = workers, patience
+    def __init__(self, *, workers: int = 32, checkout_timeout: float = 60.0) -> None:
+        self._workers, self._checkout_timeout = workers, checkout_timeout
         self._lock = threading.Lock()
         self._pool: Monty | None = None
         self._threads = ProgramThreads()
@@ -97,7 +97,7 @@ class MontySandbox:
             self._running.add(run)
         thread = None if program.may_block else self._threads.take()
         try:
-            return await run.to_its_end(run.program.steps(self._ready), thread)
+            return await run.run(run.program.steps(self._ready), thread)
         finally:
             with self._lock:
                 self._running.discard(run)
@@ -105,14 +105,9 @@ class MontySandbox:
                 self._threads.give_back(thread)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences for a model that writes a program for Monty."""
-        return NOTES
-
-    @property
     def dialect(self) -> Dialect:
         """The modules that programs find in Monty."""
-        return Dialect(MODULES)
+        return Dialect(MODULES, notes=NOTES)
 
     async def type_check(self, code: str, stubs: str) -> list[TypeProblem]:
         """Return the problems that Monty's type checker finds, by line; nothing of the program runs.
@@ -165,14 +160,14 @@ class MontySandbox:
             _used_by = os.getpid()
             pool = Monty(
                 max_processes=self._workers,
-                checkout_timeout=self._patience,
+                checkout_timeout=self._checkout_timeout,
                 max_checkouts_per_worker=_SESSIONS_PER_WORKER,
             )
             self._pool = pool.__enter__()
             return self._pool
 
-    def forked(self) -> None:
-        """Forget the parent's workers, in a forked child; for the fork hook alone."""
+    def _after_fork(self) -> None:
+        """Forget the parent's workers, in a forked child."""
         if self._pool is not None:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._pool))  # its end here would end the parent's workers
         self._lock, self._pool, self._threads, self._running = threading.Lock(), None, ProgramThreads(), set()
@@ -188,7 +183,7 @@ class _Run:
         self._calls = MontyCalls(host, program)
         self.program = MontyProgram(program, source, self._pass_on, saved)
 
-    async def to_its_end(self, steps: Steps[SandboxResult], thread: ProgramThread | None) -> SandboxResult:
+    async def run(self, steps: Steps[SandboxResult], thread: ProgramThread | None) -> SandboxResult:
         """Run the program's steps and the host's calls in turn, until the program has ended."""
         self._deadline = deadline = asyncio.timeout(self._limits.wall_time)
         done = False
@@ -263,7 +258,7 @@ def _close(steps: Steps[SandboxResult]) -> None:
 
 def _forked() -> None:
     for sandbox in list(_made):
-        sandbox.forked()
+        sandbox._after_fork()  # pyright: ignore[reportPrivateUsage] -- of the class above
 
 
 if hasattr(os, "register_at_fork"):

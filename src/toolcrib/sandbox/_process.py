@@ -44,7 +44,7 @@ _NOTES: Final = (
 def worker_dialect() -> Dialect:
     """Return the dialect of a worker's Python, found without asking a worker."""
     modules = frozenset(name for name in MODULE_NAMES.split() if _is_installed(name))
-    return Dialect(modules, UNLISTED, frozenset({"parallel"}), streams=True)
+    return Dialect(modules, UNLISTED, frozenset({"parallel"}), streams=True, notes=_NOTES)
 
 
 def _is_installed(name: str) -> bool:
@@ -146,11 +146,6 @@ class WorkerSandbox:
     def dialect(self) -> Dialect:
         """The modules and names that programs find."""
         return worker_dialect()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences for a model that writes a program."""
-        return _NOTES
 
     def session(self) -> ProcessSession:
         """Return a session, whose programs share one worker and find the names that the last one left."""

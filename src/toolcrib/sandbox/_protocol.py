@@ -11,7 +11,6 @@ __all__ = [
     "Emit",
     "ErrorKind",
     "HasDialect",
-    "HasNotes",
     "HasSessions",
     "Host",
     "OutputStream",
@@ -225,36 +224,28 @@ class Sandbox(Protocol):
         ...
 
 
-@runtime_checkable
-class HasNotes(Protocol):
-    """A sandbox that describes its Python to a model."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences for a model that writes a program."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The modules and names that programs find in a sandbox, so that programs can be checked before they run.
+    """The Python of a sandbox, so that programs can be checked before they run.
 
     Attributes:
         modules: The modules that they may import; None when that is not known.
         unlisted: Those of them that are not listed to a model, being of little use to it.
         names: Functions besides Python's own and the tools, such as `parallel`.
         streams: Whether they take the values of a streaming tool one by one; they get a list otherwise.
+        notes: Sentences for a model that writes a program.
     """
 
     modules: frozenset[str] | None = None
     unlisted: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
     streams: bool = False
+    notes: tuple[str, ...] = ()
 
 
 @runtime_checkable
 class HasDialect(Protocol):
-    """A sandbox that describes its Python for checks of programs."""
+    """A sandbox that describes its Python."""
 
     @property
     def dialect(self) -> Dialect:

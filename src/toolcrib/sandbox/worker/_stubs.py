@@ -21,7 +21,7 @@ class Tool(ExportedByName):
     """A tool of the host's, which a program calls like any function."""
 
     def __init__(self, exchange: Exchange, name: str, signature: str, *, stream: bool) -> None:
-        self._exchange, self._stream, self._pending = exchange, stream, list["UnawaitedCall"]()
+        self._exchange, self._stream = exchange, stream
         self.__name__ = self.__qualname__ = name
         self.__doc__ = signature
 
