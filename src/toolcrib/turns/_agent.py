@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
+from copy import copy
 from typing import Any, Self
 
 from toolcrib.approvals import Approver
@@ -88,7 +89,7 @@ class Agent(Observed):
         self._context_queue = ContextQueue() if context_queue is None else context_queue
         self._observers = Observers(words(tags))
         self._work = TurnQueue()
-        self._carrier: TurnBackend | None = None
+        self._backend: TurnBackend | None = None
         self._is_paused = self._is_running = False
         if register:
             AgentRegistry.register(name, self)
@@ -169,16 +170,19 @@ class Agent(Observed):
         told = bool(self._observers.table())
         if told:
             await self._tell(AgentHook.BEFORE_PUT, turn)
-        if self._carrier is None:
+        if self._backend is None:
             self._work.add(turn)
         else:
-            await self._carrier.add(turn)
+            await self._backend.add(turn)
         if told:
             await self._tell(AgentHook.AFTER_PUT, turn)
 
     async def send(self, agent_name: str, turn: Turn[Any]) -> None:
         """Put a turn on another agent; raises UnregisteredAgentError when there is none of that name."""
-        await AgentRegistry.get(agent_name).put(turn)
+        if self._backend is None:
+            await AgentRegistry.get(agent_name).put(turn)
+        else:
+            await self._backend.send(agent_name, turn)
 
     async def pause(self) -> None:
         """Start no further turn until `resume`; those that run go on to their end."""
@@ -186,8 +190,8 @@ class Agent(Observed):
             self._is_paused = True
             if self._run is not None:
                 self._run.changed(state="paused")
-            if self._carrier is not None:
-                await self._carrier.stop()
+            if self._backend is not None:
+                await self._backend.stop()
             await self._tell(AgentHook.ON_PAUSE)
 
     async def resume(self) -> None:
@@ -197,8 +201,8 @@ class Agent(Observed):
             if self._run is not None:
                 self._run.changed(state="running")
             self._work.wake()
-            if self._carrier is not None:
-                await self._carrier.go()
+            if self._backend is not None:
+                await self._backend.go()
             await self._tell(AgentHook.ON_RESUME)
 
     def approve(self, request: ApprovalRequest | str, approver: str = "host", **options: Any) -> None:
@@ -240,8 +244,8 @@ class Agent(Observed):
             SafeExecutionError: The agent runs already, or something else runs its turns.
             CompletionCheckReturnError: A completion check returned something other than a bool.
         """
-        if self._carrier is not None:
-            raise SafeExecutionError(f"{self!r} does not run its turns itself: {self._carrier!r} does")
+        if self._backend is not None:
+            raise SafeExecutionError(f"{self!r} does not run its turns itself: {self._backend!r} does")
         if max_concurrency < 1:
             raise ValueError(f"max_concurrency must be at least 1, and is {max_concurrency}")
         agent_run = AgentRun(self, self._work, run_for(run, "agent"), wait=wait)
@@ -273,19 +277,16 @@ class Agent(Observed):
         ctx = RunContext[Any](run.deps, "", "", run.id, provided=provided)
         return TurnBinding(pipeline, opened, self._names, ctx=ctx, parent=self._observers)
 
-    def carry(self, carrier: TurnBackend) -> list[Turn[Any]]:
-        """Let something else run the turns from now on, and return those that wait.
+    def with_backend(self, backend: TurnBackend) -> Self:
+        """Return an agent with the same tools, hooks, tags, approver and sinks, whose turns `backend` runs.
 
-        Raises:
-            SafeExecutionError: The agent runs, or something else runs its turns already.
+        It has copies of the context, no turns yet, and is not registered. This agent stays what it is.
         """
-        if self._carrier is not None or self._is_running:
-            by = f"{self._carrier!r} runs its turns" if self._carrier is not None else "is running"
-            raise SafeExecutionError(f"{self!r}: {by} already")
-        self._carrier = carrier
-        waiting = list(self._work.waiting)
-        self._work.waiting.clear()
-        return waiting
+        made = copy(self)
+        made._backend, made._work, made._run = backend, TurnQueue(), None
+        made._is_paused = made._is_running = False
+        made._context_pool, made._context_queue = self._context_pool.branch(), self._context_queue.branch()
+        return made
 
     def branch(self, name: str, description: str | None = None) -> Agent:
         """Return an agent of another name with the same tools, hooks and tags, and copies of context and waiting turns.

@@ -1,4 +1,4 @@
-"""TurnBackend: what runs an agent's turns in the agent's place."""
+"""TurnBackend: runs the turns of an agent that does not run them itself."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ __all__ = ["TurnBackend"]
 
 
 class TurnBackend(Protocol):
-    """Runs an agent's turns in its place: what is put on the agent goes there, and so does its pausing."""
+    """Takes what is put on an agent, and what the agent sends to others, and is told when it is paused or resumed."""
 
     async def add(self, turn: Turn[Any]) -> None:
         """Take a turn that was put on the agent."""
+        ...
+
+    async def send(self, agent_name: str, turn: Turn[Any]) -> None:
+        """Put a turn on another agent."""
         ...
 
     async def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""What an agent has to do: turns that wait, that run, that wait for a person. Nothing in it is lost by stopping."""
+"""Queue of an agent's turns: those that wait, that run, that wait for a person. Stopping an agent loses none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended, outcome_from_dict
+from toolcrib.calls import ApprovalRequest, Denial, Grant, StoredFields, Suspended, outcome_from_dict
 from toolcrib.errors import ApprovalError
 from toolcrib.tools import Tool
 from toolcrib.turns._turn import Turn
@@ -104,8 +104,9 @@ class TurnQueue:
             self.waiting.append(turn)
             answer = data.get("answers", {}).get(turn.id)
             if answer is not None:
-                self.answers[turn] = (Grant if answer["kind"] == "grant" else Denial).from_dict(answer)
-        for held in data.get("held", ()):
+                kind = StoredFields(Grant, answer)["kind"]
+                self.answers[turn] = (Grant if kind == "grant" else Denial).from_dict(answer)
+        for held in (StoredFields(TurnQueue, held) for held in data.get("held", ())):
             turn, outcome = Turn.from_dict(held["turn"], tools), outcome_from_dict(held["outcome"])
             turn.outcome = outcome
             if isinstance(outcome, Suspended):

@@ -19,7 +19,7 @@ from toolcrib.pipeline import Run
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ToolType, ez_tool, tool
 from toolcrib.toolsets import Toolset
-from toolcrib.turns import Agent, AgentRegistry, ContextItem, ContextQueue, StopReason, Turn
+from toolcrib.turns import Agent, ContextItem, ContextQueue, StopReason, Turn
 
 KINDS = ["sqlite", "postgres"]
 
@@ -142,7 +142,6 @@ async def test_context_outlives_the_worker(file: str) -> None:
 
 def _again(agent: DurableAgent) -> Agent:
     """Return the agent as another process makes it."""
-    AgentRegistry.unregister(agent.name)
     return Agent(agent.name, "Tested.", agent.agent.toolset)
 
 
@@ -338,6 +337,41 @@ async def test_a_branch_has_copies_of_context_and_turns_and_goes_its_own_way(fil
         outcomes = [await (await one.put(Turn(recall))).outcome() for one in (agent, branch)]
 
     assert [outcome.value for outcome in outcomes if isinstance(outcome, Completed)] == ["shared", "shared\nits own"]
+
+
+async def test_the_agent_that_a_durable_one_is_made_from_stays_what_it_is(file: str) -> None:
+    plain, seen = Agent("plain", "Tested.", [add, note]), list[str]()
+    await plain.put(Turn(add, kwargs={"a": 1}))
+    agent = DurableAgent(plain, Queue("plain", polling=QUICK))
+
+    @plain.before_turn
+    async def watch(agent: Agent, turn: Turn[Any]) -> None:
+        seen.append(turn.tool_name)
+
+    async with engine_of(file, agent):
+        await plain.put(Turn(add, kwargs={"a": 2}))
+        durably = await (await agent.put(Turn(note, kwargs={"text": "kept"}))).outcome()
+        values = [value async for _, value in plain.run()]
+
+    assert isinstance(durably, Completed)
+    assert (values, seen) == ([2, 3], ["note", "add", "add"])
+    assert (len(plain.context_queue), len(agent.agent.context_queue)) == (0, 1)
+
+
+async def test_what_a_hook_puts_on_its_agent_is_durable(file: str) -> None:
+    agent = durable(add)
+
+    @agent.agent.after_turn
+    async def once_more(agent: Agent, turn: Turn[Any]) -> None:
+        if turn.kwargs["a"] < 3:
+            await agent.put(Turn(add, kwargs={"a": turn.kwargs["a"] + 1}))
+            await agent.send(agent.name, Turn(add, kwargs={"a": 10}))
+
+    async with engine_of(file, agent):
+        await agent.put(Turn(add, kwargs={"a": 2}))
+        values = [value async for _, value in agent.run()]
+
+    assert sorted(values) == [3, 4, 11]
 
 
 async def test_a_turn_is_sent_to_another_durable_agent_by_its_name(file: str) -> None:

@@ -36,19 +36,22 @@ _FOLLOWED = 10_000  # a process may put turns for years, and never ask what came
 
 
 class DurableAgent:
-    """Puts an agent on DBOS: each turn is a workflow that any worker takes from the queue, and that survives its death.
+    """An agent on DBOS: each turn is a workflow that any worker takes from the queue, and that survives its death.
 
-    From then on whatever is put on the agent, by whom and wherever, goes into the queue; `agent.run()` is not to be
-    used. Make it wherever turns are put or run: in every worker, and in a process that only enqueues. Turns, values and
-    what the agent remembers have to be JSON. A turn's own hooks are left behind; the agent's, the tools' and the global
-    ones run on the worker.
+    It has the tools, hooks and context of an agent, which stays what it is, with its own queue and `run()`. What is put
+    on the durable agent is durable, and so are the turns that its turns return. Make it wherever turns are put or run:
+    in every worker, and in a process that only enqueues. Turns, values and what the agent remembers have to be JSON. A
+    turn's own hooks are left behind; the agent's, the tools' and the global ones run on the worker.
 
     Args:
-        agent: The agent; turns that wait on it are put into the queue by `run`.
+        agent: The agent that it is made from. The context begins as a copy of that agent's.
         queue: Where its turns wait, with its limits; a queue of the agent's name when None.
         run: The run that turns are part of, with its deps, principal and sinks, or what makes one anew for each turn.
             Its limits count on each worker by itself.
         client: What turns are put with where no engine runs in the process.
+
+    Attributes:
+        agent: The agent that its turns and hooks are given: what is put on this one is durable, too.
     """
 
     def __init__(
@@ -60,13 +63,12 @@ class DurableAgent:
         client: Client | None = None,
         _base: DurableAgent | None = None,
     ) -> None:
-        self.agent = agent
+        self.agent = agent.with_backend(self)
         self.queue = queue if isinstance(queue, Queue) else Queue(queue or agent.name)
         self._scope, self._client, self._base = run, client, _base
         self._pipeline = Pipeline(agent.toolset, sinks=agent.sinks)
-        self.context = SharedContext(agent, watched=_base is not None)
+        self.context = SharedContext(self.agent, watched=_base is not None)
         self._followed: deque[tuple[Turn[Any], TurnHandle]] = deque(maxlen=_FOLLOWED)
-        self._waiting = agent.carry(self)
         _agents.register(agent.name, self, replace=True)
 
     @property
@@ -129,8 +131,13 @@ class DurableAgent:
             put.handle = handle
 
     async def send(self, agent_name: str, turn: Turn[Any]) -> None:
-        """Put a turn on another agent; raises UnregisteredAgentError when there is none of that name."""
-        await self.agent.send(agent_name, turn)
+        """Put a turn on another agent, a durable one if there is one of that name, else a plain one.
+
+        Raises:
+            UnregisteredAgentError: There is neither.
+        """
+        other = _agents.get(agent_name) if agent_name in _agents else AgentRegistry.get(agent_name)
+        await other.put(turn)
 
     def _described(self, turn: dict[str, Any]) -> dict[str, Any]:
         data: dict[str, Any] = {"agent": self.name, "queue": self.queue.name, "turn": turn}
@@ -143,7 +150,7 @@ class DurableAgent:
     # --- following it
 
     async def run(self) -> AsyncGenerator[tuple[Turn[Any], Any], None]:
-        """Put what waits on the agent, follow what was put here and what comes of it, and yield `(turn, value)`.
+        """Follow what was put here and what comes of it, and yield `(turn, value)`.
 
         Followed are the latest ten thousand turns. It runs nothing itself: workers do. The values of one turn come
         after those of another, in the order in which the turns were put; they are JSON shapes. A turn that waits for
@@ -153,9 +160,6 @@ class DurableAgent:
         Raises:
             ToolcribError: A turn failed; the turns behind it go on, and so does the next `run`.
         """
-        waiting, self._waiting = self._waiting, []
-        for turn in waiting:
-            await self.put(turn)
         while self._followed:
             turn, handle = self._followed.popleft()
             async for value in handle.values():
@@ -260,8 +264,7 @@ class DurableAgent:
 
     def branched(self, name: str) -> DurableAgent:
         """Return the branch of that name, which another process made; for workers."""
-        agent = AgentRegistry.get(name) if name in AgentRegistry else self.agent.branch(name)
-        return DurableAgent(agent, self.queue, run=self._scope, client=self._client, _base=self)
+        return DurableAgent(self.agent.branch(name), self.queue, run=self._scope, client=self._client, _base=self)
 
     # --- on a worker
 
