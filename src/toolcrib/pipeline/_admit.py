@@ -95,12 +95,10 @@ def _validate(call: LiveCall, read: bool) -> Failed | None:
     plan = call.plan
     try:
         if not read:
-            call.arguments = plan.read(call.received)
+            call.read()
     except (InvalidArguments, SchemaError) as error:
         refused = failure(plan, call.id, call.run, error)
     if call.trace is not None:
         fresh = refused is None and not read  # the arguments are the request, and no hook had them yet
-        shown = call.shown_arguments() if fresh else call.shown_request()
-        call.shown = shown if fresh and not plan.gated else None
-        call.trace.received(shown)
+        call.trace.received(call.shown_arguments() if fresh else call.shown_request())
     return refused

@@ -11,7 +11,6 @@ from typing import Any
 from pydantic import BaseModel
 from typing_extensions import TypeIs
 
-from toolcrib.approvals import digest
 from toolcrib.calls import ApprovalRequest, DecisionNote, Grant, Outcome, ToolCall, lenient
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
 from toolcrib.hooks import HookSet
@@ -19,7 +18,7 @@ from toolcrib.pipeline._call import Call, CallState
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
 from toolcrib.record import Trace
-from toolcrib.schema import RunContext, ToolSpec
+from toolcrib.schema import CanonicalArguments, RunContext, ToolSpec
 from toolcrib.tools import Tool
 
 __all__ = ["LiveCall", "is_call", "shown_values"]
@@ -40,7 +39,6 @@ class LiveCall:
         extra_hooks: Decision hooks that were given for this call alone.
         source: What the input is made of after an edit; None for the arguments as they came.
         resumed: What the sinks of the process that suspended the call gave to those of this one; None for a new call.
-        shown: The arguments as a record shows them, where they cannot change any more.
         counted_in: The id of the run that counted the call when it came.
         doubts: How often the call was found begun and not known to have ended.
         original: The call that this is a later copy of: of all copies one is executed.
@@ -56,7 +54,7 @@ class LiveCall:
     extra_hooks: tuple[HookSet, ...] = ()
     revealed: bool = False
     resumed: Mapping[str, str] | None = None
-    shown: dict[str, Any] | None = None
+    _form: CanonicalArguments | None = None
     source: Mapping[str, Any] | None = None
     state: CallState = "received"
     begun: bool = False
@@ -155,7 +153,7 @@ class LiveCall:
             self.arguments = plan.validated(plan.tool.bind((), arguments))
         else:
             self.arguments = plan.spec.arguments(plan.spec.validate_python(arguments))
-        self.source, self.shown = arguments, None
+        self._form, self.source = None, arguments
 
     def edit(self, arguments: Mapping[str, Any]) -> None:
         """Take the host's arguments in the place of those it has, validated: no gate has seen them.
@@ -177,20 +175,30 @@ class LiveCall:
         """
         received = ToolCall(self.received.name, dict(arguments), self.id, "model")
         self.arguments = self.plan.read(received)
-        self.received, self.source, self.shown = received, None, None
+        self._form, self.received, self.source = None, received, None
         self.asks, self.ask_metadata, self.notes, self.approved = (), _NOTHING, (), None
 
-    def canonical(self) -> dict[str, Any]:
-        """Return the arguments in their canonical JSON form, with real values."""
-        return self.plan.spec.dump(self.arguments, redact=False)
+    def read(self) -> None:
+        """Read the arguments as they came; raises what `Plan.read` does."""
+        self._form, self.arguments = None, self.plan.read(self.received)
+
+    def validate(self) -> None:
+        """Validate a host's arguments, which no gate has looked at so far; raises what `Plan.validated` does."""
+        self._form, self.arguments = None, self.plan.validated(self.arguments)
+
+    def canonical(self) -> CanonicalArguments:
+        """Return the arguments in their canonical form, made once: shown, digested, recorded and sent."""
+        if self._form is None:
+            self._form = canonical(self.plan.spec, self.arguments)
+        return self._form
 
     def digest(self) -> str:
         """Return the digest of tool and arguments, which a grant is bound to."""
-        return digest(self.plan.name, self.arguments)
+        return self.canonical().digest(self.plan.name)
 
     def shown_arguments(self) -> dict[str, Any]:
         """Return the arguments for a person or a record: JSON shapes, secrets hidden."""
-        return self.shown or shown_values(self.plan.spec, self.arguments)
+        return self.canonical().shown
 
     def shown_request(self) -> Any:
         """Return the arguments as they came, as they may be shown; None when they might hold a secret."""
@@ -231,7 +239,10 @@ class LiveCall:
 
     def require_approved(self, arguments: Mapping[str, Any]) -> None:
         """Raise ApprovalError when these are not the arguments that were approved."""
-        if self.approved is not None and digest(self.plan.name, arguments) != self.approved:
+        if self.approved is None:
+            return
+        now = canonical(self.plan.spec, arguments)  # anew: a policy may have changed a value in place
+        if now.digest(self.plan.name) != self.approved:
             raise ApprovalError(self.plan.name, "the arguments changed after it was given, before the tool ran")
 
     def begin(self) -> None:
@@ -245,6 +256,8 @@ class LiveCall:
             raise CallStateError(self.plan.name, self.received.id, "executed" if first.begun else self.state)
         self.state = "executing"
         self.begun = first.begun = True
+        if self.plan.gated:  # hooks and policies had the values in their hands
+            self._form = None
         if self.trace is not None:
             self.trace.started(self.shown_arguments())
 
@@ -280,7 +293,7 @@ class LiveCall:
             "origin": self.received.origin,
             "state": self.state,
             "run_id": self.counted_in or self.run.id,
-            "arguments": self.canonical(),
+            "arguments": self.canonical().values,
             "metadata": lenient(self.metadata),
             "decisions": [note.to_dict() for note in self.notes],
             "asks": list(self.asks),
@@ -298,9 +311,18 @@ def is_call(made: Call | Outcome) -> TypeIs[Call]:
     return isinstance(made, LiveCall)
 
 
+def canonical(spec: ToolSpec, arguments: Mapping[str, Any]) -> CanonicalArguments:
+    """Return the canonical form of a tool's arguments; of one without a schema, which only a host can call, their text.
+
+    Such a value counts in the digest by its identity, so that it can be approved in its own process only.
+    """
+    try:
+        return spec.canonical(arguments)
+    except SchemaError:
+        shapes = {key: lenient(value) for key, value in arguments.items()}
+        return CanonicalArguments(shapes, shapes, tuple(f"{id(value)}" for value in arguments.values()))
+
+
 def shown_values(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool's arguments for a person or a record: JSON shapes, secrets hidden."""
-    try:
-        return spec.dump(arguments, redact=True)
-    except (SchemaError, ValueError):  # a host may pass what has no schema
-        return {key: lenient(value) for key, value in arguments.items()}
+    return canonical(spec, arguments).shown

@@ -205,7 +205,7 @@ class Pipeline:
             return not_offered(plan.name, call.id)
         received = LiveCall(call, plan, run)
         try:
-            received.arguments = plan.read(call)
+            received.read()
         except (InvalidArguments, SchemaError) as error:
             return misread(plan.name, call.id, error)
         return received

@@ -111,7 +111,7 @@ class Plan:
         """
         spec = self.spec
         try:
-            return spec.arguments(spec.validate_python(arguments))
+            return spec.validate_host(arguments)
         except SchemaError:  # a host may pass what has no schema
             if self._defaults is None:
                 self._defaults = dict(spec.defaults)
