@@ -12,6 +12,7 @@ from tests.mutants.http_gates import HTTP_GATES
 from tests.mutants.mcp_client_gates import MCP_CLIENT_GATES
 from tests.mutants.mcp_gates import MCP_GATES
 from tests.mutants.process_gates import PROCESS_GATES
+from tests.mutants.recovery_gates import RECOVERY_GATES
 from tests.mutants.rounds_gates import ROUNDS_GATES
 from tests.mutants.seal_gates import SEAL_GATES
 from tests.mutants.telemetry_gates import TELEMETRY_GATES
@@ -30,14 +31,14 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "availability check",
-        "pipeline/_gates.py",
+        "pipeline/_admit.py",
         "        if not answer:\n            refused = NotAvailable",
         "        if False:\n            refused = NotAvailable",
     ),
     Gate(
         "availability check that fails",
-        "pipeline/_gates.py",
-        'return _hook_failed(prepared, "availability check", condition, error)',
+        "pipeline/_admit.py",
+        'return hook_failure(plan, call.id, "availability check", condition, error)',
         "continue",
     ),
     Gate(
@@ -68,86 +69,104 @@ GATES: tuple[Gate, ...] = (
     # --- hooks
     Gate(
         "decision hooks",
-        "pipeline/_gates.py",
-        "(*first, *prepared.plan.decisions())",
+        "pipeline/_decide.py",
+        "(*first, *plan.decisions())",
         "tuple(first)",
     ),
     Gate(
         "rejection by a hook",
-        "pipeline/_gates.py",
+        "pipeline/_decide.py",
         'return Rejected(plan.name, call.id, reason, "hook")',
         "continue",
     ),
-    Gate("question by a hook", "pipeline/_gates.py", "prepared.asks = (*prepared.asks, reason)", "pass"),
+    Gate(
+        "question by a hook",
+        "pipeline/_decide.py",
+        "call.asks = (*call.asks, reason)",
+        "pass",
+    ),
     Gate(
         "decision hook that fails",
-        "pipeline/_gates.py",
-        """        except Exception as error:  # a decision hook is the user's code; a gate that fails is shut
-            return _hook_failed(prepared, "decision hook", name, error)""",
-        """        except Exception:
-            continue""",
+        "pipeline/_decide.py",
+        "        except Exception as error:  # a decision hook is the user's code; a gate that fails is shut\n"
+        '            return hook_failure(plan, call.id, "decision hook", name, error)',
+        "        except Exception:\n            continue",
     ),
     Gate(
         "validation after a decision",
-        "pipeline/_gates.py",
-        "prepared.revise(edited)",
-        "prepared.arguments = edited",
+        "pipeline/_decide.py",
+        "call.revise(edited)",
+        "call.arguments = dict(edited)",
     ),
-    Gate("pre hooks", "pipeline/_gates.py", "for step in prepared.plan.pre:", "for step in ():"),
+    Gate(
+        "pre hooks",
+        "pipeline/_middleware.py",
+        "for step in call.plan.pre:",
+        "for step in ():",
+    ),
     Gate(
         "pre hook that fails",
-        "pipeline/_gates.py",
-        """        except Exception as error:  # middleware is the user's code; a gate that fails is shut
-            return _hook_failed(prepared, "pre hook", step.name, error)""",
-        """        except Exception:
-            continue""",
+        "pipeline/_middleware.py",
+        "        except Exception as error:  # middleware is the user's code; a gate that fails is shut\n"
+        '            return hook_failure(call.plan, call.id, "pre hook", step.name, error)',
+        "        except Exception:\n            continue",
     ),
     Gate(
         "validation after pre hooks",
-        "pipeline/_gates.py",
-        "prepared.revise(arguments)",
-        "prepared.arguments = arguments",
+        "pipeline/_middleware.py",
+        "call.revise(arguments)",
+        "call.arguments = arguments",
     ),
-    Gate("post hooks", "pipeline/_gates.py", "for step in prepared.plan.held:", "for step in ():"),
+    Gate(
+        "post hooks",
+        "pipeline/_middleware.py",
+        "for step in call.plan.held:",
+        "for step in ():",
+    ),
     Gate(
         "post hook for each value",
-        "pipeline/_gates.py",
-        "for step in prepared.plan.each:",
+        "pipeline/_middleware.py",
+        "for step in call.plan.each:",
         "for step in ():",
         ("tests/pipeline/test_stream.py",),
     ),
     # --- approval
     Gate(
         "approval",
-        "pipeline/_pipeline.py",
-        "if refused is None and (plan.approvals or prepared.asks or run.deps is not None):",
+        "pipeline/_admit.py",
+        "if refused is None and ask and (plan.approvals or call.asks or run.deps is not None):",
         "if False:",
     ),
     Gate("approval policy", "pipeline/_approve.py", "for policy in plan.approvals:", "for policy in ():"),
     Gate(
         "approval policy that fails",
         "pipeline/_approve.py",
-        'return hook_failure(plan, prepared.call.id, "approval policy", policy, error)',
+        'return hook_failure(plan, call.id, "approval policy", policy, error)',
         "continue",
     ),
-    Gate("the context's list", "pipeline/_approve.py", "if run.asks_for(plan.name):", "if False:"),
+    Gate(
+        "the context's list",
+        "pipeline/_approve.py",
+        "if call.run.asks_for(plan.name):",
+        "if False:",
+    ),
     Gate(
         "approval on resuming",
-        "pipeline/_resume.py",
-        "reasons = reasons if isinstance(reasons, Failed) or reasons else [suspended.request.reason]",
-        "return None",
+        "pipeline/_recover.py",
+        "        return await answered(call, reasons or [asked], given)\n",
+        "        return None\n",
     ),
     Gate(
         "approved arguments at the execution",
-        "pipeline/_plan.py",
-        "if self.approved is not None and digest(self.plan.name, arguments) != self.approved:",
-        "if False:",
-        _OF_APPROVALS,
+        "pipeline/_execute.py",
+        "    call.require_approved(arguments)  # a `_call_tool_func` may have edited them\n",
+        "",
+        ("tests/pipeline/test_approve.py",),
     ),
     Gate(
         "availability on resuming",
-        "pipeline/_resume.py",
-        "    if not offered(plan.entry, run):\n        return not_offered(plan.name, prepared.call.id)\n",
+        "pipeline/_admit.py",
+        "    if not offered(call.plan.entry, call.run):\n        return not_offered(call.name, call.id)\n",
         "",
     ),
     Gate(
@@ -169,17 +188,22 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "digest of the final arguments",
         "pipeline/_approve.py",
-        "digest=digest(plan.name, prepared.arguments)",
-        "digest=digest(plan.name, {})",
+        "        digest=call.digest(),\n",
+        '        digest="",\n',
     ),
     Gate("secrets in the digest", "approvals/_digest.py", "case SecretStr() | SecretBytes() | Secret():", "case None:"),
-    Gate("single use of a grant", "pipeline/_approve.py", "if before is not None:", "if False:"),
+    Gate(
+        "single use of a grant",
+        "pipeline/_approve.py",
+        "        if earlier is not None:\n",
+        "        if False:\n",
+    ),
     Gate(
         "single use of a grant without a request",
         "pipeline/_approve.py",
-        "if mark in run.used_grants:",
+        "if mark and not call.run.use_once(mark):",
         "if False:",
-        _OF_APPROVALS,
+        ("tests/pipeline/test_approve.py",),
     ),
     Gate(
         "single use of an answer in a store",
@@ -190,20 +214,25 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "approver that fails",
         "pipeline/_approve.py",
-        'return hook_failure(prepared.plan, prepared.call.id, "approval", asked, error)',
-        "return request.grant()",
+        'return hook_failure(call.plan, call.id, "approval", who, error)',
+        "return call.request.grant()",
     ),
     Gate(
         "approval that the tool asks for",
-        "pipeline/_steps.py",
+        "pipeline/_execute.py",
         "    if not isinstance(error, ApprovalRequired):\n        return None",
         "    if True:\n        return None",
-        _OF_APPROVALS,
+        ("tests/pipeline/test_approve.py",),
     ),
     # --- execution
     Gate("lock", "tools/_locks.py", "async with lock:", "if True:"),
     Gate("cap", "tools/_locks.py", "await stack.enter_async_context(semaphore)", "pass"),
-    Gate("cap of the run", "pipeline/_run.py", "async with self._slots[0]:", "if True:"),
+    Gate(
+        "cap of the run",
+        "pipeline/_run.py",
+        "        return state.slots\n",
+        "        return _NO_SLOT\n",
+    ),
     Gate("deadline of a call", "tools/_deadline.py", "self._task.cancel()", "pass"),
     Gate(
         "deadline of a stream",
@@ -230,13 +259,18 @@ GATES: tuple[Gate, ...] = (
         "tools/_deadline.py",
         "isinstance(error, asyncio.CancelledError)",
         "True",
-        ("tests/pipeline/test_perform.py",),
+        ("tests/pipeline/test_execute.py",),
     ),
-    Gate("limit in total", "pipeline/_run.py", "total >= limits.total", "False"),
+    Gate(
+        "limit in total",
+        "pipeline/_run.py",
+        "sum(state.calls.values()) >= limits.total",
+        "False",
+    ),
     Gate(
         "limit of a tool",
         "pipeline/_run.py",
-        "self.calls.get(tool, 0) >= most",
+        "state.calls.get(tool, 0) >= most",
         "False",
         ("tests/pipeline/test_scope.py",),
     ),
@@ -245,35 +279,35 @@ GATES: tuple[Gate, ...] = (
     Gate("record", "record/_call_trace.py", 'self._emit("ended", {"outcome": outcome}, record)', "pass"),
     Gate(
         "record of a cancelled call",
-        "pipeline/_plan.py",
+        "pipeline/_live_call.py",
         "self.trace.cancelled()",
         "pass",
     ),
     Gate("who said yes", "record/_call_trace.py", "self.approval = answer", "pass"),
     Gate(
         "redaction of records",
-        "pipeline/_approve.py",
-        "return spec.dump(arguments, redact=True)",
-        "return spec.dump(arguments, redact=False)",
+        "pipeline/_live_call.py",
+        "        return spec.dump(arguments, redact=True)\n",
+        "        return spec.dump(arguments, redact=False)\n",
     ),
     Gate(
         "redaction of what came",
-        "pipeline/_approve.py",
-        "return plan.spec.dump(plan.read(call), redact=True)",
-        "return plan.spec.dump(plan.read(call), redact=False)",
+        "pipeline/_live_call.py",
+        "return spec.dump(self.plan.read(self.received), redact=True)",
+        "return spec.dump(self.plan.read(self.received), redact=False)",
     ),
     Gate(
         "redaction of what did not fit",
-        "pipeline/_approve.py",
-        "None if prepared.plan.spec.has_secrets else lenient(prepared.call.arguments)",
-        "lenient(prepared.call.arguments)",
+        "pipeline/_live_call.py",
+        "None if spec.has_secrets else lenient(self.received.arguments)",
+        "lenient(self.received.arguments)",
     ),
     Gate(
         "redaction of override arguments",
         "pipeline/_approve.py",
-        'said.pop("override_args", None)',
-        "pass",
-        _OF_APPROVALS,
+        'for name in ("user_input", "override_args", "done"):',
+        "for name in ():",
+        ("tests/pipeline/test_approve.py",),
     ),
     # --- Pydantic AI
     Gate(
@@ -348,6 +382,7 @@ GATES: tuple[Gate, ...] = (
     *MCP_CLIENT_GATES,
     *MCP_GATES,
     *PROCESS_GATES,
+    *RECOVERY_GATES,
     *ROUNDS_GATES,
     *SEAL_GATES,
     *TELEMETRY_GATES,

@@ -45,7 +45,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "approval of input that its host edited",
         "rounds/_round_call.py",
-        "made = await pipeline.again(self.ready, run, hooks=hooks, arguments=edited)",
+        "made = await pipeline.admit(self.ready, hooks=hooks, arguments=edited)",
         "made = self.ready",
         ("tests/rounds/test_call.py", "tests/rounds"),
     ),
@@ -72,10 +72,10 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "another pass that changes an approved call",
-        "pipeline/_passes.py",
-        "    if not edited and prepared.arguments is before and prepared.asks == asks:\n",
+        "pipeline/_admit.py",
+        "    if call.arguments is before and call.asks == asks:\n",
         "    if True:\n",
-        ("tests/pipeline/test_passes.py",),
+        ("tests/pipeline/test_readmit.py",),
     ),
     Gate(
         "the mark of a tool's text that reads as a refusal",

@@ -13,7 +13,7 @@ _RUNS = "record/_activity_trace.py"
 
 _OF_CALLS = ("tests/telemetry/test_calls.py",)
 _OF_RUNS = ("tests/telemetry/test_runs.py",)
-_OF_EVENTS = ("tests/pipeline/test_runs.py",)
+_OF_EVENTS = ("tests/record/test_runs.py",)
 _OF_TURNS = ("tests/turns/test_told.py",)
 _OF_PROGRAMS = ("tests/code/test_activities.py",)
 
@@ -72,10 +72,10 @@ TELEMETRY_GATES: tuple[Gate, ...] = (
     # --- what is inside of what
     Gate(
         "span around the tool",
-        "pipeline/_pipeline.py",
-        "with prepared.within():\n                        performed.value = await plan.body.call(",
-        "if True:\n                        performed.value = await plan.body.call(",
-        _OF_CALLS,
+        "pipeline/_execute.py",
+        "    with call.within():\n        return await _run_around(call)\n",
+        "    return await _run_around(call)\n",
+        ("tests/telemetry/test_calls.py",),
     ),
     Gate(
         "span around each step",

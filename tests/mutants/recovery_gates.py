@@ -1,0 +1,242 @@
+"""The gates of one state: a call that is executed once, its way back, the run and its views."""
+
+from __future__ import annotations
+
+from tests.mutants.gate import Gate
+
+__all__ = ["RECOVERY_GATES"]
+
+_RECOVER = "pipeline/_recover.py"
+_PIPELINE = "pipeline/_pipeline.py"
+_APPROVE = "pipeline/_approve.py"
+_EXECUTE = "pipeline/_execute.py"
+_CALL = "pipeline/_live_call.py"
+_RUN = "pipeline/_run.py"
+_LEDGER = "approvals/_ledger.py"
+
+_OF_RECOVERY = ("tests/pipeline/test_recover.py",)
+_OF_RESUMING = ("tests/pipeline/test_resume.py", "tests/test_doors.py")
+_OF_APPROVALS = ("tests/pipeline/test_approve.py", "tests/test_doors.py")
+_OF_RUNS = ("tests/pipeline/test_scope.py",)
+_OF_STREAMS = ("tests/pipeline/test_stream.py", "tests/test_doors.py")
+
+RECOVERY_GATES: tuple[Gate, ...] = (
+    # --- the way back
+    Gate(
+        "availability on recovery",
+        _RECOVER,
+        "        refused = await available(call)\n",
+        "        refused = None\n",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "offer and limits on recovery",
+        _RECOVER,
+        "refused = refusal(call, counted=call.run.has_counted(call.counted_in))",
+        "refused = None",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "a recovered call is counted once",
+        _RECOVER,
+        "counted=call.run.has_counted(call.counted_in)",
+        "counted=False",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "a recovered call is counted in another run",
+        _RECOVER,
+        "counted=call.run.has_counted(call.counted_in)",
+        "counted=True",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "answer of another call",
+        _RECOVER,
+        "if given is not None and given.call_id not in (None, call.id):",
+        "if False:",
+        _OF_APPROVALS,
+    ),
+    Gate(
+        "a call that was begun is in doubt",
+        _RECOVER,
+        'if call.state == "executing" or (call.doubts and call.state == "suspended"):',
+        "if False:",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "a request says that its call is in doubt",
+        _RECOVER,
+        "        call.doubts += 1  # so",
+        "        call.doubts += 0  # so",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "gates of a call of which its arguments alone are known",
+        _PIPELINE,
+        "refused = await pass_gates(call, grant, read=False, ask=False)",
+        "refused = None",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "doubt of a call of which its arguments alone are known",
+        _PIPELINE,
+        "                refused = await resolve_doubt(call, grant)\n",
+        "                refused = None\n",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "a tool that took the place of another",
+        _RECOVER,
+        "isinstance(state, LiveCall) and state.plan.entry.tool is plan.entry.tool",
+        "isinstance(state, LiveCall)",
+        _OF_RESUMING,
+    ),
+    Gate(
+        "a given result in the place of the tool's",
+        _APPROVE,
+        "        if answer.done is not None:\n",
+        "        if False:\n",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "a call with a given result is not executed",
+        _PIPELINE,
+        'if live.state == "executed" and live.grant is not None and live.grant.done is not None:',
+        "if False:",
+        _OF_RECOVERY,
+    ),
+    # --- once
+    Gate(
+        "a call is executed once",
+        _CALL,
+        '        if self.state != "admitted" or first.begun:\n',
+        "        if False:\n",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "a call that did not pass its gates",
+        _CALL,
+        'if self.state != "admitted" or first.begun:',
+        "if first.begun:",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "one execution of all copies of a call",
+        _CALL,
+        "        self.begun = first.begun = True\n        if self.trace",
+        "        self.begun = True\n        if self.trace",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "a call is kept before its tool runs",
+        _EXECUTE,
+        "            await run.journal.begin(call)\n        slot",
+        "            pass\n        slot",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "a streaming call is kept before its tool runs",
+        _EXECUTE,
+        "await call.run.journal.begin(call)",
+        "pass",
+        _OF_RECOVERY,
+    ),
+    # --- the run and its views
+    Gate(
+        "a view of a run is frozen",
+        _RUN,
+        '        raise AttributeError(f"a view of a run is frozen',
+        '        object.__setattr__(self, name, value)\n        str(f"a view of a run is frozen',
+        _OF_RUNS,
+    ),
+    Gate("a view has no limits of its own", _RUN, "        if unknown:\n", "        if False:\n", _OF_RUNS),
+    Gate("a view points to the run itself", _RUN, 'write(self, "_of", run.run)', 'write(self, "_of", run)', _OF_RUNS),
+    Gate(
+        "slot for each step of a stream",
+        _EXECUTE,
+        "                async with call.run.slot():\n                    with call.within():\n",
+        "                if True:\n                    with call.within():\n",
+        _OF_STREAMS,
+    ),
+    Gate(
+        "an inner execution shares its slot",
+        _RUN,
+        "if outer is not None and outer.run is self.run:",
+        "if False:",
+        ("tests/pipeline/test_scope.py", "tests/test_doors.py"),
+    ),
+    Gate(
+        "what a tool runs inside belongs to its run",
+        _RUN,
+        "    outer = current_run()\n    if outer is None:\n        return Run(",
+        "    outer = None\n    if outer is None:\n        return Run(",
+        ("tests/test_doors.py",),
+    ),
+    Gate(
+        "a cancellation of the tool's own is a failure",
+        _EXECUTE,
+        "return task is not None and not task.cancelling()",
+        "return False",
+        ("tests/test_doors.py",),
+    ),
+    Gate(
+        "a cancellation of the call is none of the tool's",
+        _EXECUTE,
+        "return task is not None and not task.cancelling()",
+        "return True",
+        ("tests/test_doors.py",),
+    ),
+    Gate(
+        "tools that were renewed",
+        _PIPELINE,
+        "self._plans.clear()",
+        "pass",
+        ("tests/toolsets", "tests/adapters/mcp_client"),
+    ),
+    Gate(
+        "text of an unexpected error",
+        "pipeline/_failures.py",
+        'if run is None or run.errors == "message":',
+        "if True:",
+        ("tests/pipeline/test_errors.py",),
+    ),
+    # --- arguments
+    Gate(
+        "numbers that are finite",
+        "schema/_model.py",
+        "protected_namespaces=(), allow_inf_nan=False)",
+        "protected_namespaces=())",
+        ("tests/schema",),
+    ),
+    # --- standing grants
+    Gate(
+        "standing grant that a run keeps",
+        _APPROVE,
+        "        call.run.stand(answer)\n",
+        "        pass\n",
+        ("tests/test_doors.py",),
+    ),
+    Gate(
+        "standing grant of a run that fits",
+        _RUN,
+        "(grant for grant in self._state.grants if not misfit(grant, request))",
+        "iter(self._state.grants)",
+        _OF_APPROVALS,
+    ),
+    Gate("principal of a grant", _LEDGER, "if not _serves(grant, request.principal):", "if False:", _OF_APPROVALS),
+    Gate(
+        "definition of the tool in a grant",
+        _LEDGER,
+        "if grant.definition is not None and grant.definition != request.definition:",
+        "if False:",
+        ("tests/pipeline/test_resume.py", "tests/approvals"),
+    ),
+    Gate(
+        "definition of the tool in a request",
+        _APPROVE,
+        "        definition=plan.definition,\n",
+        "",
+        ("tests/pipeline/test_resume.py", "tests/approvals"),
+    ),
+)
