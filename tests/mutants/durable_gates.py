@@ -86,7 +86,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
         "secrets in the question about a call in doubt",
         "pipeline/_approve.py",
         "        arguments=call.shown_arguments(),\n",
-        "        arguments=call.canonical(),\n",
+        "        arguments=call.canonical().values,\n",
     ),
     Gate(
         "whose call is in doubt",

@@ -287,8 +287,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "redaction of records",
         "pipeline/_live_call.py",
-        "        return spec.dump(arguments, redact=True)\n",
-        "        return spec.dump(arguments, redact=False)\n",
+        "return self.canonical().shown",
+        "return self.canonical().values",
     ),
     Gate(
         "redaction of what came",

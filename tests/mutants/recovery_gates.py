@@ -124,8 +124,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "one execution of all copies of a call",
         _CALL,
-        "        self.begun = first.begun = True\n        if self.trace",
-        "        self.begun = True\n        if self.trace",
+        "        self.begun = first.begun = True\n        if self.plan",
+        "        self.begun = True\n        if self.plan",
         _OF_RECOVERY,
     ),
     Gate(
