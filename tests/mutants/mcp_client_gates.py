@@ -7,9 +7,9 @@ from tests.mutants.gate import Gate
 __all__ = ["MCP_CLIENT_GATES"]
 
 _MEMBERS = "adapters/mcp_client/_members.py"
-_LINK = "adapters/mcp_client/_link.py"
-_ANSWERS = "adapters/mcp_client/_server_requests.py"
-_ANSWER_SIZE = "adapters/mcp_client/_response_limit.py"
+_REMOTE = "adapters/mcp_client/_remote_server.py"
+_REQUESTS = "adapters/mcp_client/_server_requests.py"
+_RESPONSE_SIZE = "adapters/mcp_client/_response_limit.py"
 _SOURCE = "adapters/mcp_client/_source.py"
 
 _HERE = "tests/adapters/mcp_client"
@@ -23,15 +23,15 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "approval of a server's tools",
         _MEMBERS,
-        "requires_approval=options.asks(",
-        "requires_approval=False and options.asks(",
+        "requires_approval=options.needs_approval(",
+        "requires_approval=False and options.needs_approval(",
         _OF_CONNECT,
     ),
     Gate(
         "approval of what a server says is harmless",
         _MEMBERS,
-        "requires_approval=options.asks(",
-        "requires_approval=not about.read_only and options.asks(",
+        "requires_approval=options.needs_approval(",
+        "requires_approval=not about.read_only and options.needs_approval(",
         _OF_CONNECT,
     ),
     Gate(
@@ -44,8 +44,8 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "a server's instructions",
         _MEMBERS,
-        "self._link.instructions if self._options.include_instructions else None",
-        "self._link.instructions",
+        "self._remote.instructions if self._options.include_instructions else None",
+        "self._remote.instructions",
         _OF_CONNECT,
     ),
     Gate(
@@ -66,14 +66,14 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "tools that the host wants",
         _SOURCE,
-        " if self._options.takes(member.about, member.names)]",
+        " if self._options.wants(member.about, member.names)]",
         "]",
         _OF_CONNECT,
     ),
     Gate(
         "approval of a name that the server does not have",
         _SOURCE,
-        "        _require_names(has, self._options, self._link.server)\n",
+        "        _require_names(has, self._options, self._remote.name)\n",
         "",
         _OF_CONNECT,
     ),
@@ -102,56 +102,60 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     # --- a connection that breaks
     Gate(
         "a call that was lost on the way",
-        _LINK,
+        _REMOTE,
         "if not (again or lost.not_done):",
         "if False:",
         _OF_CHANGES,
     ),
     Gate(
-        "a connection that was closed", _LINK, "            if self._closed:\n", "            if False:\n", _OF_CONNECT
+        "a connection that was closed",
+        _REMOTE,
+        "            if self._closed:\n",
+        "            if False:\n",
+        _OF_CONNECT,
     ),
     # --- what a server asks
     Gate(
         "a question of the server that nobody hears",
-        _ANSWERS,
+        _REQUESTS,
         "asked.server, asked.message)\n            return False\n",
         "asked.server, asked.message)\n            return {'name': 'nobody'}\n",
         _OF_QUESTIONS,
     ),
     Gate(
         "a denial of a server's question",
-        _ANSWERS,
+        _REQUESTS,
         "            return None if given is None else False\n",
         "            return {'name': 'nobody'}\n",
         _OF_QUESTIONS,
     ),
     Gate(
         "a bare yes to a form of a server",
-        _ANSWERS,
+        _REQUESTS,
         "return fields if _fits(fields, asked.schema) else False",
         "return fields",
         _OF_QUESTIONS,
     ),
     Gate(
-        "an answer that does not fit a server's form", _ANSWERS, "if problem is not None:", "if False:", _OF_QUESTIONS
+        "an answer that does not fit a server's form", _REQUESTS, "if problem is not None:", "if False:", _OF_QUESTIONS
     ),
     Gate(
         "whose question it is",
-        _ANSWERS,
+        _REQUESTS,
         "        if known is not None:\n            return known\n",
         "",
         _OF_QUESTIONS,
     ),
     Gate(
         "a question that may be anybody's",
-        _ANSWERS,
-        "return first if all(ctx.ask is first.ask for ctx in self.waiting if first is not None) else None",
+        _REQUESTS,
+        "return first if all(ctx.ask is first.ask for ctx in self.calls if first is not None) else None",
         "return first",
         _OF_QUESTIONS,
     ),
     Gate(
         "number of a server's questions",
-        _ANSWERS,
+        _REQUESTS,
         "        if self._too_many(ctx):\n",
         "        if False:\n",
         _OF_HOSTILE,
@@ -189,7 +193,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "answer over HTTP without an end",
-        _ANSWER_SIZE,
+        _RESPONSE_SIZE,
         "            if left < 0:\n",
         "            if False:\n",
         _OF_HOSTILE,
@@ -197,9 +201,9 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "event over HTTP without an end",
         "adapters/mcp_client/_connection.py",
-        ", max_sse_event_size=most)",
+        ", max_sse_event_size=limit)",
         ", max_sse_event_size=None)",
         _OF_HOSTILE,
     ),
-    Gate("answer over HTTP that is packed", _ANSWER_SIZE, "        if packed:\n", "        if False:\n", _OF_HOSTILE),
+    Gate("answer over HTTP that is packed", _RESPONSE_SIZE, "        if packed:\n", "        if False:\n", _OF_HOSTILE),
 )

@@ -66,7 +66,7 @@ async def test_a_new_tool_with_a_name_that_is_taken_changes_nothing(caplog: pyte
         assert tools.names() == before
         assert await called(tools, "xadd", a=1, b=2) == {"result": 3}
         assert await called(tools, "add", a=1, b=2) == {"result": 3}
-    assert "what it has now cannot be taken" in caplog.text
+    assert "its new listing cannot be used" in caplog.text
 
 
 async def settled() -> None:

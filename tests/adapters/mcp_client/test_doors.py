@@ -108,7 +108,7 @@ async def test_a_program_calls_tools_with_names_that_are_no_python() -> None:
     async with connect(command(EVERYTHING), include_resources=False).open() as tools:
         toolkit = Toolkit(tools)
         result = await toolkit.execute_async(
-            'print(get_sum(a=1, b=2), get_tiny_image()[1]["media_type"], get_structured_content(location="Chicago"))'
+            'print(get_sum(a=1, b=2), get_tiny_image()[1]["mime_type"], get_structured_content(location="Chicago"))'
         )
 
     assert "def get_sum(" in toolkit.prompt()

@@ -107,7 +107,7 @@ async def test_resources_in_results_say_where_they_are_from(everything: Everythi
     assert [link["uri"].rpartition("/")[2] for link in links[1:]] == ["1", "2"]
     assert text["uri"] == "demo://resource/dynamic/text/1"
     assert text["text"].startswith("Resource 1")
-    assert (blob.uri, blob.data[:10]) == ("demo://resource/dynamic/blob/1", b"Resource 1")
+    assert (blob.url, blob.data[:10]) == ("demo://resource/dynamic/blob/1", b"Resource 1")
 
 
 async def test_a_static_resource_is_read_and_a_template_is_filled_in(everything: Everything) -> None:

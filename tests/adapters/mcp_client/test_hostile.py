@@ -211,7 +211,7 @@ async def test_a_tool_that_is_described_otherwise_is_told_of(caplog: pytest.LogC
         await told.wait()
         await asyncio.sleep(0)
 
-    assert "turncoat: what it says of the tool `add` is not what it said before" in caplog.text
+    assert "turncoat: it describes the tool `add` in another way than before" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ async def test_an_answer_that_is_packed_is_not_unpacked() -> None:
 
     port = free_port()
     async with serving(answer, port):
-        with pytest.raises(ServerError, match="packed an answer that was asked for plain"):
+        with pytest.raises(ServerError, match="packed a response that was requested unpacked"):
             async with connect(f"http://127.0.0.1:{port}/mcp", mode="legacy").open():
                 pass
 

@@ -1,7 +1,7 @@
-"""MCP client: the tools, resources and prompts of any MCP server behind the counter's gates. The extra `mcp`.
+"""MCP client: the tools, resources and prompts of any MCP server as a toolset. The extra `mcp`.
 
-What is here translates: a server's listing to tools, our calls to its requests, its questions to a person's. It has no
-gate and no retry, and nothing that a server says changes one.
+The code here translates a server's listing to tools, calls to its requests, and its questions to those for a person. It
+has no gate and no retry, and nothing that a server says changes one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a server says of its arguments and results, compared with them."""
+"""Checks of arguments and results against the schemas of a server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["check_results", "checks_of"]
 
 
 def checks_of(tool: str, schema: Mapping[str, Any]) -> Callable[[dict[str, Any]], object]:
-    """Return what raises pydantic's ValidationError for arguments that do not fit a schema, which is compiled once."""
+    """Return a check that raises pydantic's ValidationError for arguments that do not fit a schema."""
     made: list[Checker | None] = []
 
     def check(arguments: dict[str, Any]) -> None:
@@ -31,7 +31,7 @@ def checks_of(tool: str, schema: Mapping[str, Any]) -> Callable[[dict[str, Any]]
 
 
 def check_results(session: ClientSession) -> None:
-    """Have a session compare results with their schemas as it is done here: a server says both, and may mean harm."""
+    """Have a session check results within limits of time: a server gives both schema and result, and may be hostile."""
     made: dict[str, tuple[Mapping[str, Any], Checker]] = {}
 
     def checker(name: str, schema: dict[str, Any]) -> Checker:

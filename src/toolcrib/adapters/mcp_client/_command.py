@@ -1,6 +1,6 @@
-"""A server that is a command: started, spoken to in lines over its standard streams, and stopped.
+"""Transport to a server that is a command: JSON lines over its standard streams.
 
-The SDK's own transport keeps a line that does not end for as long as it grows.
+The SDK's own transport has no limit for the length of a line.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from mcp.shared.message import SessionMessage
 __all__ = ["command_streams"]
 
 _log = logging.getLogger("toolcrib.mcp")
-_GRACE = 2.0  # seconds that a server has to end by itself once its input is closed, and again when it is told to
-_LAST_WORDS = 0.5  # seconds for what is on its way to the server
-_LOOK = 0.01  # seconds between two looks at whether it has ended
-_GONE = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
+_STOP_SECONDS = 2.0  # that a server has to end after its input is closed, and again after a signal
+_WRITE_SECONDS = 0.5  # for messages that are on their way to the server
+_POLL_SECONDS = 0.01  # between two checks whether it has ended
+_CLOSED = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 
 
 @asynccontextmanager
 async def command_streams(
     command: StdioServerParameters, errors: TextIO, most: int, ended: Callable[[str], None]
 ) -> AsyncGenerator[Any]:
-    """Start a command, and give the streams of messages from it and to it; it is stopped at the end.
+    """Start a command, and give the streams of messages from it and to it; stop it at the end.
 
     Args:
-        command: What is started.
-        errors: Takes its error output.
+        command: The command.
+        errors: A file for its error output.
         most: Bytes of a line.
-        ended: Called when nothing will be read any more; with what the server did, if it was that.
+        ended: Called with the fault of the server, or an empty text, when nothing is read any more.
     """
     server = _Command(await _started(command, errors), command, most, ended)
     async with anyio.create_task_group() as tasks:
@@ -63,34 +63,34 @@ class _Command:
 
     def __init__(self, process: Any, command: StdioServerParameters, most: int, ended: Callable[[str], None]) -> None:
         self._process, self._command, self._most, self._ended = process, command, most, ended
-        self._arrived: MemoryObjectSendStream[SessionMessage | Exception]
+        self._incoming: MemoryObjectSendStream[SessionMessage | Exception]
         self.received: MemoryObjectReceiveStream[SessionMessage | Exception]
-        self._arrived, self.received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        self.sending, self._leaving = anyio.create_memory_object_stream[SessionMessage](0)
+        self._incoming, self.received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        self.sending, self._outgoing = anyio.create_memory_object_stream[SessionMessage](0)
         self._written = anyio.Event()
-        self._patience = _GRACE
+        self._patience = _STOP_SECONDS
 
     async def read(self) -> None:
-        """Pass on what the server says until it ends, or says more in one line than is taken."""
+        """Pass on the lines of the server until it ends, or sends a line that is too long."""
         fault = ""
-        with suppress(*_GONE):
-            async with self._arrived:
+        with suppress(*_CLOSED):
+            async with self._incoming:
                 try:
-                    fault = await self._pass_on()
+                    fault = await self._pass_on_lines()
                 finally:
                     self._ended(fault)
-        if not fault:  # what it still writes must not keep it from ending
-            with suppress(*_GONE), anyio.CancelScope(shield=True):
+        if not fault:  # a full pipe must not keep it from ending
+            with suppress(*_CLOSED), anyio.CancelScope(shield=True):
                 while True:
                     await self._process.stdout.receive()
 
-    async def _pass_on(self) -> str:
+    async def _pass_on_lines(self) -> str:
         async with aclosing(_lines(self._process.stdout, self._most)) as lines:
             async for line in lines:
                 if line is None:
                     self._patience = 0.0
                     return f"it sent a line of more than {self._most} bytes (max_message)"
-                await self._arrived.send(self._message(line))
+                await self._incoming.send(self._message(line))
         return ""
 
     def _message(self, line: bytes) -> SessionMessage | Exception:
@@ -103,47 +103,47 @@ class _Command:
             return error
 
     async def write(self) -> None:
-        """Pass on what is to be said to the server; one that does not listen any more is as good as gone."""
+        """Pass on messages to the server; one that does not read any more has ended."""
         command = self._command
         try:
-            async with self._leaving:
-                async for sent in self._leaving:
+            async with self._outgoing:
+                async for sent in self._outgoing:
                     text = sent.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
                     await self._process.stdin.send(text.encode(command.encoding, command.encoding_error_handler))
-        except _GONE:
-            self._arrived.close()
+        except _CLOSED:
+            self._incoming.close()
             self._ended("")
         finally:
             self._written.set()
 
     async def stop(self) -> None:
-        """Close the streams, and see that the process ends, and those that it has started."""
+        """Close the streams, and end the process and those that it has started."""
         process = self._process
         self.received.close()
         self.sending.close()
-        with anyio.move_on_after(min(self._patience, _LAST_WORDS)):
+        with anyio.move_on_after(min(self._patience, _WRITE_SECONDS)):
             await self._written.wait()
-        with suppress(*_GONE):
+        with suppress(*_CLOSED):
             await process.stdin.aclose()
         if not await self._ends(self._patience):
             await _terminate(process)
-            await self._ends(_GRACE)
+            await self._ends(_STOP_SECONDS)
         if sys.platform == "win32":
             close_process_job(process)
-        with suppress(*_GONE):
+        with suppress(*_CLOSED):
             await process.stdout.aclose()
-        self._arrived.close()
+        self._incoming.close()
         transport: Any = getattr(getattr(process, "_process", None), "_transport", None)  # there is no public way
         if isinstance(transport, asyncio.SubprocessTransport):  # else a pipe that a child has taken keeps it open
             with suppress(PermissionError):
                 transport.close()
 
     async def _ends(self, seconds: float) -> bool:
-        """Return whether the process has ended within so many seconds; a child of its may keep its pipes open."""
-        for _ in range(round(seconds / _LOOK)):
+        """Return whether the process has ended within so many seconds; one of its children may keep its pipes open."""
+        for _ in range(round(seconds / _POLL_SECONDS)):
             if self._process.returncode is not None:
                 break
-            await anyio.sleep(_LOOK)
+            await anyio.sleep(_POLL_SECONDS)
         return self._process.returncode is not None
 
 
@@ -177,4 +177,4 @@ async def _terminate(process: Any) -> None:
     if sys.platform == "win32":
         await terminate_windows_process_tree(process)
     else:
-        await terminate_posix_process_tree(process, _GRACE)
+        await terminate_posix_process_tree(process, _STOP_SECONDS)

@@ -1,4 +1,4 @@
-"""`connect`: a server's tools as a toolset."""
+"""Toolset of an MCP server, made by `connect`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Unpack
 
 import httpx2
 
-from toolcrib.adapters.mcp_client._link import Link
 from toolcrib.adapters.mcp_client._options import Approval, ConnectOptions, Options, Source, read_source, server_name
+from toolcrib.adapters.mcp_client._remote_server import RemoteServer
 from toolcrib.adapters.mcp_client._source import ServerSource
 from toolcrib.adapters.mcp_client._values import Prompt, messages_of, prompt_of, resource_of
 from toolcrib.toolsets import Toolset
@@ -30,27 +30,26 @@ def connect(
     auth: httpx2.Auth | None = None,
     **more: Unpack[ConnectOptions],
 ) -> ServerToolset:
-    """Return the tools of an MCP server; it is connected to when the toolset is opened, and let go when it is closed.
+    """Return the tools of an MCP server; opening the toolset connects to it, and closing it disconnects.
 
-    Whatever names a tool here has its name on the server, without the prefix.
+    An option names a tool as the server does, without the prefix.
 
     Args:
-        source: A command line, as text or in parts, which is started and spoken to over its standard input and output;
+        source: A command line, as text or in parts, which is started and reached over its standard input and output;
             a URL; or a client, session, or server of the SDK.
-        prefix: Goes before every name.
+        prefix: What every name begins with.
         tool_names: The tools to take; all of them when None.
         include_resources: Whether resources are tools, `read_*`, and templates, `query_*`; or the names or URIs of
             those that are.
-        descriptions: What models are told, in place of what the server says.
-        return_schemas: JSON schemas or types of results, in place of what the server says; a text is then read as
-            JSON.
-        approval: Which tools need it: all, those named, or those that a function of `RemoteTool` says.
-        headers: Sent to a URL with each request.
+        descriptions: Descriptions in place of those of the server.
+        return_schemas: JSON schemas or types of results in place of those of the server; a text is then read as JSON.
+        approval: Which tools need it: all, those named, or those for which a function of `RemoteTool` returns True.
+        headers: Headers of each request to a URL.
         auth: Signs requests to a URL, as the SDK's `OAuthClientProvider` does.
-        more: `Options` has the rest.
+        more: See `Options`.
 
     Raises:
-        TypeError: The source is nothing that can be connected to, or an option does not go with it.
+        TypeError: The source is of another type, or an option does not go with it.
     """
     if isinstance(tool_names, str):
         raise TypeError(f"tool_names takes a list of names; write tool_names=[{tool_names!r}]")
@@ -67,8 +66,8 @@ def connect(
         auth,
         **more,
     )
-    made = read_source(source, options)
-    return ServerToolset(ServerSource(made, options.name or server_name(made), options))
+    target = read_source(source, options)
+    return ServerToolset(ServerSource(target, options.name or server_name(target), options))
 
 
 class ServerToolset(Toolset):
@@ -83,8 +82,8 @@ class ServerToolset(Toolset):
 
     async def list_prompts(self) -> list[Prompt]:
         """Return the prompts that the server offers, without their messages."""
-        async with self._linked() as link:
-            return [prompt_of(prompt) for prompt in await link.list_prompts()]
+        async with self._remote() as remote:
+            return [prompt_of(prompt) for prompt in await remote.list_prompts()]
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> Prompt:
         """Return a prompt with its messages.
@@ -93,20 +92,20 @@ class ServerToolset(Toolset):
             RemoteToolError: The server does not have it, or does not take these arguments.
         """
         given = dict(arguments or {})
-        async with self._linked() as link:
-            result = await link.get_prompt(name, given)
+        async with self._remote() as remote:
+            result = await remote.get_prompt(name, given)
         return Prompt(name, result.description or "", dict(given), (), messages_of(result.messages))
 
     async def read_resource(self, uri: str) -> Any:
-        """Return what is in a resource, whether it is listed or not."""
-        async with self._linked() as link:
-            return resource_of(await link.read_resource(uri, None))
+        """Return the contents of a resource, listed or not."""
+        async with self._remote() as remote:
+            return resource_of(await remote.read_resource(uri, None))
 
     @asynccontextmanager
-    async def _linked(self) -> AsyncGenerator[Link]:
-        """Give the connection that was opened last, or one for this request alone."""
-        if self._source.links:
-            yield self._source.links[-1]
+    async def _remote(self) -> AsyncGenerator[RemoteServer]:
+        """Give the server that was opened last, or open it for this request alone."""
+        if self._source.opened:
+            yield self._source.opened[-1]
             return
-        async with self._source.linked() as link:
-            yield link
+        async with self._source.connect() as remote:
+            yield remote

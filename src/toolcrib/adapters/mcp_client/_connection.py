@@ -1,4 +1,4 @@
-"""One connection to a server, kept in a task of its own: whoever opens and whoever closes it may be different tasks."""
+"""One connection to an MCP server, in a task of its own, since different tasks may open and close it."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from mcp.shared.exceptions import MCPError
 from toolcrib.adapters.mcp_client._checking import check_results
 from toolcrib.adapters.mcp_client._command import command_streams
 from toolcrib.adapters.mcp_client._options import Options
-from toolcrib.adapters.mcp_client._response_limit import PLAIN, bounded_answers
-from toolcrib.adapters.mcp_client._server_requests import Answers, calling
+from toolcrib.adapters.mcp_client._response_limit import PLAIN, limited_responses
+from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
 from toolcrib.adapters.mcp_client._stderr import ErrorOutput
 from toolcrib.errors import ServerError
 
-__all__ = ["Live"]
+__all__ = ["Connection"]
 
 _log = logging.getLogger("toolcrib.mcp")
 _CONNECT, _READ = 30.0, 300.0  # seconds, as the SDK's own client has them
-_LISTS = (
+_LIST_CHANGES = (
     types.ToolListChangedNotification,
     types.ResourceListChangedNotification,
     types.PromptListChangedNotification,
 )
 
 
-class Live:
-    """A connection that is up, or was.
+class Connection:
+    """A connection to a server.
 
     Attributes:
-        session: What requests are made with.
-        client: What it belongs to, which drives requests for more input; None for a session that was given.
+        session: The session for requests.
+        client: The client of the session, which answers requests for input; None for a session that was given.
         broken: Whether it cannot be used any more.
-        fault: What the server did that it is not, where that is known.
+        fault: What the server did wrong, where that is known.
     """
 
     session: ClientSession
     client: Client | None = None
 
     def __init__(
-        self, source: Any, server: str, options: Options, answers: Answers, changed: Callable[[], None]
+        self, target: Any, server: str, options: Options, requests: ServerRequests, list_changed: Callable[[], None]
     ) -> None:
-        self._source, self._server, self._options = source, server, options
-        self._answers, self._changed = answers, changed
+        self._target, self._server, self._options = target, server, options
+        self._requests, self._list_changed = requests, list_changed
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._errors: ErrorOutput | None = None
@@ -65,19 +65,19 @@ class Live:
         """Connect and shake hands.
 
         Raises:
-            ServerError: It does not work; why is said, with the last lines of a command's error output.
+            ServerError: There is no connection; the error has the last lines of a command's error output.
         """
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._keep(ready), name=f"mcp: {self._server}")
+        self._task = asyncio.create_task(self._run(ready), name=f"mcp: {self._server}")
         try:
             async with asyncio.timeout(self._options.connect_timeout):
                 await asyncio.shield(ready)
         except TimeoutError:
             problem = f"did not answer within {self._options.connect_timeout:g} s"
-            raise ServerError(self._server, await self._told(problem)) from None
+            raise ServerError(self._server, await self._with_reason(problem)) from None
         except Exception as error:  # the transport's, the SDK's
-            problem = f"{self._verb()}: {_said(error)}"
-            raise ServerError(self._server, await self._told(problem)) from error
+            problem = f"{self._failure()}: {_error_text(error)}"
+            raise ServerError(self._server, await self._with_reason(problem)) from error
         except BaseException:
             self._task.cancel()
             raise
@@ -89,50 +89,50 @@ class Live:
         self.drop()
 
     def drop(self) -> None:
-        """Have it closed, without waiting for it."""
+        """Begin to close it."""
         self.broken = True
         self._stop.set()
 
     async def close(self) -> None:
-        """Close it, and wait until it is."""
+        """Close it, and wait until it is closed."""
         self.drop()
         if self._task is not None:
             await asyncio.wait({self._task})
 
     async def last_lines(self) -> str:
-        """Return what is known of why it ended, as a part of a sentence: what a command wrote last to its errors."""
-        return await self._told("")
+        """Return why it ended, as part of a sentence: the fault, and the last lines of a command's error output."""
+        return await self._with_reason("")
 
-    async def _told(self, problem: str) -> str:
-        await self._cancelled()
+    async def _with_reason(self, problem: str) -> str:
+        await self._cancel()
         lines = [] if self._errors is None else await self._errors.last()
         if self.fault:
             problem = f"{problem}: {self.fault}" + ("" if lines else ".")
         return problem + (". Its last words:\n  " + "\n  ".join(lines) if lines else "")
 
-    async def _cancelled(self) -> None:
+    async def _cancel(self) -> None:
         self.drop()
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.wait({self._task})
 
-    def _verb(self) -> str:
-        return "did not start" if isinstance(self._source, StdioServerParameters) else "cannot be connected to"
+    def _failure(self) -> str:
+        return "did not start" if isinstance(self._target, StdioServerParameters) else "cannot be connected to"
 
     # --- the task
 
-    async def _keep(self, ready: asyncio.Future[None]) -> None:
-        calling.set(None)
+    async def _run(self, ready: asyncio.Future[None]) -> None:
+        current_call.set(None)
         try:
             async with self._connected():
                 if not ready.done():
                     ready.set_result(None)
                 await self._stop.wait()
-        except Exception as error:  # the transport's, the SDK's: what waits for an answer is told by the session
+        except Exception as error:  # the transport's, the SDK's; the session raises it in pending requests
             if not ready.done():
                 ready.set_exception(error)
             else:
-                _log.info("%s: the connection ended: %s", self._server, _said(error))
+                _log.info("%s: the connection ended: %s", self._server, _error_text(error))
         finally:
             self.broken = True
             if not ready.done():
@@ -142,14 +142,14 @@ class Live:
 
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[None]:
-        source = self._source
-        if isinstance(source, ClientSession):
-            self.session = source
-            check_results(source)
+        target = self._target
+        if isinstance(target, ClientSession):
+            self.session = target
+            check_results(target)
             yield
             return
         async with AsyncExitStack() as stack:
-            self.client = client = await self._entered(stack)
+            self.client = client = await self._enter_client(stack)
             self.session = client.session
             check_results(client.session)
             listening = asyncio.create_task(self._listen(client), name=f"mcp: {self._server}: changes")
@@ -159,24 +159,24 @@ class Live:
                 listening.cancel()
                 await asyncio.wait({listening})
 
-    async def _entered(self, stack: AsyncExitStack) -> Client:
-        source = self._source
-        if isinstance(source, Client) and _is_entered(source):
-            return source  # whoever entered it closes it
+    async def _enter_client(self, stack: AsyncExitStack) -> Client:
+        target = self._target
+        if isinstance(target, Client) and _is_entered(target):
+            return target  # its owner closes it
         return await stack.enter_async_context(self._client())
 
     def _client(self) -> Client:
-        """Return a new client of the source; of a client that was given, one with its settings."""
-        source, options, answers = self._source, self._options, self._answers
-        given = source if isinstance(source, Client) else Client(source, mode=options.mode, cache=None)
+        """Return a new client of the target; for a client that was given, one with its settings."""
+        target, options, requests = self._target, self._options, self._requests
+        given = target if isinstance(target, Client) else Client(target, mode=options.mode, cache=None)
         return replace(
             given,
             server=self._transport(given.server),
-            elicitation_callback=given.elicitation_callback or answers.elicit,
+            elicitation_callback=given.elicitation_callback or requests.elicit,
             sampling_callback=given.sampling_callback or options.sampling,
-            list_roots_callback=given.list_roots_callback or (None if options.roots is None else answers.roots),
-            logging_callback=given.logging_callback or answers.log,
-            message_handler=self._told_of(given),
+            list_roots_callback=given.list_roots_callback or (None if options.roots is None else requests.roots),
+            logging_callback=given.logging_callback or requests.log,
+            message_handler=self._message_handler(given),
         )
 
     def _transport(self, server: Any) -> Any:
@@ -187,19 +187,19 @@ class Live:
 
     # --- what changes
 
-    def _told_of(self, given: Client) -> Callable[[IncomingMessage], Awaitable[None]]:
+    def _message_handler(self, given: Client) -> Callable[[IncomingMessage], Awaitable[None]]:
         theirs = given.message_handler
 
-        async def tell(message: IncomingMessage) -> None:
-            if isinstance(message, _LISTS):
-                self._changed()
+        async def handle(message: IncomingMessage) -> None:
+            if isinstance(message, _LIST_CHANGES):
+                self._list_changed()
             if theirs is not None:
                 await theirs(message)
 
-        return tell
+        return handle
 
     async def _listen(self, client: Client) -> None:
-        """Be told of changes by a server of the stateless generation, which has to be asked for it."""
+        """Listen for changes of a server of the stateless generation."""
         capabilities = client.server_capabilities
         tools = bool(capabilities.tools and capabilities.tools.list_changed)
         resources = bool(capabilities.resources and capabilities.resources.list_changed)
@@ -208,19 +208,19 @@ class Live:
         try:
             async with client.listen(tools_list_changed=tools, resources_list_changed=resources) as events:
                 async for _ in events:
-                    self._changed()
+                    self._list_changed()
         except (ListenNotSupportedError, MCPError, SubscriptionLost, TimeoutError) as error:
-            _log.debug("%s: changes are not told: %s", self._server, error)
+            _log.debug("%s: it does not announce changes: %s", self._server, error)
 
 
 @asynccontextmanager
 async def _http(url: str, server: str, options: Options) -> AsyncGenerator[Any]:
-    headers, most = {**PLAIN, **(options.headers or {})}, options.max_message
-    hooks = {"response": [bounded_answers(server, most)]}
+    headers, limit = {**PLAIN, **(options.headers or {})}, options.max_message
+    hooks = {"response": [limited_responses(server, limit)]}
     timeout = httpx2.Timeout(_CONNECT, read=_READ)
     async with (
         httpx2.AsyncClient(headers=headers, auth=options.auth, timeout=timeout, event_hooks=hooks) as http,
-        streamable_http_client(url, http_client=http, max_sse_event_size=most) as streams,
+        streamable_http_client(url, http_client=http, max_sse_event_size=limit) as streams,
     ):
         yield streams
 
@@ -232,8 +232,8 @@ def _is_entered(client: Client) -> bool:
         return False
 
 
-def _said(error: BaseException) -> str:
-    """Return what an error says; of a group, what the first inside says."""
+def _error_text(error: BaseException) -> str:
+    """Return the text of an error; of a group, that of the first error in it."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return str(error) or type(error).__name__

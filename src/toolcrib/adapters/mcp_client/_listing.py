@@ -1,4 +1,4 @@
-"""What a server has, asked for page by page."""
+"""Listing of a server's tools, resources and prompts, page by page."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mcp.shared.exceptions import MCPError
 __all__ = ["Listing", "list_all", "list_prompts"]
 
 T = TypeVar("T")
-_PAGES, _MOST = 1000, 10_000  # a server that always names a next page is not followed for ever
+_MAX_PAGES, _MAX_ITEMS = 1000, 10_000  # a server could name a next page without end
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a server has at one moment."""
+    """The tools and resources of a server at one moment."""
 
     tools: tuple[types.Tool, ...] = ()
     resources: tuple[types.Resource, ...] = ()
@@ -26,9 +26,9 @@ class Listing:
 
 
 async def list_all(session: ClientSession, *, resources: bool) -> Listing:
-    """Return what a server has; what it does not offer at all is not asked for."""
+    """Return the listing of a server; only what its capabilities name is requested."""
     known = session.server_capabilities or types.ServerCapabilities()
-    unknown = known == types.ServerCapabilities()  # of a version that was taken as it is, nothing is known
+    unknown = known == types.ServerCapabilities()  # with a fixed version there was no handshake
     tools = await _pages(session.list_tools, lambda page: page.tools) if known.tools or unknown else ()
     if not (resources and (known.resources or unknown)):
         return Listing(tools)
@@ -45,7 +45,7 @@ async def list_prompts(session: ClientSession) -> tuple[types.Prompt, ...]:
 async def _pages(ask: Callable[..., Awaitable[Any]], of: Callable[[Any], list[T]]) -> tuple[T, ...]:
     found: list[T] = []
     cursor: str | None = None
-    for _ in range(_PAGES):
+    for _ in range(_MAX_PAGES):
         try:
             page = await ask(params=types.PaginatedRequestParams(cursor=cursor))
         except MCPError as error:
@@ -53,7 +53,7 @@ async def _pages(ask: Callable[..., Awaitable[Any]], of: Callable[[Any], list[T]
                 break
             raise
         found += of(page)
-        if page.next_cursor in (None, cursor) or len(found) >= _MOST:
+        if page.next_cursor in (None, cursor) or len(found) >= _MAX_ITEMS:
             break
         cursor = page.next_cursor
-    return tuple(found[:_MOST])
+    return tuple(found[:_MAX_ITEMS])

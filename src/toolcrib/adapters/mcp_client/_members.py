@@ -1,7 +1,8 @@
-"""What a server has, as tools of ours: its tools, its resources and templates, its prompts."""
+"""Members of a server as tools: its tools, its resources and templates, its prompts."""
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -11,9 +12,8 @@ import mcp_types as types
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
 from toolcrib.adapters.mcp_client._checking import checks_of
-from toolcrib.adapters.mcp_client._link import Link
-from toolcrib.adapters.mcp_client._names import resource_name, tool_name
 from toolcrib.adapters.mcp_client._options import Options
+from toolcrib.adapters.mcp_client._remote_server import RemoteServer
 from toolcrib.adapters.mcp_client._values import (
     RemoteTool,
     messages_of,
@@ -32,41 +32,43 @@ __all__ = ["Member", "members_of"]
 
 _TEXT: Mapping[str, Any] = {"type": "string"}
 _BOOLS: Mapping[bool, Any] = {True: {}, False: {"not": {}}}
+_NOT_A_TOOL = re.compile(r"[^A-Za-z0-9_-]")
+_NOT_A_WORD = re.compile(r"[^A-Za-z0-9]+")
 _NAMES: Mapping[str, Any] = {"type": "object", "additionalProperties": _TEXT, "default": {}}
 
 
 class Member(BaseTool):
-    """One thing that a server has.
+    """A tool, resource, template or prompt of a server.
 
     Attributes:
-        about: What the server says of it.
-        names: Every name by which it may be told in an option.
+        about: The server's description of it.
+        names: The names by which an option may name it.
         listed: Whether the server has it now.
     """
 
     about: RemoteTool
     names: frozenset[str]
 
-    def __init__(self, link: Link, options: Options) -> None:
-        self._link, self._options = link, options
+    def __init__(self, remote: RemoteServer, options: Options) -> None:
+        self._remote, self._options = remote, options
         self.listed = True
 
     def tool(self) -> Tool[..., Any]:
-        """Return it as one of ours, with the gates that the host wants and none that the server could take away.
+        """Return it as a tool, with the gates of the host, which the server cannot change.
 
         Raises:
-            ServerError: What the server says of it makes no sense.
+            ServerError: The server's description of it cannot be read.
         """
         try:
-            return self._made()
+            return self._build_tool()
         except (AttributeError, TypeError, ValueError) as error:  # a schema may be anything
             problem = f"describes its tool `{self.about.name}` in a way that cannot be read: {error}"
-            raise ServerError(self._link.server, problem) from error
+            raise ServerError(self._remote.name, problem) from error
 
-    def _made(self) -> Tool[..., Any]:
+    def _build_tool(self) -> Tool[..., Any]:
         about, options = self.about, self._options
-        given = self._given(options.return_schemas)
-        text = self._given(options.descriptions)
+        given = self._override(options.return_schemas)
+        text = self._override(options.descriptions)
         spec = ToolSpec.from_schema(
             self._call,
             about.parameters,
@@ -76,37 +78,39 @@ class Member(BaseTool):
             check=checks_of(about.name, about.parameters),
         )
         made: Tool[..., Any] = Tool(
-            spec, ToolOptions(tags=about.tags(), requires_approval=options.asks(about, self.names)), source=self
+            spec,
+            ToolOptions(tags=about.tags(), requires_approval=options.needs_approval(about, self.names)),
+            source=self,
         )
-        made.origin = f"{self.where()} of the MCP server `{self._link.server}`"
+        made.origin = f"{self.label()} of the MCP server `{self._remote.name}`"
         return made
 
-    def where(self) -> str:
-        """Return what it is on the server, for messages."""
+    def label(self) -> str:
+        """Return its kind and its name on the server, for messages."""
         return f"the tool `{self.about.name}`"
 
     def is_available(self, ctx: RunContext[Any]) -> bool:
-        """Return whether the server still has it."""
+        """Return whether the server has it now."""
         return self.listed
 
     def get_definition(self) -> Mapping[str, Any]:
-        """Return what the server says of its arguments and its hints; its words for models may change as they like."""
+        """Return the server's schema of its arguments and its hints, without its texts for models."""
         return self.about.definition()
 
     def get_instruction(self, ctx: RunContext[Any]) -> Instruction | None:
-        """Return what the server says about its own use, if the host lets it."""
-        text = self._link.instructions if self._options.include_instructions else None
-        return Instruction(f"mcp: {self._link.server}", text) if text else None
+        """Return the server's instructions, if the host includes them."""
+        text = self._remote.instructions if self._options.include_instructions else None
+        return Instruction(f"mcp: {self._remote.name}", text) if text else None
 
     async def _call(self, /, **arguments: Any) -> Any:
         value = await self.run(arguments, ambient_context())
-        return value if self._given(self._options.return_schemas) is None else read_as_json(value)
+        return value if self._override(self._options.return_schemas) is None else read_as_json(value)
 
     @abstractmethod
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
-        """Ask the server."""
+        """Make the request to the server."""
 
-    def _given(self, table: Mapping[str, Any]) -> Any:
+    def _override(self, table: Mapping[str, Any]) -> Any:
         return next((table[name] for name in self.names if name in table), None)
 
 
@@ -115,15 +119,15 @@ class ToolMember(Member):
 
     reports = True
 
-    def __init__(self, link: Link, options: Options, listed: types.Tool) -> None:
-        super().__init__(link, options)
+    def __init__(self, remote: RemoteServer, options: Options, listed: types.Tool) -> None:
+        super().__init__(remote, options)
         self._name, hints = listed.name, listed.annotations or types.ToolAnnotations()
         self.about = RemoteTool(
-            tool_name(listed.name),
-            link.server,
+            _tool_name(listed.name),
+            remote.name,
             "tool",
             listed.description or "",
-            _spelt_out(listed.input_schema),
+            _with_object_properties(listed.input_schema),
             listed.output_schema,
             listed.title or hints.title,
             hints.read_only_hint,
@@ -133,42 +137,42 @@ class ToolMember(Member):
         )
         self.names = frozenset({listed.name, self.about.name})
 
-    def where(self) -> str:
+    def label(self) -> str:
         return f"the tool `{self._name}`"
 
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
-        result = await self._link.call_tool(self._name, arguments, ctx)
+        result = await self._remote.call_tool(self._name, arguments, ctx)
         if result.is_error:
-            raise RemoteToolError(self._link.server, texts_of(result))
+            raise RemoteToolError(self._remote.name, texts_of(result))
         return result_of(result)
 
 
 class ResourceMember(Member):
     """A resource, read without arguments."""
 
-    def __init__(self, link: Link, options: Options, listed: types.Resource) -> None:
-        super().__init__(link, options)
-        self._uri, name = listed.uri, resource_name("read", listed.name, listed.uri)
-        text = _described("Read", listed.title or listed.name, listed.uri, listed.description)
+    def __init__(self, remote: RemoteServer, options: Options, listed: types.Resource) -> None:
+        super().__init__(remote, options)
+        self._uri, name = listed.uri, _resource_name("read", listed.name, listed.uri)
+        text = _description_of("Read", listed.title or listed.name, listed.uri, listed.description)
         schema: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
-        self.about = RemoteTool(name, link.server, "resource", text, schema, title=listed.title, read_only=True)
+        self.about = RemoteTool(name, remote.name, "resource", text, schema, title=listed.title, read_only=True)
         self.names = frozenset({name, listed.name, listed.uri})
 
-    def where(self) -> str:
+    def label(self) -> str:
         return f"the resource {self._uri}"
 
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
-        return resource_of(await self._link.read_resource(self._uri, ctx))
+        return resource_of(await self._remote.read_resource(self._uri, ctx))
 
 
 class TemplateMember(Member):
     """A template of resources; the variables of its URI are the arguments."""
 
-    def __init__(self, link: Link, options: Options, listed: types.ResourceTemplate) -> None:
-        super().__init__(link, options)
+    def __init__(self, remote: RemoteServer, options: Options, listed: types.ResourceTemplate) -> None:
+        super().__init__(remote, options)
         self._template = UriTemplate.parse(listed.uri_template)
-        name = resource_name("query", listed.name, listed.uri_template)
-        text = _described("Read", listed.title or listed.name, listed.uri_template, listed.description)
+        name = _resource_name("query", listed.name, listed.uri_template)
+        text = _description_of("Read", listed.title or listed.name, listed.uri_template, listed.description)
         optional, variables = self._template.query_variable_names, self._template.variables
         schema: dict[str, Any] = {
             "type": "object",
@@ -178,71 +182,73 @@ class TemplateMember(Member):
             "required": [part.name for part in variables if part.name not in optional],
             "additionalProperties": False,
         }
-        self.about = RemoteTool(name, link.server, "template", text, schema, title=listed.title, read_only=True)
+        self.about = RemoteTool(name, remote.name, "template", text, schema, title=listed.title, read_only=True)
         self.names = frozenset({name, listed.name, listed.uri_template})
 
-    def where(self) -> str:
+    def label(self) -> str:
         return f"the resource template {self._template}"
 
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
         uri = self._template.expand(arguments)
-        return resource_of(await self._link.read_resource(uri, ctx))
+        return resource_of(await self._remote.read_resource(uri, ctx))
 
 
 class PromptList(Member):
     """The list of a server's prompts."""
 
-    def __init__(self, link: Link, options: Options) -> None:
-        super().__init__(link, options)
+    def __init__(self, remote: RemoteServer, options: Options) -> None:
+        super().__init__(remote, options)
         schema: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
-        text = f"List the prompts of the server {link.server}: texts that it has ready, with the arguments they take."
-        self.about = RemoteTool("list_prompts", link.server, "prompt", text, schema)
+        text = f"List the prompts of the server {remote.name}: texts that it has ready, with the arguments they take."
+        self.about = RemoteTool("list_prompts", remote.name, "prompt", text, schema)
         self.names = frozenset({"list_prompts"})
 
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
-        return [asdict(prompt_of(prompt)) for prompt in await self._link.list_prompts()]
+        return [asdict(prompt_of(prompt)) for prompt in await self._remote.list_prompts()]
 
 
 class PromptText(Member):
     """One prompt, filled in."""
 
-    def __init__(self, link: Link, options: Options) -> None:
-        super().__init__(link, options)
+    def __init__(self, remote: RemoteServer, options: Options) -> None:
+        super().__init__(remote, options)
         schema: dict[str, Any] = {
             "type": "object",
             "properties": {"name": _TEXT, "arguments": _NAMES},
             "required": ["name"],
             "additionalProperties": False,
         }
-        text = f"Return the messages of a prompt of the server {link.server}, with its arguments filled in."
-        self.about = RemoteTool("get_prompt", link.server, "prompt", text, schema)
+        text = f"Return the messages of a prompt of the server {remote.name}, with its arguments filled in."
+        self.about = RemoteTool("get_prompt", remote.name, "prompt", text, schema)
         self.names = frozenset({"get_prompt"})
 
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
-        result = await self._link.get_prompt(arguments["name"], arguments.get("arguments") or {}, ctx)
+        result = await self._remote.get_prompt(arguments["name"], arguments.get("arguments") or {}, ctx)
         return [{"role": message.role, "content": message.content} for message in messages_of(result.messages)]
 
 
-def members_of(link: Link, options: Options) -> list[Member]:
-    """Return everything that a server has now and the host wants."""
-    has = link.listing
-    members: list[Member] = [ToolMember(link, options, tool) for tool in has.tools]
+def members_of(remote: RemoteServer, options: Options) -> list[Member]:
+    """Return the members of a server that the host includes."""
+    listing = remote.listing
+    members: list[Member] = [ToolMember(remote, options, tool) for tool in listing.tools]
     if options.include_resources is not False:
-        members += [ResourceMember(link, options, resource) for resource in has.resources]
-        members += [made for template in has.templates if (made := _template(link, options, template)) is not None]
+        members += [ResourceMember(remote, options, resource) for resource in listing.resources]
+        members += [
+            made for template in listing.templates if (made := _template(remote, options, template)) is not None
+        ]
     if options.include_prompts:
-        members += [PromptList(link, options), PromptText(link, options)]
+        members += [PromptList(remote, options), PromptText(remote, options)]
     return members
 
 
-def _template(link: Link, options: Options, listed: types.ResourceTemplate) -> TemplateMember | None:
+def _template(remote: RemoteServer, options: Options, listed: types.ResourceTemplate) -> TemplateMember | None:
     try:
-        return TemplateMember(link, options, listed)
-    except InvalidUriTemplate:  # nobody could fill it in
+        return TemplateMember(remote, options, listed)
+    except InvalidUriTemplate:  # no arguments could fill it in
         return None
 
 
-def _spelt_out(schema: dict[str, Any]) -> dict[str, Any]:
+def _with_object_properties(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema with an object for each property, which JSON Schema lets be a bool as well."""
     parts: Any = schema.get("properties")
     if not isinstance(parts, dict):
@@ -252,5 +258,16 @@ def _spelt_out(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "properties": spelt}
 
 
-def _described(verb: str, name: str, place: str, text: str | None) -> str:
+def _description_of(verb: str, name: str, place: str, text: str | None) -> str:
     return f"{verb} {name} ({place})" + (f": {text}" if text else ".")
+
+
+def _tool_name(name: str) -> str:
+    """Return the name of a tool with `_` for characters that providers do not take: dots, slashes, spaces."""
+    return _NOT_A_TOOL.sub("_", name) or "_"
+
+
+def _resource_name(verb: str, name: str, uri: str) -> str:
+    """Return a tool's name for a resource: `read_` or `query_`, and its name or its URI."""
+    words = _NOT_A_WORD.sub("_", name).strip("_") or _NOT_A_WORD.sub("_", uri.partition("://")[2]).strip("_")
+    return f"{verb}_{words.lower() or 'resource'}"

@@ -1,4 +1,4 @@
-"""What `connect` may be told besides the source, and how a source is read."""
+"""Options of `connect`, and its source as the SDK takes it."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ class ConnectOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Everything that `connect` was told.
+    """The options of `connect`.
 
     Attributes:
-        name: What the server is called in messages and tags; made of the source when not given.
-        env: More environment variables for a command, which gets few of ours.
-        cwd: The folder that a command runs in.
-        mode: Which generation of the protocol is spoken: `auto` asks the server, `legacy` shakes hands as before 2026,
-            and a version is taken as it is.
+        name: The server's name in messages and tags; target of the source when empty.
+        env: More environment variables for a command, which gets few of this process's.
+        cwd: The working folder of a command.
+        mode: The generation of the protocol: `auto` asks the server, `legacy` shakes hands as before 2026, a
+            version is used as it is.
         include_prompts: Offer `list_prompts` and `get_prompt` as tools.
-        include_instructions: Let `get_instructions` have what the server says about its own use.
-        elicit: Answers what the server asks a person while a call waits: the fields by name, True or False for yes or
-            no, None to leave it. Without it the run's approver is asked; without one, the server is told no.
+        include_instructions: Let `get_instructions` return the server's instructions.
+        elicit: Answers a question of the server to a person during a call: the fields by name, True or False for yes or
+            no, None to leave it open. Without it the run's approver is asked; without one, the question is declined.
         sampling: Answers requests of the server to a model, as the SDK has them; without it they are refused.
-        roots: Folders that the server is told it may work in.
+        roots: Folders that the server may work in.
         connect_timeout: Seconds for starting and for the handshake.
-        max_message: Bytes of one message of the server's. A command that sends more is stopped, and a call over HTTP
-            that is answered by more fails.
+        max_message: Bytes of one message of the server. A command that sends more is stopped; a call over HTTP with a
+            longer reply fails.
     """
 
     prefix: str = ""
@@ -86,8 +86,8 @@ class Options:
         if self.max_message < 1:
             raise ValueError(f"max_message is at least 1 byte, and is {self.max_message}")
 
-    def asks(self, tool: RemoteTool, names: Collection[str]) -> bool:
-        """Return whether a tool needs approval; `names` are all by which it is known."""
+    def needs_approval(self, tool: RemoteTool, names: Collection[str]) -> bool:
+        """Return whether a tool needs approval; `names` are all of its names."""
         if isinstance(self.approval, bool):
             return self.approval
         if callable(self.approval):
@@ -95,18 +95,18 @@ class Options:
         return any(name in self.approval for name in names)
 
     def named(self) -> dict[str, frozenset[str]]:
-        """Return the tools that were told by name, by the keyword; each has to be there."""
-        told: dict[str, frozenset[str]] = {
+        """Return the tools that options name, by the keyword; each has to exist."""
+        named: dict[str, frozenset[str]] = {
             "tool_names": frozenset(self.tool_names or ()),
             "descriptions": frozenset(self.descriptions),
             "return_schemas": frozenset(self.return_schemas),
         }
         if not isinstance(self.approval, bool) and not callable(self.approval):
-            told["approval"] = frozenset(self.approval)
-        return told
+            named["approval"] = frozenset(self.approval)
+        return named
 
-    def takes(self, tool: RemoteTool, names: Collection[str]) -> bool:
-        """Return whether a tool is wanted; `names` are all by which it is known."""
+    def wants(self, tool: RemoteTool, names: Collection[str]) -> bool:
+        """Return whether a tool is included; `names` are all of its names."""
         if self.tool_names is not None and tool.kind in ("tool", "prompt"):
             return any(name in self.tool_names for name in names)
         if tool.kind in ("resource", "template") and not isinstance(self.include_resources, bool):
@@ -114,7 +114,7 @@ class Options:
         return True
 
 
-_FITTING = (
+_OPTION_SOURCES = (
     ("headers", "a URL", str),
     ("auth", "a URL", str),
     ("env", "a command line", StdioServerParameters),
@@ -123,38 +123,38 @@ _FITTING = (
 
 
 def read_source(source: Any, options: Options) -> Any:
-    """Return a source as what the SDK takes: parameters of a command, a URL, a client, a session, a server.
+    """Return a source as the SDK takes it: parameters of a command, a URL, a client, a session, a server.
 
     Raises:
         TypeError: It is none of these, or an option does not go with it.
     """
-    made: Any = source
+    target: Any = source
     if isinstance(source, list | tuple):
-        made = _command(cast("Sequence[str]", source), options)
+        target = _command(cast("Sequence[str]", source), options)
     elif isinstance(source, str) and not _is_url(source):
-        made = _command(shlex.split(source), options)
+        target = _command(shlex.split(source), options)
     kinds = (str, StdioServerParameters, Client, ClientSession, Server, MCPServer)
-    if not isinstance(made, kinds):
+    if not isinstance(target, kinds):
         wanted = "a command line, a URL, or a session, a Client or a server of the SDK"
-        raise TypeError(f"connect() takes {wanted}, and got {made!r:.100}")
-    for option, kind, fits in _FITTING:
-        if getattr(options, option) is not None and not isinstance(made, fits):
-            raise TypeError(f"`{option}` goes with {kind}, and the source is {made!r:.100}")
-    return cast("Any", made)
+        raise TypeError(f"connect() takes {wanted}, and got {target!r:.100}")
+    for option, kind, fits in _OPTION_SOURCES:
+        if getattr(options, option) is not None and not isinstance(target, fits):
+            raise TypeError(f"`{option}` goes with {kind}, and the source is {target!r:.100}")
+    return cast("Any", target)
 
 
-def server_name(made: Any) -> str:
-    """Return what a server is called in messages, without what in its URL may be secret."""
-    match made:
+def server_name(target: Any) -> str:
+    """Return the name of a server in messages, without the parts of its URL that may be secret."""
+    match target:
         case str():
-            parts = urlsplit(made)
+            parts = urlsplit(target)
             return f"{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
         case StdioServerParameters():
-            return _brief([made.command, *made.args])
+            return _brief([target.command, *target.args])
         case Server() | MCPServer():
-            return made.name
+            return target.name
         case Client():
-            return server_name(made.server)
+            return server_name(target.server)
         case _:
             return "session"
 

@@ -1,4 +1,4 @@
-"""How much a server may answer over HTTP at once. Events of a stream are bounded by the SDK; whole bodies are not."""
+"""Size limit of HTTP responses of MCP servers; the SDK limits the events of a stream, and not whole bodies."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Any
 
 import httpx2
 
-__all__ = ["PLAIN", "bounded_answers"]
+__all__ = ["PLAIN", "limited_responses"]
 
 PLAIN = {"accept-encoding": "identity"}
-"""Headers of requests: what is small when it arrives could be large without end once it is unpacked."""
+"""Headers of requests: a small packed response could be of any size when it is unpacked."""
 
 
 class _TooLongError(httpx2.StreamError):
-    """An answer is not read to its end."""
+    """A response is longer than the limit, or packed."""
 
 
-def bounded_answers(server: str, most: int) -> Callable[[httpx2.Response], Awaitable[None]]:
-    """Return a hook of a client's responses, by which none is read beyond so many bytes."""
+def limited_responses(server: str, most: int) -> Callable[[httpx2.Response], Awaitable[None]]:
+    """Return a hook for the responses of a client, which are read up to so many bytes."""
 
     async def bound(response: httpx2.Response) -> None:
         packed = response.headers.get("content-encoding", "identity").strip().lower() != "identity"
         if packed:
             response.stream = _Refused(
-                response.stream, f"the server `{server}` packed an answer that was asked for plain"
+                response.stream, f"the server `{server}` packed a response that was requested unpacked"
             )
         elif not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            problem = f"the server `{server}` sent an answer of more than {most} bytes (max_message)"
+            problem = f"the server `{server}` sent a response of more than {most} bytes (max_message)"
             response.stream = _Counted(response.stream, most, problem)
 
     return bound
@@ -47,7 +47,7 @@ class _Refused(httpx2.AsyncByteStream):
 
 
 class _Counted(_Refused):
-    """The body of a response, as far as it is read."""
+    """The body of a response, up to the limit."""
 
     def __init__(self, stream: Any, most: int, problem: str) -> None:
         super().__init__(stream, problem)

@@ -1,4 +1,4 @@
-"""What a server asks of us while a call waits: a person's answer, a model's, the folders it may work in, a log line."""
+"""Requests of a server during a call: for a person's answer, for the folders it may work in, for a log line."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from toolcrib.calls import ApprovalRequest, Grant
 from toolcrib.schema import RunContext
 from toolcrib.schema.checker import misfits
 
-__all__ = ["Answers", "calling"]
+__all__ = ["ServerRequests", "current_call"]
 
 _log = logging.getLogger("toolcrib.mcp")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "notice": logging.INFO, "warning": logging.WARNING}
 
-_QUESTIONS = 20  # that a server may ask people while one call waits
+_MAX_QUESTIONS = 20  # of a server during one call
 
-calling: ContextVar[RunContext[Any] | None] = ContextVar("toolcrib_mcp_calling", default=None)
-"""The call that the current code is part of; what a server asks with its result is asked there."""
+current_call: ContextVar[RunContext[Any] | None] = ContextVar("toolcrib_mcp_calling", default=None)
+"""The call that the current code is part of."""
 
 
-class Answers:
-    """Answers a server's requests.
+class ServerRequests:
+    """Answers the requests of a server.
 
     Attributes:
-        waiting: The calls that the server works on now.
+        calls: The calls that the server works on now.
     """
 
     def __init__(self, server: str, options: Options) -> None:
         self._server, self._options = server, options
-        self.waiting: list[RunContext[Any]] = []
+        self.calls: list[RunContext[Any]] = []
         self._asked: dict[int | None, int] = {}
 
-    def done(self, ctx: RunContext[Any]) -> None:
-        """Take note that the server does not work on a call any more."""
-        self.waiting.remove(ctx)
+    def call_ended(self, ctx: RunContext[Any]) -> None:
+        """Forget a call that the server has ended."""
+        self.calls.remove(ctx)
         self._asked.pop(id(ctx), None)
-        if not self.waiting:
+        if not self.calls:
             self._asked.clear()
 
     # --- a person
@@ -53,10 +53,10 @@ class Answers:
     async def elicit(
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
-        """Have a person answer, or say that there is none."""
-        ctx = self._call()
+        """Return a person's answer to a question of the server."""
+        ctx = self._call_of_request()
         if self._too_many(ctx):
-            _log.warning("%s asks more than %d questions, and nobody is bothered", self._server, _QUESTIONS)
+            _log.warning("%s asks more than %d questions; the others are declined", self._server, _MAX_QUESTIONS)
             return types.ElicitResult(action="decline")
         if isinstance(params, types.ElicitRequestURLParams):
             schema, url = dict[str, Any](), params.url
@@ -65,16 +65,16 @@ class Answers:
         asked = Elicitation(self._server, "" if ctx is None else ctx.tool_name, params.message, schema, url)
         try:
             answer = await self._answer(asked, ctx)
-        except Exception as error:  # the host's own callback; the server is told, and its call fails
+        except Exception as error:  # the host's own callback; the server gets an error
             _log.exception("%s: the question %r was not answered", self._server, params.message)
             return types.ErrorData(code=types.INTERNAL_ERROR, message=f"the question was not answered: {error}")
-        return _result(answer, asked)
+        return _elicit_result(answer, asked)
 
     async def _answer(self, asked: Elicitation, ctx: RunContext[Any] | None) -> Mapping[str, Any] | bool | None:
         if self._options.elicit is not None:
             return await self._options.elicit(asked)
         if ctx is None or ctx.ask is None:
-            _log.warning("%s asks %r, and nobody can answer: connect(..., elicit=...)", asked.server, asked.message)
+            _log.warning("%s asks %r; no approver or connect(elicit=...) can answer", asked.server, asked.message)
             return False
         metadata = {"asked by the server": asked.server, "fields": ", ".join(asked.schema.get("properties", {}))}
         shown = {**metadata, "url": asked.url} if asked.url else metadata
@@ -94,29 +94,29 @@ class Answers:
             return None if given is None else False
         filled: Any = given.user_input if given.override_args is None else given.override_args
         fields: Mapping[str, Any] = cast("Mapping[str, Any]", filled) if isinstance(filled, Mapping) else {}
-        return fields if _fits(fields, asked.schema) else False  # a bare yes says nothing of what was asked
+        return fields if _fits(fields, asked.schema) else False  # a bare yes does not answer the question
 
     def _too_many(self, ctx: RunContext[Any] | None) -> bool:
         key = None if ctx is None else id(ctx)
         self._asked[key] = asked = self._asked.get(key, 0) + 1
-        return asked > _QUESTIONS
+        return asked > _MAX_QUESTIONS
 
-    def _call(self) -> RunContext[Any] | None:
-        """Return the call that a question belongs to; None where it may be any of several people's."""
-        known = calling.get()
+    def _call_of_request(self) -> RunContext[Any] | None:
+        """Return the call that a request of the server belongs to; None where it may be one of several people's."""
+        known = current_call.get()
         if known is not None:
             return known
-        first = self.waiting[0] if self.waiting else None
-        return first if all(ctx.ask is first.ask for ctx in self.waiting if first is not None) else None
+        first = self.calls[0] if self.calls else None
+        return first if all(ctx.ask is first.ask for ctx in self.calls if first is not None) else None
 
     # --- folders, log lines
 
     async def roots(self, context: ClientRequestContext) -> types.ListRootsResult:
-        """Return the folders that the server is told of."""
+        """Return the folders that the server may work in."""
         return types.ListRootsResult(roots=[_root(place) for place in self._options.roots or ()])
 
     async def log(self, params: types.LoggingMessageNotificationParams) -> None:
-        """Put a line of the server's into our log."""
+        """Log a line of the server."""
         _log.log(_LEVELS.get(params.level, logging.ERROR), "%s: %s", self._server, params.data)
 
 
@@ -125,7 +125,7 @@ def _root(place: str | Path) -> types.Root:
     return types.Root(uri=FileUrl(uri))
 
 
-def _result(answer: Mapping[str, Any] | bool | None, asked: Elicitation) -> types.ElicitResult | types.ErrorData:
+def _elicit_result(answer: Mapping[str, Any] | bool | None, asked: Elicitation) -> types.ElicitResult | types.ErrorData:
     if answer is None:
         return types.ElicitResult(action="cancel")
     if answer is False:

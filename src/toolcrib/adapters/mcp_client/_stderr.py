@@ -1,4 +1,4 @@
-"""What a server that is a command writes to its error output: logged, and its last lines kept for errors."""
+"""Error output of a server that is a command: logged, and its last lines kept for errors."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _SECONDS = 1.0  # for what a process that ended has written to arrive
 
 
 class ErrorOutput:
-    """A pipe to give to a process, read by a thread of its own.
+    """A pipe for the error output of a process, read by a thread.
 
     Attributes:
-        file: What the process writes to.
+        file: The end that the process writes to.
     """
 
     def __init__(self, server: str) -> None:
@@ -39,7 +39,7 @@ class ErrorOutput:
                 _log.debug("%s: %s", self._server, text)
 
     def close(self) -> None:
-        """Give the pipe back; the thread ends when the process has, too."""
+        """Close this process's end of the pipe; the thread ends with the process."""
         self.file.close()
 
     async def last(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a server sends as values: JSON shapes, `Media` for bytes, and the values of its listings."""
+"""Values of a server: results as JSON shapes and `Media`, and what it lists."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Progress:
     Attributes:
         progress: Grows with each report.
         total: What it grows to, if that is known.
-        message: What the server says to it.
+        message: A text of the server.
     """
 
     progress: float
@@ -45,13 +45,13 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class RemoteTool:
-    """What a server says of one of its tools; all of it is the server's word.
+    """A server's description of one of its tools; none of it is verified.
 
     Attributes:
         name: Its name without the prefix, as `tool_names`, `descriptions` and `approval` have it.
-        kind: A `tool`, or what stands for a `resource`, a resource `template`, or the server's `prompt`s.
+        kind: A `tool`, or a tool that reads a `resource`, fills in a resource `template`, or lists the `prompt`s.
         title: A name for people.
-        read_only: Whether it says that it changes nothing; None where it says nothing. The others are alike.
+        read_only: Whether the server says that it changes nothing; None where it does not say. The others likewise.
     """
 
     name: str
@@ -67,20 +67,20 @@ class RemoteTool:
     open_world: bool | None = None
 
     def definition(self) -> dict[str, Any]:
-        """Return what it takes and what it says that it does, without the words for models and people."""
+        """Return its parameters and hints, without its texts for models and people."""
         hints = (self.read_only, self.destructive, self.idempotent, self.open_world)
         return {"server": self.server, "kind": self.kind, "parameters": self.parameters, "hints": hints}
 
     def tags(self) -> frozenset[str]:
-        """Return the words by which global hooks choose, and which are shown on to others."""
-        said = {
+        """Return its hints as tags, which hooks select by."""
+        hints = {
             "read_only": self.read_only,
             "destructive": self.destructive,
             "idempotent": self.idempotent,
             "open_world": self.open_world,
             "closed_world": None if self.open_world is None else not self.open_world,
         }
-        return frozenset({"mcp", *(word for word, is_so in said.items() if is_so)})
+        return frozenset({"mcp", *(word for word, is_so in hints.items() if is_so)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +108,14 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Elicitation:
-    """What a server wants to know from a person while a call waits; all of it is the server's word.
+    """A question of a server to a person during a call; none of it is verified.
 
     Attributes:
-        server: Who asks.
-        tool: The call that waits, if it is known which.
-        message: What it asks.
-        schema: The fields it wants filled in, as a JSON schema; empty when it sends a link.
-        url: The page it wants to have visited.
+        server: The server that asks.
+        tool: The tool whose call it belongs to; empty when that is not known.
+        message: The question.
+        schema: The fields to fill in, as a JSON schema; empty with a `url`.
+        url: A page to visit instead.
     """
 
     server: str
@@ -126,7 +126,7 @@ class Elicitation:
 
 
 def result_of(result: types.CallToolResult) -> Any:
-    """Return what a tool gave: the structured result where there is one, else its text and other parts."""
+    """Return the result of a tool: the structured one if there is one, else its text and other parts."""
     if result.structured_content is None:
         return several_of(result.content)
     media = [value for block in result.content if isinstance(value := value_of(block), Media)]
@@ -172,7 +172,7 @@ def value_of(block: types.ContentBlock) -> Any:
 
 
 def contents_of(held: types.TextResourceContents | types.BlobResourceContents) -> Any:
-    """Return what is in a resource, with the place it comes from."""
+    """Return the contents of a resource, with its URI."""
     if isinstance(held, types.BlobResourceContents):
         kind, place = held.mime_type or "application/octet-stream", held.uri if urlsplit(held.uri).scheme else None
         return Media(kind, b64decode(held.blob), place, name=unquote(held.uri.rpartition("/")[2]))
@@ -181,7 +181,7 @@ def contents_of(held: types.TextResourceContents | types.BlobResourceContents) -
 
 
 def resource_of(result: types.ReadResourceResult) -> Any:
-    """Return what reading a resource gave: text, `Media`, or a list where it has several parts."""
+    """Return the contents of a resource that was read: text, `Media`, or a list of several parts."""
     parts = result.contents
     if len(parts) == 1 and isinstance(parts[0], types.TextResourceContents):
         return parts[0].text
@@ -190,7 +190,7 @@ def resource_of(result: types.ReadResourceResult) -> Any:
 
 
 def text_of(block: object) -> str:
-    """Return a content block as words for an error: its text, or what kind of thing it is."""
+    """Return a content block as text for an error: its text, or its type."""
     if isinstance(block, types.TextContent):
         return block.text
     if isinstance(block, types.EmbeddedResource) and isinstance(block.resource, types.TextResourceContents):
@@ -199,15 +199,15 @@ def text_of(block: object) -> str:
 
 
 def texts_of(result: types.CallToolResult) -> str:
-    """Return what a failed call says."""
-    said = "\n".join(text_of(block) for block in result.content)
-    if not said and result.structured_content is not None:
-        said = json.dumps(result.structured_content, ensure_ascii=False)
-    return said or "the server gave no reason"
+    """Return the text of a failed call."""
+    text = "\n".join(text_of(block) for block in result.content)
+    if not text and result.structured_content is not None:
+        text = json.dumps(result.structured_content, ensure_ascii=False)
+    return text or "the server gave no reason"
 
 
 def read_as_json(value: Any) -> Any:
-    """Return what a text says where it is JSON, and anything else as it is."""
+    """Return the value of a text that is JSON, and any other value as it is."""
     if not isinstance(value, str):
         return value
     try:
