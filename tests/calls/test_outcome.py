@@ -2,7 +2,7 @@
 
 import json
 import pickle
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -75,27 +75,21 @@ def test_an_outcome_survives_pickling(outcome: Outcome) -> None:
 
 
 @given(outcomes)
-def test_an_outcome_is_frozen(outcome: Outcome) -> None:
-    with pytest.raises(FrozenInstanceError):
-        outcome.tool = "other"  # type: ignore[misc]
-
-
-@given(outcomes)
 def test_an_outcome_can_be_shown_to_a_model(outcome: Outcome) -> None:
     assert isinstance(outcome.text(), str)
 
 
 @pytest.mark.parametrize(
     "value",
-    [ToolCall("a", {"x": 1}), Yielded(1), replace(Completed("a", "c", 1), value=2)],
+    [ToolCall("a", '{"x": 1}'), Yielded(1), replace(Completed("a", "c", 1), value=2)],
     ids=lambda v: type(v).__name__,
 )
-def test_values_with_constructors_of_their_own_are_frozen_and_pickle(value: Any) -> None:
-    first = next(iter(value.__slots__))
+def test_values_that_are_made_on_every_call_pickle_and_hash_and_have_nothing_else(value: Any) -> None:
+    again = pickle.loads(pickle.dumps(value))
 
-    assert pickle.loads(pickle.dumps(value)) == value
-    with pytest.raises(FrozenInstanceError):
-        setattr(value, first, "other")
+    assert (again, hash(again)) == (value, hash(value))
+    with pytest.raises(AttributeError):
+        value.other = 1
 
 
 def test_a_failure_keeps_its_exception_out_of_pickle_and_json() -> None:

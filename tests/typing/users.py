@@ -17,6 +17,7 @@ from toolcrib import (
     Agent,
     Completed,
     HookSet,
+    Media,
     Outcome,
     Reject,
     RunNormally,
@@ -27,7 +28,7 @@ from toolcrib import (
     tool_input,
     use,
 )
-from toolcrib.calls import ApprovalRequest, CallMetadata
+from toolcrib.calls import ApprovalRequest, CallMetadata, render
 from toolcrib.rounds import Finished, NeedsTools, Session, ToolRoundPlan
 from toolcrib.tools import Tool
 
@@ -168,3 +169,13 @@ async def an_answer_has_the_type_that_was_asked_for(session: Session) -> None:
     if isinstance(ended, ToolRoundPlan):
         return
     assert_type(ended.result, list[int])
+
+
+# --- outcomes and what a model is shown of them
+
+
+def outcomes_are_typed_and_frozen(outcome: Completed[int], image: Media) -> None:
+    assert_type(outcome.value, int)
+    assert_type(render(outcome).parts, tuple[str | Media, ...])
+    assert_type(image.data, bytes | None)
+    outcome.value = 2  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue] -- frozen

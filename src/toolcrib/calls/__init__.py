@@ -5,7 +5,7 @@ All of them are frozen, pickle, and turn to and from JSON with `to_dict` and `fr
 
 from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, ActivityKind
 from toolcrib.calls._approval import ApprovalRequest, Denial, Done, Grant
-from toolcrib.calls._call import CallMetadata, RawArguments, ToolCall, calling_line, host_call, new_call_id
+from toolcrib.calls._call import CallMetadata, RawArguments, ToolCall, calling_line, new_call_id
 from toolcrib.calls._call_event import CallEvent, CallRecord, EventKind
 from toolcrib.calls._decision import Ask, Complete, Decision, DecisionNote, Reject, RunNormally
 from toolcrib.calls._json import cut, jsonable, lenient, now
@@ -19,13 +19,13 @@ from toolcrib.calls._outcome import (
     SupportsToDict,
     Suspended,
     Yielded,
-    completed,
     outcome_from_dict,
     record_of,
     render,
 )
 from toolcrib.calls._render import Rendered, carried, render_value
 from toolcrib.calls._stored import StoredFields
+from toolcrib.calls._value_class import value_class
 
 __all__ = [
     "REJECTION_PREFIX",
@@ -60,9 +60,7 @@ __all__ = [
     "Yielded",
     "calling_line",
     "carried",
-    "completed",
     "cut",
-    "host_call",
     "jsonable",
     "lenient",
     "new_call_id",
@@ -72,4 +70,5 @@ __all__ = [
     "render",
     "render_value",
     "revived",
+    "value_class",
 ]

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
-from toolcrib.calls._slots import draft_of, slot_setters
+from toolcrib.calls._value_class import value_class
 
-__all__ = ["CallMetadata", "RawArguments", "ToolCall", "calling_line", "host_call", "new_call_id"]
+__all__ = ["CallMetadata", "RawArguments", "ToolCall", "calling_line", "new_call_id"]
 
 RawArguments: TypeAlias = str | bytes | Mapping[str, Any]
 
@@ -37,7 +37,7 @@ def new_call_id() -> str:
     return f"{_prefix}{next(_ids)}"
 
 
-@dataclass(frozen=True, slots=True, init=False)  # one is made for every call: see its __init__
+@value_class
 class ToolCall:
     """A request to run a tool.
 
@@ -53,30 +53,6 @@ class ToolCall:
     arguments: RawArguments = "{}"
     id: str = field(default_factory=new_call_id)
     origin: Literal["model", "host"] = "model"
-
-    def __init__(
-        self,
-        name: str,
-        arguments: RawArguments = "{}",
-        id: str | None = None,
-        origin: Literal["model", "host"] = "model",
-    ) -> None:
-        _set_name(self, name)  # half the cost of what a frozen dataclass does for the same
-        _set_arguments(self, arguments)
-        _set_id(self, new_call_id() if id is None else id)
-        _set_origin(self, origin)
-
-
-_set_name, _set_arguments, _set_id, _set_origin = slot_setters(ToolCall)
-_Draft: Any = draft_of(ToolCall)
-
-
-def host_call(name: str, arguments: RawArguments, id: str) -> ToolCall:
-    """Return `ToolCall(name, arguments, id, "host")`, sooner: turns make one each."""
-    made = _Draft()
-    made.name, made.arguments, made.id, made.origin = name, arguments, id, "host"
-    made.__class__ = ToolCall
-    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, SerializationInfo
 from pydantic_core import PydanticSerializationUnexpectedValue, SchemaSerializer, core_schema
 
+from toolcrib.calls._stored import StoredFields
+
 __all__ = ["WITH_MEDIA", "Media", "revived"]
 
 WITH_MEDIA = "toolcrib_media"
@@ -110,14 +112,17 @@ class Media:
         Raises:
             ValueError: It describes none, or only the facts, without the bytes.
         """
-        if data.get("kind") != _KIND or "mime_type" not in data:
-            raise ValueError("media are described by a dict with `kind`: 'media', `mime_type`, and `data` or `url`")
-        content, url = data.get("data"), data.get("url")
+        values = StoredFields(cls, data)
+        if values.get("kind") != _KIND:
+            raise ValueError(
+                f"media are described by a dict with `kind`: {_KIND!r}, and this has {values.get('kind')!r}"
+            )
+        content, url = values.get("data"), values.get("url")
         return cls(
-            data["mime_type"],
+            values["mime_type"],
             None if content is None else b64decode(str(content), validate=True),
             None if url is None else str(url),
-            **{name: str(data.get(name, "")) for name in _TEXTS},
+            **{name: str(values.get(name, "")) for name in _TEXTS},
         )
 
     def __repr__(self) -> str:

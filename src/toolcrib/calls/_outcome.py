@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, runtime_checkable
+
+from typing_extensions import TypeVar
 
 from toolcrib.calls._approval import ApprovalRequest
 from toolcrib.calls._json import lenient
 from toolcrib.calls._media import revived
 from toolcrib.calls._render import Rendered, render_value
-from toolcrib.calls._slots import draft_of, slot_setters
 from toolcrib.calls._stored import StoredFields
+from toolcrib.calls._value_class import value_class
 from toolcrib.errors import FieldProblem, ResultNotSerializable
 
 __all__ = [
@@ -22,17 +24,17 @@ __all__ = [
     "SupportsToDict",
     "Suspended",
     "Yielded",
-    "completed",
     "outcome_from_dict",
     "record_of",
     "render",
 ]
 
 REJECTION_PREFIX = "Rejected: "
+T = TypeVar("T", default=Any)
 
 
-@dataclass(frozen=True, slots=True, init=False)  # one is made on every call: see its __init__
-class Completed:
+@value_class
+class Completed(Generic[T]):
     """The call has a result.
 
     Attributes:
@@ -43,24 +45,10 @@ class Completed:
 
     tool: str
     call_id: str
-    value: Any
+    value: T
     source: Literal["tool", "hook"] = "tool"
     max_result_chars: int | None = None
     kind: ClassVar[Literal["completed"]] = "completed"
-
-    def __init__(
-        self,
-        tool: str,
-        call_id: str,
-        value: Any,
-        source: Literal["tool", "hook"] = "tool",
-        max_result_chars: int | None = None,
-    ) -> None:
-        _set_tool(self, tool)  # half the cost of what a frozen dataclass does for the same
-        _set_call_id(self, call_id)
-        _set_value(self, value)
-        _set_source(self, source)
-        _set_max_result(self, max_result_chars)
 
     def text(self) -> str:
         """Return what a model is shown: a string as it is, anything else as JSON, and placeholders for media."""
@@ -73,24 +61,6 @@ class Completed:
     def _as_dict(self, value: Any) -> dict[str, Any]:
         data = {"kind": self.kind, "tool": self.tool, "call_id": self.call_id, "value": value, "source": self.source}
         return data if self.max_result_chars is None else {**data, "max_result_chars": self.max_result_chars}
-
-
-_set_tool, _set_call_id, _set_value, _set_source, _set_max_result = slot_setters(Completed)
-_Draft: Any = draft_of(Completed)
-
-
-def completed(tool: str, call_id: str, value: Any, max_result_chars: int | None) -> Completed:
-    """Return a `Completed` from the tool, sooner than its constructor does: nearly every call ends with one."""
-    made = _Draft()
-    made.tool, made.call_id, made.value, made.source, made.max_result_chars = (
-        tool,
-        call_id,
-        value,
-        "tool",
-        max_result_chars,
-    )
-    made.__class__ = Completed
-    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +191,7 @@ def _state(call: SupportsToDict | Mapping[str, Any] | None) -> dict[str, Any] | 
     return call.to_dict() if isinstance(call, SupportsToDict) else dict(call)
 
 
-Outcome: TypeAlias = Completed | Rejected | Failed | Suspended
+Outcome: TypeAlias = Completed[Any] | Rejected | Failed | Suspended
 
 
 def render(outcome: Outcome, *, structured: bool = False) -> Rendered:
@@ -250,17 +220,11 @@ def record_of(outcome: Outcome) -> dict[str, Any]:
     return {**data, "traceback": outcome.traceback} if isinstance(outcome, Failed) and outcome.traceback else data
 
 
-@dataclass(frozen=True, slots=True, init=False)  # one is made for every value of a stream
+@value_class
 class Yielded:
     """One value of a streaming tool, as it was produced."""
 
     value: Any
-
-    def __init__(self, value: Any) -> None:
-        _set_yielded(self, value)
-
-
-(_set_yielded,) = slot_setters(Yielded)
 
 
 def outcome_from_dict(data: Mapping[str, Any]) -> Outcome:

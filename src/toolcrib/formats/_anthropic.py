@@ -20,7 +20,7 @@ from toolcrib.formats._json_reading import is_object, json_shape, object_or_empt
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._strict_schema import STRUCTURE, TEXT_FORMATS, StrictRules, check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey
-from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult, wire_call
+from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["ANTHROPIC"]
 
@@ -138,7 +138,7 @@ class _Anthropic(ProviderFormat):
             return ()
         used = _blocks(item, "tool_use")
         return tuple(
-            wire_call(text_or_empty(b.get("id")), text_or_empty(b.get("name")), object_or_empty(b.get("input")))
+            WireCall(text_or_empty(b.get("id")), text_or_empty(b.get("name")), object_or_empty(b.get("input")))
             for b in used
         )
 

@@ -10,7 +10,7 @@ from toolcrib.formats._format import ProviderFormat
 from toolcrib.formats._json_reading import is_object, json_shape, object_or_empty, objects_in, text_or_empty
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._transcript_rules import CallKey
-from toolcrib.formats._wire import Item, WireCall, WireReply, WireResult, wire_call
+from toolcrib.formats._wire import Item, WireCall, WireReply, WireResult
 
 __all__ = ["ChatFormat"]
 
@@ -90,7 +90,7 @@ class ChatFormat(ProviderFormat):
         said = object_or_empty(call.get(kind))
         sent: object = said.get("input" if kind == "custom" else "arguments")
         arguments = sent if isinstance(sent, str) or is_object(sent) else ""
-        return wire_call(text_or_empty(call.get("id")), text_or_empty(said.get("name")), arguments, kind)
+        return WireCall(text_or_empty(call.get("id")), text_or_empty(said.get("name")), arguments, kind)
 
     # --- transcripts
 

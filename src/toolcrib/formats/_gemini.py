@@ -21,7 +21,7 @@ from toolcrib.formats._json_reading import is_object, json_shape, object_or_empt
 from toolcrib.formats._result_pairing import Layout, ResultSpot
 from toolcrib.formats._strict_schema import check_root
 from toolcrib.formats._transcript_rules import CallKey
-from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult, wire_call
+from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["GEMINI"]
 
@@ -144,7 +144,7 @@ class _Gemini(ProviderFormat):
             made = (unused_id(seed, _unsent_id, taken, used) for seed in seeds)
             ids = [id or new for id, new in zip(ids, made, strict=True)]
         return tuple(
-            wire_call(id, text_or_empty(call.get("name")), object_or_empty(call.get("args")))
+            WireCall(id, text_or_empty(call.get("name")), object_or_empty(call.get("args")))
             for id, call in zip(ids, sent, strict=True)
         )
 

@@ -18,7 +18,7 @@ from toolcrib.formats._openai import OPENAI_STRICT
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._strict_schema import check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey
-from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult, wire_call
+from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["OPENAI_RESPONSES"]
 
@@ -106,7 +106,7 @@ class _Responses(ProviderFormat):
             return ()
         name = "function" if kind == "function_call" else "custom"
         return (
-            wire_call(
+            WireCall(
                 text_or_empty(item.get("call_id")),
                 text_or_empty(item.get("name")),
                 text_or_empty(item.get(_CALLS[kind])),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from toolcrib.calls import Media
+from toolcrib.calls import Media, value_class
 
 __all__ = [
     "Choice",
@@ -16,7 +16,6 @@ __all__ = [
     "WireCall",
     "WireReply",
     "WireResult",
-    "wire_call",
 ]
 
 Item: TypeAlias = dict[str, Any]
@@ -24,7 +23,7 @@ Choice: TypeAlias = Literal["optional", "at_least_one", "specific"]
 ProblemKind: TypeAlias = Literal["orphan", "missing", "duplicate", "misplaced"]
 
 
-@dataclass(frozen=True, slots=True, init=False)  # one is made for every call: see its __init__
+@value_class
 class WireCall:
     """A call in a reply.
 
@@ -39,24 +38,6 @@ class WireCall:
     name: str
     arguments: str | Mapping[str, Any]
     kind: str = "function"
-
-    def __init__(self, id: str, name: str, arguments: str | Mapping[str, Any], kind: str = "function") -> None:
-        _set_id(self, id)  # half the cost of what a frozen dataclass does for the same
-        _set_name(self, name)
-        _set_arguments(self, arguments)
-        _set_kind(self, kind)
-
-
-_set_id, _set_name, _set_arguments, _set_kind = (WireCall.__dict__[field.name].__set__ for field in fields(WireCall))
-_Draft: Any = type("WireCallDraft", (), {"__slots__": tuple(field.name for field in fields(WireCall))})
-
-
-def wire_call(id: str, name: str, arguments: str | Mapping[str, Any], kind: str = "function") -> WireCall:
-    """Return `WireCall(id, name, arguments, kind)`, sooner: it is filled in before it is frozen."""
-    made = _Draft()
-    made.id, made.name, made.arguments, made.kind = id, name, arguments, kind
-    made.__class__ = WireCall
-    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +59,7 @@ class WireReply:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, init=False)  # one is made for every call
+@value_class
 class WireResult:
     """The answer to a call.
 
@@ -93,19 +74,6 @@ class WireResult:
     content: str
     is_error: bool = False
     parts: tuple[str | Media, ...] = ()
-
-    def __init__(
-        self, call: WireCall, content: str, is_error: bool = False, parts: tuple[str | Media, ...] = ()
-    ) -> None:
-        _set_call(self, call)
-        _set_content(self, content)
-        _set_is_error(self, is_error)
-        _set_parts(self, parts)
-
-
-_set_call, _set_content, _set_is_error, _set_parts = (
-    WireResult.__dict__[field.name].__set__ for field in fields(WireResult)
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mappi
 from contextlib import aclosing
 from typing import Any, TypeAlias, cast, overload
 
-from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded, completed
+from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
 from toolcrib.errors import ApprovalError, InvalidArguments, SchemaError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._admit import pass_edited, pass_gates, pass_more
@@ -413,7 +413,7 @@ class Pipeline:
             return call.outcome
         plan, call_id, run = call.plan, call.received.id, call.run
         if call.error is None:
-            outcome: Outcome = completed(plan.name, call_id, call.value, plan.max_result_chars)
+            outcome: Outcome = Completed(plan.name, call_id, call.value, "tool", plan.max_result_chars)
             if run.requirements:
                 run.completed.add(plan.name)
         else:

@@ -20,7 +20,6 @@ from toolcrib.calls import (
     StoredFields,
     Suspended,
     ToolCall,
-    host_call,
 )
 from toolcrib.errors import SafeExecutionError, TurnTimeoutError, WrongRunMethodError
 from toolcrib.hooks import HookMethod, Observed, Observers, TurnHook
@@ -357,12 +356,13 @@ class Turn(Observed, Generic[T]):
         for value in self._kwargs.values():
             if callable(value):
                 return None
-        return host_call(binding.names.get(self._tool) or self._tool.spec.name, self._kwargs, self._uuid or self.id)
+        name = binding.names.get(self._tool) or self._tool.spec.name
+        return ToolCall(name, self._kwargs, self._uuid or self.id, "host")
 
     async def _asked_call(self, binding: TurnBinding) -> ToolCall:
         """Return the call with what its callables return."""
         kwargs = {key: await evaluated(value) for key, value in self._kwargs.items()}
-        return host_call(binding.names.get(self._tool) or self._tool.spec.name, kwargs, self.id)
+        return ToolCall(binding.names.get(self._tool) or self._tool.spec.name, kwargs, self.id, "host")
 
     def _conclude(self, outcome: Outcome) -> None:
         self.outcome = outcome

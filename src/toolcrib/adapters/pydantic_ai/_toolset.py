@@ -14,7 +14,7 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from toolcrib.adapters.pydantic_ai._arguments import PASS_THROUGH, RawText
 from toolcrib.adapters.pydantic_ai._deferred_calls import resumed
 from toolcrib.adapters.pydantic_ai._outcomes import reply_to, tell
-from toolcrib.calls import Grant, Outcome, Suspended, ToolCall, Yielded
+from toolcrib.calls import Grant, Outcome, Suspended, ToolCall, Yielded, new_call_id
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import Sink
 from toolcrib.schema import RunContext
@@ -134,7 +134,8 @@ class _CribRun(AbstractToolset[AgentDepsT]):
     ) -> Any:
         given = tool_args.given() if isinstance(tool_args, RawText) else tool_args
         waiting = resumed(name, tool_args, ctx)
-        call, grant = waiting if waiting is not None else (ToolCall(name, given, ctx.tool_call_id), None)
+        call_id = ctx.tool_call_id or new_call_id()
+        call, grant = waiting if waiting is not None else (ToolCall(name, given, call_id), None)
         run = self._scope.view(provide={**self._scope.provide, pydantic_ai.RunContext: ctx})
         return reply_to(await self._run(call, run, grant, ctx), tool_args)
 
