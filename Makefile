@@ -68,7 +68,7 @@ lint: $(VENV)/.dev ## the part of check that runs no test
 bench: $(BENCH_VENV)/.bench ## measure speed and memory side by side with the peers, and print the ratios
 	$(BENCH_VENV)/bin/python -m benchmarks
 
-mutants: $(VENV)/.dev ## remove each gate in turn, of the counter and of programs, and show the tests that notice
+mutants: $(VENV)/.dev ## remove each gate in turn, of the pipeline and of programs, and show the tests that notice
 	$(BIN)/python tests/mutants/run.py
 
 attacks: $(VENV)/.dev ## run every hostile program against both sandboxes, layer by layer, and against none at all

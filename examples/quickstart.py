@@ -30,11 +30,11 @@ async def book_flight(origin: str, destination: str, day: date) -> str:
     return f"{origin} to {destination} on {day:%d %B}: seat 14A"
 
 
-crib = Toolset([get_weather, book_flight])
+tools = Toolset([get_weather, book_flight])
 
 
 async def main() -> None:
-    pipeline = Pipeline(crib)
+    pipeline = Pipeline(tools)
 
     print("--- a call, and one that does not fit")
     for arguments in ('{"city": "Oslo"}', '{"town": "Oslo", "unit": "k"}'):
@@ -50,7 +50,7 @@ async def main() -> None:
     print(outcome.text())
 
     print("--- a program, as a model writes it")
-    result = await Toolkit(crib).execute_async(
+    result = await Toolkit(tools).execute_async(
         "for city in ['Oslo', 'Rome']:\n    print(city, get_weather(city)['temp'])"
     )
     print(result.output, end="")

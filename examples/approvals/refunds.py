@@ -43,7 +43,7 @@ async def cap_at_paid(ctx: RunContext, args: dict[str, Any], metadata: dict[str,
     return {**args, "cents": min(args["cents"], PAID.get(args["order"], 0))}
 
 
-COUNTER = Pipeline(Toolset([refund], pre_hooks={"refund": cap_at_paid}))
+PIPELINE = Pipeline(Toolset([refund], pre_hooks={"refund": cap_at_paid}))
 CALLS = [
     ToolCall("refund", '{"order": 9, "cents": 300}', id="call_1"),
     ToolCall("refund", '{"order": 7, "cents": 5000}', id="call_2"),
@@ -52,23 +52,23 @@ CALLS = [
 
 
 async def work(state: Path, store: SqliteApprovalStore) -> None:
-    """Make the calls, or go on with those that wait."""
-    kept = state / "waiting.json"  # holds the real arguments: it belongs where secrets are kept
+    """Make the calls, or go on with the suspended ones."""
+    kept = state / "suspended.json"  # holds the real arguments: it belongs where secrets are kept
     todo: list[Any] = [outcome_from_dict(one) for one in json.loads(kept.read_text())] if kept.exists() else CALLS
-    waiting: list[Suspended] = []
+    suspended: list[Suspended] = []
     with JsonLinesSink(state / "calls.jsonl") as sink:
-        scope = Run(approvals=store, sinks=(sink,))
+        run = Run(approvals=store, sinks=(sink,))
         for call in todo:
-            outcome: Outcome = await COUNTER.run(call, scope)
+            outcome: Outcome = await PIPELINE.run(call, run)
             print(outcome.text())
             if isinstance(outcome, Suspended):
-                waiting.append(outcome)
-    kept.write_text(json.dumps([one.to_dict() for one in waiting]))
-    print(f"{len(waiting)} waiting: answer at the desk" if waiting else "nothing waits")
+                suspended.append(outcome)
+    kept.write_text(json.dumps([one.to_dict() for one in suspended]))
+    print(f"{len(suspended)} suspended: answer at the desk" if suspended else "nothing is pending")
 
 
 async def desk(store: SqliteApprovalStore) -> None:
-    """Ask the person at the terminal about each call that waits."""
+    """Ask the person at the terminal about each pending request."""
     for entry in await store.list(pending=True):
         print(f"\n{entry.request.text()}")
         line = await asyncio.to_thread(input, "[y]es, [n]o, [a]lways, or cents: ")
@@ -79,7 +79,7 @@ async def desk(store: SqliteApprovalStore) -> None:
 
 def answer_of(request: ApprovalRequest, line: str) -> Grant | Denial | None:
     word, _, rest = line.partition(" ")
-    who = os.environ.get("USER", "somebody")
+    who = os.environ.get("USER", "approver")
     if word.isdigit():
         return request.grant(who, override_args={**request.arguments, "cents": int(word)})
     match word.lower():
@@ -95,7 +95,7 @@ def answer_of(request: ApprovalRequest, line: str) -> Grant | Denial | None:
 
 async def history(store: SqliteApprovalStore) -> None:
     for entry in await store.list():
-        answer, said = entry.answer, "nobody answered"
+        answer, said = entry.answer, "no answer"
         if answer is not None:
             said = f"{'yes' if isinstance(answer, Grant) else 'no'} from {answer.approver}"
             said += f": {answer.message}" if answer.message else ""

@@ -26,7 +26,7 @@ from tools import lines, orders, refund, shop, stock, track  # found since the l
 console = Console()
 
 
-# A stream whose values go three ways: to the pool, to the queue of turns, and to whoever runs the agent.
+# A stream whose values go three ways: to the pool, to the queue of turns, and to the caller that runs the agent.
 @tool()
 async def survey() -> AsyncIterator[ContextItem[Any] | Turn[Any] | str]:
     """Find the orders that are late, and have each looked into."""
@@ -49,7 +49,7 @@ async def trace(order_id: int) -> AsyncIterator[ContextItem[str] | Turn[Any] | s
         yield Turn(assess, kwargs={"order_id": order_id, "event": event})
 
 
-# The pool is the running agent's: it is in no schema, and nobody passes it.
+# The pool is the running agent's: it is in no schema, and no caller passes it.
 @tool()
 async def assess(order_id: int, event: str, pool: ContextPool) -> AsyncIterator[ContextItem[str] | Turn[Any]]:
     """Find out what can be sent again; what cannot is paid back, if a person agrees."""
@@ -70,7 +70,7 @@ async def report(notes: ContextQueue, pool: ContextPool) -> str:
 
 
 async def ask(request: ApprovalRequest) -> Grant | Denial | None:
-    """Ask at the terminal; without one the turn is kept until somebody answers."""
+    """Ask at the terminal; without one the turn is kept until a person answers."""
     if not sys.stdin.isatty():
         return None
     with board.paused():
@@ -83,8 +83,8 @@ board = Board(console)
 
 
 async def main() -> None:
-    crib = Toolset([shop, survey, trace, assess, report])
-    agent = Agent("researcher", "Finds out why parcels are late", crib, approver=ask)
+    tools = Toolset([shop, survey, trace, assess, report])
+    agent = Agent("researcher", "Finds out why parcels are late", tools, approver=ask)
     board.watch(agent)
 
     with board:

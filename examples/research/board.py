@@ -50,7 +50,7 @@ class Board:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave the terminal to somebody else for the body."""
+        """Leave the terminal to other code for the body."""
         self._live.stop()
         try:
             yield

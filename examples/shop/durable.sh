@@ -8,7 +8,7 @@ shop=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-export SHOP_DB=shop.db TOOLCRIB_DATABASE=crib.db
+export SHOP_DB=shop.db TOOLCRIB_DATABASE=toolcrib.db
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 

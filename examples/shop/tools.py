@@ -76,7 +76,7 @@ async def track(order_id: int) -> AsyncIterator[Scan]:
         yield Scan(**row)
 
 
-# One at a time for each product: between looking and taking, nobody else may take.
+# One at a time for each product: between looking and taking, no other call may take.
 @tool(lock=lambda arguments: arguments["sku"])
 async def reserve(order_id: int, sku: str, quantity: int = 1) -> int:
     """Reserve pieces for a replacement and return how many are left."""

@@ -49,11 +49,11 @@ def test_refunds_wait_for_the_desk_and_run_once(tmp_path: Path) -> None:
     last = refunds("work", tmp_path)
 
     assert first.startswith("refunded 3.00 on order 9\n`refund` waits for approval")
-    assert first.endswith("2 waiting: answer at the desk\n")
-    assert unanswered.endswith("2 waiting: answer at the desk\n")
+    assert first.endswith("2 suspended: answer at the desk\n")
+    assert unanswered.endswith("2 suspended: answer at the desk\n")
     assert "cents: 5000 -> 1999" in at_desk
-    assert last == "refunded 19.99 on order 7\nRejected: never paid\nnothing waits\n"
-    assert refunds("work", tmp_path) == "nothing waits\n"
+    assert last == "refunded 19.99 on order 7\nRejected: never paid\nnothing is pending\n"
+    assert refunds("work", tmp_path) == "nothing is pending\n"
 
 
 @pytest.mark.parametrize(
