@@ -1,4 +1,4 @@
-"""`approvals`: what waits, looked through and answered from another process than the one that waits."""
+"""`approvals`: requests listed and answered from another process than the one that asked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.postgres import Postgres
 from toolcrib._run_sync import run_sync
 from toolcrib.adapters.dbos import PostgresApprovalStore
 from toolcrib.approvals import SqliteApprovalStore
-from toolcrib.calls import ApprovalRequest, Denial, Grant, now
+from toolcrib.calls import ApprovalRequest, Denial, Done, Grant, now
 
 Keep = Callable[..., ApprovalRequest]
 
@@ -41,14 +41,16 @@ def answer_to(tmp_path: Path) -> Callable[[str], Grant | Denial | None]:
     return lambda id: run_sync(SqliteApprovalStore(tmp_path / "toolcrib.db").show(id)).answer
 
 
-def test_what_waits_is_listed_a_line_each(toolcrib: Command, keep: Keep) -> None:
+def test_pending_requests_are_listed_a_line_each(toolcrib: Command, keep: Keep) -> None:
     keep("ask_1a", principal="ann", created_at=now() - timedelta(minutes=3))
     keep("ask_2b", arguments={"item": "a\nb" + "c" * 200, "card": "[redacted]"})
     toolcrib("approvals", "deny", "2b", "--as", "ben")
 
-    waiting, everything = toolcrib("approvals", "list"), toolcrib("approvals", "list", "--all")
+    pending, everything = toolcrib("approvals", "list"), toolcrib("approvals", "list", "--all")
 
-    assert re.fullmatch(r'id +tool +since +for +arguments *\nask_1a +buy +3 min +ann +item="tea" *\n', waiting.stdout)
+    assert re.fullmatch(
+        r'id +tool +since +for +state +arguments *\nask_1a +buy +3 min +ann +pending +item="tea" *\n', pending.stdout
+    )
     assert re.search(r"^ask_2b +buy +\d+ s +- +denied +ben +- ", everything.stdout, re.MULTILINE)
     assert "c" * 60 not in "".join(everything.stdout.split())
 
@@ -63,7 +65,11 @@ def test_a_list_is_not_cut_where_no_screen_says_how_wide_it_is(
     narrow = toolcrib("approvals", "list").stdout.splitlines()
 
     assert len(piped) == 2
-    assert piped[1].rstrip().endswith('somebody.with.a.long.name@departments.example.org  item="' + "x" * 50 + '"')
+    assert (
+        piped[1]
+        .rstrip()
+        .endswith('somebody.with.a.long.name@departments.example.org  pending  item="' + "x" * 50 + '"')
+    )
     assert max(map(len, narrow)) <= 60
 
 
@@ -72,7 +78,7 @@ def test_a_list_for_programs_is_one_json_document(toolcrib: Command, keep: Keep)
 
     (entry,) = json.loads(toolcrib("approvals", "list", "--json").stdout)
 
-    assert (entry["id"], entry["state"], entry["answer"]) == ("ask_1a", "waiting", None)
+    assert (entry["id"], entry["state"], entry["answer"]) == ("ask_1a", "pending", None)
     assert entry["changes"] == ['item: "coffee" -> "tea"']
 
 
@@ -157,13 +163,27 @@ def test_an_approval_that_expired_unused_is_answered_again(
     assert (done.exit_code, answer_to("ask_1a").approver) == (0, "ben")
 
 
+def test_a_call_in_doubt_is_given_its_result(toolcrib: Command, keep: Keep, answer_to: Callable[[str], Grant]) -> None:
+    keep("ask_1a", in_doubt=True)
+    listed, asked = toolcrib("approvals", "list").stdout, toolcrib("approvals", "show", "1a").stdout
+
+    done = toolcrib(
+        "approvals", "done", "1a", "--result", '{"receipt": 12}', "--as", "ann", "--message", "looked it up"
+    )
+
+    assert (" in doubt " in listed, re.search(r"^state +in doubt$", asked, re.MULTILINE) is not None) == (True, True)
+    assert (done.exit_code, done.stdout) == (0, "done `buy`, as ann (ask_1a)\n")
+    assert (answer_to("ask_1a").done, answer_to("ask_1a").message) == (Done({"receipt": 12}), "looked it up")
+    assert re.search(r'^result +\{"receipt": 12\}$', toolcrib("approvals", "show", "1a").stdout, re.MULTILINE)
+
+
 @pytest.mark.parametrize(
     ("args", "status", "said"),
     [
         (
             ["show", "ask_9"],
             2,
-            "there is no request ask_9 in toolcrib.db; `toolcrib approvals list` shows those that wait",
+            "there is no request ask_9 in toolcrib.db; `toolcrib approvals list` shows the pending ones",
         ),
         (["approve", ""], 2, "there is no request"),
         (["approve", "1"], 2, "2 requests begin with 1: ask_1a, ask_1b. Give more of the id"),
@@ -176,6 +196,9 @@ def test_an_approval_that_expired_unused_is_answered_again(
         (["approve", "1a", "--always", "--scope", "all"], 2, "neither tool nor arguments"),
         (["approve", "1a", "--expires", "soon"], 2, "'soon' is no time"),
         (["approve", "1a", "--expires", "2001-01-01"], 2, "2001-01-01 is past"),
+        (["done", "1a", "--result", "7"], 1, "the call is not in doubt: it was not executed"),
+        (["done", "1a", "--result", "{"], 2, "it is not JSON"),
+        (["done", "1a"], 2, "Missing option '--result'"),
         (["list", "--database", "gone.db"], 2, "the database gone.db cannot be used: there is no such file"),
         (["list", "--database", "tools.txt"], 2, "the database tools.txt cannot be used: file is not a database"),
         (
@@ -229,4 +252,4 @@ def test_an_empty_list_says_where_it_looked(toolcrib: Command, keep: Keep) -> No
 
     done = toolcrib("approvals", "list")
 
-    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "nothing waits in toolcrib.db\n")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "there is no pending request in toolcrib.db\n")

@@ -76,8 +76,8 @@ async def test_a_yes_runs_the_tool(crib: Toolset, typed: list[str], value: str) 
         (["n", "too much"], "too much"),
         (["n too much"], "too much"),
         (["no", ""], "`pay` was denied by "),
-        ([], "nobody answered"),
-        (["e"], "nobody answered"),
+        ([], "no answer came"),
+        (["e"], "no answer came"),
     ],
 )
 async def test_a_no_is_told_to_the_model(crib: Toolset, typed: list[str], reason: str) -> None:

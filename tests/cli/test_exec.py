@@ -67,7 +67,7 @@ def test_a_program_without_calls_has_no_table(toolcrib: Command, tools: str) -> 
             "buy('tea')",
             ["--suspend"],
             3,
-            'buy needs approval item = "tea" price = 1.0 the program stopped: `buy` waits',
+            'buy needs approval item = "tea" price = 1.0 the program stopped: `buy` needs approval',
         ),
         ("add(1)", ["--approve", "byu"], 2, "there is no tool `byu`. Did you mean `buy`?"),
     ],

@@ -174,7 +174,7 @@ def resume(
     approve: ApproveOption = None,
     deny: DenyOption = None,
     message: Annotated[
-        str, typer.Option("--message", metavar="TEXT", help="What the program is told with --deny.")
+        str, typer.Option("--message", metavar="TEXT", help="What the program is shown with --deny.")
     ] = "",
     yes: YesOption = False,
     suspend: SuspendOption = False,
@@ -189,9 +189,9 @@ def resume(
     record: RecordOption = None,
     key: KeyOption = None,
 ) -> None:
-    """Go on with a paused program: the calls that wait are shown, and approved or denied; those made are not repeated.
+    """Go on with a paused program: the suspended calls are shown, and approved or denied; those made are not repeated.
 
-    FILE is removed when the program has ended, and written anew when it waits once more.
+    FILE is removed when the program has ended, and written anew when it is paused once more.
     """
     answers = replace(_answers(approve, deny, yes, suspend), message=message)
     terminal = Terminal()

@@ -1,7 +1,8 @@
-"""How requests for approval and their answers look on a screen, and as JSON."""
+"""Requests for approval and their answers, as text for a screen and as JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -10,14 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from toolcrib.approvals import ApprovalEntry
-from toolcrib.calls import Denial, Grant, now
+from toolcrib.calls import Denial, Grant, lenient, now
 from toolcrib.cli._formatting import arguments_text
 from toolcrib.cli._terminal import visible
 
 __all__ = ["entries_table", "entry_json", "entry_text", "state_of"]
 
 _SHORT = 16  # characters of an id in a list: enough to tell requests apart, and to answer them by
-_SCOPES = {"once": "", "arguments": "always, with these arguments", "tool": "always, whatever the arguments"}
+_SCOPES = {"once": "", "arguments": "always, with these arguments", "tool": "always, with any arguments"}
 _WIDE = 60  # characters of the arguments in a list
 
 
@@ -35,9 +36,11 @@ def entry_json(entry: ApprovalEntry) -> dict[str, Any]:
 def state_of(entry: ApprovalEntry) -> str:
     """Return in a word how far a request is."""
     if entry.state == "pending":
-        return "expired" if entry.answer is not None else "waiting"
-    said = "denied" if isinstance(entry.answer, Denial) else "approved"
-    return said if entry.state == "answered" or said == "denied" else "used"
+        return "expired" if entry.answer is not None else "in doubt" if entry.request.in_doubt else "pending"
+    if isinstance(entry.answer, Denial):
+        return "denied"
+    said = "done" if isinstance(entry.answer, Grant) and entry.answer.done is not None else "approved"
+    return said if entry.state == "answered" else "used"
 
 
 def entries_table(entries: Iterable[ApprovalEntry], *, answers: bool) -> Table:
@@ -47,16 +50,16 @@ def entries_table(entries: Iterable[ApprovalEntry], *, answers: bool) -> Table:
         answers: Whether to show what was answered as well.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("id", "tool", "since", "for"):
+    for column in ("id", "tool", "since", "for", "state"):
         table.add_column(column, no_wrap=True)
-    for column in ("state", "by", "until") if answers else ():
+    for column in ("by", "until") if answers else ():
         table.add_column(column, no_wrap=True)
     table.add_column("arguments", overflow="fold")
     for entry in entries:
         request = entry.request
-        cells = [request.id[:_SHORT], request.tool, _age(request.created_at), request.principal or "-"]
+        cells = [request.id[:_SHORT], request.tool, _age(request.created_at), request.principal or "-", state_of(entry)]
         if answers:
-            cells += [state_of(entry), entry.answer.approver if entry.answer is not None else "-", _until(entry)]
+            cells += [entry.answer.approver if entry.answer is not None else "-", _until(entry)]
         cells.append(arguments_text(request.arguments))
         table.add_row(*(Text(_line(cell)) for cell in cells))
     return table
@@ -69,7 +72,7 @@ def entry_text(entry: ApprovalEntry) -> str:
         "id": request.id,
         "state": state_of(entry),
         "since": f"{_time(request.created_at)} ({_age(request.created_at)} ago)",
-        "on behalf of": request.principal or "nobody in particular",
+        "on behalf of": request.principal or "no principal",
         "call": request.call_id,
         "digest": request.digest,
     }
@@ -85,12 +88,13 @@ def _answer_lines(answer: Grant | Denial) -> dict[str, str]:
         found = {"denied by": answer.approver, "at": _time(answer.at), "message": answer.message}
     else:
         found = {
-            "approved by": answer.approver,
+            "approved by" if answer.done is None else "said to be done by": answer.approver,
             "at": _time(answer.at),
             "message": answer.message,
             "scope": _SCOPES[answer.scope],
             "until": _time(answer.expires_at) if answer.expires_at is not None else "",
             "arguments": "" if answer.override_args is None else arguments_text(answer.override_args),
+            "result": "" if answer.done is None else json.dumps(lenient(answer.done.value), ensure_ascii=False),
             "input": "" if answer.user_input is None else str(answer.user_input),
             "digest": answer.digest or "",
         }

@@ -1,4 +1,4 @@
-"""`toolcrib approvals`: what waits for a person, whoever asked for it, and the answer."""
+"""`toolcrib approvals`: pending requests for approval, and their answers."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ _PREFIX = "ask_"  # what every id begins with: it may be left out, too
 _MOST = 5  # ids to choose from that are shown
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
-approvals = typer.Typer(
-    name="approvals", help="What waits for a person's yes or no, and the answer.", no_args_is_help=True
-)
+approvals = typer.Typer(name="approvals", help="Requests for approval, and their answers.", no_args_is_help=True)
 
 IdArgument = Annotated[
     str, typer.Argument(metavar="ID", help="The request's id, or enough of its beginning.", show_default=False)
@@ -43,11 +41,11 @@ AsOption = Annotated[
 
 @approvals.command("list")
 def list_requests(
-    everything: Annotated[bool, typer.Option("--all", help="Show what was answered, too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show answered requests, too.")] = False,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the requests that wait for an answer, oldest first."""
+    """List the pending requests, oldest first."""
     with one_sentence():
         store = open_approvals(database, create=False)
         entries = _wait(store.list(pending=not everything), database)
@@ -56,7 +54,7 @@ def list_requests(
         elif entries:
             console().print(entries_table(entries, answers=everything))
         else:
-            say(f"nothing {'was asked' if everything else 'waits'} in {shown_name(database)}")
+            say(f"there is no {'' if everything else 'pending '}request in {shown_name(database)}")
 
 
 @approvals.command()
@@ -116,12 +114,26 @@ def approve(
 def deny(
     request: IdArgument,
     name: AsOption = None,
-    message: Annotated[str, typer.Option("--message", metavar="TEXT", help="What the model is told.")] = "",
+    message: Annotated[str, typer.Option("--message", metavar="TEXT", help="What the model is shown.")] = "",
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Deny a request: its call does not run, and the model is told so."""
+    """Deny a request: its call does not run, and the model is shown that."""
     _answer(request, database, lambda entry: entry.request.deny(message, name or user_name()), as_json)
+
+
+@approvals.command()
+def done(
+    request: IdArgument,
+    result: Annotated[str, typer.Option("--result", metavar="JSON", help="What the call came to.", show_default=False)],
+    name: AsOption = None,
+    message: Annotated[str, typer.Option("--message", metavar="TEXT", help="A remark for the record.")] = "",
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say that a call in doubt was done, and give its result: its tool does not run again."""
+    value = _json(result, "--result")
+    _answer(request, database, lambda entry: entry.request.done(value, name or user_name(), message), as_json)
 
 
 @approvals.command()
@@ -145,7 +157,7 @@ def _answer(request: str, database: str | None, make: Callable[[ApprovalEntry], 
         answer = make(entry)
         try:
             _wait(store.answer(answer), database)
-        except ApprovalError as error:  # answered before, perhaps by somebody else a moment ago
+        except ApprovalError as error:  # answered before, or an answer that does not fit
             say(str(error))
             raise typer.Exit(Status.FAILED) from None
         answered = ApprovalEntry(entry.request, answer)
@@ -157,7 +169,7 @@ def _answer(request: str, database: str | None, make: Callable[[ApprovalEntry], 
 
 
 def _find(store: ReviewableApprovalStore, text: str, database: str | None) -> ApprovalEntry:
-    """Return the request that an id, or the beginning of one, means; one that waits before one that does not."""
+    """Return the request that an id, or the beginning of one, means; a pending one before an answered one."""
     entries = _wait(store.list(), database)
     found = [entry for entry in entries if entry.request.id.startswith((text, _PREFIX + text))] if text else []
     found = [entry for entry in found if entry.request.id == text] or found
@@ -168,7 +180,7 @@ def _find(store: ReviewableApprovalStore, text: str, database: str | None) -> Ap
         ids = ", ".join(entry.request.id for entry in found[:_MOST]) + (", ..." if len(found) > _MOST else "")
         say(f"{len(found)} requests begin with {text}: {ids}. Give more of the id")
     else:
-        say(f"there is no request {text} in {shown_name(database)}; `toolcrib approvals list` shows those that wait")
+        say(f"there is no request {text} in {shown_name(database)}; `toolcrib approvals list` shows the pending ones")
     raise typer.Exit(Status.MISUSED)
 
 
@@ -187,15 +199,19 @@ def _override(text: str | None) -> dict[str, Any] | None:
     """Return arguments from JSON; whether they fit the tool is seen when its call goes on."""
     if text is None:
         return None
-    try:
-        value: object = json.loads(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"it is not JSON: {error}", param_hint="--arguments") from None
+    value = _json(text, "--arguments")
     if not isinstance(value, dict):
         raise typer.BadParameter('give all of them as one object: {"name": value}', param_hint="--arguments")
     if is_hidden(cast("object", value)):
         raise typer.BadParameter("type the real values in place of the hidden ones", param_hint="--arguments")
     return cast("dict[str, Any]", value)
+
+
+def _json(text: str, option: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"it is not JSON: {error}", param_hint=option) from None
 
 
 def _expiry(text: str | None) -> datetime | None:

@@ -1,4 +1,4 @@
-"""Who says yes or no on the command line: flags first, then a person at the terminal, then nobody."""
+"""Approver of the command line: flags answer first, then a person at the terminal."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Answers:
         approve: Tools that may run.
         deny: Tools that may not; this wins over everything else.
         yes: Whether every other tool may run.
-        suspend: Whether to stop and wait, instead of asking or refusing.
-        message: What the model is told of a tool in `deny`.
+        suspend: Whether to leave the call suspended, instead of asking or refusing.
+        message: What the model is shown of a tool in `deny`.
     """
 
     approve: frozenset[str] = frozenset()
@@ -99,7 +99,7 @@ class _Person:
 
     async def _once(self, request: ApprovalRequest, line: str | None) -> Grant | Denial | None:
         if line is None:
-            return request.deny(f"`{request.tool}` needs approval, and nobody answered", self._name)
+            return request.deny(f"`{request.tool}` needs approval, and no answer came", self._name)
         word, _, rest = line.partition(" ")
         match word.lower():
             case "y" | "yes":

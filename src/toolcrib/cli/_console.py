@@ -1,4 +1,4 @@
-"""`toolcrib console`: the web page to watch calls and runs, and to answer what waits for approval."""
+"""`toolcrib console`: the web page to watch calls and runs, and to answer requests for approval."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def console(
     token: TokenOption = None,
     allowed_host: HostsOption = None,
 ) -> None:
-    """Show the calls and runs in a database on a web page, as they happen, and answer there what waits for approval."""
+    """Show the calls and runs in a database on a web page, as they happen, and answer requests for approval there."""
     with one_sentence():
         page: Any = importlib.import_module("toolcrib.console")  # of an extra, which its error names
         given = token or os.environ.get(_TOKEN_VARIABLE, "").split()
@@ -71,7 +71,7 @@ def _tokens(given: list[str]) -> dict[str, str]:
         holder, secret = (name.strip(), token) if equals and token else ("", one)
         if holder in tokens:
             raise typer.BadParameter(
-                f"two tokens are of {holder or 'nobody'}; name them: NAME=TOKEN", param_hint="--token"
+                f"two tokens are of {holder or 'no holder'}; name them: NAME=TOKEN", param_hint="--token"
             )
         tokens[holder] = secret_of(secret)
     return tokens

@@ -88,7 +88,7 @@ class WorkerOptions:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What `enqueue` lets wait: a tool with its arguments, or a program."""
+    """Work that `enqueue` puts in a queue: a tool with its arguments, or a program."""
 
     tool: str | None
     arguments: str
@@ -228,10 +228,10 @@ def _farewell(database: str | None, worker_id: str) -> str:
 
 
 async def enqueue_job(target: str, job: Job, client: Client) -> str:
-    """Let a job wait in its queue, and return its id.
+    """Put a job in its queue, and return its id.
 
     Raises:
-        TargetError: The target has nobody for it, or several.
+        TargetError: The target has no agent or toolkit for it, or several.
         InvalidArguments: The tool does not take the arguments.
     """
     async with durable_of(target) as durable:

@@ -56,9 +56,9 @@ def show_program(run: CliRun, result: ExecutionResult, kept: Path | None = None)
             say(f"\n{request.text()}")
         waiting = ", ".join(f"`{request.tool}`" for request in result.suspended)
         if kept is None:
-            say(f"the program stopped: {waiting} waits for approval and has not run")
+            say(f"the program stopped: {waiting} needs approval and has not run")
         else:
-            say(f"the program is paused: {waiting} waits for approval and has not run. Go on with: {_command(kept)}")
+            say(f"the program is paused: {waiting} needs approval and has not run. Go on with: {_command(kept)}")
     elif result.error_output:
         say("\n" + result.error_output.rstrip("\n"))
     if result.error and not result.suspended and _TRACEBACK not in result.error_output:
@@ -77,7 +77,7 @@ def _status(result: ExecutionResult) -> Status:
 
 
 def _calls(result: ExecutionResult) -> list[dict[str, Any]]:
-    """Return the calls, each with who said yes or no to it, where somebody was asked."""
+    """Return the calls, each with who said yes or no to it, where a person was asked."""
     approvals = {record.call_id: record.approval for record in result.records if record.approval is not None}
     return [
         call | ({"approval": approvals[call["id"]]} if call["id"] in approvals else {}) for call in result.tool_calls

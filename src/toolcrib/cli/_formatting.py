@@ -30,7 +30,7 @@ __all__ = [
     "write",
 ]
 
-_PIPED = 2_000  # columns where no screen says how many there are: as many as whatever reads it could want
+_PIPED = 2_000  # columns where no screen says how many there are: as many as a reader could want
 _WIDE = 120  # characters of one cell
 _LONG = 100  # characters of a result on one line
 _ROWS = (50, 10)  # calls shown of a program that made many: the first and the last

@@ -1,4 +1,4 @@
-"""`toolcrib resume`: a program that waits for approval goes on, with the answers of flags or of a person."""
+"""`toolcrib resume`: a paused program goes on, with the answers of flags or of a person."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def target_of(paused: PausedProgram, given: str | None) -> str:
 
 
 async def resume_program(run: CliRun, given: Resumption, watcher: Watcher) -> ExecutionResult:
-    """Get an answer to each call that waits, and go on with the program."""
+    """Get an answer to each suspended call, and go on with the program."""
     present = Terminal.present()
     answers = run.answers
     if not present:
-        answers = replace(answers, suspend=True)  # what nobody answers waits on
+        answers = replace(answers, suspend=True)  # a call without an answer stays suspended
     asker = approver_of(answers, run.toolset, run.terminal if present else None)
     grants: list[Grant] = []
     denials: list[Denial] = []

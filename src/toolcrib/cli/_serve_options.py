@@ -1,4 +1,4 @@
-"""What `toolcrib serve` is told: its options as values, and tokens from wherever they are kept."""
+"""Options of `toolcrib serve` as values, and tokens from their files or variables."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Serving:
 
     Attributes:
         search: How many tools are listed, the others found; False lists all.
-        wait: Seconds that a call waits for its answer before the client is told to come back.
-        telemetry: Whether calls are told to the process's providers of OpenTelemetry.
+        wait: Seconds that a call waits for its answer before the client is asked to come back.
+        telemetry: Whether events go to the process's providers of OpenTelemetry.
     """
 
     target: str

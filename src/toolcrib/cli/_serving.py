@@ -157,7 +157,7 @@ def _stopping(task: asyncio.Future[None]) -> Generator[None]:
 
 @contextmanager
 def _clean_stdout() -> Generator[None]:
-    """Send what the body prints to stderr, whoever prints it: stdout is for the protocol."""
+    """Send what the body prints to stderr: stdout is for the protocol."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -183,7 +183,7 @@ def _told(serving: Serving, url: str | None) -> None:
             say(f"with a bearer token of {', '.join(serving.tokens)}")
     if serving.approve_by == "store":
         where = "" if serving.database is None else f" --database {shown_name(serving.database)}"
-        say(f"calls that need approval wait for: toolcrib approvals list{where}")
+        say(f"calls that need approval are answered with: toolcrib approvals list{where}")
 
 
 def _command(serving: Serving) -> dict[str, Any]:

@@ -118,7 +118,7 @@ def _is_ours(owner: object, name: str) -> bool:
 
 @contextmanager
 def _told(target: str, root: Path, module: str = "") -> Generator[None]:
-    """Turn whatever an import raises into a TargetError that names the user's own line."""
+    """Turn what an import raises into a TargetError that names the user's own line."""
     try:
         yield
     except (Exception, SystemExit) as error:  # importing runs the user's code

@@ -21,10 +21,10 @@ def visible(text: str) -> str:
 
 
 class Asker(Protocol):
-    """Somebody who answers questions with a line of text."""
+    """A person who answers questions with a line of text."""
 
     async def ask(self, question: str) -> str | None:
-        """Show a question and return the answer; None when nobody answers any more."""
+        """Show a question and return the answer; None when no answer comes any more."""
         ...
 
     def say(self, text: str) -> None:
@@ -50,7 +50,7 @@ class Terminal:
 
     @staticmethod
     def present() -> bool:
-        """Return whether somebody can be asked: stdin and stderr are terminals."""
+        """Return whether a person can be asked: stdin and stderr are terminals."""
         return sys.stdin.isatty() and sys.stderr.isatty()
 
     def say(self, text: str) -> None:

@@ -72,10 +72,10 @@ def enqueue(
         typer.Option("--program", metavar="FILE", help="A program in place of a tool, or - to read it from stdin."),
     ] = None,
     queue: Annotated[
-        str | None, typer.Option("--queue", metavar="NAME", help="The queue it waits in, where TARGET has several.")
+        str | None, typer.Option("--queue", metavar="NAME", help="The queue to put it in, where TARGET has several.")
     ] = None,
     key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="Only one with this key waits or runs at a time.")
+        str | None, typer.Option("--key", metavar="KEY", help="Only one with this key is queued or runs at a time.")
     ] = None,
     priority: Annotated[
         int, typer.Option("--priority", metavar="N", min=0, help="1 comes before 2, and 0 before all.")

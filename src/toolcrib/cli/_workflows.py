@@ -1,4 +1,4 @@
-"""`toolcrib workflows` and `toolcrib workers`: what waits, runs and ended, and who works."""
+"""`toolcrib workflows` and `toolcrib workers`: durable work by its state, and its workers."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def list_workers(database: DatabaseOption = None, as_json: JsonOption = False) -
         rows = [(w.id, w.state, w.pending, w.host, w.pid, _when(w.seen_at)) for w in found]
         console().print(_table(("id", "state", "holds", "host", "pid", "seen"), rows))
     else:
-        say(f"nobody has worked on {shown_name(database)}")
+        say(f"no worker has worked on {shown_name(database)}")
 
 
 @workers.command()
