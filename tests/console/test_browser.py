@@ -151,7 +151,7 @@ def test_a_person_edits_what_a_program_waits_for_and_sees_it_go_on(
 def test_a_person_says_no_and_the_program_is_told_why(served: Console, run: Run, visit: Callable[..., Page]) -> None:
     program = run('refund(order="A-1", amount=70)')
     page = visit(served.url)
-    expect(page.locator("#waiting")).to_have_text("1")
+    expect(page.locator("#pending")).to_have_text("1")
     page.get_by_role("link", name="refund").click()
     card = request_card(page)
     card.get_by_role("button", name="Deny…").click()
@@ -163,7 +163,7 @@ def test_a_person_says_no_and_the_program_is_told_why(served: Console, run: Run,
     result = program.end()
     assert not result.success
     assert "Ask <b>tomorrow</b>." in (result.error or "")
-    expect(page.locator("#waiting")).to_be_hidden()
+    expect(page.locator("#pending")).to_be_hidden()
     page.get_by_role("link", name="Activity").click()
     expect(page.get_by_role("link", name="program")).to_contain_text("failed")
 
@@ -203,7 +203,7 @@ def test_of_two_browsers_one_answers_and_the_other_sees_it(
 
     expect(request_card(ben)).to_contain_text("Approved by Ann (console)")
     expect(request_card(ben).get_by_role("button")).to_have_count(0)
-    expect(ben.locator("#waiting")).to_be_hidden()
+    expect(ben.locator("#pending")).to_be_hidden()
     assert program.end().success
 
 
@@ -228,7 +228,7 @@ def test_who_is_too_late_is_told_so(served: Console, run: Run, visit: Callable[.
 def test_a_page_goes_on_after_its_server_was_away(path: Path, run: Run, visit: Callable[..., Page]) -> None:
     with serving(path) as first:
         page = visit(first.url)
-        expect(page.get_by_text("Nothing waits.")).to_be_visible()
+        expect(page.get_by_text("No request is pending.")).to_be_visible()
         expect(page.locator("#live")).to_have_text("live")
     expect(page.locator("#live")).to_have_text("reconnecting")
     program = run('refund(order="A-1", amount=70)')
@@ -424,7 +424,7 @@ def test_what_happens_appears_by_itself(served: Console, run: Run, visit: Callab
 def test_search_finds_arguments(served: Console, run: Run, visit: Callable[..., Page]) -> None:
     run("for n in range(5):\n    find_order(number=f'N-{n}')\nget_page(url='x')").end()
     page = visit(served.url)
-    expect(page.get_by_text("Nothing waits.")).to_be_visible()
+    expect(page.get_by_text("No request is pending.")).to_be_visible()
     page.keyboard.press("/")
     expect(page.get_by_role("searchbox")).to_be_focused()
 
@@ -455,7 +455,7 @@ def test_a_token_lets_in_and_says_who_it_is(path: Path, run: Run, visit: Callabl
         expect(request_card(page)).to_contain_text("Approved by ann (console)")
         assert page.evaluate("document.cookie") == ""
         page.reload()
-        expect(page.get_by_text("Nothing waits.")).to_be_visible()
+        expect(page.get_by_text("No request is pending.")).to_be_visible()
 
         page.get_by_role("button", name="Log out").click()
         expect(page.get_by_label("Token")).to_be_visible()

@@ -64,8 +64,8 @@ async def test_a_stream_tells_of_requests_and_answers(console: Console) -> None:
         answer(console, request, "approve")
         answered = next(messages)
 
-    assert request.id in asked_now[2]["waiting"]
-    assert request.id not in answered[2]["waiting"]
+    assert request.id in asked_now[2]["pending"]
+    assert request.id not in answered[2]["pending"]
 
 
 def test_who_missed_much_begins_anew(console: Console, sink: SqliteSink) -> None:

@@ -13,7 +13,7 @@ CONSOLE_GATES: tuple[Gate, ...] = (
     Gate(
         "console: what says nothing any more",
         "console/_views.py",
-        "if now() - datetime.fromisoformat(told) < QUIET:",
+        "if now() - datetime.fromisoformat(last) < QUIET:",
         "if True:",
         _API,
     ),
@@ -34,7 +34,7 @@ CONSOLE_GATES: tuple[Gate, ...] = (
     Gate(
         "console: which login it is",
         "console/_sessions.py",
-        'if hmac.compare_digest(signature.encode("utf-8", "replace"), _signature(token, said).encode()):',
+        'if hmac.compare_digest(signature.encode("utf-8", "replace"), _signature(token, signed).encode()):',
         "if True:",
         _GUARD,
     ),

@@ -1,6 +1,6 @@
-"""The console: a web page to watch calls and runs as they happen, and to answer what waits for approval.
+"""Console: a web page that shows calls and runs as they happen, and takes answers to approval requests.
 
-It reads events and approvals from a database, whatever wrote them, and runs nothing itself. Needs the extra `console`:
+It reads events and approvals from a database, and runs nothing itself. Needs the extra `console`:
 starlette and uvicorn.
 """
 

@@ -1,4 +1,4 @@
-"""Answers: from what a person sent to a grant or a denial."""
+"""Answer form: the fields that a person sent, as a grant or a denial."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _LONGEST_MESSAGE = 10_000
 
 @dataclass
 class AnswerError(Exception):
-    """What a person sent cannot be an answer.
+    """A field of the form is no answer.
 
     Attributes:
-        field: The part of it that is wrong.
-        problems: Why, a sentence each.
+        field: The field.
+        problems: The reasons, a sentence each.
     """
 
     field: str
@@ -35,10 +35,10 @@ class AnswerError(Exception):
 
 
 def answer_to(entry: ApprovalEntry, sent: Mapping[str, Any], visitor: Visitor) -> Grant | Denial:
-    """Return the answer that a person gives to a request.
+    """Return the answer of a person to a request.
 
     Raises:
-        AnswerError: Something is missing, or is not what it should be.
+        AnswerError: A field is missing or invalid.
     """
     request = entry.request
     by = _approver(sent, visitor)
@@ -58,10 +58,10 @@ def answer_to(entry: ApprovalEntry, sent: Mapping[str, Any], visitor: Visitor) -
 
 
 def arguments_of(request: ApprovalRequest, sent: Any) -> dict[str, Any]:
-    """Return the arguments that are to take the place of the request's: an object, or JSON text.
+    """Return the arguments that replace the request's, from an object or JSON text.
 
     Raises:
-        AnswerError: They are no object, hold what stands for a secret, or do not fit the tool's schema.
+        AnswerError: They are no object, hold a hidden secret, or do not fit the tool's schema.
     """
     try:
         given: Any = json.loads(sent) if isinstance(sent, str) else sent
@@ -80,7 +80,7 @@ def arguments_of(request: ApprovalRequest, sent: Any) -> dict[str, Any]:
 
 
 def _hidden(value: Any, path: str = "") -> list[str]:
-    """Return where a value is what a secret looks like where it is hidden."""
+    """Return the paths of hidden secrets in a value."""
     if isinstance(value, dict):
         parts = cast("dict[str, Any]", value).items()
         return [found for name, held in parts for found in _hidden(held, f"{path}.{name}" if path else name)]

@@ -1,4 +1,4 @@
-"""The console as an ASGI application: the page, and what it asks for."""
+"""The console as an ASGI application: the page, and the API that the page uses."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from toolcrib.console._answer_form import AnswerError, answer_to, arguments_of
 from toolcrib.console._feed import Feed
 from toolcrib.console._guard import Guard, Visitor
 from toolcrib.console._options import ConsoleOptions
-from toolcrib.console._truncate import part, whole
+from toolcrib.console._truncate import at_path, full_text
 from toolcrib.console._views import (
     activity_view,
-    asked_about,
     brief_event,
+    calls_asked_about,
     detail_view,
     ended_calls,
     entry_view,
@@ -49,16 +49,16 @@ _PAGE = {
     "inbox.js": "text/javascript; charset=utf-8",
 }
 _WRONG_TOKEN_SECONDS = 0.3
-_HALVES = "backslashreplace"  # halves of surrogate pairs, which models send and no wire takes; JSON escapes them alike
-_MOST = 200
+_SURROGATES = "backslashreplace"  # of half pairs, which models send and UTF-8 cannot encode; JSON escapes them alike
+_MAX_ROWS = 200
 
 
 class _Json(JSONResponse):
-    """A reply of JSON, whatever text is in it."""
+    """A reply of JSON, with any text in it."""
 
     def render(self, content: Any) -> bytes:
         text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return text.encode("utf-8", _HALVES)
+        return text.encode("utf-8", _SURROGATES)
 
 
 class ConsoleApp:
@@ -87,7 +87,7 @@ class ConsoleApp:
             Route("/api/stream", self._stream),
             Route("/{name}", self._page),
         ]
-        handlers: Mapping[Any, Any] = {AnswerError: _misfit, ApprovalError: _conflict, HTTPException: _http_error}
+        handlers: Mapping[Any, Any] = {AnswerError: _answer_error, ApprovalError: _conflict, HTTPException: _http_error}
         page = frozenset({"", "/", *(f"/{name}" for name in _PAGE)})
         site = Site(options.host, options.allowed_hosts)
         self._requests = HttpGuard(Starlette(routes=routes, exception_handlers=handlers), site)
@@ -100,7 +100,7 @@ class ConsoleApp:
         """End the open requests, so that the server can stop."""
         await self._requests.close()
 
-    # --- the page, and who looks at it
+    # --- the page, and its login
 
     async def _page(self, request: Request) -> Response:
         name = str(request.path_params.get("name", "index.html"))
@@ -110,21 +110,21 @@ class ConsoleApp:
 
     async def _state(self, request: Request) -> Response:
         counts, last, tools = await asyncio.to_thread(lambda: (self._log.counts(), self._log.last(), self._log.names()))
-        await self._feed.look()
+        await self._feed.refresh()
         return _Json(
             {
                 "csrf": self._guard.csrf,
                 "name": _visitor(request).name,
                 "token": bool(self._options.tokens),
                 "last": last,
-                "waiting": list(self._feed.waiting),
+                "pending": list(self._feed.pending),
                 "counts": [{"source": s, "status": status, "count": n} for (s, status), n in sorted(counts.items())],
                 "tools": tools,
             }
         )
 
     async def _login(self, request: Request) -> Response:
-        token = (await _sent(request)).get("token")
+        token = (await _json_body(request)).get("token")
         holder = self._options.holder(token) if isinstance(token, str) else None
         if holder is None:
             await asyncio.sleep(_WRONG_TOKEN_SECONDS)
@@ -144,46 +144,46 @@ class ConsoleApp:
     # --- what happens
 
     async def _activities(self, request: Request) -> Response:
-        asked = request.query_params
+        query = request.query_params
         wanted = ActivityFilter(
-            sources=tuple(filter(None, asked.get("source", "").split(","))),
-            statuses=tuple(filter(None, asked.get("status", "").split(","))),
-            name=asked.get("name", ""),
-            principal=asked.get("principal", ""),
-            text=asked.get("text", "")[:200],
-            parent_id=asked.get("parent", ""),
-            top=asked.get("top") == "1",
+            sources=tuple(filter(None, query.get("source", "").split(","))),
+            statuses=tuple(filter(None, query.get("status", "").split(","))),
+            name=query.get("name", ""),
+            principal=query.get("principal", ""),
+            text=query.get("text", "")[:200],
+            parent_id=query.get("parent", ""),
+            top=query.get("top") == "1",
         )
-        before, limit = _number(request, "before"), min(_number(request, "limit") or 60, _MOST)
+        before, limit = _number(request, "before"), min(_number(request, "limit") or 60, _MAX_ROWS)
         found = await asyncio.to_thread(self._log.activities, wanted, before=before, limit=limit)
-        await self._feed.look()
-        waiting = await asyncio.to_thread(asked_about, self._log, self._feed.waiting.values())
-        shown = await asyncio.to_thread(lambda: [activity_view(self._log, one, waiting) for one in found])
+        await self._feed.refresh()
+        asked = await asyncio.to_thread(calls_asked_about, self._log, self._feed.pending.values())
+        shown = await asyncio.to_thread(lambda: [activity_view(self._log, one, asked) for one in found])
         return _Json({"activities": shown, "more": len(found) == limit})
 
     async def _activity(self, request: Request) -> Response:
-        activity = await self._named(request)
-        await self._feed.look()
-        return _Json(await asyncio.to_thread(detail_view, self._log, activity, self._feed.waiting))
+        activity = await self._find_activity(request)
+        await self._feed.refresh()
+        return _Json(await asyncio.to_thread(detail_view, self._log, activity, self._feed.pending))
 
-    async def _named(self, request: Request) -> Activity:
-        asked = request.query_params
+    async def _find_activity(self, request: Request) -> Activity:
+        query = request.query_params
         found = await asyncio.to_thread(
-            self._log.activity, asked.get("source", "call"), asked.get("id", ""), asked.get("run")
+            self._log.activity, query.get("source", "call"), query.get("id", ""), query.get("run")
         )
         if found is None:
-            raise HTTPException(404, "nothing is known of it")
+            raise HTTPException(404, "there is no such activity")
         return found
 
     async def _events(self, request: Request) -> Response:
         """Answer with a page of the events of one activity, or of all of them."""
         after = _number(request, "after") or 0
         if "id" in request.query_params:
-            activity = await self._named(request)
-            events = await asyncio.to_thread(self._log.events, activity, after=after, limit=_MOST)
+            activity = await self._find_activity(request)
+            events = await asyncio.to_thread(self._log.events, activity, after=after, limit=_MAX_ROWS)
         else:
-            events = await asyncio.to_thread(self._log.since, after, _MOST)
-        return _Json({"events": [brief_event(event) for event in events], "more": len(events) == _MOST})
+            events = await asyncio.to_thread(self._log.since, after, _MAX_ROWS)
+        return _Json({"events": [brief_event(event) for event in events], "more": len(events) == _MAX_ROWS})
 
     async def _value(self, request: Request) -> Response:
         """Answer with the whole of a value that was cut, as text."""
@@ -191,14 +191,14 @@ class ConsoleApp:
         try:
             if "request" in request.query_params:
                 entry = await self._approvals.show(request.query_params["request"])
-                value = part(entry.request.to_dict(), path)
+                value = at_path(entry.request.to_dict(), path)
             else:
                 position = _number(request, "position") or 0
                 events = await asyncio.to_thread(self._log.since, position - 1, 1)
-                value = part(events[0].data if events and events[0].position == position else {}, path)
+                value = at_path(events[0].data if events and events[0].position == position else {}, path)
         except (KeyError, IndexError):
             raise HTTPException(404, "there is no such value") from None
-        return Response(whole(value).encode("utf-8", _HALVES), media_type="text/plain")
+        return Response(full_text(value).encode("utf-8", _SURROGATES), media_type="text/plain")
 
     async def _stream(self, request: Request) -> Response:
         seen = request.headers.get("last-event-id") or request.query_params.get("after", "")
@@ -208,9 +208,9 @@ class ConsoleApp:
     # --- approval
 
     async def _inbox(self, request: Request) -> Response:
-        await self._feed.look()
-        entries = list(self._feed.waiting.values())
-        return _Json({"requests": await self._entries(*entries[:_MOST]), "total": len(entries)})
+        await self._feed.refresh()
+        entries = list(self._feed.pending.values())
+        return _Json({"requests": await self._entries(*entries[:_MAX_ROWS]), "total": len(entries)})
 
     async def _entries(self, *entries: ApprovalEntry) -> list[dict[str, Any]]:
         ended = await asyncio.to_thread(ended_calls, self._log, entries)
@@ -221,7 +221,7 @@ class ConsoleApp:
         return _Json(shown)
 
     async def _check(self, request: Request) -> Response:
-        sent = await _sent(request)
+        sent = await _json_body(request)
         entry = await self._approvals.show(str(sent.get("request", "")))
         try:
             arguments_of(entry.request, sent.get("arguments"))
@@ -230,7 +230,7 @@ class ConsoleApp:
         return _Json({"problems": []})
 
     async def _answer(self, request: Request) -> Response:
-        sent = await _sent(request)
+        sent = await _json_body(request)
         entry = await self._approvals.show(str(sent.get("request", "")))
         await self._approvals.answer(answer_to(entry, sent, _visitor(request)))
         (shown,) = await self._entries(await self._approvals.show(entry.request.id))
@@ -240,7 +240,7 @@ class ConsoleApp:
         return _Json({"grants": [grant_view(grant) for grant in await self._approvals.standing()]})
 
     async def _revoke(self, request: Request) -> Response:
-        wanted = (await _sent(request)).get("grant")
+        wanted = (await _json_body(request)).get("grant")
         found: list[Grant] = [grant for grant in await self._approvals.standing() if grant_view(grant) == wanted]
         if not found or not await self._approvals.revoke(found[0]):
             raise HTTPException(404, "there is no such grant any more")
@@ -251,9 +251,9 @@ def console_app(log: EventLog, approvals: ReviewableApprovalStore, options: Cons
     """Return the console as an ASGI application, for a server of your own; `serve` runs one.
 
     Args:
-        log: What is shown: `sqlite_events("toolcrib.db")`, or a sink's `log()`.
-        approvals: Where requests are and answers go: `SqliteApprovalStore("toolcrib.db")`.
-        options: Whom it lets in.
+        log: The events: `sqlite_events("toolcrib.db")`, or a sink's `log()`.
+        approvals: The store of requests and answers: `SqliteApprovalStore("toolcrib.db")`.
+        options: Its address and tokens.
     """
     return ConsoleApp(log, approvals, options or ConsoleOptions())
 
@@ -262,7 +262,7 @@ def _visitor(request: Request) -> Visitor:
     return cast("Visitor", request.scope["visitor"])
 
 
-async def _sent(request: Request) -> Mapping[str, Any]:
+async def _json_body(request: Request) -> Mapping[str, Any]:
     try:
         sent: Any = json.loads(await request.body())
     except (ValueError, RecursionError):
@@ -281,7 +281,7 @@ def _number(request: Request, name: str) -> int | None:
     return int(text)
 
 
-async def _misfit(request: Request, error: AnswerError) -> Response:
+async def _answer_error(request: Request, error: AnswerError) -> Response:
     return _Json({"error": " ".join(error.problems), "field": error.field, "problems": error.problems}, 422)
 
 

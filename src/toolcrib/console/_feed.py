@@ -1,4 +1,4 @@
-"""Feed: what is new, told to every browser that listens, as server-sent events."""
+"""Feed of new events and requests to the browsers that listen, as server-sent events."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from toolcrib.record import EventLog
 
 __all__ = ["Feed"]
 
-_LOOK_SECONDS = 0.2
-_BEAT_SECONDS = 15.0  # something is sent at least that often, so that a connection that died is noticed
+_POLL_SECONDS = 0.2
+_BEAT_SECONDS = 15.0  # between two messages at most, so that a dead connection is noticed
 _BATCH = 200
-_FAR_BEHIND = 2_000  # events; whoever missed more begins anew
+_FAR_BEHIND = 2_000  # events; a browser that missed more starts anew
 _log = logging.getLogger("toolcrib.console")
 
 
 class Feed:
-    """Looks at the database a few times a second, as long as somebody listens; one look serves all.
+    """Polls the database while a browser listens; one poll serves all.
 
     Attributes:
-        waiting: The requests that wait for an answer, by id, as of the last look.
+        pending: The requests without an answer, by id, as of the last poll.
     """
 
     def __init__(self, log: EventLog, approvals: ReviewableApprovalStore) -> None:
         self._events, self._approvals = log, approvals
-        self.waiting: Mapping[str, ApprovalEntry] = {}
+        self.pending: Mapping[str, ApprovalEntry] = {}
         self._last = -1
         self._trouble = ""
         self._changed = asyncio.Condition()
         self._listeners = 0
-        self._looking: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
 
-    async def look(self) -> None:
-        """Look at the database now."""
+    async def refresh(self) -> None:
+        """Poll the database now."""
         entries = await self._approvals.list(pending=True)
-        self.waiting = {entry.request.id: entry for entry in entries}
+        self.pending = {entry.request.id: entry for entry in entries}
         self._last = await asyncio.to_thread(self._events.last)
 
     async def stream(self, position: int | None) -> AsyncGenerator[str]:
-        """Yield what happens after a position, as text of server-sent events; from now on for None."""
+        """Yield the events after a position, as text of server-sent events; from now on for None."""
         self._listeners += 1
-        if self._looking is None:
-            self._looking = asyncio.create_task(self._keep_looking(), name="toolcrib: console")
+        if self._polling is None:
+            self._polling = asyncio.create_task(self._poll(), name="toolcrib: console")
         try:
-            with suppress(Exception):  # the database is away: told below
-                await self.look()
+            with suppress(Exception):  # the database is away, which is sent below
+                await self.refresh()
             at = self._last if position is None else position
-            asked: list[str] | None = None
+            pending: list[str] | None = None
             yield "retry: 1000\n\n"
             while True:
                 if self._last - at > _FAR_BEHIND or at > self._last >= 0:  # or it is another database
@@ -63,20 +63,20 @@ class Feed:
                     events = await asyncio.to_thread(self._events.since, at, _BATCH)
                     at = events[-1].position if events else self._last
                     yield _message("events", {"events": [brief_event(event) for event in events], "last": at}, at)
-                if (now_asked := list(self.waiting)) != asked:
-                    asked = now_asked
-                    yield _message("inbox", {"waiting": asked}, at)
+                if (now_pending := list(self.pending)) != pending:
+                    pending = now_pending
+                    yield _message("inbox", {"pending": pending}, at)
                 if self._trouble:
                     yield _message("trouble", {"error": self._trouble}, at)
-                if self._last <= at and list(self.waiting) == asked and not await self._news():
+                if self._last <= at and list(self.pending) == pending and not await self._changes():
                     yield ": still here\n\n"
         finally:
             self._listeners -= 1
 
     # --- inside
 
-    async def _news(self) -> bool:
-        """Wait until a look finds something; False when nothing was found for a while."""
+    async def _changes(self) -> bool:
+        """Wait until a poll finds a change; False when none was found for a while."""
         try:
             async with asyncio.timeout(_BEAT_SECONDS), self._changed:
                 await self._changed.wait()
@@ -84,25 +84,25 @@ class Feed:
         except TimeoutError:
             return False
 
-    async def _keep_looking(self) -> None:
+    async def _poll(self) -> None:
         try:
             while self._listeners:
-                before = self._last, list(self.waiting), self._trouble
+                before = self._last, list(self.pending), self._trouble
                 try:
-                    await self.look()
+                    await self.refresh()
                     self._trouble = ""
                 except Exception as error:  # the database may be away for a while
                     if not self._trouble:
                         _log.warning("the console cannot read its database: %s", error)
                     self._trouble = "The database cannot be read at the moment."
-                if before != (self._last, list(self.waiting), self._trouble):
-                    await self._tell()
-                await asyncio.sleep(_LOOK_SECONDS)
+                if before != (self._last, list(self.pending), self._trouble):
+                    await self._notify()
+                await asyncio.sleep(_POLL_SECONDS)
         finally:
-            self._looking = None
-        await self._tell()
+            self._polling = None
+        await self._notify()
 
-    async def _tell(self) -> None:
+    async def _notify(self) -> None:
         async with self._changed:
             self._changed.notify_all()
 

@@ -1,4 +1,4 @@
-"""Where JSON values do not fit a schema, in words: what a person has to mend before a call can run with them."""
+"""Problems of JSON values with a schema, in words for a person who edits them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, cast
 
 __all__ = ["misfits"]
 
-_MOST = 20
-_DEEP = 60  # schemas inside schemas; one may lead into itself, and be anybody's
-_LOOKS = 20_000  # at one value with one schema
+_MAX_PROBLEMS = 20
+_MAX_DEPTH = 60  # schemas inside schemas; a hostile one may refer to itself
+_MAX_CHECKS = 20_000
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
@@ -33,25 +33,24 @@ _LIMITS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
 def misfits(value: Any, schema: Mapping[str, Any]) -> list[str]:
     """Return where a value does not fit a JSON schema, a line each: `stops[0].city: a string is needed, not 5`.
 
-    It knows the words that tool schemas are made of. What it does not know it lets pass: the tool's own check comes
-    before the tool in any case.
+    Keywords that tool schemas do not use are not checked here; the tool's own validation comes in any case.
     """
     try:
         found = _Check(schema).problems(value, schema, "")
-    except (AttributeError, KeyError, TypeError, ValueError):  # the schema is none, and may be a stranger's
+    except (AttributeError, KeyError, TypeError, ValueError):  # it is no schema; others may have written it
         return []
-    return found[:_MOST]
+    return found[:_MAX_PROBLEMS]
 
 
 class _Check:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._definitions: Mapping[str, Any] = root.get("$defs", {})
-        self._deep = self._looks = 0
+        self._deep = self._checks = 0
 
     def problems(self, value: Any, schema: Any, path: str) -> list[str]:
-        """Return where a value does not fit; nothing where the schema leads on for ever."""
-        self._looks += 1
-        if not isinstance(schema, Mapping) or self._deep >= _DEEP or self._looks > _LOOKS:
+        """Return the problems of a value; none where the schema never ends."""
+        self._checks += 1
+        if not isinstance(schema, Mapping) or self._deep >= _MAX_DEPTH or self._checks > _MAX_CHECKS:
             return []
         self._deep += 1
         try:

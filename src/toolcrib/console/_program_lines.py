@@ -1,4 +1,4 @@
-"""Which lines of a program a call may have been made on."""
+"""Lines of a program on which a call may have been made."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def call_lines(source: str, tool: str, arguments: Any) -> list[int]:
-    """Return the lines on which a program calls a tool, from 1: those that fit the arguments, where any do.
+    """Return the lines on which a program calls a tool, from 1: those that fit the arguments, if any do.
 
-    The program says what it calls and not from where, so that several lines may come into question.
+    Several lines may fit, since a call is recorded without its line.
     """
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # a model wrote it, perhaps in a dialect
         return []
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _named(node.func) == tool]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _tool_named(node.func) == tool]
     given: Mapping[str, Any] = cast("Mapping[str, Any]", arguments) if isinstance(arguments, Mapping) else _NOTHING
     fitting = [call for call in calls if all(_fits(value, given.get(name)) for name, value in _keywords(call))]
     fitting = [call for call in fitting if _positions_fit(call, given)]
     return sorted({call.lineno for call in fitting or calls})
 
 
-def _named(node: ast.expr) -> str | None:
+def _tool_named(node: ast.expr) -> str | None:
     """Return the tool that a function's name in a program means: `parent.child` is `parent__child`."""
     match node:
         case ast.Name(id=name):
             return name
         case ast.Attribute(value=parent, attr=name):
-            before = _named(parent)
+            before = _tool_named(parent)
             return None if before is None else f"{before}__{name}"
         case _:
             return None
@@ -53,7 +53,7 @@ def _positions_fit(call: ast.Call, given: Mapping[str, Any]) -> bool:
 
 
 def _fits(value: ast.expr, given: Any) -> bool:
-    """Return whether an argument in a program can be what was given: only a literal tells."""
+    """Return whether an argument in a program can have this value; any expression but a literal can."""
     return not isinstance(value, ast.Constant) or _same(value.value, given)
 
 

@@ -1,4 +1,4 @@
-"""Sessions: who logged in from which browser, until they log out."""
+"""Sessions of logged-in browsers, as signed cookies."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from toolcrib.console._options import ConsoleOptions
 __all__ = ["SESSION_SECONDS", "Sessions"]
 
 SESSION_SECONDS = 7 * 24 * 3600
-"""How long a login is good for."""
+"""How long a login is valid."""
 
 
 class Sessions:
-    """Makes what a browser keeps of a login, and knows it again.
+    """Makes the cookie of a login, and checks it.
 
-    It does not tell the token, is no other login's, and is good after a restart of the server, too: for a week, as long
-    as the token is the same, and until the browser logs out. Which ones have ended is forgotten at a restart.
+    A cookie does not reveal the token, and belongs to one login. It is valid for a week, also after a restart of the
+    server, while the token is the same and until the browser logs out; a restart forgets which logins have ended.
 
     Args:
-        options: Whose tokens there are.
+        options: The tokens.
     """
 
     def __init__(self, options: ConsoleOptions) -> None:
@@ -30,30 +30,30 @@ class Sessions:
         self._ended: dict[str, int] = {}
 
     def begin(self, holder: str) -> str:
-        """Return what the browser of a token's holder keeps from now on."""
-        said = f"{secrets.token_hex(8)}.{int(time.time()) + SESSION_SECONDS}"
-        return f"{said}.{_signature(self._options.tokens[holder], said)}"
+        """Return the cookie of a new login of a token's holder."""
+        signed = f"{secrets.token_hex(8)}.{int(time.time()) + SESSION_SECONDS}"
+        return f"{signed}.{_signature(self._options.tokens[holder], signed)}"
 
     def holder(self, session: str) -> str | None:
-        """Return whose login this is; None when it is nobody's, or over."""
-        said, _, signature = session.rpartition(".")
-        name, _, until = said.partition(".")
+        """Return the holder of a login; None when the cookie is invalid or has ended."""
+        signed, _, signature = session.rpartition(".")
+        name, _, until = signed.partition(".")
         found = None
         for holder, token in self._options.tokens.items():
-            if hmac.compare_digest(signature.encode("utf-8", "replace"), _signature(token, said).encode()):
+            if hmac.compare_digest(signature.encode("utf-8", "replace"), _signature(token, signed).encode()):
                 found = holder
         if found is None or int(until) <= time.time() or name in self._ended:
             return None
         return found
 
     def end(self, session: str) -> None:
-        """Let a login be good for nothing any more."""
+        """End a login."""
         if self.holder(session) is not None:
             name, until, _ = session.split(".")
             self._ended = {kept: over for kept, over in self._ended.items() if over > time.time()}
             self._ended[name] = int(until)
 
 
-def _signature(token: str, said: str) -> str:
-    text = f"toolcrib console session {said}".encode("utf-8", "replace")
+def _signature(token: str, signed: str) -> str:
+    text = f"toolcrib console session {signed}".encode("utf-8", "replace")
     return hmac.new(token.encode(), text, hashlib.sha256).hexdigest()

@@ -1,4 +1,4 @@
-"""What the page is told: activities, one activity in full, requests, standing grants; as JSON shapes."""
+"""Views for the page, as JSON shapes: activities, one activity in full, requests, standing grants."""
 
 from __future__ import annotations
 
@@ -11,45 +11,53 @@ from typing import Any, cast
 from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import Denial, Grant, now
 from toolcrib.console._program_lines import call_lines
-from toolcrib.console._truncate import part, shown
+from toolcrib.console._truncate import at_path, value_view
 from toolcrib.record import QUIET, Activity, ActivityFilter, EventLog, KeptEvent
 
-__all__ = ["activity_view", "asked_about", "brief_event", "detail_view", "ended_calls", "entry_view", "grant_view"]
+__all__ = [
+    "activity_view",
+    "brief_event",
+    "calls_asked_about",
+    "detail_view",
+    "ended_calls",
+    "entry_view",
+    "grant_view",
+]
 
 _BRIEF = 160  # characters of an event in the timeline
-_UNTOLD = ("source", "run_id", "entry", "resumed")  # of what a run is opened with: shown elsewhere
+_SHOWN_ELSEWHERE = ("source", "run_id", "entry", "resumed")  # of the data of an `opened` event
 _NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
 _LIVE = ("running", "waiting")
 _CHILDREN = 200
 _EVENTS = 200
-_FIRST = 20  # of a call's events, among which is that it was made
-_MOST_ASKED = 500
-_SHORT_FACT = 100  # characters that stand in a line
+_FIRST = 20  # events of a call, among them `received`
+_MAX_IDS = 500
+_SHORT_FACT = 100  # characters of a value in a line
 
 
-def asked_about(log: EventLog, waiting: Iterable[ApprovalEntry]) -> frozenset[str]:
-    """Return the ids of the calls that people are asked about, and of what these calls go on inside."""
-    calls = {entry.request.call_id for entry in waiting}
-    found = log.activities(ActivityFilter(ids=tuple(sorted(calls)[:_MOST_ASKED])), limit=_MOST_ASKED) if calls else []
+def calls_asked_about(log: EventLog, pending: Iterable[ApprovalEntry]) -> frozenset[str]:
+    """Return the ids of the calls with a pending request, and of the activities that these calls are part of."""
+    calls = {entry.request.call_id for entry in pending}
+    found = log.activities(ActivityFilter(ids=tuple(sorted(calls)[:_MAX_IDS])), limit=_MAX_IDS) if calls else []
     return frozenset(calls | {one.parent_id for one in found if one.parent_id is not None})
 
 
 def activity_view(log: EventLog, activity: Activity, asked: Container[str] = ()) -> dict[str, Any]:
-    """Return an activity; one that a person is asked about waits, though nobody has told of it yet.
+    """Return an activity; one with a pending request waits, though it has not said so yet.
 
-    One of which nothing was told for a while may be at work or dead, so `quiet_since` says since when; it is `lost`
-    when what it went on inside has ended.
+    An activity without an event for a while may be running or dead: `quiet_since` is the time of its last event. It is
+    `lost` when the activity around it has ended.
     """
     view = asdict(activity) | {"quiet_since": None}
     if activity.status != "running":
         return view
     if activity.id in asked and activity.source in ("call", "turn", "program"):
         return view | {"status": "waiting"}
-    told = log.last_told(activity)
-    if now() - datetime.fromisoformat(told) < QUIET:
+    last = log.last_told(activity)
+    if now() - datetime.fromisoformat(last) < QUIET:
         return view
-    around = _around(log, activity)
-    return view | {"status": "lost" if around is not None and around.ended_at else "running", "quiet_since": told}
+    parent = _parent_of(log, activity)
+    return view | {"status": "lost" if parent is not None and parent.ended_at else "running", "quiet_since": last}
 
 
 def brief_event(event: KeptEvent) -> dict[str, Any]:
@@ -92,34 +100,34 @@ def _line(value: Any) -> str:
     return text if len(text) <= _BRIEF else text[: _BRIEF - 1] + "…"
 
 
-def detail_view(log: EventLog, activity: Activity, waiting: Mapping[str, ApprovalEntry]) -> dict[str, Any]:
-    """Return everything there is to say of one call or run."""
-    asked = asked_about(log, waiting.values())
+def detail_view(log: EventLog, activity: Activity, pending: Mapping[str, ApprovalEntry]) -> dict[str, Any]:
+    """Return one call or run in full."""
+    asked = calls_asked_about(log, pending.values())
     own = activity.source == "call"
     inside = log.activities(ActivityFilter(parent_id=activity.id), limit=_CHILDREN)
     children = [child for child in inside if (child.source, child.id) != (activity.source, activity.id)]
     events = log.events(activity, limit=_EVENTS)
-    around = _around(log, activity)
+    parent = _parent_of(log, activity)
     view = {
         "activity": activity_view(log, activity, asked),
-        "parent": None if around is None else activity_view(log, around),
+        "parent": None if parent is None else activity_view(log, parent),
         "children": [activity_view(log, child, asked) for child in children],
         "events": [brief_event(event) for event in events],
         "more_events": len(events) == _EVENTS,
-        "requests": [entry.request.id for entry in waiting.values() if _asks_of(entry, activity)],
+        "requests": [entry.request.id for entry in pending.values() if _is_request_of(entry, activity)],
     }
     return view | (_call_view(log, activity) if own else _run_view(log, activity, children))
 
 
-def _asks_of(entry: ApprovalEntry, activity: Activity) -> bool:
+def _is_request_of(entry: ApprovalEntry, activity: Activity) -> bool:
     request = entry.request
     if activity.source in ("call", "turn"):
         return request.call_id == activity.id and (request.run_id == activity.run_id or not activity.run_id)
     return False
 
 
-def _around(log: EventLog, activity: Activity) -> Activity | None:
-    """Return the run or call inside which it goes on."""
+def _parent_of(log: EventLog, activity: Activity) -> Activity | None:
+    """Return the run or call that an activity is part of."""
     if activity.parent_id is None:
         return None
     found = log.activities(ActivityFilter(ids=(activity.parent_id,)), limit=5)
@@ -154,27 +162,27 @@ def _call_view(log: EventLog, activity: Activity) -> dict[str, Any]:
 def _run_view(log: EventLog, activity: Activity, children: Iterable[Activity]) -> dict[str, Any]:
     opened, closed = log.latest(activity, "opened"), log.latest(activity, "closed")
     if opened is not None and closed is not None and closed.position < opened.position:
-        closed = None  # it was taken up again
+        closed = None  # it was resumed
     view: dict[str, Any] = {"values": [], "facts": []}
     said: Mapping[str, Any] = {} if opened is None else opened.data["data"]
     source = said.get("source")
     if isinstance(source, str):
         view["source"] = {"code": source, "lines": _lines(log, source, children)}
     for name, value in said.items():
-        if opened is not None and name not in _UNTOLD and value not in (None, "", [], {}):
-            text = _listed(value)
+        if opened is not None and name not in _SHOWN_ELSEWHERE and value not in (None, "", [], {}):
+            text = _joined(value)
             if isinstance(text, str | int | float) and len(str(text)) <= _SHORT_FACT:
-                view["facts"].append((_words(name), str(text)))
+                view["facts"].append((_label(name), str(text)))
             else:
-                view["values"].append(shown(_words(name), text, position=opened.position, path=["data", name]))
+                view["values"].append(value_view(_label(name), text, position=opened.position, path=["data", name]))
     if closed is not None:
         for name in ("error", "value", "output", "waiting"):
             if closed.data["data"].get(name):
-                view["values"].append(_value(_words(name), closed, "data", name))
+                view["values"].append(_value(_label(name), closed, "data", name))
     return view
 
 
-def _listed(value: Any) -> Any:
+def _joined(value: Any) -> Any:
     """Return a list of names as one text, and anything else as it is."""
     if not isinstance(value, list):
         return value
@@ -183,34 +191,38 @@ def _listed(value: Any) -> Any:
 
 
 def _lines(log: EventLog, source: str, children: Iterable[Activity]) -> list[dict[str, Any]]:
-    """Return the lines of a program that calls wait on: where each was made, or may have been where nobody told."""
+    """Return the lines of a program with open calls: where each was made, or where it may have been."""
     found: list[dict[str, Any]] = []
     for child in children:
         if child.source == "call" and child.status in _LIVE:
-            told = [event.data["data"] for event in log.events(child, limit=_FIRST) if event.kind == "received"]
-            made = next((data["line"] for data in told if data.get("line")), None)
-            lines = call_lines(source, child.name, told[-1]["arguments"] if told else None) if made is None else [made]
+            received = [event.data["data"] for event in log.events(child, limit=_FIRST) if event.kind == "received"]
+            made = next((data["line"] for data in received if data.get("line")), None)
+            lines = (
+                call_lines(source, child.name, received[-1]["arguments"] if received else None)
+                if made is None
+                else [made]
+            )
             found.append({"id": child.id, "run_id": child.run_id, "name": child.name, "lines": lines})
     return found
 
 
-def _words(name: str) -> str:
+def _label(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
 def _value(label: str, event: KeptEvent, *path: str) -> dict[str, Any]:
-    return shown(label, part(event.data, path), position=event.position, path=list(path))
+    return value_view(label, at_path(event.data, path), position=event.position, path=list(path))
 
 
 def ended_calls(log: EventLog, entries: Iterable[ApprovalEntry]) -> dict[tuple[str, str], str]:
-    """Return what became of those calls that are over, though their requests may wait on; by call and scope."""
-    ids = tuple(sorted({entry.request.call_id for entry in entries})[:_MOST_ASKED])
-    found = log.activities(ActivityFilter(sources=("call",), ids=ids), limit=_MOST_ASKED) if ids else []
+    """Return the status of the calls that have ended, though their requests may be pending; by call and run."""
+    ids = tuple(sorted({entry.request.call_id for entry in entries})[:_MAX_IDS])
+    found = log.activities(ActivityFilter(sources=("call",), ids=ids), limit=_MAX_IDS) if ids else []
     return {(one.id, one.run_id): one.status for one in found if one.ended_at is not None}
 
 
 def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str] = _NOTHING) -> dict[str, Any]:
-    """Return a request, what changed since the model asked, its answer, and what became of its call if that is over."""
+    """Return a request, the changes since the model's call, its answer, and the status of an ended call."""
     request = entry.request
     return {
         "id": request.id,
@@ -220,11 +232,11 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str] = _NOT
         "principal": request.principal,
         "reason": request.reason,
         "created_at": request.created_at.isoformat(),
-        "arguments": shown("Arguments", dict(request.arguments), request=request.id, path=["arguments"]),
-        "requested": shown("As the model asked", request.requested, request=request.id, path=["requested"]),
+        "arguments": value_view("Arguments", dict(request.arguments), request=request.id, path=["arguments"]),
+        "requested": value_view("As the model asked", request.requested, request=request.id, path=["requested"]),
         "changes": [line[:2_000] for line in request.changes()[:100]],
         "metadata": [
-            shown(str(name), value, request=request.id, path=["metadata", name])
+            value_view(str(name), value, request=request.id, path=["metadata", name])
             for name, value in request.to_dict()["metadata"].items()
         ],
         "state": entry.state,

@@ -16,7 +16,7 @@ export function card(id) {
   return made.element;
 }
 
-on("inbox", (waiting) => { for (const made of cards.values()) made.noticed(waiting); });
+on("inbox", (pending) => { for (const made of cards.values()) made.noticed(pending); });
 on("events", () => { for (const made of cards.values()) if (made.element.isConnected && !made.settled) made.load(); });
 
 /** Do with the card on the page what a shortcut says. */
@@ -49,8 +49,8 @@ class Card {
     this.draw();
   }
 
-  noticed(waiting) {
-    if (this.view?.state === "pending" && !waiting.includes(this.id)) this.load();
+  noticed(pending) {
+    if (this.view?.state === "pending" && !pending.includes(this.id)) this.load();
   }
 
   draw() {
@@ -233,7 +233,7 @@ export class Inbox {
   async load() {
     let found;
     try { found = await get("api/inbox"); } catch (error) { return; }
-    fill(this.note, found.total ? "some" : "none", () => (found.total ? null : [h("p", {}, "Nothing waits."), h("p.muted", {}, "What needs a person's yes appears here at once.")]));
+    fill(this.note, found.total ? "some" : "none", () => (found.total ? null : [h("p", {}, "No request is pending."), h("p.muted", {}, "A request for approval appears here at once.")]));
     const focused = document.activeElement?.dataset?.key;
     const changed = fill(this.list, [this.id, found.requests.map((one) => [one.id, one.ended]), found.total], () => [
       ...found.requests.map((one) => h("li", {}, h("a.row-link", {

@@ -33,11 +33,11 @@ function decoded(part) {
 }
 
 function count() {
-  const n = state.waiting.length;
-  const badge = document.getElementById("waiting");
+  const n = state.pending.length;
+  const badge = document.getElementById("pending");
   badge.textContent = number(n);
   badge.hidden = n === 0;
-  badge.setAttribute("aria-label", `${n} waiting`);
+  badge.setAttribute("aria-label", `${n} pending`);
   document.title = n ? `(${n}) Toolcrib console` : "Toolcrib console";
 }
 

@@ -1,7 +1,7 @@
 // What the page asks of the server, and what the server tells it.
 import { toast } from "./dom.js";
 
-export const state = { csrf: "", name: "", token: false, waiting: [], tools: [], counts: [], last: 0 };
+export const state = { csrf: "", name: "", token: false, pending: [], tools: [], counts: [], last: 0 };
 const listeners = { events: [], inbox: [], reset: [], live: [], login: [] };
 
 export function on(kind, listener) {
@@ -88,8 +88,8 @@ export function listen() {
   source.addEventListener("events", told("events"));
   source.addEventListener("reset", told("reset"));
   source.addEventListener("inbox", (message) => {
-    state.waiting = JSON.parse(message.data).waiting;
-    tell("inbox", state.waiting);
+    state.pending = JSON.parse(message.data).pending;
+    tell("inbox", state.pending);
   });
   source.addEventListener("trouble", (message) => tell("live", JSON.parse(message.data).error));
   source.addEventListener("open", () => tell("live", ""));
