@@ -102,7 +102,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a call with a given result is not executed",
         _PIPELINE,
-        'if live.state == "executed" and live.grant is not None and live.grant.done is not None:',
+        'if live.state == "executed" and (live.resumed is not None or (live.grant is not None and live.grant.done)):',
         "if False:",
         _OF_RECOVERY,
     ),

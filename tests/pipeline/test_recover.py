@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from toolcrib.approvals import MemoryApprovalStore, approve_all, deny_all
 from toolcrib.calls import Completed, Done, Failed, Grant, Outcome, Rejected, RunNormally, Suspended, ToolCall
-from toolcrib.errors import ApprovalError, CallStateError
+from toolcrib.errors import ApprovalError, CallStateError, ModelRetry
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Call, CallLimits, Pipeline, Run, is_call
 from toolcrib.testing import RecordingSink
@@ -264,6 +264,51 @@ async def test_a_call_is_executed_once_whoever_asks() -> None:
 
     assert (await pipeline.finish(first)).kind == "completed"
     assert paid == [5]
+
+
+@pytest.mark.parametrize("approver", [None, deny_all])
+async def test_a_call_that_was_suspended_or_has_ended_is_not_admitted_again(approver: Any) -> None:
+    paid: list[int] = []
+    pipeline, run = Pipeline([paying(paid, requires_approval=True)]), Run(approver=approver)
+    call = pipeline.receive(ToolCall("pay", {"amount": 5}), run)
+    assert is_call(call)
+    await pipeline.admit(call)
+
+    with pytest.raises(CallStateError):
+        await pipeline.run(call)
+
+    assert (call.begun, paid) == (False, [])
+
+
+async def test_a_call_that_has_ended_is_not_recovered() -> None:
+    paid: list[int] = []
+    pipeline = Pipeline([paying(paid)])
+    call = await pipeline.admit(ToolCall("pay", {"amount": 5}))
+    assert is_call(call)
+    await pipeline.execute(call)
+    await pipeline.finish(call)
+
+    with pytest.raises(CallStateError, match="closed"):
+        await pipeline.run(json.loads(json.dumps(call.to_dict())))
+
+    assert paid == [5]
+
+
+@pytest.mark.parametrize("raised", [None, OSError("no disk"), ModelRetry("try again")])
+async def test_a_call_that_was_executed_is_recovered_with_its_result(raised: Exception | None) -> None:
+    paid: list[int] = []
+    pipeline = Pipeline([paying(paid, requires_approval=True)])
+    call = await pipeline.admit(ToolCall("pay", {"amount": 5}), Run(approver=approve_all))
+    assert is_call(call)
+    pipeline.executed(call, "paid by hand", raised)
+    state = json.loads(json.dumps(call.to_dict()))
+
+    restored = await pipeline.recover(state, Run(approver=deny_all))
+    assert is_call(restored)
+    assert await pipeline.execute(restored) is restored
+    outcome, before = await pipeline.finish(restored), await pipeline.finish(call)
+
+    assert (outcome.text(), restored.begun, paid) == (before.text(), True, [])
 
 
 async def test_of_two_copies_of_a_suspended_call_one_is_executed() -> None:

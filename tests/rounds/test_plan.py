@@ -16,7 +16,7 @@ from toolcrib.rounds import DecodedCall, ToolRound, decode
 from toolcrib.schema import RunContext
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
-from toolcrib.toolsets import Toolset
+from toolcrib.toolsets import ToolAvailability, Toolset
 
 
 def policy(ran: list[Any] | None = None) -> HookSet:
@@ -335,6 +335,49 @@ async def test_what_an_observer_raises_reaches_the_host(calls: int) -> None:
 
     with pytest.raises(OSError, match="fell asleep"):
         await plan.run_pending()
+
+    assert "fell asleep" in plan.issues[0].reason
+
+
+async def test_the_host_answers_for_an_execution_that_was_broken_off() -> None:
+    started = asyncio.Event()
+
+    @ez_tool
+    async def wait() -> str:
+        started.set()
+        await asyncio.sleep(60)
+        return "done"
+
+    plan = await round_of([wait], ("wait", {})).apply_hooks()
+    running = asyncio.create_task(plan.run_pending())
+    await started.wait()
+    running.cancel()
+    await asyncio.wait({running})
+    messages: list[Any] = []
+
+    assert await plan.run_pending() == []
+    await plan.commit(messages, [plan.pending[0].fail(TimeoutError("it took too long"))])
+
+    assert results_in(messages) == [("call_0", "TimeoutError: it took too long")]
+
+
+# --- one run for several rounds
+
+
+async def test_three_rounds_in_one_run_ask_once_where_the_approver_says_always() -> None:
+    asked: list[Any] = []
+    ran: list[Any] = []
+
+    async def always(request: Any) -> Any:
+        asked.append(request.arguments)
+        return request.always("ann")
+
+    tools, run = Toolset([adding(ran, requires_approval=True)]), Run(approver=always)
+    for a in range(3):
+        plan = await decode(tools, asks(("add", {"a": a})), ToolAvailability.all(), run=run).apply_hooks()
+        await plan.commit([], await plan.run_pending())
+
+    assert (len(asked), ran) == (1, [(0, 1), (1, 1), (2, 1)])
 
 
 # --- the record

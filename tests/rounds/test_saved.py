@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.rounds.replies import FORMATS, ReadFile, SearchResult, WebSearch, adding, asks, results_in, round_of
-from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.approvals import MemoryApprovalStore, approve_all, deny_all
 from toolcrib.calls import Ask, Complete, Grant, Reject, RunNormally, ToolCall
-from toolcrib.errors import ModelRetry, ResultNotSerializable, RoundError
+from toolcrib.errors import CommitError, ModelRetry, ResultNotSerializable, RoundError
 from toolcrib.hooks import GlobalHooks, HookSet
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.rounds import DecodedCall, Finished, Session, ToolRound, ToolRoundPlan, Transcript, WireFormat, decode
@@ -165,6 +165,77 @@ async def test_what_a_tool_raised_or_returned_comes_along() -> None:
     assert texts == ["2026-05-01", "ModelRetry: try Oslo", "OSError: no disk"]
 
 
+@pytest.mark.parametrize("format", FORMATS)
+async def test_a_call_that_was_executed_comes_back_with_its_result(format: WireFormat) -> None:
+    ran: list[Any] = []
+    tools = Toolset([adding(ran, requires_approval=True)], post_hooks={"add": doubled})
+    run = Run(approver=approve_all)
+    plan = await decode(tools, asks(("add", {"a": 1}), format=format), run=run).apply_hooks()
+    await plan.run_pending()
+    sink = RecordingSink()
+
+    plan = await elsewhere(plan, tools, run=Run(approver=deny_all, sinks=[sink]))
+    results = await plan.run_pending()
+    await plan.commit(Transcript(format=format), results)
+
+    assert ([one.output for one in results], ran) == ([2], [(1, 1)])
+    assert sink.record.outcome["value"] == 4
+
+
+def doubled(ctx: Any, result: Any, metadata: dict[str, Any]) -> Any:
+    return result * 2
+
+
+@pytest.mark.parametrize(("idempotent", "suspended"), [(False, 1), (True, 0)])
+async def test_a_call_that_was_executing_is_in_doubt_unless_it_is_idempotent(idempotent: bool, suspended: int) -> None:
+    tools, text, ran = await saved_while_it_executes(idempotent=idempotent)
+
+    plan = await ToolRoundPlan.from_json(tools, text)
+    results = await plan.run_pending()
+
+    assert [waiting.request.in_doubt for waiting in plan.suspended] == [True] * suspended
+    assert ([one.output for one in results], len(ran)) == (["saved"], 2) if idempotent else ([], 1)
+
+
+async def saved_while_it_executes(**options: Any) -> tuple[list[Any], str, list[str]]:
+    """Return a tool, its round as it was saved while the tool was executing, and the list of its executions."""
+    plans: list[ToolRoundPlan] = []
+    texts: list[str] = []
+    ran: list[str] = []
+
+    @ez_tool(**options)
+    async def save() -> str:
+        ran.append("save")
+        texts.append(plans[0].to_json() if plans else "")
+        return "saved"
+
+    plans.append(await round_of([save], ("save", {})).apply_hooks())
+    await plans[0].run_pending()
+    plans.clear()
+    return [save], texts[0], ran
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "times"),
+    [
+        (lambda request: {"grants": [request.grant("ann")]}, "saved", 2),
+        (lambda request: {"grants": [request.done("by hand", "ann")]}, "by hand", 1),
+        (lambda request: {"denials": [request.deny("leave it")]}, "Rejected: leave it", 1),
+    ],
+    ids=["do it", "it was done", "it must not be done"],
+)
+async def test_a_call_in_doubt_is_answered_and_committed(answer: Any, text: str, times: int) -> None:
+    tools, saved, ran = await saved_while_it_executes()
+    plan = await ToolRoundPlan.from_json(tools, saved)
+    messages: list[Any] = []
+
+    plan = await elsewhere(plan, tools)
+    await plan.resolve(**answer(plan.suspended[0].request))
+    await plan.commit(messages, await plan.run_pending())
+
+    assert (results_in(messages), len(ran)) == ([("call_0", text)], times)
+
+
 async def test_what_is_pending_is_asked_for_approval_again() -> None:
     ran: list[Any] = []
     tools = [adding(ran, requires_approval=True)]
@@ -284,6 +355,34 @@ async def test_an_edit_that_nobody_was_asked_about_cannot_be_saved() -> None:
 
     with pytest.raises(RoundError, match="`add` was edited"):
         plan.to_json()
+
+
+async def test_an_edit_before_the_gates_were_asked_cannot_be_saved_either() -> None:
+    round = round_of([adding([])], ("add", {"a": 1}))
+    round.expect_one().input.a = 2
+
+    with pytest.raises(RoundError, match="`add` was edited"):
+        round.to_json()
+
+
+async def test_a_round_that_was_finished_and_not_committed_is_not_finished_again() -> None:
+    finished: list[Any] = []
+    messages: list[Any] = []
+
+    def interfering(ctx: Any, result: Any, metadata: dict[str, Any]) -> Any:
+        finished.append(result)
+        messages.append({"role": "user", "content": "wait"})
+        return result
+
+    tools = Toolset([adding([])], post_hooks={"add": interfering})
+    plan = await round_of(tools, ("add", {"a": 1})).apply_hooks()
+    with pytest.raises(CommitError, match="changed meanwhile"):
+        await plan.commit(messages, await plan.run_pending())
+
+    plan = await elsewhere(plan, tools)
+    await plan.commit(messages, await plan.run_pending())
+
+    assert (finished, results_in(messages)) == ([2], [("call_0", "2")])
 
 
 async def test_a_result_without_a_json_form_cannot_be_saved() -> None:

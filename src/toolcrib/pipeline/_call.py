@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from pydantic import BaseModel
 
-from toolcrib.calls import ApprovalRequest, DecisionNote, ToolCall
+from toolcrib.calls import ApprovalRequest, DecisionNote, Outcome, ToolCall
 from toolcrib.pipeline._run import Run
 from toolcrib.tools import Tool
 
@@ -74,6 +74,16 @@ class Call(Protocol):
         ...
 
     @property
+    def begun(self) -> bool:
+        """Whether its tool, or the host in its place, has begun: it is not executed a second time."""
+        ...
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What it was closed or suspended with; None before."""
+        ...
+
+    @property
     def value(self) -> Any:
         """What the tool returned, once the call is executed."""
         ...
@@ -98,7 +108,11 @@ class Call(Protocol):
         ...
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `Pipeline.recover` needs, as JSON shapes; the arguments are the real ones."""
+        """Return what `Pipeline.recover` needs, as JSON shapes; the arguments are the real ones.
+
+        Raises:
+            ResultNotSerializable: The call is executed, and what its tool returned has no JSON form.
+        """
         ...
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 from typing_extensions import TypeIs
 
-from toolcrib.calls import ApprovalRequest, DecisionNote, Grant, Outcome, ToolCall, lenient
+from toolcrib.calls import ApprovalRequest, DecisionNote, Grant, Outcome, ToolCall, jsonable, lenient
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._call import Call, CallState
@@ -116,7 +116,7 @@ class LiveCall:
     def copied(self) -> LiveCall:
         """Return a copy, to be recovered: the same suspended call may be recovered twice, and one of them goes on."""
         again = copy(self)
-        again.original = self.original or self
+        again.original, again.outcome = self.original or self, None
         again.counted_in = self.counted_in or self.run.id
         again.resumed = {} if self.trace is None else self.trace.carry()
         return again
@@ -303,7 +303,14 @@ class LiveCall:
             "request": None if self.request is None else self.request.to_dict(),
             "idempotency_key": self.id if ctx is None else ctx.idempotency_key,
             "trace": {} if self.trace is None else self.trace.carry(),
+            "begun": self.begun,
+            **(self._result() if self.state == "executed" else {}),
         }
+
+    def _result(self) -> dict[str, Any]:
+        if self.error is not None:
+            return {"error": {"type": type(self.error).__name__, "message": str(self.error)}}
+        return {"value": jsonable(self.value, self.plan.name, media=True)}
 
 
 def is_call(made: Call | Outcome) -> TypeIs[Call]:

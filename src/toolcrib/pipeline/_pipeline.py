@@ -13,7 +13,7 @@ from contextlib import aclosing
 from typing import Any, TypeAlias, cast, overload
 
 from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
-from toolcrib.errors import ApprovalError, InvalidArguments, SchemaError
+from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._admit import pass_edited, pass_gates, pass_more
 from toolcrib.pipeline._call import Call, Executor
@@ -233,6 +233,7 @@ class Pipeline:
             The call, `admitted`, for `execute`; or the outcome, when a gate ends it.
 
         Raises:
+            CallStateError: The call has ended, or was begun.
             InvalidArguments: The host's arguments do not fit; the call is as it was.
         """
         if isinstance(call, ToolCall):
@@ -246,6 +247,8 @@ class Pipeline:
             return await self.recover(call, run, grant=grant)
         else:
             live, read = _live(call), True
+            if live.state not in ("received", "admitted"):
+                raise CallStateError(live.name, live.id, live.state)
         if arguments is not None:
             live.edit(arguments)
         if hooks is not None:
@@ -301,6 +304,9 @@ class Pipeline:
 
         Returns:
             As `admit`. A call that was done already is `executed`, and `execute` leaves it as it is.
+
+        Raises:
+            CallStateError: The call has ended.
         """
         run = Run() if run is None else run
         kept: Any = state.call if isinstance(state, Suspended) else state
@@ -316,6 +322,8 @@ class Pipeline:
         except (InvalidArguments, SchemaError) as error:  # the tool has changed since
             changed = ApprovalError(plan.name, f"the tool has changed since it was asked ({error})")
             return _refused(trace, failure(plan, call_id, run, changed))
+        if call.state == "closed":
+            raise CallStateError(plan.name, call_id, call.state)
         call.run, call.trace = run, trace
         call.enter(dict(call.metadata))
         if isinstance(state, Suspended):
@@ -354,8 +362,8 @@ class Pipeline:
             Exception: What an observer raised, unless the run has it fail the call.
         """
         live = _live(call)
-        if live.state == "executed" and live.grant is not None and live.grant.done is not None:
-            return live  # it was done before, as the approver said
+        if live.state == "executed" and (live.resumed is not None or (live.grant is not None and live.grant.done)):
+            return live  # it was done before, in another process or as the approver said
         try:
             outcome = await execute(live)
         except BaseException:
@@ -367,10 +375,10 @@ class Pipeline:
         """Return a call as `executed`, with the host's result in the place of the tool's.
 
         Raises:
-            CallStateError: It was executed before, or did not pass its gates.
+            CallStateError: It is closed, or did not pass its gates.
         """
         live = _live(call)
-        if live.state != "executed":
+        if live.state not in ("executing", "executed"):  # `executing` is one whose execution was broken off
             live.begin()
         return live.executed(value, error)
 

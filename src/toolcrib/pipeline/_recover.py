@@ -1,6 +1,7 @@
 """The way back of a call: its state restored, availability, limits and approval asked again, hooks not.
 
 A call that was begun and is not known to have ended is in doubt: it is executed again only when its tool is idempotent.
+A call that was executed comes back with its result.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from toolcrib.calls import ApprovalRequest, DecisionNote, Denial, Failed, Grant, Outcome, ToolCall
-from toolcrib.errors import ApprovalError
+from toolcrib.calls import ApprovalRequest, DecisionNote, Denial, Failed, Grant, Outcome, ToolCall, revived
+from toolcrib.errors import ApprovalError, ModelRetry
 from toolcrib.pipeline._admit import available, refusal
 from toolcrib.pipeline._approve import answered, approve, reasons_for
 from toolcrib.pipeline._live_call import LiveCall
@@ -48,11 +49,28 @@ def restored(plan: Plan, state: Any, run: Run) -> LiveCall:
     call.counted_in = data.get("run_id", "")
     if data.get("request") is not None:
         call.request = ApprovalRequest.from_dict(data["request"])
+    if call.state in ("executed", "closed"):
+        call.begun, call.value = data.get("begun", True), revived(data.get("value"))
+        call.error = None if data.get("error") is None else _error_from(data["error"])
     return call
 
 
+def _error_from(data: Mapping[str, str]) -> Exception:
+    """Return an exception that reads as the one that a tool raised in another process."""
+    name = data["type"]
+    kind = ModelRetry if name == ModelRetry.__name__ else type(name, (Exception,), {})
+    return kind(data["message"])
+
+
 async def pass_again(call: LiveCall, given: Grant | Denial | None) -> Outcome | None:
-    """Ask availability, limits and approval once more for a call that comes back; None when it may go on."""
+    """Ask availability, limits and approval once more for a call that comes back; None when it may go on.
+
+    Nothing is asked about a call that was executed.
+    """
+    if call.state == "executed":
+        if call.trace is not None:
+            call.trace.received(call.shown_request(), call.resumed)
+        return None
     refused = await _offered_again(call)
     if refused is not None:
         return refused

@@ -1,6 +1,6 @@
 """Rounds: a loop that its host owns. A reply is decoded, its calls decided on, executed by the host, and committed.
 
-Nothing here runs a tool or a gate itself: `invoke` does. Transcripts are the providers' own message lists.
+Nothing here runs a tool or asks a gate itself: `pipeline` does. Transcripts are the providers' own message lists.
 """
 
 from toolcrib.formats import WireFormat, detected, text_delta

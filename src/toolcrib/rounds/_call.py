@@ -23,7 +23,7 @@ from toolcrib.calls import (
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, RoundError, ToolcribError, closest
 from toolcrib.hooks import HookSet
 from toolcrib.rounds._results import ToolResult, checked_output
-from toolcrib.rounds._round_call import Work
+from toolcrib.rounds._round_call import RoundCall
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Selector
 
@@ -43,35 +43,35 @@ I = TypeVar("I")  # noqa: E741 -- the input of a call
 
 
 class DecodedCall(Generic[I]):
-    """A call that a model makes, with its input read.
+    """A call that a model makes, with its input as a Python object.
 
     `I` is the type of the input: the declared model, or a function's `input_model`.
     """
 
-    __slots__ = ("_shown", "_work")
+    __slots__ = ("_call", "_shown")
 
-    def __init__(self, work: Work, shown: I | None = None) -> None:
-        self._work, self._shown = work, shown
+    def __init__(self, call: RoundCall, shown: I | None = None) -> None:
+        self._call, self._shown = call, shown
 
     @property
     def metadata(self) -> CallMetadata:
         """Its id, the tool's name, and the arguments as the model sent them."""
-        return self._work.metadata
+        return self._call.metadata
 
     @property
     def id(self) -> str:
         """The id that its result has to name."""
-        return self._work.wire.id
+        return self._call.id
 
     @property
     def name(self) -> str:
         """The tool's name."""
-        return self._work.wire.name
+        return self._call.name
 
     @property
     def tool(self) -> Tool[..., Any]:
         """The tool."""
-        return self._work.ready.tool
+        return self._call.readable.tool
 
     @property
     def selector(self) -> Selector[Any]:
@@ -82,16 +82,16 @@ class DecodedCall(Generic[I]):
     def input(self) -> I:
         """The input, as hooks left it. It may be edited, or another one assigned, until the call is executed.
 
-        An edit is validated, and approval asked again, when hooks are applied or the call is run. The transcript keeps
-        what the model sent.
+        An edit is validated, and every gate is asked again, when hooks are applied, the call is executed or its result
+        is committed. The transcript keeps what the model sent.
         """
-        return self._work.input if self._shown is None else self._shown
+        return self._call.input if self._shown is None else self._shown
 
     @input.setter
     def input(self, value: I) -> None:
         if self._shown is None:
-            self._work.input = value
-        else:  # a closure's, which hands it on
+            self._call.input = value
+        else:  # of a hook, which returns it
             self._shown = value
 
     def into_parts(self) -> tuple[CallMetadata, I]:
@@ -133,8 +133,8 @@ class DecodedCall(Generic[I]):
 
         It is the call itself while it may be executed; a Failed when a gate broke.
         """
-        await self._work.ask(hooks_of(hooks, {self.id: self._work}))
-        match self._work.outcome:
+        await self._call.ask(hooks_of(hooks, {self.id: self._call}))
+        match self._call.outcome:
             case None:
                 return self
             case Completed(value=output):
@@ -149,35 +149,36 @@ class DecodedCall(Generic[I]):
     async def call(self, **provided: Any) -> Any:
         """Execute the tool's function with the input, and return what it returns.
 
-        Every gate is asked first, where that has not been done. Answer with `complete`, or `fail`.
+        Every gate is asked first, unless they were asked about this input before. Answer with `complete`, or `fail`.
 
         Args:
-            provided: Values for its `Injected` and `Injectable` parameters, by name; the run's own serve the others.
+            provided: Values for its `Injected` and `Injectable` parameters, by name; the others get the run's.
 
         Raises:
             TypeError: It has no such parameter; nothing ran.
-            ApprovalRequired: It waits for a person; nothing ran.
+            InvalidArguments: The input was edited to what does not fit; nothing ran.
+            ApprovalRequired: It is suspended until a person answers; nothing ran.
             ApprovalDenied: It was refused; nothing ran.
             RoundError: It was executed before.
             Exception: What the tool raised.
         """
-        work = self._work
-        if work.begun:
+        call = self._call
+        if call.begun:
             raise RoundError((f"`{self.name}` ({self.id}) was executed before, and is never executed twice",))
         unknown = next((name for name in provided if name not in self.tool.spec.injected), None)
         if unknown is not None:
             known = closest(unknown, self.tool.spec.injected)
             raise TypeError(f"`{self.name}` takes no `{unknown}` from its caller. {known}")
-        if not work.asked:
-            await work.ask(None)
-        if work.outcome is None:
-            work.provide(provided)
-            await work.perform()
-        if work.performed is None:
-            raise _error_of(work.outcome)
-        if work.performed.error is not None:
-            raise work.performed.error
-        return work.performed.value
+        await call.ask()
+        if call.outcome is None:
+            call.provide(provided)
+            await call.execute()
+        if call.outcome is not None:
+            raise _error_of(call.outcome)
+        executed = call.readable
+        if executed.error is not None:
+            raise executed.error
+        return executed.value
 
     def __repr__(self) -> str:
         return f"<DecodedCall {self.name} {self.id}>"
@@ -206,10 +207,11 @@ class RejectedTool(Generic[I]):
 
 @dataclass(frozen=True, slots=True)
 class SuspendedTool(Generic[I]):
-    """A call that is suspended: it waits for a person.
+    """A call that is suspended until a person answers.
 
     Attributes:
-        request: What the person is asked; answer with `request.grant(...)` or `request.deny(...)`.
+        request: What the person is asked; answer with `request.grant(...)` or `request.deny(...)`, and where it is
+            `in_doubt` perhaps with `request.done(result)`.
     """
 
     call: DecodedCall[I]
@@ -238,8 +240,8 @@ RoundHook: TypeAlias = Callable[[DecodedCall[Any]], Awaitable[Any]]
 RoundHooks: TypeAlias = HookSet | RoundHook | None
 
 
-def hooks_of(hooks: RoundHooks, works: Mapping[str, Work]) -> HookSet | None:
-    """Return what a round is given as hooks as a hook set; a closure is shown the calls of these works."""
+def hooks_of(hooks: RoundHooks, calls: Mapping[str, RoundCall]) -> HookSet | None:
+    """Return what a round is given as hooks as a hook set; a closure is given one of these calls."""
     if hooks is None or isinstance(hooks, HookSet):
         return hooks
     if isclass(hooks) or not callable(hooks):
@@ -250,7 +252,7 @@ def hooks_of(hooks: RoundHooks, works: Mapping[str, Work]) -> HookSet | None:
         )
 
     async def closure(about: CallMetadata, given: Any) -> Decision:
-        call = DecodedCall[Any](works[about.id], given)
+        call = DecodedCall[Any](calls[about.id], given)
         made = hooks(call)
         answer: Any = await made if isawaitable(made) else made
         match answer:
@@ -269,8 +271,8 @@ def hooks_of(hooks: RoundHooks, works: Mapping[str, Work]) -> HookSet | None:
     return made
 
 
-def _error_of(outcome: Outcome | None) -> Exception:
-    """Return what a host is raised for a call that did not come to be executed."""
+def _error_of(outcome: Outcome) -> Exception:
+    """Return the exception that says why a call was not executed."""
     match outcome:
         case Suspended(request=request):
             return ApprovalRequired({**request.metadata, "request": request})
@@ -282,5 +284,3 @@ def _error_of(outcome: Outcome | None) -> Exception:
             return ToolcribError(message)
         case Completed(tool=tool):
             return RoundError((f"`{tool}` was answered by a hook, and is not executed",))
-        case _:
-            return RoundError(("the call was not executed",))

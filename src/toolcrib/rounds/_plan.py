@@ -1,4 +1,4 @@
-"""ToolRoundPlan: the calls of a round after their gates were asked, and the commit of all their answers at once."""
+"""ToolRoundPlan: the calls of a round after their gates were asked, and the commit of all their results at once."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from toolcrib.rounds._call import (
     hooks_of,
 )
 from toolcrib.rounds._results import ToolCallIssue, ToolResult, rendered
-from toolcrib.rounds._round_call import Work
+from toolcrib.rounds._round_call import Group, RoundCall
 from toolcrib.rounds._round_json import loaded, saved
-from toolcrib.rounds._state import RoundState
+from toolcrib.rounds._round_state import RoundState
 from toolcrib.rounds._transcript import Transcript, ids_in, known_of, shapes
 from toolcrib.toolsets import ToolsetLike
 
@@ -51,43 +51,43 @@ class ToolRoundPlan:
     Nothing is executed unless the host does it, or asks for it with `run_pending`.
     """
 
-    def __init__(self, paper: RoundState) -> None:
-        self._paper = paper
+    def __init__(self, state: RoundState) -> None:
+        self._state = state
 
-    def _in(self, state: str) -> list[Work]:
-        return [work for work in self._paper.works if work.state == state]
+    def _in(self, group: Group) -> list[RoundCall]:
+        return [call for call in self._state.calls if call.group == group]
 
     @property
     def pending(self) -> list[DecodedCall[Any]]:
         """The calls that need a result from the host, in the assistant's order."""
-        return [DecodedCall(work) for work in self._in("pending")]
+        return [DecodedCall(call) for call in self._in("pending")]
 
     @property
     def handled(self) -> list[HandledTool[Any]]:
         """The calls that hooks answered; commit adds their results."""
-        found = ((work, work.outcome) for work in self._paper.works)
-        return [HandledTool(DecodedCall(work), made.value) for work, made in found if isinstance(made, Completed)]
+        found = ((call, call.outcome) for call in self._state.calls)
+        return [HandledTool(DecodedCall(call), made.value) for call, made in found if isinstance(made, Completed)]
 
     @property
     def rejected(self) -> list[RejectedTool[Any]]:
         """The calls that were refused, by hooks, people or limits; commit adds their results."""
-        found = ((work, work.outcome) for work in self._paper.works)
+        found = ((call, call.outcome) for call in self._state.calls)
         return [
-            RejectedTool(DecodedCall(work), made.reason, made.source)
-            for work, made in found
+            RejectedTool(DecodedCall(call), made.reason, made.source)
+            for call, made in found
             if isinstance(made, Rejected)
         ]
 
     @property
     def suspended(self) -> list[SuspendedTool[Any]]:
-        """The calls that wait for a person; nothing can be committed until `resolve` has their answers."""
-        found = ((work, work.outcome) for work in self._paper.works)
-        return [SuspendedTool(DecodedCall(work), made.request) for work, made in found if isinstance(made, Suspended)]
+        """The calls that are suspended until a person answers; nothing can be committed before `resolve`."""
+        found = ((call, call.outcome) for call in self._state.calls)
+        return [SuspendedTool(DecodedCall(call), made.request) for call, made in found if isinstance(made, Suspended)]
 
     @property
     def issues(self) -> list[ToolCallIssue]:
         """The calls that cannot be made, or that a broken gate stopped; commit adds their results."""
-        found = ((work.metadata, work.outcome) for work in self._paper.works)
+        found = ((call.metadata, call.outcome) for call in self._state.calls)
         return [ToolCallIssue(metadata, made) for metadata, made in found if isinstance(made, Failed)]
 
     @property
@@ -100,33 +100,36 @@ class ToolRoundPlan:
     async def apply_hooks(self, hooks: RoundHooks = None) -> ToolRoundPlan:
         """Ask more hooks about the calls that are still pending, and return the plan.
 
+        About input that the host edited every gate is asked again: hooks given here and before, the pipeline's and the
+        toolset's, pre hooks, and approval.
+
         Raises:
             InvalidArguments: The input of a call was edited to what its tool does not take.
         """
-        self._paper.open()
-        given = hooks_of(hooks, {work.wire.id: work for work in self._paper.works})
-        for work in self._paper.works:
-            await work.ask(given)
+        self._state.require_open()
+        given = hooks_of(hooks, {call.id: call for call in self._state.calls})
+        for call in self._state.calls:
+            await call.ask(given)
         return self
 
     async def resolve(self, grants: Iterable[Grant] = (), denials: Iterable[Denial] = ()) -> ToolRoundPlan:
-        """Take up the calls that wait with what people said, and return the plan.
+        """Take up the suspended calls with people's answers, and return the plan.
 
         With no answers at all, the run's store and approver are asked again.
 
         Raises:
-            ApprovalError: An answer is for none of the calls that wait; nothing was resolved.
+            ApprovalError: An answer is for none of the suspended calls; nothing was resolved.
         """
-        self._paper.open()
+        self._state.require_open()
         answers: list[Grant | Denial] = [*grants, *denials]
-        works = self._in("suspended")
-        chosen = {work.wire.id: next((a for a in answers if _answers(a, work)), None) for work in works}
-        stray = next((answer for answer in answers if not any(_answers(answer, work) for work in works)), None)
+        calls = self._in("suspended")
+        chosen = {call.id: next((a for a in answers if _answers(a, call)), None) for call in calls}
+        stray = next((answer for answer in answers if not any(_answers(answer, call) for call in calls)), None)
         if stray is not None:
             raise ApprovalError(stray.tool, f"no call of this round waits for it (call {stray.call_id})")
-        for work in works:
-            if not answers or chosen[work.wire.id] is not None:
-                await work.resolve(chosen[work.wire.id])
+        for call in calls:
+            if not answers or chosen[call.id] is not None:
+                await call.resolve(chosen[call.id])
         return self
 
     # --- running
@@ -135,27 +138,29 @@ class ToolRoundPlan:
         """Execute the pending calls whose tools are functions, and return their results for `commit`.
 
         A call is executed once, however often this is called. Calls of declared inputs are left to the host's own code;
-        those of tools that ask for approval themselves move to `suspended`.
+        those of tools that ask for approval themselves move to `suspended`. Every gate is asked again about input that
+        was edited since.
 
         Args:
             concurrency: How many run at a time; all of them when None.
 
         Raises:
             ValueError: The concurrency is less than one; nothing ran.
-            Exception: What an observer raised; calls that it broke off are not executed again.
+            InvalidArguments: The input of a call was edited to what its tool does not take; that call was not executed.
+            Exception: What an observer raised; its call has ended, and is among the issues.
         """
-        self._paper.open()
+        self._state.require_open()
         if concurrency is not None and concurrency < 1:
             raise ValueError(f"at least one call runs at a time, and the concurrency is {concurrency}")
         most = asyncio.Semaphore(concurrency) if concurrency is not None else None
-        works = [work for work in self._in("pending") if _runs(work)]
-        if len(works) == 1 or concurrency == 1:
-            for work in works:
-                await work.perform()
+        calls = [call for call in self._in("pending") if _runs(call)]
+        if len(calls) == 1 or concurrency == 1:
+            for call in calls:
+                await call.execute()
         else:
-            await _together(works, most)
-        made = ((work, work.performed) for work in self._in("pending"))
-        return [ToolResult(w.wire.id, w.wire.name, p.value, p.error) for w, p in made if p is not None]
+            await _together(calls, most)
+        made = ((call.id, call.name, call.readable) for call in self._in("pending"))
+        return [ToolResult(id, name, one.value, one.error) for id, name, one in made if one.state == "executed"]
 
     # --- the end
 
@@ -164,6 +169,7 @@ class ToolRoundPlan:
 
         Results of handled and rejected calls and of issues are added; what `call.hook` returned may be given, too,
         and an explicit result for an issue wins. The order is the assistant's, whose turn stays as the model sent it.
+        Where the host executed a call itself with input that it edited, every gate is asked about that input first.
         Post hooks see what the host's own code computed, and the records are closed.
 
         Args:
@@ -175,31 +181,33 @@ class ToolRoundPlan:
             The items that were added.
 
         Raises:
-            CommitError: A result is missing, superfluous, there twice or for another tool, a call still waits for a
-                person, or the transcript would not be valid. Everything is as it was.
+            CommitError: A result is missing, superfluous, there twice or for another tool, a call is suspended, a gate
+                refuses edited input, or the transcript would not be valid. The transcript is as it was.
+            InvalidArguments: The input of a call was edited to what its tool does not take.
         """
-        paper = self._paper
-        paper.open(CommitError)
-        target = _list_of(transcript, paper.format)
-        answers = _paired(paper.works, list(results))
+        state = self._state
+        state.require_open(CommitError)
+        target = _list_of(transcript, state.format)
+        answers = _paired(state.calls, list(results))
         known, length = known_of(target), len(target)
-        rest = list(known.rest_of(target, paper.format))
-        _require_valid(paper, target, shapes(rest), known.ids)
-        found = [(work, answers.get(work.wire.id)) for work in paper.works]
+        rest = list(known.rest_of(target, state.format))
+        _require_valid(state, target, shapes(rest), known.ids)
+        await _ask_about_edits(state.calls, answers)
+        found = [(call, answers.get(call.id)) for call in state.calls]
         shown = [_settled_at_once(*one) or await _settled(*one) for one in found]
-        paper.open(CommitError)  # it may have been committed while post hooks ran
+        state.require_open(CommitError)  # it may have been committed while post hooks ran
         if len(target) != length:
             raise CommitError(("the transcript was changed meanwhile",))
-        added = [*paper.reply.items, *paper.format.answer(shown)]
+        added = [*state.reply.items, *state.format.answer(shown)]
         target.extend(added)
         if isinstance(target, Transcript):
-            known.add([*rest, *added], [*ids_in(paper.format, rest), *(work.wire.id for work in paper.works)])
-        paper.settled = "committed"
+            known.add([*rest, *added], [*ids_in(state.format, rest), *(call.id for call in state.calls)])
+        state.ended = "committed"
         return added
 
     def discard(self) -> None:
         """Drop the assistant's turn; the records of calls that were not answered are closed as cancelled."""
-        self._paper.discard()
+        self._state.discard()
 
     # --- another process
 
@@ -212,7 +220,7 @@ class ToolRoundPlan:
             RoundError: The round is over, or the input of a call was edited since its gates were asked.
             ResultNotSerializable: What a tool returned has no JSON form; commit first.
         """
-        return json.dumps(saved(self._paper), ensure_ascii=False)
+        return json.dumps(saved(self._state), ensure_ascii=False)
 
     @classmethod
     async def from_json(
@@ -226,7 +234,9 @@ class ToolRoundPlan:
         """Return the plan that `to_json` described.
 
         Hooks are not asked about a call a second time, and no tool is run a second time. Availability and approval of
-        what is pending are asked again: a yes that was given for one call alone does not come along.
+        what is pending are asked again: a grant for one call alone does not come along. A call that was executed has
+        its result. One that was executing is in doubt, unless its tool is idempotent: it is suspended, and its request
+        says so.
 
         Args:
             tools: The toolset, or a pipeline of it; of tools that have changed, calls may become issues.
@@ -240,7 +250,7 @@ class ToolRoundPlan:
         return cls(await loaded(tools, json.loads(text), run, format))
 
     def __repr__(self) -> str:
-        counted = Counter(work.state for work in self._paper.works)
+        counted = Counter(call.group for call in self._state.calls)
         return f"<ToolRoundPlan: {', '.join(f'{count} {state}' for state, count in counted.items()) or 'no calls'}>"
 
 
@@ -248,79 +258,91 @@ def suggestion(issues: Sequence[ToolCallIssue]) -> str | None:
     """Return why the model should be asked to go on; None when there are no issues."""
     if not issues:
         return None
-    told = "; ".join(issue.reason for issue in issues)
-    return f"Ask the model to go on: {len(issues)} of its calls could not be made ({told})"
+    reasons = "; ".join(issue.reason for issue in issues)
+    return f"Ask the model to go on: {len(issues)} of its calls could not be made ({reasons})"
 
 
 # --- inside
 
 
-def _answers(answer: Grant | Denial, work: Work) -> bool:
-    outcome = work.outcome
+def _answers(answer: Grant | Denial, call: RoundCall) -> bool:
+    outcome = call.outcome
     if not isinstance(outcome, Suspended):
         return False
     if answer.request_id is not None and answer.request_id == outcome.request.id:
         return True
-    return answer.call_id == work.wire.id or (answer.call_id is None and answer.tool == work.wire.name)
+    return answer.call_id == call.id or (answer.call_id is None and answer.tool == call.name)
 
 
 def functionless(plan: ToolRoundPlan) -> list[str]:
     """Return the tools of pending calls that only the host's own code can execute."""
-    works = plan._in("pending")  # pyright: ignore[reportPrivateUsage] -- this module's own, and no business of a host's
-    return [work.wire.name for work in works if not work.begun and not _runs(work)]
+    calls = plan._in("pending")  # pyright: ignore[reportPrivateUsage] -- used in this package alone
+    return [call.name for call in calls if not call.begun and not _runs(call)]
 
 
-def _runs(work: Work) -> bool:
+def _runs(call: RoundCall) -> bool:
     """Return whether the pipeline can execute a call: a declared input has no function, unless something wraps it."""
-    return not work.begun and work.ready.is_executable
+    return not call.begun and call.readable.is_executable
 
 
-async def _together(works: list[Work], most: asyncio.Semaphore | None) -> None:
-    async def one(work: Work) -> None:
+async def _together(calls: list[RoundCall], most: asyncio.Semaphore | None) -> None:
+    async def one(call: RoundCall) -> None:
         if most is None:
-            await work.perform()
+            await call.execute()
         else:
             async with most:
-                await work.perform()
+                await call.execute()
 
     try:
         async with asyncio.TaskGroup() as group:
-            for work in works:
-                group.create_task(one(work))
+            for call in calls:
+                group.create_task(one(call))
     except ExceptionGroup as several:
         raise several.exceptions[0] from None  # the host sees it as it was raised
 
 
-def _paired(works: Sequence[Work], results: Sequence[Answer]) -> dict[str, Answer]:
+def _paired(calls: Sequence[RoundCall], results: Sequence[Answer]) -> dict[str, Answer]:
     """Return the results by call id; raise CommitError, which names everything that is wrong with them."""
-    known = {work.wire.id: work for work in works}
+    known = {call.id: call for call in calls}
     found: dict[str, Answer] = {}
     problems: list[str] = []
     for result in results:
         if isinstance(result, ToolResult):
             id, name = result.call_id, result.name
         else:
-            call = answered_call(result)
-            id, name = call.id, call.name
-        work = known.get(id)
-        if work is None:
+            answered = answered_call(result)
+            id, name = answered.id, answered.name
+        call = known.get(id)
+        if call is None:
             problems.append(f"the result for `{name}` ({id}) answers no call of this round")
         elif id in found:
-            problems.append(f"there are two results for `{work.wire.name}` ({id})")
-        elif name != work.wire.name:
-            problems.append(f"the result for {id} is of `{name}`, and the call is of `{work.wire.name}`")
-        elif work.state in ("handled", "rejected") and not _is_outcome(result, work.outcome):
-            problems.append(f"`{name}` ({id}) was {work.state} before; leave its result out")
+            problems.append(f"there are two results for `{call.name}` ({id})")
+        elif name != call.name:
+            problems.append(f"the result for {id} is of `{name}`, and the call is of `{call.name}`")
+        elif call.group in ("handled", "rejected") and not _is_outcome(result, call.outcome):
+            problems.append(f"`{name}` ({id}) was {call.group} before; leave its result out")
         found[id] = result
-    for work in works:
-        if work.state == "suspended":
-            problems.append(f"`{work.wire.name}` ({work.wire.id}) waits for approval; resolve it first")
-        elif work.outcome is None and work.wire.id not in found:
-            told = f"there is no result for `{work.wire.name}` ({work.wire.id})"
-            problems.append(f"{told}: answer it with the call's `complete`, `fail` or `reject`")
+    for call in calls:
+        if call.group == "suspended":
+            problems.append(f"`{call.name}` ({call.id}) waits for approval; resolve it first")
+        elif call.outcome is None and call.id not in found:
+            lacking = f"there is no result for `{call.name}` ({call.id})"
+            problems.append(f"{lacking}: answer it with the call's `complete`, `fail` or `reject`")
     if problems:
         raise CommitError(tuple(problems))
-    return {id: result for id, result in found.items() if known[id].state not in ("handled", "rejected")}
+    return {id: result for id, result in found.items() if known[id].group not in ("handled", "rejected")}
+
+
+async def _ask_about_edits(calls: Sequence[RoundCall], answers: Mapping[str, Answer]) -> None:
+    """Ask every gate about input that the host edited and executed itself; raise CommitError where one refuses it."""
+    edited = [call for call in calls if isinstance(answers.get(call.id), ToolResult) and call.edited() is not None]
+    for call in edited:
+        await call.ask()
+    refused = [
+        f"`{call.name}` ({call.id}) is {call.group} with the input that was edited" for call in edited if call.outcome
+    ]
+    if refused:
+        raise CommitError((*refused, "leave its result out, or resolve it first"))
 
 
 def _is_outcome(answer: Answer, outcome: Outcome | None) -> bool:
@@ -343,13 +365,13 @@ def _list_of(given: object, rules: ProviderFormat) -> MutableSequence[Any]:
         what = type(target).__qualname__
         raise TypeError(f"a round is committed to a message list, a Transcript or a session, and this is a {what}")
     if isinstance(target, Transcript) and PROVIDERS[target.format] is not rules:
-        told = f"the round is in the format `{rules.title}`, and the transcript in `{target.format}`"
-        raise CommitError((told, "say which it is with `format=`"))
+        problem = f"the round is in the format `{rules.title}`, and the transcript in `{target.format}`"
+        raise CommitError((problem, "say which it is with `format=`"))
     return cast("MutableSequence[Any]", target)
 
 
 def _require_valid(
-    paper: RoundState, target: Sequence[Any], rest: Sequence[Mapping[str, Any]], taken: Collection[str]
+    state: RoundState, target: Sequence[Any], rest: Sequence[Mapping[str, Any]], taken: Collection[str]
 ) -> None:
     """Raise CommitError when the provider would refuse the transcript with this round at its end.
 
@@ -357,11 +379,11 @@ def _require_valid(
         rest: What of the transcript is not known to be in order; the round's own calls wait after it, in their order.
         taken: The ids of the calls in what is.
     """
-    rules, works = paper.format, paper.works
-    if rules.unanswered([*rest, *paper.reply.items], taken) == [rules.key_of(work.wire) for work in works]:
+    rules, calls = state.format, state.calls
+    if rules.unanswered([*rest, *state.reply.items], taken) == [rules.key_of(call.wire) for call in calls]:
         return
-    blank = [WireResult(work.wire, "") for work in works]
-    problems = rules.check([*shapes(target), *paper.reply.items, *rules.answer(blank)])
+    blank = [WireResult(call.wire, "") for call in calls]
+    problems = rules.check([*shapes(target), *state.reply.items, *rules.answer(blank)])
     if problems:
         mend = "decode with `transcript=`, or mend what came before with `repair`"
         if rules.unanswered(shapes(target)):
@@ -369,33 +391,33 @@ def _require_valid(
         raise CommitError((*map(str, problems), mend))
 
 
-def _settled_at_once(work: Work, answer: Answer | None) -> WireResult | None:
+def _settled_at_once(call: RoundCall, answer: Answer | None) -> WireResult | None:
     """Return what the model is shown for a call that ran and whose tool has no post hooks; None for any other."""
-    if work.outcome is not None or not isinstance(answer, ToolResult):
+    if call.outcome is not None or not isinstance(answer, ToolResult):
         return None
-    outcome = work.finish_at_once(answer.output, answer.error)
-    return None if outcome is None else rendered(work.wire, outcome, ran=True)
+    outcome = call.finish_now(answer.output, answer.error)
+    return None if outcome is None else rendered(call.wire, outcome, ran=True)
 
 
-async def _settled(work: Work, answer: Answer | None) -> WireResult:
+async def _settled(call: RoundCall, answer: Answer | None) -> WireResult:
     """Return what the model is shown for one call."""
     outcome: Outcome
-    if answer is None and work.outcome is not None:
-        outcome = work.outcome
-    elif work.outcome is not None:  # an issue, which the host answers itself
-        outcome = _explicit(work, answer)
+    if answer is None and call.outcome is not None:
+        outcome = call.outcome
+    elif call.outcome is not None:  # an issue, which the host answers itself
+        outcome = _explicit(call, answer)
     else:
         match answer:
             case ToolResult(output=output, error=error):
-                outcome = await work.finish(output, error)
+                outcome = await call.finish(output, error)
             case _:
-                outcome = work.end(_explicit(work, answer))
-    return rendered(work.wire, outcome, ran=work.begun or answer is not None)
+                outcome = call.answer(_explicit(call, answer))
+    return rendered(call.wire, outcome, ran=call.begun or answer is not None)
 
 
-def _explicit(work: Work, answer: Answer | None) -> Outcome:
+def _explicit(call: RoundCall, answer: Answer | None) -> Outcome:
     """Return the outcome that the host gives in the place of the tool's, which is cut as the tool's own would be."""
-    id, name, toolset = work.wire.id, work.wire.name, work.desk.pipeline.toolset
+    id, name, toolset = call.id, call.name, call.pipeline.toolset
     most = toolset[name].tool.options.max_result_chars if name in toolset else None
     match answer:
         case RejectedTool(reason=reason):

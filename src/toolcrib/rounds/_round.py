@@ -1,4 +1,4 @@
-"""decode: a provider's reply as a ToolRound, the calls in it read against a toolset."""
+"""ToolRound: a provider's reply as `decode` reads it, with its calls checked against a toolset."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from toolcrib.errors import RoundError
 from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireFormat, WireReply, detected
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import Answer, DecodedCall, RoundHooks
-from toolcrib.rounds._pipelines import pipeline_of
 from toolcrib.rounds._plan import ToolRoundPlan, TranscriptLike, suggestion
 from toolcrib.rounds._results import ToolCallIssue
-from toolcrib.rounds._round_call import Desk, Work
 from toolcrib.rounds._round_json import loaded, saved
-from toolcrib.rounds._state import RoundState
+from toolcrib.rounds._round_state import RoundState, pipeline_of
 from toolcrib.rounds._transcript import taken_ids
 from toolcrib.toolsets import ToolAvailability, ToolsetLike
 
@@ -32,22 +30,22 @@ class ToolRound:
         stop: The provider's word for why the reply ended.
         items: The turn as it will stand in the transcript.
         format: The name of the wire format.
-        run: The run that the calls are part of.
+        run: The run that the calls belong to.
     """
 
-    def __init__(self, paper: RoundState, run: Run) -> None:
-        self._paper = paper
-        self.format, self.run = paper.format.title, run
-        reply = paper.reply
+    def __init__(self, state: RoundState) -> None:
+        self._state = state
+        self.format, self.run = state.format.title, state.run
+        reply = state.reply
         self.text, self.problems, self.stop = reply.text, reply.problems, reply.stop
         self.items: tuple[Item, ...] = reply.items
-        self._calls: list[DecodedCall[Any]] = [DecodedCall(work) for work in paper.works if work.prepared is not None]
-        self._unread = [(work.metadata, work.outcome) for work in paper.works if work.prepared is None]
+        self._calls: list[DecodedCall[Any]] = [DecodedCall(call) for call in state.calls if call.call is not None]
+        self._unread = [(call.metadata, call.outcome) for call in state.calls if call.call is None]
 
     @property
     def settled(self) -> bool:
         """Whether it was committed or discarded."""
-        return bool(self._paper.settled)
+        return bool(self._state.ended)
 
     @property
     def tool_calls(self) -> list[DecodedCall[Any]]:
@@ -93,22 +91,22 @@ class ToolRound:
                 each call and returns `call.handled(...)`, `call.reject(...)`, a decision, or the call itself.
 
         Raises:
-            InvalidArguments: The input of a call was edited to what its tool does not take.
+            InvalidArguments: The host edited the input of a call to what its tool does not take.
         """
-        return await ToolRoundPlan(self._paper).apply_hooks(hooks)
+        return await ToolRoundPlan(self._state).apply_hooks(hooks)
 
     async def commit(self, transcript: TranscriptLike, results: Iterable[Answer] = ()) -> list[Item]:
-        """Ask the toolset's own gates, where that has not been done, and commit as the plan does."""
+        """Ask the toolset's own gates, unless they were asked before, and commit as the plan does."""
         plan = await self.apply_hooks()
         return await plan.commit(transcript, results)
 
     def discard(self) -> None:
         """Drop the assistant's turn; nothing reaches a transcript."""
-        self._paper.discard()
+        self._state.discard()
 
     def to_json(self) -> str:
         """Return the round as JSON, from which `from_json` goes on; see `ToolRoundPlan.to_json`."""
-        return json.dumps(saved(self._paper), ensure_ascii=False)
+        return json.dumps(saved(self._state), ensure_ascii=False)
 
     @classmethod
     async def from_json(
@@ -120,9 +118,7 @@ class ToolRound:
         format: ProviderFormat | None = None,
     ) -> ToolRound:
         """Return the round that `to_json` described; see `ToolRoundPlan.from_json`, whose arguments these are."""
-        paper = await loaded(tools, json.loads(text), run, format)
-        run = paper.works[0].desk.run if paper.works else run or Run(entry="round")
-        return cls(paper, run)
+        return cls(await loaded(tools, json.loads(text), run, format))
 
     def __repr__(self) -> str:
         return f"<ToolRound of {len(self._calls)} calls and {len(self._unread)} issues>"
@@ -138,14 +134,14 @@ def decode(
     transcript: Sequence[Any] = (),
     strict: bool = False,
 ) -> ToolRound:
-    """Return the calls in a provider's reply, read and checked against a toolset. Nothing runs and nobody is asked.
+    """Return the calls in a provider's reply, read and checked against a toolset. No tool is run and no gate asked.
 
     Args:
         tools: The toolset; or a pipeline of it, with hooks, sinks or an executor of its own.
         reply: What the provider's SDK returned, the same as a dict, a list of a stream's chunks, or a `WireReply`.
         available: Which tools were offered; the default ones when None.
         format: The wire format; detected from the reply when None. Or the rules of one that is not in the table.
-        run: The run that the calls are part of; one of their own when None.
+        run: The run that the calls belong to; a new one when None.
         transcript: What came before. A call whose id is in it gets another.
         strict: Whether the tools were defined with `strict=True`: a null in the place of what is optional is left out.
 
@@ -155,17 +151,16 @@ def decode(
         ToolConstraintError: `available` names a tool that is not in the toolset.
     """
     name = format or detected(_sample(reply))
-    made = PROVIDERS[name] if isinstance(name, str) else name
-    taken = taken_ids(made, transcript)
-    wire = reply if isinstance(reply, WireReply) else _read(made, reply, taken)
+    rules = PROVIDERS[name] if isinstance(name, str) else name
+    taken = taken_ids(rules, transcript)
+    wire = reply if isinstance(reply, WireReply) else _read(rules, reply, taken)
     if not wire.items and isinstance(format, str):
         _require_format(format, reply)
     pipeline = pipeline_of(tools)
     run = run_for(run, "round")
     if available is not None:
         run = run.view(available=pipeline.toolset.offered(available))
-    desk = Desk(pipeline, run, strict)
-    return ToolRound(RoundState(made, wire, tuple(Work(desk, call) for call in wire.calls)), run)
+    return ToolRound(RoundState(rules, wire, pipeline, run, strict=strict))
 
 
 class DecodeKeywords(TypedDict, total=False):

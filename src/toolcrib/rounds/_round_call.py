@@ -1,69 +1,74 @@
-"""Work: one call of a round on its way over the counter, step by step, as the host asks for each."""
+"""RoundCall: a call as the provider sent it, with the pipeline's call that is made of it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
+from toolcrib.approvals import digest
 from toolcrib.calls import CallMetadata, Completed, Denial, Failed, Grant, Outcome, Rejected, Suspended, ToolCall
-from toolcrib.errors import InvalidArguments
-from toolcrib.formats import WireCall
+from toolcrib.errors import SchemaError
+from toolcrib.formats import WireCall, without_filler
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Call, Pipeline, Run, is_call
-from toolcrib.rounds._strict import unfilled
+from toolcrib.toolsets import Toolset
 
-__all__ = ["Desk", "Result", "State", "Work"]
+__all__ = ["Group", "RoundCall"]
 
-State: TypeAlias = Literal["pending", "handled", "rejected", "suspended", "issue"]
-
-
-@dataclass(frozen=True, slots=True)
-class Desk:
-    """Where the calls of one round are taken: the pipeline, the run they are part of, and how tools were defined."""
-
-    pipeline: Pipeline
-    run: Run
-    strict: bool = False
+Group: TypeAlias = Literal["pending", "handled", "rejected", "suspended", "issue"]
+"""The part of a plan that a call is in."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What the tool of a call came to: a value, or the error that it raised."""
-
-    value: Any = None
-    error: Exception | None = None
-
-
-class Work:
-    """One call, how far it is, and what came of it.
+class RoundCall:
+    """One call of a reply. The pipeline moves it; this class holds what the pipeline made of it.
 
     Attributes:
-        prepared: The call with its arguments; None when these cannot be read.
-        asked: Whether its gates were asked.
-        begun: Whether its tool was started; it is never started twice.
-        performed: What the tool came to.
-        outcome: What a gate ended it with; None while it may go on.
-        finished: What it came to after the post hooks.
+        wire: The call as the provider sent it.
+        call: The pipeline's call; None when the arguments cannot be read.
+        outcome: What a gate ended the call with, or an observer's failure; None while it may go on.
+        unread: A call whose arguments cannot be read, until the pipeline has counted and recorded it.
     """
 
-    __slots__ = ("_input", "_made_of", "asked", "begun", "desk", "finished", "outcome", "performed", "prepared", "wire")
+    __slots__ = ("_input", "_made_of", "call", "outcome", "pipeline", "run", "unread", "wire")
 
-    def __init__(self, desk: Desk, wire: WireCall) -> None:
-        self.desk, self.wire = desk, wire
-        self.asked = self.begun = False
-        self.performed: Result | None = None
-        self.finished: Outcome | None = None
+    def __init__(
+        self, wire: WireCall, pipeline: Pipeline, run: Run, call: Call | None = None, outcome: Outcome | None = None
+    ) -> None:
+        self.wire, self.pipeline, self.run = wire, pipeline, run
+        self.call, self.outcome = call, outcome
+        self.unread: ToolCall | None = None
         self._input: Any = None
         self._made_of: object = None
-        self.prepared: Call | None = None
-        self.outcome: Outcome | None = None
-        self._take(desk.pipeline.receive(self._call(), desk.run))
 
-    def _call(self) -> ToolCall:
-        wire, desk = self.wire, self.desk
-        return ToolCall(wire.name, unfilled(desk.pipeline.toolset, wire) if desk.strict else wire.arguments, wire.id)
+    @classmethod
+    def received(cls, wire: WireCall, pipeline: Pipeline, run: Run, *, strict: bool) -> RoundCall:
+        """Return a call that came in a reply, read; no gate is asked.
+
+        Args:
+            wire: The call.
+            pipeline: The pipeline that takes it.
+            run: The run that it belongs to.
+            strict: Whether the tool was defined in the provider's strict mode.
+        """
+        made = cls(wire, pipeline, run)
+        arguments = _unfilled(pipeline.toolset, wire) if strict else wire.arguments
+        received = ToolCall(wire.name, arguments, wire.id)
+        made._take(pipeline.receive(received, run))
+        if made.call is None:
+            made.unread = received
+        return made
+
+    @property
+    def id(self) -> str:
+        """The id that its result has to name."""
+        return self.wire.id
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return self.wire.name
 
     @property
     def metadata(self) -> CallMetadata:
@@ -71,11 +76,11 @@ class Work:
         return CallMetadata(self.wire.id, self.wire.name, self.wire.arguments)
 
     @property
-    def state(self) -> State:
-        """Where the call stands."""
-        if self.outcome is None:
-            return "pending"
+    def group(self) -> Group:
+        """The part of a plan that the call is in."""
         match self.outcome:
+            case None:
+                return "pending"
             case Completed():
                 return "handled"
             case Rejected():
@@ -86,21 +91,31 @@ class Work:
                 return "issue"
 
     @property
-    def ready(self) -> Call:
-        """The call with its arguments, for whoever knows that they could be read."""
-        if self.prepared is None:
-            raise RuntimeError(f"the arguments of `{self.wire.name}` could not be read")
-        return self.prepared
+    def readable(self) -> Call:
+        """The pipeline's call, where its arguments could be read."""
+        if self.call is None:
+            raise RuntimeError(f"the arguments of `{self.name}` could not be read")
+        return self.call
+
+    @property
+    def asked(self) -> bool:
+        """Whether its gates were asked."""
+        return self.unread is None and (self.call is None or self.call.state != "received")
+
+    @property
+    def begun(self) -> bool:
+        """Whether its tool was started; it is never started twice."""
+        return self.call is not None and self.call.begun
 
     # --- the input that the host sees, and may edit
 
     @property
     def input(self) -> Any:
-        """The input as hooks left it: the host's own copy, so that an edit is noticed and asked about."""
-        prepared = self.ready
-        source = prepared.raw_arguments
+        """The input as hooks left it: a copy for the host, so that an edit is noticed and the gates are asked."""
+        call = self.readable
+        source = call.raw_arguments
         if self._made_of is not source:
-            spec = prepared.tool.spec
+            spec = call.tool.spec
             text = isinstance(source, str | bytes)
             self._input = spec.validate_json(source) if text else spec.validate_python(_own(source))
             self._made_of = source
@@ -108,122 +123,121 @@ class Work:
 
     @input.setter
     def input(self, value: Any) -> None:
-        prepared = self.ready
-        kind = prepared.tool.spec.input_model
+        call = self.readable
+        kind = call.tool.spec.input_model
         if not isinstance(value, kind):
-            raise TypeError(
-                f"the input of `{self.wire.name}` is a {kind.__name__}, and this is a {type(value).__name__}"
-            )
+            raise TypeError(f"the input of `{self.name}` is a {kind.__name__}, and this is a {type(value).__name__}")
         self._input = value
-        self._made_of = prepared.raw_arguments
+        self._made_of = call.raw_arguments
 
     def edited(self) -> dict[str, Any] | None:
-        """Return the arguments that the host made of the input; None when it left it as it was."""
-        prepared = self.ready
-        source = prepared.raw_arguments
-        if self._made_of is not source:
+        """Return the arguments that the host made of the input; None when no gate has to be asked about it."""
+        if self._made_of is None or self.outcome is not None or self.begun:  # None: the input was never looked at
             return None
-        arguments = prepared.tool.spec.arguments(self._input)
-        return None if _equal(arguments, prepared.arguments) else _own(arguments)
+        call = self.readable
+        if self._made_of is not call.raw_arguments:
+            return None
+        arguments = call.tool.spec.arguments(self._input)
+        return None if _equal(call.name, arguments, call.arguments) else _own(arguments)
 
     # --- the steps
 
-    async def ask(self, hooks: HookSet | None) -> None:
-        """Ask the call's gates, or once they were asked these hooks alone.
+    async def ask(self, hooks: HookSet | None = None) -> None:
+        """Ask the call's gates: all of them about a new call or edited input, else these hooks alone.
 
         Raises:
             InvalidArguments: The host edited the input to what does not fit; the call is as it was.
         """
-        pipeline, run = self.desk.pipeline, self.desk.run
-        made: Call | Outcome
-        if self.asked:
-            edited = self.edited() if self.outcome is None else None
-            if self.outcome is not None or (hooks is None and edited is None):
-                return
-            made = await pipeline.admit(self.ready, hooks=hooks, arguments=edited)
-        elif self.prepared is None:  # once more, so that it is counted and recorded
-            self.asked = True
-            made = await pipeline.admit(self._call(), run, hooks=hooks)
-        else:
-            edited = None if self._made_of is None else self.edited()  # nobody looked at the input
-            self.asked = True
-            try:
-                made = await pipeline.admit(self.prepared, hooks=hooks, arguments=edited)
-            except InvalidArguments:
-                self.asked = False
-                raise
-        self._take(made)
+        if self.unread is not None:
+            received, self.unread = self.unread, None
+            self._take(await self.pipeline.admit(received, self.run, hooks=hooks))
+            return
+        if self.outcome is not None or self.begun:
+            return
+        edited = self.edited()
+        if edited is not None or hooks is not None or not self.asked:
+            self._take(await self.pipeline.admit(self.readable, hooks=hooks, arguments=edited))
 
     async def resolve(self, answer: Grant | Denial | None) -> None:
-        """Take up a call that waits for a person with what they said; with None their store or approver is asked."""
+        """Take up a suspended call with a person's answer; with None the run's store and approver are asked."""
         if isinstance(self.outcome, Suspended):
-            self._take(await self.desk.pipeline.recover(self.outcome, self.desk.run, grant=answer))
-
-    async def readmit(self) -> None:
-        """Ask availability and approval once more for a call that was taken up from its JSON."""
-        if not self.begun:
-            self._take(await self.desk.pipeline.recover(self.ready, self.desk.run))
+            self._take(await self.pipeline.recover(self.outcome, self.run, grant=answer))
 
     def provide(self, values: Mapping[str, Any]) -> None:
         """Add what the caller supplies for injected parameters of this call."""
-        self.desk.pipeline.provide(self.ready, values)
+        self.pipeline.provide(self.readable, values)
 
-    async def perform(self) -> None:
-        """Run the call's tool, once; input that was edited since its gates were asked is asked about first."""
-        if not self.begun:
-            await self.ask(None)
-        if self.begun or self.outcome is not None:
+    async def execute(self) -> None:
+        """Run the call's tool, once; the gates are asked first where the input was edited.
+
+        Raises:
+            InvalidArguments: The host edited the input to what does not fit; the call is as it was.
+            Exception: What an observer raised.
+        """
+        await self.ask()
+        if self.outcome is not None or self.begun:
             return
-        self.begun = True
-        made = await self.desk.pipeline.execute(self.ready)
-        if is_call(made):
-            self.performed = Result(_as_it_is_now(made.value), made.error)
-        else:
-            self.begun = not isinstance(made, Suspended)  # a tool that asks for approval has done nothing before
-            self._take(made)
+        call = self.readable
+        try:
+            made = await self.pipeline.execute(call)
+        except Exception:  # an observer's, which has ended the call
+            self.outcome = call.outcome
+            raise
+        if is_call(made) and made.error is None:
+            self.pipeline.executed(made, _as_it_is_now(made.value))
+        self._take(made)
 
     async def finish(self, output: Any, error: Exception | None) -> Outcome:
-        """Let the post hooks at what the tool or the host's own code came to, once, and close the record."""
-        if self.finished is None:
-            self.finished = await self.desk.pipeline.finish(self._executed(output, error))
-        return self.finished
+        """Run the post hooks on what the tool or the host's code returned, once, and close the record."""
+        return await self.pipeline.finish(self._executed(output, error))
 
-    def finish_at_once(self, output: Any, error: Exception | None) -> Outcome | None:
-        """Do what `finish` does where there is no post hook to wait for; else nothing, and return None."""
-        if self.finished is None and not self.ready.waits_for_post_hooks:
-            self.finished = self.desk.pipeline.finish_now(self._executed(output, error))
-        return self.finished
+    def finish_now(self, output: Any, error: Exception | None) -> Outcome | None:
+        """Do what `finish` does where there is no post hook to await; else return None."""
+        return self.pipeline.finish_now(self._executed(output, error))
 
     def _executed(self, output: Any, error: Exception | None) -> Call:
-        self.performed = Result(output, error)
-        return self.desk.pipeline.executed(self.ready, output, error)
+        call = self.readable
+        return call if call.state == "closed" else self.pipeline.executed(call, output, error)
 
-    def end(self, outcome: Outcome) -> Outcome:
-        """Close a call that the host answers in the place of its tool."""
-        if self.finished is None:
-            self.finished = self.desk.pipeline.answer(self.ready, outcome)
-        return self.finished
+    def answer(self, outcome: Outcome) -> Outcome:
+        """Close the call with the host's outcome in the place of the tool's."""
+        return self.pipeline.answer(self.readable, outcome)
 
-    def cancel(self) -> None:
-        """Close the record of a call that nobody will answer."""
-        if self.prepared is not None:
-            self.desk.pipeline.discard(self.prepared)
+    def discard(self) -> None:
+        """Close the record of a call that will not be answered."""
+        if self.call is not None:
+            self.pipeline.discard(self.call)
 
     def _take(self, made: Call | Outcome) -> None:
         if is_call(made):
-            self.prepared, self.outcome = made, None
+            self.call, self.outcome = made, None
         else:
             self.outcome = made
 
 
+def _unfilled(toolset: Toolset, call: WireCall) -> str | Mapping[str, Any]:
+    """Return a call's arguments without the nulls that a model writes in strict mode for what it leaves out."""
+    raw = call.arguments
+    if call.name not in toolset or (isinstance(raw, str) and "null" not in raw):
+        return raw
+    try:
+        value: object = json.loads(raw) if isinstance(raw, str) else raw
+        if not isinstance(value, Mapping):
+            return raw
+        kept = without_filler(cast("Mapping[str, Any]", value), toolset[call.name].parameters)
+    except (ValueError, SchemaError):  # the pipeline says what is wrong with the call
+        return raw
+    return json.dumps(kept) if isinstance(raw, str) else kept
+
+
 def _own(value: Any) -> Any:
-    """Return a copy that shares nothing with the call; anybody's types may refuse to be copied."""
+    """Return a copy that shares nothing with the call; a user's type may refuse to be copied."""
     if not isinstance(value, Mapping):
         return value
     source: Mapping[str, Any] = value  # pyright: ignore[reportUnknownVariableType] -- checked just above
     try:
         return deepcopy(source)
-    except Exception:  # anybody's __deepcopy__
+    except Exception:  # a user's __deepcopy__
         return dict(source)
 
 
@@ -242,8 +256,8 @@ def _copied(value: Any) -> Any:
     return [_copied(part) for part in value] if kind is list else value
 
 
-def _equal(one: object, other: object) -> bool:
+def _equal(tool: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     try:
-        return bool(one == other)
-    except Exception:  # anybody's __eq__; what cannot be compared is taken to be edited
+        return one == other or digest(tool, one) == digest(tool, other)
+    except Exception:  # a user's __eq__; what cannot be compared is taken to be edited
         return False

@@ -1,38 +1,37 @@
-"""A round as JSON, so that another process takes it up: days later perhaps, when a person has answered."""
+"""Rounds as JSON, from which another process goes on when a person has answered, perhaps days later."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, cast
 
-from toolcrib.calls import Suspended, jsonable, outcome_from_dict, revived
-from toolcrib.errors import InvalidOutput, ModelRetry, RoundError
+from toolcrib.calls import Outcome, Suspended, outcome_from_dict
+from toolcrib.errors import InvalidOutput, RoundError
 from toolcrib.formats import PROVIDERS, ProviderFormat, WireCall, WireReply
-from toolcrib.pipeline import Pipeline, Run, is_call
-from toolcrib.rounds._pipelines import pipeline_of
+from toolcrib.pipeline import Call, Pipeline, Run, is_call
 from toolcrib.rounds._results import checked_output
-from toolcrib.rounds._round_call import Desk, Result, Work
-from toolcrib.rounds._state import RoundState
+from toolcrib.rounds._round_call import RoundCall
+from toolcrib.rounds._round_state import RoundState, pipeline_of
 from toolcrib.toolsets import ToolsetLike
 
 __all__ = ["loaded", "run_from", "run_of", "saved"]
 
-_VERSION = 1
+_VERSION = 2
 
 
-def saved(paper: RoundState) -> dict[str, Any]:
+def saved(state: RoundState) -> dict[str, Any]:
     """Return a round as JSON shapes; they hold the real arguments, so they belong in safe keeping.
 
     Raises:
-        RoundError: It was committed or discarded, or a call was edited since its gates were asked.
+        RoundError: It was committed or discarded, or the host edited a call and its gates were not asked since.
         ResultNotSerializable: What a tool returned has no JSON form.
     """
-    paper.open()
-    reply, desk = paper.reply, paper.works[0].desk if paper.works else None
+    state.require_open()
+    reply = state.reply
     calls = [{"id": c.id, "name": c.name, "arguments": c.arguments, "kind": c.kind} for c in reply.calls]
     return {
         "version": _VERSION,
-        "format": paper.format.title,
+        "format": state.format.title,
         "reply": {
             "items": list(reply.items),
             "text": reply.text,
@@ -40,9 +39,9 @@ def saved(paper: RoundState) -> dict[str, Any]:
             "stop": reply.stop,
             "problems": list(reply.problems),
         },
-        "strict": desk is not None and desk.strict,
-        "run": None if desk is None else run_of(desk.run),
-        "works": [_saved_work(work) for work in paper.works],
+        "strict": state.strict,
+        "run": run_of(state.run),
+        "calls": [_saved_call(call) for call in state.calls],
     }
 
 
@@ -52,25 +51,29 @@ async def loaded(
     """Return the round that `saved` described, with availability and approval asked again; no hook is.
 
     Raises:
-        ValueError: It is none, of another version, or in a format that is not known.
+        ValueError: It is no round, of another version, or in a format that is not known.
     """
     if data.get("version") != _VERSION:
         raise ValueError(f"a saved round has the version {_VERSION}, and this has {data.get('version')!r}")
     rules = cast("Mapping[str, ProviderFormat]", PROVIDERS).get(data["format"], format)
     if rules is None:
         raise ValueError(f"the round is in the format {data['format']!r}, which is no provider's: give `format=`")
-    told = data["reply"]
+    sent = data["reply"]
     reply = WireReply(
-        items=tuple(told["items"]),
-        text=told["text"],
-        calls=tuple(WireCall(**call) for call in told["calls"]),
-        stop=told["stop"],
-        problems=tuple(told["problems"]),
+        items=tuple(sent["items"]),
+        text=sent["text"],
+        calls=tuple(WireCall(**call) for call in sent["calls"]),
+        stop=sent["stop"],
+        problems=tuple(sent["problems"]),
     )
-    run = run_from(data["run"], run, "round")
-    desk = Desk(pipeline_of(tools), run, data["strict"])
-    works = [await _loaded_work(desk, call, one) for call, one in zip(reply.calls, data["works"], strict=True)]
-    return RoundState(rules, reply, tuple(works))
+    pipeline, run, strict = pipeline_of(tools), run_from(data["run"], run, "round"), data["strict"]
+    calls = [
+        RoundCall.received(wire, pipeline, run, strict=strict)
+        if one is None
+        else await _loaded_call(wire, pipeline, run, one)
+        for wire, one in zip(reply.calls, data["calls"], strict=True)
+    ]
+    return RoundState(rules, reply, pipeline, run, strict=strict, calls=calls)
 
 
 # --- the run
@@ -86,70 +89,54 @@ def run_of(run: Run) -> dict[str, Any]:
     }
 
 
-def run_from(data: Mapping[str, Any] | None, run: Run | None, door: str) -> Run:
+def run_from(data: Mapping[str, Any], run: Run | None, entry: str) -> Run:
     """Return the run that goes on: the one given or one of the same id, with nothing forgotten that was counted."""
-    told = data or {}
     if run is None:
-        named = {"id": told["id"], "principal": told["principal"]} if told else {}
-        run = Run(entry=door, **named)
-    run.run.restore(told)
-    if run.available is None and told.get("available") is not None:
-        return run.view(available=frozenset(told["available"]))
+        run = Run(entry=entry, id=data["id"], principal=data["principal"])
+    run.run.restore(data)
+    if run.available is None and data["available"] is not None:
+        return run.view(available=frozenset(data["available"]))
     return run
 
 
 # --- one call
 
 
-def _saved_work(work: Work) -> dict[str, Any]:
-    if not work.asked:
-        return {"asked": False}
-    pending = work.outcome is None and not work.begun
-    if pending and work.edited() is not None:
-        raise RoundError((f"the input of `{work.wire.name}` was edited; `apply_hooks()` before the round is saved",))
-    state = None if work.prepared is None or isinstance(work.outcome, Suspended) else work.prepared.to_dict()
+def _saved_call(one: RoundCall) -> dict[str, Any] | None:
+    """Return a call as JSON shapes; None for one whose gates were not asked, which is read again from the reply."""
+    if one.edited() is not None:
+        raise RoundError((f"the input of `{one.name}` was edited; `apply_hooks()` before the round is saved",))
+    if not one.asked:
+        return None
+    call, outcome = one.call, one.outcome
+    if outcome is None and call is not None and call.state == "closed":  # finished, and not committed
+        outcome = call.outcome
     return {
-        "asked": True,
-        "begun": work.begun,
-        "prepared": state,
-        "outcome": None if work.outcome is None else work.outcome.to_dict(),
-        "performed": None if work.performed is None else _saved_result(work, work.performed),
+        "call": None if call is None or isinstance(outcome, Suspended) else call.to_dict(),
+        "outcome": None if outcome is None else outcome.to_dict(),
     }
 
 
-def _saved_result(work: Work, performed: Result) -> dict[str, Any]:
-    if performed.error is not None:
-        return {"error": type(performed.error).__name__, "message": str(performed.error)}
-    return {"value": jsonable(performed.value, work.wire.name, media=True)}
+async def _loaded_call(wire: WireCall, pipeline: Pipeline, run: Run, data: Mapping[str, Any]) -> RoundCall:
+    ended = None if data["outcome"] is None else outcome_from_dict(data["outcome"])
+    state = ended.call if isinstance(ended, Suspended) else data["call"]
+    if state is None:
+        return RoundCall(wire, pipeline, run, outcome=ended)
+    restored: Call | Outcome = pipeline.restore(cast("Mapping[str, Any]", state), run)
+    if not is_call(restored):  # the tool has gone or changed; a call that had ended stays as it was
+        return RoundCall(wire, pipeline, run, outcome=ended or restored)
+    if ended is not None:
+        return RoundCall(wire, pipeline, run, restored, ended)
+    made = await pipeline.recover(restored, run)
+    if not is_call(made):
+        return RoundCall(wire, pipeline, run, restored, made)
+    if made.state == "executed" and made.error is None:
+        pipeline.executed(made, _as_declared(made))
+    return RoundCall(wire, pipeline, run, made)
 
 
-async def _loaded_work(desk: Desk, call: WireCall, data: Mapping[str, Any]) -> Work:
-    work = Work(desk, call)
-    if not data["asked"]:
-        return work
-    work.asked, work.begun = True, data["begun"]
-    outcome = None if data["outcome"] is None else outcome_from_dict(data["outcome"])
-    state = outcome.call if isinstance(outcome, Suspended) else data["prepared"]
-    made = None if state is None else desk.pipeline.restore(cast("Mapping[str, Any]", state), desk.run)
-    if made is not None and is_call(made):
-        work.prepared = made
-    work.outcome = outcome if outcome is not None or (made is not None and is_call(made)) else made
-    if work.outcome is None and (made is not None and is_call(made)):
-        await work.readmit()
-    if data["performed"] is not None and work.outcome is None:
-        work.performed = _loaded_result(work, data["performed"])
-    return work
-
-
-def _loaded_result(work: Work, data: Mapping[str, Any]) -> Result:
-    if "error" not in data:
-        return Result(_as_declared(work, revived(data["value"])))
-    kind = ModelRetry if data["error"] == ModelRetry.__name__ else type(data["error"], (Exception,), {})
-    return Result(None, kind(data["message"]))
-
-
-def _as_declared(work: Work, value: Any) -> Any:
+def _as_declared(call: Call) -> Any:
     try:
-        return checked_output(work.ready.tool, work.wire.name, value)
+        return checked_output(call.tool, call.name, call.value)
     except InvalidOutput:  # the tool returned what it does not declare, and post hooks may know what to do with it
-        return value
+        return call.value

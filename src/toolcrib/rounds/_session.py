@@ -1,4 +1,4 @@
-"""Session: a conversation with a model, to whose transcript nothing is added but by commit."""
+"""Session: a conversation with a model. Only a commit adds to its transcript."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from toolcrib.formats import PROVIDERS, Item, WireFormat, json_shape, text_delta
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import DecodedCall, HandledTool, RejectedTool, RoundHooks
 from toolcrib.rounds._model import ChatModel, ChatRequest
-from toolcrib.rounds._pipelines import pipeline_of
 from toolcrib.rounds._plan import ToolRoundPlan, functionless
 from toolcrib.rounds._results import ToolResult
 from toolcrib.rounds._round import ToolRound, decode, gathered
 from toolcrib.rounds._round_json import run_from, run_of
+from toolcrib.rounds._round_state import pipeline_of
 from toolcrib.rounds._transcript import Transcript
 from toolcrib.schema import modern
 from toolcrib.toolsets import ToolAvailability, ToolRequirement, ToolsetLike
@@ -36,12 +36,12 @@ T = TypeVar("T")
 
 
 class StepOptions(TypedDict, total=False):
-    """What a step may be asked to do differently from the session's defaults, but for the type of the answer.
+    """Options of a step that take the place of the session's defaults, without the type of the answer.
 
     Attributes:
         tools: The tools; none when left out.
         available: Which of them are offered.
-        require: What the model is asked to do with them.
+        require: Which of them the model has to call, if any.
         describe: Descriptions in place of the tools' own, by selector or name.
         strict: Whether the provider holds the model to the tools' schemas; a FormatError where it has no such mode.
         return_schemas: Whether the model is shown what the tools return.
@@ -58,7 +58,7 @@ class StepOptions(TypedDict, total=False):
 
 
 class StepKeywords(StepOptions, total=False):
-    """What a step may be asked to do differently from the session's defaults.
+    """Options of a step that take the place of the session's defaults.
 
     Attributes:
         output: The type of the answer; text when left out.
@@ -102,15 +102,15 @@ class Finished(Generic[T]):
 
 
 class Session:
-    """A conversation: its transcript, its model, and the run that its calls are part of.
+    """A conversation: its transcript, its model, and the run that its calls belong to.
 
     Args:
         model: The model.
         format: The wire format that the transcript and the requests are in, and the model's replies.
         system: The instructions.
         transcript: What came before.
-        run: The run; one of its own when None.
-        defaults: What every step is asked to do, unless it says otherwise.
+        run: The run; a new one when None.
+        defaults: Options of every step, unless the step has others.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class Session:
         Args:
             on_chunk: Is given each chunk of a reply that is streamed, as the provider sends it.
             on_text: Is given each piece of the answer of a reply that is streamed.
-            keywords: What to do differently from the session's defaults.
+            keywords: Options in the place of the session's defaults.
 
         Raises:
             TypeError: There is no such keyword; nothing was sent.
@@ -184,7 +184,7 @@ class Session:
             reply = await reply
         if isinstance(reply, AsyncIterable):
             chunks = cast("AsyncIterable[object]", reply)
-            reply = await gathered(chunks, _told(on_chunk, on_text, self.format))
+            reply = await gathered(chunks, _chunk_listener(on_chunk, on_text, self.format))
         round = decode(
             pipeline,
             reply,
@@ -231,7 +231,7 @@ class Session:
         hooks: RoundHooks = None,
         **keywords: Unpack[StepKeywords],
     ) -> Finished[Any] | ToolRoundPlan:
-        """Go on until the model has answered, executing what it asks for.
+        """Ask the model until it has answered, and execute the calls that it makes.
 
         Args:
             dispatch: Executes a call, and returns its output, `call.reject(...)`, or another answer; it may be async.
@@ -241,8 +241,8 @@ class Session:
             keywords: As for `step`.
 
         Returns:
-            The answer; or the plan of a round in which calls wait for a person, before anything of it was executed.
-            Resolve and commit it, and run again.
+            The answer; or the plan of a round in which calls are suspended until a person answers. Where a gate
+            suspended them, nothing of the round was executed. Resolve and commit it, and run again.
 
         Raises:
             RoundError: The model still asks for tools after so many rounds; the last round was discarded.
@@ -316,7 +316,7 @@ class Session:
     ) -> Session:
         """Return the session that `to_json` described; `open_round` has the round that was open, if there was one.
 
-        Hooks are not asked about its calls a second time; see `ToolRoundPlan.from_json`.
+        Decision hooks are not asked about its calls a second time; see `ToolRoundPlan.from_json`.
 
         Args:
             model: The model.
@@ -327,17 +327,17 @@ class Session:
         Raises:
             ValueError: The text is no session, or a round is open and there are no tools.
         """
-        told = json.loads(text)
-        if "transcript" not in told:
+        data = json.loads(text)
+        if "transcript" not in data:
             raise ValueError("the text is no session, as `to_json` returns one")
-        run = run_from(told["run"], run, "session")
+        run = run_from(data["run"], run, "session")
         made = cls(
-            model, format=told["format"], system=told["system"], transcript=told["transcript"], run=run, **defaults
+            model, format=data["format"], system=data["system"], transcript=data["transcript"], run=run, **defaults
         )
-        if told["round"] is not None:
+        if data["round"] is not None:
             if "tools" not in defaults:
                 raise ValueError("a round is open, and its calls are of no tools: give `tools=`")
-            made._staged = await ToolRound.from_json(defaults.get("tools", ()), told["round"], run=run)
+            made._staged = await ToolRound.from_json(defaults.get("tools", ()), data["round"], run=run)
         return made
 
     # --- inside
@@ -374,7 +374,7 @@ class Session:
 
 
 def _require_known(keywords: Mapping[str, Any]) -> None:
-    """Raise TypeError for what is no keyword of a step, or it would be left out without a word."""
+    """Raise TypeError for what is no keyword of a step; it would have no effect."""
     unknown = next((key for key in keywords if key not in StepKeywords.__optional_keys__), None)
     if unknown is not None:
         raise TypeError(f"a step takes no `{unknown}`. {closest(unknown, sorted(StepKeywords.__optional_keys__))}")
@@ -385,20 +385,20 @@ def _asks(round: ToolRound) -> bool:
     return bool(round.tool_calls or round.recoverable_issues)
 
 
-def _told(
+def _chunk_listener(
     on_chunk: Callable[[object], None] | None, on_text: Callable[[str], None] | None, format: WireFormat
 ) -> Callable[[object], None] | None:
-    """Return what is given each chunk."""
+    """Return the function that is given each chunk of a streamed reply."""
     if on_text is None:
         return on_chunk
 
-    def told(chunk: object) -> None:
+    def listener(chunk: object) -> None:
         if on_chunk is not None:
             on_chunk(chunk)
         if text := text_delta(chunk, format):
             on_text(text)
 
-    return told
+    return listener
 
 
 async def _results(plan: ToolRoundPlan, dispatch: Dispatch | None) -> list[Any]:

@@ -109,8 +109,8 @@ class Begun:
         """Take it to its end, unless a person is needed, and return what came of the call."""
         results = await self.plan.run_pending()
         if self.plan.suspended:
-            [work] = json.loads(self.plan.to_json())["works"]
-            outcome = work["outcome"]
+            [call] = json.loads(self.plan.to_json())["calls"]
+            outcome = call["outcome"]
             return outcome_from_dict({**outcome, "call": {**outcome["call"], _SAVED: self.save()}})
         await self.plan.commit(self.transcript, results)
         problems = self.transcript.check()
@@ -126,8 +126,8 @@ def _saved(waiting: Suspended) -> dict[str, Any]:
 
 def _with_call(round: dict[str, Any], waiting: Suspended) -> dict[str, Any]:
     """Return a saved round with its call as the test gives it, which may have changed it."""
-    [work] = round["works"]
-    return {**round, "works": [{**work, "outcome": waiting.to_dict()}]}
+    [call] = round["calls"]
+    return {**round, "calls": [{**call, "outcome": waiting.to_dict()}]}
 
 
 round_doors: tuple[Door, ...] = (

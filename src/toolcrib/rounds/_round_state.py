@@ -1,0 +1,70 @@
+"""RoundState: a reply, its calls, and whether the round is over; a round and its plan share it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from toolcrib.errors import RoundError
+from toolcrib.formats import ProviderFormat, WireReply
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.rounds._round_call import RoundCall
+from toolcrib.toolsets import Toolset, ToolsetLike
+
+__all__ = ["RoundState", "pipeline_of"]
+
+
+class RoundState:
+    """The reply as it came, its calls, and whether it was committed.
+
+    Attributes:
+        format: The rules of the wire format.
+        reply: The reply.
+        pipeline: The pipeline that takes the calls.
+        run: The run that they belong to.
+        strict: Whether the tools were defined in the provider's strict mode.
+        calls: The calls, in the assistant's order.
+        ended: `committed` or `discarded`; empty while the round is open.
+    """
+
+    __slots__ = ("calls", "ended", "format", "pipeline", "reply", "run", "strict")
+
+    def __init__(
+        self,
+        format: ProviderFormat,
+        reply: WireReply,
+        pipeline: Pipeline,
+        run: Run,
+        *,
+        strict: bool,
+        calls: Sequence[RoundCall] | None = None,
+    ) -> None:
+        self.format, self.reply, self.pipeline, self.run, self.strict = format, reply, pipeline, run, strict
+        if calls is None:
+            calls = [RoundCall.received(call, pipeline, run, strict=strict) for call in reply.calls]
+        self.calls = tuple(calls)
+        self.ended = ""
+
+    def require_open(self, error: type[RoundError] = RoundError) -> None:
+        """Raise the error when the round is over."""
+        if self.ended:
+            raise error((f"the round was {self.ended} before",))
+
+    def discard(self) -> None:
+        """Drop the round."""
+        self.require_open()
+        self.ended = "discarded"
+        for call in self.calls:
+            call.discard()
+
+
+def pipeline_of(tools: Pipeline | ToolsetLike) -> Pipeline:
+    """Return a pipeline of the tools: the same one for the same toolset, because a pipeline learns its tools once."""
+    if isinstance(tools, Pipeline):
+        return tools
+    return _kept(tools) if isinstance(tools, Toolset | type) else Pipeline(tools)
+
+
+@lru_cache(maxsize=64)
+def _kept(tools: Toolset | type[Toolset]) -> Pipeline:
+    return Pipeline(tools)
