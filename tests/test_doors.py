@@ -4,15 +4,17 @@ import asyncio
 import json
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Annotated, Any
+from uuid import uuid4
 
 import pytest
 from pydantic import SecretStr
 
 from toolcrib.approvals import AgentContext, MemoryApprovalStore, approve_all, deny_all
 from toolcrib.calls import (
+    ApprovalRequest,
     Ask,
     Complete,
     Completed,
@@ -29,9 +31,10 @@ from toolcrib.errors import ModelRetry
 from toolcrib.hooks import GlobalHooks, HookSet
 from toolcrib.pipeline import CallLimits
 from toolcrib.schema import Redacted, RunContext
-from toolcrib.testing import Door, doors, every_door
+from toolcrib.testing import Door, RecordingSink, doors, every_door
 from toolcrib.tools import BaseTool, Tool, ez_tool, tool
 from toolcrib.toolsets import Toolset
+from toolcrib.turns import Turn
 
 
 def appending(ran: list[Any], **options: Any) -> Tool[..., Any]:
@@ -911,6 +914,142 @@ async def test_an_approval_text_shows_no_secret(door: Door) -> None:
     shown = waiting.request.text() + json.dumps(waiting.request.to_dict()) + repr(waiting) + waiting.text()
     assert "hunter2" not in shown
     assert "pin-4711" not in shown
+
+
+# --- one run, one execution ------------------------------------------------------------------------------------------
+
+
+@doors("run")
+async def test_always_is_asked_once_in_a_run(door: Door) -> None:
+    ran: list[Any] = []
+    asked: list[str] = []
+
+    async def always(request: ApprovalRequest) -> Grant:
+        asked.append(request.tool)
+        return request.always("ann")
+
+    principal = f"ann {uuid4()}"  # where runs share a store, what she said holds for her alone
+    counter = door([appending(ran, requires_approval=True)], approver=always, principal=principal)
+
+    outcomes = [await counter.call("append", {"text": text}) for text in "abc"]
+
+    assert [type(outcome) for outcome in outcomes] == [Completed] * 3
+    assert (asked, len(ran)) == (["append"], 3)
+
+
+@doors("answer")
+async def test_a_call_that_is_answered_twice_with_always_is_executed_once(door: Door) -> None:
+    ran: list[Any] = []
+    counter = door([appending(ran, requires_approval=True)])
+    waiting = await counter.call("append", {"text": "x"})
+    assert isinstance(waiting, Suspended)
+    always = waiting.request.always("ann")
+
+    first, second = [await counter.answer(waiting, always) for _ in range(2)]
+
+    assert isinstance(first, Completed)
+    assert isinstance(second, Failed)
+    assert (second.code, ran) == ("approval_error", [("x", 1)])
+
+
+@doors("answer", "concurrent")
+async def test_a_call_that_is_answered_twice_at_a_time_is_executed_once(door: Door) -> None:
+    ran: list[Any] = []
+    counter = door([appending(ran, requires_approval=True)])
+    waiting = await counter.call("append", {"text": "x"})
+    assert isinstance(waiting, Suspended)
+    grant = waiting.request.grant("ann")
+
+    outcomes = await asyncio.gather(*(counter.answer(waiting, grant) for _ in range(2)))
+
+    assert sorted(outcome.kind for outcome in outcomes) == ["completed", "failed"]
+    assert ran == [("x", 1)]
+
+
+@every_door
+@pytest.mark.parametrize("streams", [False, True], ids=["returns", "streams"])
+async def test_a_call_completes_whose_tools_are_renewed_meanwhile(door: Door, streams: bool) -> None:
+    tools = Toolset([])
+
+    @ez_tool
+    async def report() -> str:
+        _renew(tools)
+        return "the report"
+
+    @ez_tool
+    async def reports() -> AsyncIterator[str]:
+        _renew(tools)
+        yield "the report"
+
+    tools.renew_entries([], Toolset([report, reports]))
+    counter = door(tools)
+
+    outcome = await counter.call("reports" if streams else "report")
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == (["the report"] if streams else "the report")
+    assert [record["outcome"]["kind"] for record in counter.records] == ["completed"]
+
+
+def _renew(tools: Toolset) -> None:
+    """Have other tools in the place of all of a toolset's, as a server may that announces its tools anew."""
+
+    @ez_tool
+    async def report() -> str:
+        return "another"
+
+    tools.renew_entries([*tools.entries], Toolset([report]))
+
+
+@every_door
+@pytest.mark.parametrize("name", ["wait", "waits"])
+async def test_a_tool_that_awaits_a_cancelled_task_has_failed(door: Door, name: str) -> None:
+    ran: list[Any] = []
+
+    @ez_tool
+    async def wait() -> None:
+        task = asyncio.create_task(asyncio.sleep(60))
+        task.cancel()
+        await task
+
+    @ez_tool
+    async def waits() -> AsyncIterator[int]:
+        yield 1
+        await wait()
+
+    counter = door([wait, waits, appending(ran)])
+
+    outcome = await counter.call(name)
+    after = await counter.call("append", {"text": "x"})
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, after.kind, ran) == ("tool_cancelled", "completed", [("x", 1)])
+    assert [record["outcome"]["kind"] for record in counter.records] == ["failed", "completed"]
+
+
+@doors("run")
+async def test_what_a_tool_runs_inside_belongs_to_its_run(door: Door) -> None:
+    ran: list[Any] = []
+    append = appending(ran)
+
+    @ez_tool
+    async def outer() -> None:
+        for text in "abc":
+            await Turn(append, kwargs={"text": text}).returning()
+
+    sink = RecordingSink()
+    counter = door([outer, append], limits=CallLimits(total=2), principal="ann", sinks=[sink])
+
+    outcome = await counter.call("outer")
+
+    assert isinstance(outcome, Failed)
+    assert ran == [("a", 1)]
+    assert [(one.tool, one.outcome["kind"], one.principal) for one in sink.records] == [
+        ("append", "completed", "ann"),
+        ("append", "rejected", "ann"),
+        ("outer", "failed", "ann"),
+    ]
+    assert counter.run.calls == {"outer": 1, "append": 1}
 
 
 @every_door

@@ -154,7 +154,7 @@ def program_of(visit: Visit) -> str:
 def outcome_of(visit: Visit, watch: RecordingSink, error: str) -> Outcome:
     """Return what became of the call, as the run was told."""
     if watch.records:
-        return outcome_from_dict(watch.record.outcome)
+        return outcome_from_dict(watch.records[-1].outcome)
     # Python itself said no: a tool that is not offered is a name that does not exist
     return Failed(visit.new.name, visit.new.id, "unknown_tool", error, "NameError")
 

@@ -22,6 +22,7 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_server import HttpApp, McpServer, ServerOptions, build_server, http_app
+from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, outcome_from_dict
 from toolcrib.pipeline import Run
 from toolcrib.testing._doors import Ability, Door, Visit
@@ -101,6 +102,7 @@ class McpDoor(Door):
 
     def __init__(self, generation: str) -> None:
         self._generation = generation
+        self._stores: dict[str, MemoryApprovalStore] = {}  # of the servers of each run
         self.title = "mcp over stdio" + (", older" if generation == "legacy" else "")
 
     def transport(
@@ -113,7 +115,8 @@ class McpDoor(Door):
         watch = RecordingSink()
         run = visit.run.with_sinks(watch)
         principal = visit.run.principal or "ann"
-        options = ServerOptions(run=lambda name: run, principal=principal, errors=visit.run.errors)
+        store = self._stores.setdefault(visit.run.id, MemoryApprovalStore())
+        options = ServerOptions(run=lambda name: run, principal=principal, approvals=store, errors=visit.run.errors)
         outer = RecordingSink()
         transport = self.transport(visit, options, outer)
         async with Client(transport, mode=self._generation, cache=None) as client:
@@ -123,7 +126,7 @@ class McpDoor(Door):
                 result = error
         if not watch.records:  # the counter on the way said no; what is secret its records do not know
             return _refused(visit, outcome_from_dict(outer.record.outcome))
-        outcome = outcome_from_dict(watch.record.outcome)
+        outcome = outcome_from_dict(watch.records[-1].outcome)
         self.compare(outcome, result)
         return outcome
 
