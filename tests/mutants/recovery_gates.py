@@ -16,7 +16,7 @@ _LEDGER = "approvals/_ledger.py"
 
 _OF_RECOVERY = ("tests/pipeline/test_recover.py",)
 _OF_RESUMING = ("tests/pipeline/test_resume.py", "tests/test_doors.py")
-_OF_APPROVALS = ("tests/pipeline/test_approve.py", "tests/test_doors.py")
+_OF_APPROVALS = ("tests/pipeline/test_approve.py", "tests/pipeline/test_recover.py", "tests/test_doors.py")
 _OF_RUNS = ("tests/pipeline/test_scope.py",)
 _OF_STREAMS = ("tests/pipeline/test_stream.py", "tests/test_doors.py")
 

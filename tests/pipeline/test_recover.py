@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -322,6 +323,78 @@ async def test_of_two_copies_of_a_suspended_call_one_is_executed() -> None:
 
     assert [outcome.kind for outcome in outcomes] == ["completed", "failed"]
     assert paid == [5]
+
+
+@pytest.mark.parametrize("stored", [lambda call: call, lambda call: call.to_dict()["call"]], ids=["copy", "JSON"])
+async def test_of_two_copies_that_a_standing_grant_of_the_run_opens_one_is_executed(stored: Any) -> None:
+    paid: list[int] = []
+    pipeline, run = Pipeline([paying(paid, requires_approval=True)]), Run()
+    waiting, other = [await pipeline.run(ToolCall("pay", {"amount": amount}), run) for amount in (5, 6)]
+    assert isinstance(waiting, Suspended)
+    assert isinstance(other, Suspended)
+    await pipeline.run(other, run, grant=other.request.always("ann"))
+
+    outcomes = [await pipeline.run(stored(waiting), run) for _ in range(2)]
+
+    assert [outcome.kind for outcome in outcomes] == ["completed", "failed"]
+    assert paid == [6, 5]
+
+
+async def test_of_two_copies_that_a_store_opens_which_never_saw_the_request_one_is_executed() -> None:
+    paid: list[int] = []
+    pipeline = Pipeline([paying(paid, requires_approval=True)])
+    waiting = await pipeline.run(ToolCall("pay", {"amount": 5}))
+    assert isinstance(waiting, Suspended)
+    run = Run(approvals=MemoryApprovalStore([Grant("pay", "ann", scope="tool")]))
+
+    first = await pipeline.run(waiting, run)
+    with pytest.raises(CallStateError, match="executed once"):
+        await pipeline.run(waiting, run)
+
+    assert isinstance(first, Completed)
+    assert paid == [5]
+
+
+async def test_a_call_that_was_done_is_executed_by_no_step() -> None:
+    paid: list[int] = []
+    pipeline = Pipeline([paying(paid)])
+    suspended = await pipeline.run(await begun(pipeline))
+    assert isinstance(suspended, Suspended)
+
+    call = await pipeline.recover(suspended, grant=suspended.request.done("paid by hand"))
+    assert is_call(call)
+    executed = await pipeline.execute(call)
+    assert is_call(executed)
+    outcome = await pipeline.finish(executed)
+
+    assert (outcome.text(), paid) == ("paid by hand", [])
+
+
+async def test_a_call_that_did_not_pass_its_gates_is_not_executed() -> None:
+    paid: list[int] = []
+    pipeline = Pipeline([paying(paid, requires_approval=True)])
+    received = pipeline.receive(ToolCall("pay", {"amount": 5}), Run())
+    assert is_call(received)
+
+    with pytest.raises(CallStateError):
+        await pipeline.execute(received)
+
+    assert paid == []
+
+
+async def test_a_stream_is_kept_before_its_tool_runs() -> None:
+    ran: list[int] = []
+
+    @ez_tool
+    async def count() -> AsyncIterator[int]:
+        ran.append(1)
+        yield 1
+
+    journal = DiesAt()
+    with pytest.raises(Killed):
+        await anext(Pipeline([count]).stream(ToolCall("count", {}, "c1"), Run(journal=journal)))
+
+    assert (journal.state["id"], journal.state["state"], ran) == ("c1", "executing", [])
 
 
 async def test_a_call_comes_back_from_json_as_it_was() -> None:

@@ -120,6 +120,41 @@ async def test_what_a_run_does_not_supply_is_named() -> None:
     assert "queue" in outcome.message
 
 
+# --- views
+
+
+def test_a_view_has_other_options_and_the_state_of_its_run() -> None:
+    run = Run(limits=CallLimits(total=1), principal="ann")
+
+    view = run.view(entry="turn").view(available=frozenset({"a"}))
+    admitted = view.admit("a")
+
+    assert (view.entry, view.principal, view.available, view.id) == ("turn", "ann", frozenset({"a"}), run.id)
+    assert view.run is run
+    assert (admitted, run.calls) == (None, {"a": 1})
+    assert run.admit("a") is not None
+
+
+def test_a_view_is_frozen() -> None:
+    run = Run()
+    view = run.view(entry="turn")
+
+    with pytest.raises(AttributeError, match="frozen"):
+        view.approver = None
+
+    run.principal = "ann"
+    assert run.principal == "ann"
+
+
+@pytest.mark.parametrize("option", ["limits", "id", "requirements", "color"])
+def test_what_is_the_runs_alone_is_no_option_of_a_view(option: str) -> None:
+    with pytest.raises(TypeError, match=option):
+        Run().view(**{option: None})
+
+
+# --- what it supplies
+
+
 async def test_a_tool_called_by_a_tool_belongs_to_the_same_run() -> None:
     @tool
     async def inner(ctx: RunContext, queue: Queue) -> Any:

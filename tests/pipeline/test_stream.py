@@ -1,6 +1,7 @@
 """Streams: values as they come, what holds them back, and how they end."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
@@ -295,3 +296,40 @@ async def test_an_observer_that_fails_while_a_stream_is_left(errors: Any) -> Non
     else:
         await stream.aclose()
     assert sink.record.outcome["code"] == "hook_error"
+
+
+async def test_a_stream_holds_no_slot_while_its_consumer_works() -> None:
+    pipeline, run = Pipeline([counting([])]), Run(limits=CallLimits(concurrency=1))
+    stream = pipeline.stream(ToolCall("count", {"to": 1}), run)
+    await anext(stream)
+
+    async with asyncio.timeout(10):
+        inside = await pipeline.run(ToolCall("count", {"to": 1}), run)
+    outcome = [item async for item in stream][-1]
+
+    assert isinstance(inside, Completed)
+    assert isinstance(outcome, Completed)
+
+
+async def test_each_step_of_a_stream_holds_a_slot() -> None:
+    inside, most = 0, 0
+
+    @ez_tool
+    async def steps() -> AsyncIterator[int]:
+        nonlocal inside, most
+        for number in range(3):
+            inside += 1
+            most = max(most, inside)
+            await asyncio.sleep(0)
+            inside -= 1
+            yield number
+
+    pipeline, run = Pipeline([steps]), Run(limits=CallLimits(concurrency=1))
+
+    async def taken() -> None:
+        async for _ in pipeline.stream(ToolCall("steps"), run):
+            pass
+
+    await asyncio.gather(*(taken() for _ in range(3)))
+
+    assert most == 1

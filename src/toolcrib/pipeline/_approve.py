@@ -115,7 +115,6 @@ async def _ask(call: LiveCall, reasons: list[str], given: Grant | Denial | None)
             stored = answer is not None
         if answer is None:
             answer = run.standing_grant(request)
-            stored = answer is not None
         if answer is None and run.approver is not None and not request.in_doubt:
             who = run.approver
             answer = await _answering(run.approver(request))

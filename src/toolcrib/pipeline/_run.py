@@ -275,7 +275,8 @@ class Run:
 
     def stand(self, grant: Grant) -> None:
         """Keep a standing grant for the rest of the run."""
-        self._state.grants = (*self._state.grants, grant)
+        if grant not in self._state.grants:
+            self._state.grants = (*self._state.grants, grant)
 
     def use_once(self, mark: str) -> bool:
         """Note that a grant without a request was used; return False when it was used before."""
