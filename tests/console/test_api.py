@@ -12,7 +12,7 @@ import pytest
 
 from tests.console.conftest import Console
 from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import ActivityEvent, ApprovalRequest, CallEvent, Denial, Grant, ToolCall, now
+from toolcrib.calls import ActivityEvent, ApprovalRequest, CallEvent, Denial, Done, Grant, ToolCall, now
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import SqliteSink
 from toolcrib.tools import tool
@@ -259,6 +259,26 @@ async def test_a_no_reaches_the_model_with_its_message(console: Console) -> None
     assert (given.approver, given.message) == ("Ann (console)", "not today")
 
 
+async def test_a_call_in_doubt_is_given_its_result(console: Console) -> None:
+    request = await asked(console, "doubt", in_doubt=True)
+
+    reply = answer(console, request, "done", result='{"receipt": 12}', message="looked it up")
+
+    assert (reply.status, reply.json["in_doubt"], reply.json["answer"]["kind"]) == (200, True, "done")
+    given = (await console.store.show(request.id)).answer
+    assert isinstance(given, Grant)
+    assert (given.done, given.approver, given.message) == (Done({"receipt": 12}), "Ann (console)", "looked it up")
+
+
+async def test_a_call_that_is_not_in_doubt_is_given_no_result(console: Console) -> None:
+    request = await asked(console, "no_doubt")
+
+    reply = answer(console, request, "done", result="7")
+
+    assert reply.status == 409
+    assert (await console.store.show(request.id)).answer is None
+
+
 async def test_edited_arguments_are_granted(console: Console) -> None:
     request = await asked(console, "edited")
 
@@ -298,6 +318,8 @@ async def test_arguments_that_do_not_fit_are_no_answer(console: Console, argumen
     ("sent", "field"),
     [
         ({"answer": "perhaps"}, "answer"),
+        ({"answer": "done"}, "result"),
+        ({"answer": "done", "result": "{"}, "result"),
         ({"answer": "approve", "name": " "}, "name"),
         ({"answer": "approve", "name": "x" * 100}, "name"),
         ({"answer": "approve", "name": "a\u202eb"}, "name"),

@@ -51,10 +51,12 @@ def answer_to(entry: ApprovalEntry, sent: Mapping[str, Any], visitor: Visitor) -
                 return request.grant(by, message=message)
             arguments = arguments_of(request, sent["arguments"])
             return request.grant(by, message=message, override_args=arguments)
+        case "done":
+            return request.done(_result(sent), by, message)
         case "always":
             return request.always(by, scope=_scope(sent), expires=_expiry(sent), message=message)
         case other:
-            raise AnswerError("answer", [f"it is approve, deny or always, and not {other!r}"])
+            raise AnswerError("answer", [f"it is approve, deny, done or always, and not {other!r}"])
 
 
 def arguments_of(request: ApprovalRequest, sent: Any) -> dict[str, Any]:
@@ -77,6 +79,17 @@ def arguments_of(request: ApprovalRequest, sent: Any) -> dict[str, Any]:
     if problems := hidden or misfits(arguments, request.parameters or {}):
         raise AnswerError("arguments", problems)
     return arguments
+
+
+def _result(sent: Mapping[str, Any]) -> Any:
+    """Return what a call in doubt came to, from JSON text."""
+    text = sent.get("result")
+    if not isinstance(text, str):
+        raise AnswerError("result", ["Give the result of the call as JSON."])
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise AnswerError("result", [f"This is not JSON: {error}"]) from None
 
 
 def _hidden(value: Any, path: str = "") -> list[str]:

@@ -240,6 +240,7 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str] = _NOT
             for name, value in request.to_dict()["metadata"].items()
         ],
         "state": entry.state,
+        "in_doubt": request.in_doubt,
         "ended": ended.get((request.call_id, request.run_id)),
         "used_at": None if entry.used_at is None else entry.used_at.isoformat(),
         "answer": None if entry.answer is None else _answer_view(entry.answer),
@@ -251,7 +252,7 @@ def _answer_view(answer: Grant | Denial) -> dict[str, Any]:
     if isinstance(answer, Denial):
         return view | {"kind": "denied"}
     edited = answer.override_args is not None
-    return view | {"kind": "approved", "edited": edited, "scope": answer.scope}
+    return view | {"kind": "approved" if answer.done is None else "done", "edited": edited, "scope": answer.scope}
 
 
 def grant_view(grant: Grant) -> dict[str, Any]:

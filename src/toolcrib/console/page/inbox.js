@@ -71,7 +71,7 @@ class Card {
 
   outcome() {
     const { answer } = this.view;
-    const word = answer.kind === "denied" ? "Denied" : answer.scope === "once" ? "Approved" : "Always allowed";
+    const word = answer.kind === "denied" ? "Denied" : answer.kind === "done" ? "Said to be done" : answer.scope === "once" ? "Approved" : "Always allowed";
     const went = this.view.state === "used" ? (answer.kind === "denied" ? "The caller was told." : "The call went on.") : "The call has not gone on yet.";
     return h(`p.answered.is-${answer.kind}`, { role: "status" },
       h("b", {}, `${word}${answer.edited ? " with other arguments" : ""}`), ` by ${answer.by} at `, time(answer.at), ". ", went,
@@ -98,7 +98,7 @@ class Card {
       this.draw();
       this.foot.querySelector(".answered")?.scrollIntoView({ block: "nearest" });
     };
-    const panels = { edit: () => this.editor(send), always: () => this.always(send), deny: () => this.denial(send) };
+    const panels = { edit: () => this.editor(send), always: () => this.always(send), deny: () => this.denial(send), done: () => this.doneBefore(send) };
     const panel = h("div.panel", { hidden: true });
     const open = (name, focus = true) => {
       const same = this.panel === name && !panel.hidden;
@@ -111,11 +111,12 @@ class Card {
     };
     const button = (name, words, kind = "") =>
       h(`button${kind}`, { type: "button", data: { panel: name }, aria: { expanded: "false" }, onclick: () => open(name) }, words);
-    const approve = h("button.primary", { type: "button", data: { does: "approve" }, onclick: () => send({ answer: "approve" }) }, "Approve");
-    const buttons = [button("edit", "Edit…"), button("always", "Always allow…"), button("deny", "Deny…", ".danger")];
+    const approve = h("button.primary", { type: "button", data: { does: "approve" }, onclick: () => send({ answer: "approve" }) }, this.view.in_doubt ? "Do it now" : "Approve");
+    const doubt = this.view.in_doubt ? [button("done", "It was done…")] : [button("edit", "Edit…"), button("always", "Always allow…")];
+    const buttons = [...doubt, button("deny", "Deny…", ".danger")];
     this.act = (what) => {
       if (what === "approve") approve.focus();
-      else if (!(this.panel === what && !panel.hidden)) open(what);
+      else if (buttons.some((one) => one.dataset.panel === what) && !(this.panel === what && !panel.hidden)) open(what);
     };
     const over = this.view.ended
       ? h("p.over", {}, `The call is over (${this.view.ended}), so that an answer may reach nobody. Deny it to have it out of the way.`) : null;
@@ -171,6 +172,15 @@ class Card {
     const area = h("textarea", { id, rows: 2, maxLength: 10000, placeholder: "The model is shown this; it may be empty." });
     const form = h("form", { onsubmit: (event) => { event.preventDefault(); send({ answer: "deny", message: area.value.trim() }); } },
       h("label", { htmlFor: id }, "What should the model be told?"), area, h("div.row", {}, h("button.danger", { type: "submit" }, "Deny")));
+    return onCtrlEnter(form);
+  }
+
+  doneBefore(send) {
+    const id = `done-${this.id}`;
+    const area = h("textarea.mono", { id, rows: 3, spellcheck: false, autocapitalize: "off", placeholder: "null" });
+    const form = h("form", { onsubmit: (event) => { event.preventDefault(); send({ answer: "done", result: area.value.trim() || "null" }); } },
+      h("label", { htmlFor: id }, "What did the call come to, as JSON? The tool does not run again."), area,
+      h("div.row", {}, h("button.primary", { type: "submit" }, "It was done")));
     return onCtrlEnter(form);
   }
 
