@@ -1,4 +1,4 @@
-"""Toolcrib: define a tool once; every way of calling it goes over the same counter.
+"""Toolcrib: define a tool once; every way of calling it goes through one pipeline.
 
 Everything a user names is here, and loaded when it is first used: importing the package costs next to nothing.
 """

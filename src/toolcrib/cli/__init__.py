@@ -1,6 +1,6 @@
 """The command line: list the tools of a target, show their schemas, call one, run a program with them.
 
-Every call goes over the pipeline like a model's. Needs the extra `cli`: typer and rich are imported nowhere else.
+Every call goes through the pipeline like a model's. Needs the extra `cli`: typer and rich are imported nowhere else.
 """
 
 from __future__ import annotations
