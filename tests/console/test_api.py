@@ -295,10 +295,10 @@ async def test_edited_arguments_are_granted(console: Console) -> None:
     [
         ("{", "This is not JSON"),
         ("[1]", "The arguments are a JSON object"),
-        ("{}", "cents: it is missing"),
-        ('{"cents": "5"}', 'cents: an integer is needed, not "5"'),
-        ('{"cents": 0}', "cents: it must be at least 1"),
-        ('{"cents": 1, "more": 2}', "more: there is no such argument; there are cents, note"),
+        ("{}", "cents: missing, it is required"),
+        ('{"cents": "5"}', 'cents: must be an integer; got "5"'),
+        ('{"cents": 0}', "cents: must be at least 1; got 0"),
+        ('{"cents": 1, "more": 2}', "more: unknown key; the keys are cents, note"),
         ('{"cents": 1, "note": "[redacted]"}', "note: type the real value in place of the hidden one"),
     ],
 )

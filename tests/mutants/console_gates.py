@@ -112,15 +112,15 @@ CONSOLE_GATES: tuple[Gate, ...] = (
     Gate(
         "console: edited arguments fit",
         "console/_answer_form.py",
-        "if problems := hidden or misfits(arguments, request.parameters or {}):",
+        "if problems := hidden or [str(misfit) for misfit in misfits(request.parameters or {}, arguments)]:",
         "if problems := hidden:",
         _API,
     ),
     Gate(
         "console: hidden values in edited arguments",
         "console/_answer_form.py",
-        "if problems := hidden or misfits(",
-        "if problems := misfits(",
+        "if problems := hidden or [",
+        "if problems := [",
         _API,
     ),
     Gate(

@@ -20,6 +20,7 @@ from tests.mutants.telemetry_gates import TELEMETRY_GATES
 __all__ = ["GATES", "Gate"]
 
 _OF_APPROVALS = ("tests/pipeline/test_approve.py",)
+_OF_SCHEMA = ("tests/schema",)
 
 GATES: tuple[Gate, ...] = (
     # --- resolve and validate
@@ -52,6 +53,41 @@ GATES: tuple[Gate, ...] = (
         "schema/_spec.py",
         "            model = inputs.validate_python(values)\n",
         "            model = inputs.model.model_construct(**values)\n",
+    ),
+    Gate(
+        "validation of a host's values",
+        "schema/_spec.py",
+        "valid = self.arguments(self.validate_python(given))",
+        "valid = given",
+        _OF_SCHEMA,
+    ),
+    Gate(
+        "numbers that are not finite",
+        "schema/_canonical_schema.py",
+        'return schema if allowed is False else {**schema, "allow_inf_nan": False}',
+        "return schema",
+        _OF_SCHEMA,
+    ),
+    Gate(
+        "numbers that are not finite where any value will do",
+        "schema/_canonical_schema.py",
+        "if not is_finite(value):",
+        "if False:",
+        _OF_SCHEMA,
+    ),
+    Gate(
+        "iterables that are read once",
+        "schema/_canonical_schema.py",
+        '    "generator": _Rewriter.iterable,\n',
+        "",
+        _OF_SCHEMA,
+    ),
+    Gate(
+        "instances that were changed",
+        "schema/_canonical_schema.py",
+        'again = "always" if',
+        'again = "never" if',
+        _OF_SCHEMA,
     ),
     Gate("unknown arguments", "schema/_model.py", 'ConfigDict(extra="forbid", ', 'ConfigDict(extra="ignore", '),
     Gate(
@@ -191,7 +227,23 @@ GATES: tuple[Gate, ...] = (
         "        digest=call.digest(),\n",
         '        digest="",\n',
     ),
-    Gate("secrets in the digest", "approvals/_digest.py", "case SecretStr() | SecretBytes() | Secret():", "case None:"),
+    Gate(
+        "secrets in the digest", "schema/_canonical.py", "[tool, self.values, *unnamed]", "[tool, self.shown, *unnamed]"
+    ),
+    Gate(
+        "values without a JSON form in the digest",
+        "schema/_canonical.py",
+        "unnamed = [list(self.without_form)] if self.without_form else []",
+        "unnamed = []",
+        _OF_SCHEMA,
+    ),
+    Gate(
+        "what an author's own form leaves out in the digest",
+        "schema/_canonical.py",
+        "if self._styled and not self._reads_back(values, arguments):",
+        "if False:",
+        _OF_SCHEMA,
+    ),
     Gate(
         "single use of a grant",
         "pipeline/_approve.py",

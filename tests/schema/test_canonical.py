@@ -28,7 +28,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from toolcrib.errors import InvalidArguments
+from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.schema import CanonicalArguments, Redacted, ToolSpec
 
 
@@ -491,3 +491,19 @@ print(ToolSpec.from_function(tag, name="tag").canonical({"words": {"c", "a", "b"
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
     assert said.strip() == canonical(spec_of(tag), '{"words": ["b", "a", "c"], "weight": 1.5}').digest("tag")
+
+
+def test_arguments_of_a_tool_without_a_schema_count_as_what_they_are() -> None:
+    class Connection: ...
+
+    def tool(connection: Connection, password: Any) -> None: ...
+
+    spec = spec_of(tool)
+    with pytest.raises(SchemaError):
+        spec.validate_host({"connection": Connection(), "password": ""})
+
+    made = spec.canonical({"connection": Connection(), "password": SecretStr("hunter2")})
+
+    assert made.shown["password"] == "**********"
+    assert made.values["password"] == "hunter2"
+    assert made.without_form

@@ -4,7 +4,6 @@ The requests and grants themselves are values in `calls`; asking for one is step
 tool.
 """
 
-from toolcrib.approvals._digest import digest
 from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, misfit
 from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
 from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, approve_all, deny_all
@@ -13,6 +12,7 @@ from toolcrib.approvals._sqlite import SqliteApprovalStore
 from toolcrib.approvals._store import ApprovalStore, ReviewableApprovalStore, WaitableApprovalStore
 from toolcrib.approvals._stored_approver import stored_approver
 from toolcrib.approvals._suspended_calls import MAX_SUSPENDED, KeepsSuspendedCalls, SuspendedCall, SuspendedCallStore
+from toolcrib.schema import digest
 
 __all__ = [
     "EVERYBODY",

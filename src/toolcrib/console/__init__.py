@@ -1,7 +1,7 @@
 """Console: a web page that shows calls and runs as they happen, and takes answers to approval requests.
 
-It reads events and approvals from a database, and runs nothing itself. Needs the extra `console`:
-starlette and uvicorn.
+It reads events and approvals from a database, and runs nothing itself. Needs the extra `console`: jsonschema, starlette
+and uvicorn.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from toolcrib.errors import MissingExtraError
 
 try:
+    import jsonschema as _jsonschema
     import starlette as _starlette
     import uvicorn as _uvicorn
 except ModuleNotFoundError as error:
-    if error.name not in ("starlette", "uvicorn"):
+    if error.name not in ("jsonschema", "starlette", "uvicorn"):
         raise
     raise MissingExtraError("the console", "console") from error
 
@@ -22,4 +23,4 @@ from toolcrib.console._serve import serve
 
 __all__ = ["ConsoleApp", "ConsoleOptions", "console_app", "serve"]
 
-del _starlette, _uvicorn
+del _jsonschema, _starlette, _uvicorn

@@ -11,8 +11,8 @@ from typing import Any, Literal, cast
 from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.console._guard import Visitor
-from toolcrib.console._misfits import misfits
 from toolcrib.schema import REDACTED
+from toolcrib.schema.checker import misfits
 
 __all__ = ["AnswerError", "answer_to", "arguments_of"]
 
@@ -76,7 +76,7 @@ def arguments_of(request: ApprovalRequest, sent: Any) -> dict[str, Any]:
         hidden = [f"{path}: type the real value in place of the hidden one" for path in _hidden(arguments)]
     except RecursionError:
         raise AnswerError("arguments", ["The arguments are too deeply nested."]) from None
-    if problems := hidden or misfits(arguments, request.parameters or {}):
+    if problems := hidden or [str(misfit) for misfit in misfits(request.parameters or {}, arguments)]:
         raise AnswerError("arguments", problems)
     return arguments
 

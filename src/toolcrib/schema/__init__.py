@@ -3,7 +3,7 @@
 ToolSpec and what parameters may be marked with. Nothing here runs a tool or knows a provider.
 """
 
-from toolcrib.schema._canonical import CanonicalArguments
+from toolcrib.schema._canonical import CanonicalArguments, digest
 from toolcrib.schema._context import RunContext
 from toolcrib.schema._markers import (
     REDACTED,
@@ -33,5 +33,6 @@ __all__ = [
     "StubTypes",
     "ToolSpec",
     "describe_shape",
+    "digest",
     "modern",
 ]

@@ -8,29 +8,35 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
+from toolcrib.schema._canonical_schema import ANY, canonical_schema, is_styled, serializer_of
 from toolcrib.schema._core_schema import Fields, fields_of
-from toolcrib.schema._json_form import WITHOUT_FORM, Context, Notes, json_form
+from toolcrib.schema._json_form import WITHOUT_FORM, Context, Notes, json_form, json_forms
 from toolcrib.schema._markers import REDACTED
 from toolcrib.schema._model import InputModel
-from toolcrib.schema._rewritten import ANY, is_styled, rewritten, serializer_of
 
-__all__ = ["CanonicalArguments", "Writer", "digest"]
+__all__ = ["CanonicalArguments", "Writer", "digest", "untyped"]
 
 _Write: TypeAlias = Callable[..., dict[str, Any]]
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest(tool: str, arguments: Mapping[str, Any]) -> str:
-    """Return the SHA-256, in hex, of a tool's name and its arguments as JSON shapes; the order of keys does not count.
+    """Return the SHA-256, in hex, of a tool's name and its arguments in their JSON form; their order does not count.
 
-    Raises:
-        TypeError: A value is no JSON shape.
+    Args:
+        arguments: JSON shapes, such as the values of canonical arguments. Python values count as what they are, not as
+            the types of the tool would have them; secrets with their real value.
     """
-    return _sha256([tool, arguments])
+    return untyped(arguments).digest(tool)
 
 
-def _sha256(shapes: Any) -> str:
-    return hashlib.sha256(_ENCODER.encode(shapes).encode("utf-8", "surrogatepass")).hexdigest()
+def untyped(arguments: Mapping[str, Any]) -> CanonicalArguments:
+    """Return the canonical form of arguments of a tool that has no schema: every value counts as what it is."""
+    notes = Notes([], [])
+    values = shown = json_forms(arguments, {"redact": False, "notes": notes})
+    if notes.secrets:
+        shown = json_forms(arguments, {"redact": True, "notes": Notes([], [])})
+    return CanonicalArguments(values, shown, tuple(notes.without_form))
 
 
 class CanonicalArguments:
@@ -61,7 +67,8 @@ class CanonicalArguments:
         made = self._digests.get(tool)
         if made is None:
             unnamed = [list(self.without_form)] if self.without_form else []
-            made = self._digests[tool] = _sha256([tool, self.values, *unnamed])
+            text = _ENCODER.encode([tool, self.values, *unnamed])
+            made = self._digests[tool] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         return made
 
 
@@ -133,7 +140,7 @@ class Writer:
 
     def _without_authors(self) -> _Write:
         if self._alone is None:
-            self._alone = _writing(self._inputs, rewritten(self._inputs.core_schema, authors=False))[1]
+            self._alone = _writing(self._inputs, canonical_schema(self._inputs.core_schema, authors=False))[1]
         return self._alone
 
 

@@ -15,6 +15,7 @@ from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
 from math import isfinite
+from pathlib import PurePath
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
@@ -33,6 +34,7 @@ __all__ = [
     "in_order",
     "is_finite",
     "json_form",
+    "json_forms",
     "number_form",
 ]
 
@@ -57,6 +59,11 @@ class Notes(NamedTuple):
 
     without_form: list[str]
     secrets: list[bool]
+
+
+def json_forms(values: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """Return the JSON form of each of the values."""
+    return {name: json_form(value, context) for name, value in values.items()}
 
 
 def json_form(value: Any, context: Context) -> Any:
@@ -85,6 +92,8 @@ def _form(value: Any, context: Context) -> Any:
             return in_order([json_form(part, context) for part in cast("Set[Any]", value)])
         case bytes():
             return bytes_form(value)
+        case PurePath():
+            return str(value)
         case SecretStr() | SecretBytes() | Secret():
             context["notes"].secrets.append(True)
             secret = cast("Secret[Any]", value).get_secret_value()

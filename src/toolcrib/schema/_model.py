@@ -17,10 +17,10 @@ from pydantic.aliases import AliasChoices, AliasPath
 from pydantic.fields import FieldInfo
 
 from toolcrib.errors import SchemaError
+from toolcrib.schema._canonical_schema import canonical_schema, validator_of
 from toolcrib.schema._core_schema import secrets_of
 from toolcrib.schema._json_schema import SchemaGenerator, as_object, tidy
 from toolcrib.schema._parameters import EMPTY, Annotations, Resolved
-from toolcrib.schema._rewritten import rewritten, validator_of
 from toolcrib.schema._typed_dicts import modern
 
 __all__ = ["InputModel", "input_of_function", "input_of_model", "input_schema", "no_read_only_warning", "one_sentence"]
@@ -89,7 +89,7 @@ class InputModel:
         self.names = model.model_fields.keys() | aliases
         outer = around_root(model) if self.is_root else model
         self.core_schema = outer.__pydantic_core_schema__
-        self.schema = rewritten(self.core_schema)
+        self.schema = canonical_schema(self.core_schema)
         same = self.schema is self.core_schema
         validator = outer.__pydantic_validator__ if same else validator_of(self.schema)
         self.validate_json: Callable[..., Any] = validator.validate_json

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.schema._bind import Binder
-from toolcrib.schema._canonical import CanonicalArguments, Writer
+from toolcrib.schema._canonical import CanonicalArguments, Writer, untyped
 from toolcrib.schema._docstring import ParsedDoc, docstring_of, first_paragraph, parse_doc
 from toolcrib.schema._function import Function
 from toolcrib.schema._given import Check, model_of_schema, parameters_of_schema
@@ -339,14 +339,15 @@ class ToolSpec:
         """Return the one JSON form of validated arguments: what is shown, digested, recorded and sent.
 
         `spec.arguments(spec.validate_json(json.dumps(canonical.values)))` are equal arguments, whose canonical form is
-        the same, in every process. Arguments that were not validated are written as they are, as far as they can be.
-
-        Raises:
-            SchemaError: A parameter's type cannot be described.
+        the same, in every process. Values that were not validated, or are those of a tool without a schema, are
+        written as what they are.
         """
         writer = self._writer
         if writer is None:
-            writer = self._writer = Writer(self._input or self._input_model())
+            try:
+                writer = self._writer = Writer(self._input or self._input_model())
+            except SchemaError:  # only a host calls such a tool
+                return untyped(arguments)
         return writer.canonical(arguments)
 
     def dump(self, values: BaseModel | Mapping[str, Any], redact: bool) -> dict[str, Any]:

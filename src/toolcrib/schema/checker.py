@@ -1,12 +1,13 @@
-"""Checker of JSON values against a schema of another party, within limits of time; it fetches nothing.
+"""Checker of JSON values against a JSON schema of another party, within limits of time; it fetches nothing.
 
-Needs `jsonschema`, which the extra `mcp` brings; for the two MCP adapters, of which neither imports the other.
+Needs `jsonschema`, which the extras `mcp` and `console` bring.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,12 +22,14 @@ from pydantic_core.core_schema import str_schema
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from toolcrib.schema._problems import brief, path_of
+
 __all__ = ["Checker", "Misfit", "checker_of", "misfits"]
 
 _Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 _NOTHING: Any = Registry[Any]()  # of schemas that others may refer to
 _WIDE = 300  # characters of a problem; it may quote what does not fit
-_MOST = 20  # problems that are told
+_MOST = 20  # problems that are named
 _STEPS, _DEEP, _SECONDS = 20_000, 60, 2.0  # of one check: a schema may double with each step, or lead into itself
 _UNIQUE = 1_000  # items that are compared with one another
 
@@ -37,21 +40,26 @@ class Misfit:
 
     Attributes:
         place: The names and numbers that lead to it.
-        path: The same as a JSON path.
-        value: What is there.
+        keyword: What in the schema it does not fit: `type`, `required`, `minimum`.
+        text: What would be right, as the end of a sentence about the place: `must be a string`.
+        value: What is there; of what is missing or unknown, the object around it.
     """
 
     place: tuple[str | int, ...]
-    path: str
+    keyword: str
     text: str
     value: Any
 
+    def __str__(self) -> str:
+        found = "" if self.keyword in ("required", "additionalProperties") else f"; got {brief(self.value)}"
+        return f"{path_of(self.place) or 'the whole'}: {self.text}{found}"
+
 
 class Checker:
-    """Somebody else's schema, which may have been made to keep whoever reads it busy.
+    """A schema of another party, which may have been made to keep its readers busy.
 
-    A check that takes too long finds no more than it has found, since whoever made the schema looks after their values
-    themselves.
+    A check that takes too long finds no more than it has found until then: the party that made the schema looks after
+    its values itself.
 
     Raises:
         SchemaError: It is no schema.
@@ -60,7 +68,7 @@ class Checker:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         kind: Any = validators.validator_for(dict(schema), default=Draft202012Validator)
         kind.check_schema(schema)
-        self._validator: Any = _bounded(kind)(_alike(dict(schema)), registry=_NOTHING)
+        self._validator: Any = _bounded(kind)(_of_one_version(dict(schema)), registry=_NOTHING)
 
     def iter_errors(self, value: Any) -> Iterable[Any]:
         """Return where a value does not fit, and why: the first few.
@@ -84,14 +92,11 @@ class Checker:
             errors = self.iter_errors(value)
         except Unresolvable:
             return []
-        return [
-            Misfit(tuple(error.absolute_path), error.json_path, error.message[:_WIDE], error.instance)
-            for error in errors
-        ]
+        return [misfit for error in errors for misfit in _misfits_of(error)][:_MOST]
 
 
 def checker_of(schema: Mapping[str, Any]) -> Checker | None:
-    """Return what checks a schema's values; None where it is none, and its maker has to look after them."""
+    """Return what checks a schema's values; None where it is no schema, and its maker has to look after them."""
     try:
         return Checker(schema)
     except (SchemaError, RecursionError):
@@ -102,6 +107,58 @@ def misfits(schema: Mapping[str, Any], value: Any) -> list[Misfit]:
     """Return where a value does not fit a schema, and why; nothing where the schema itself is broken."""
     checker = checker_of(schema)
     return [] if checker is None else checker.misfits(value)
+
+
+# --- what is said of a misfit
+
+
+_TYPES = {
+    "array": "an array",
+    "boolean": "true or false",
+    "integer": "an integer",
+    "number": "a number",
+    "object": "an object",
+    "string": "a string",
+}
+_WORDS = {
+    "exclusiveMaximum": "must be less than {}",
+    "exclusiveMinimum": "must be more than {}",
+    "maxItems": "must have at most {} items",
+    "maxLength": "must have at most {} characters",
+    "maxProperties": "must have at most {} keys",
+    "maximum": "must be at most {}",
+    "minItems": "must have at least {} items",
+    "minLength": "must have at least {} characters",
+    "minProperties": "must have at least {} keys",
+    "minimum": "must be at least {}",
+    "multipleOf": "must be a multiple of {}",
+    "pattern": "must match the pattern {}",
+}
+
+
+def _misfits_of(error: Any) -> list[Misfit]:
+    choices: dict[Any, list[Any]] = {}
+    for inner in error.context if error.validator in ("anyOf", "oneOf") else ():
+        choices.setdefault(inner.schema_path[0], []).append(inner)
+    tried = [[misfit for inner in inside for misfit in _misfits_of(inner)] for inside in choices.values()]
+    place = tuple(error.absolute_path)
+    entered = [found for found in tried if any(len(misfit.place) > len(place) for misfit in found)]
+    if entered:  # the value looks like that choice
+        return min(entered, key=len)
+    texts = dict.fromkeys(misfit.text for found in tried for misfit in found) or [_words(error)]
+    rest = [text.removeprefix("must be ") for text in [*texts][1:]]
+    return [Misfit(place, error.validator, " or ".join([next(iter(texts)), *rest])[:_WIDE], error.instance)]
+
+
+def _words(error: Any) -> str:
+    keyword, rule = cast("str", error.validator), error.validator_value
+    if keyword == "type":
+        kinds: list[str] = [rule] if isinstance(rule, str) else rule
+        return f"must be {' or '.join(_TYPES.get(kind, kind) for kind in kinds)}"
+    if keyword in ("const", "enum"):
+        values: Sequence[Any] = rule if keyword == "enum" else [rule]
+        return f"must be {' or '.join(json.dumps(value, ensure_ascii=False) for value in values[:_MOST])}"
+    return _WORDS[keyword].format(rule) if keyword in _WORDS else error.message
 
 
 # --- how long a check may take
@@ -118,10 +175,16 @@ class _Budget:
         self._steps, self._end = _STEPS, time.monotonic() + _SECONDS
         self._deep = 0
 
+    def step(self) -> None:
+        """Count one comparison."""
+        self._steps -= 1
+        if self._steps < 0 or time.monotonic() > self._end:
+            raise _TooLongError
+
     def enter(self) -> None:
         """Go one keyword deeper; the stack must not run out, since not all that is called here survives that."""
-        self._steps -= 1
-        if self._steps < 0 or self._deep >= _DEEP or time.monotonic() > self._end:
+        self.step()
+        if self._deep >= _DEEP:
             raise _TooLongError
         self._deep += 1
 
@@ -154,17 +217,17 @@ def _counted(check: _Keyword) -> _Keyword:
     return counted
 
 
-def _alike(part: Any) -> Any:
+def _of_one_version(part: Any) -> Any:
     """Return a schema whose parts name no other version of JSON Schema, by which they would be read as that says."""
     if isinstance(part, list):
-        return [_alike(one) for one in cast("list[Any]", part)]
+        return [_of_one_version(one) for one in cast("list[Any]", part)]
     if not isinstance(part, dict):
         return part
     named = cast("dict[str, Any]", part).items()
-    return {name: _alike(one) for name, one in named if not (name == "$schema" and isinstance(one, str))}
+    return {name: _of_one_version(one) for name, one in named if not (name == "$schema" and isinstance(one, str))}
 
 
-# --- keywords that would take for ever
+# --- keywords that would take for ever, or do not say where
 
 
 @lru_cache(maxsize=256)
@@ -177,7 +240,8 @@ def _pattern(text: str) -> SchemaValidator | None:
 
 
 def _fits(pattern: str, text: str) -> bool | None:
-    """Return whether a pattern is in a text; None where that cannot be told."""
+    """Return whether a pattern is in a text; None where that cannot be known."""
+    _budget.get().step()
     made = _pattern(pattern)
     return None if made is None else made.isinstance_python(text)
 
@@ -194,20 +258,24 @@ def _check_named_like(validator: Any, patterns: Any, value: Any, schema: Any) ->
                 yield from validator.descend(held, part, path=name, schema_path=pattern)
 
 
+def _check_required(validator: Any, names: Any, value: Any, schema: Any) -> Generator[ValidationError]:
+    for name in names if isinstance(value, dict) else ():
+        if name not in value:
+            yield ValidationError("missing, it is required", path=(name,))
+
+
 def _check_others(validator: Any, rule: Any, value: Any, schema: Any) -> Generator[ValidationError]:
     if not isinstance(value, dict):
         return
     known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
-    held = cast("dict[str, Any]", value)
-    others = [name for name in held if name not in known and all(_fits(one, name) is False for one in patterns)]
-    if isinstance(rule, dict):
-        for name in others:
-            yield from validator.descend(held[name], rule, path=name)
-    elif not rule and others:
-        names = ", ".join(map(repr, sorted(others)[:_MOST]))
-        yield ValidationError(
-            f"Additional properties are not allowed ({names} {'was' if len(others) == 1 else 'were'} unexpected)"
-        )
+    for name, held in cast("dict[str, Any]", value).items():
+        if name in known or any(_fits(one, name) is not False for one in patterns):
+            continue
+        if isinstance(rule, dict):
+            yield from validator.descend(held, rule, path=name)
+        elif not rule:
+            keys = f"the keys are {', '.join(known)}" if known else "there are none to give"
+            yield ValidationError(f"unknown key; {keys}"[:_WIDE], path=(name,))
 
 
 def _check_unique(validator: Any, rule: Any, value: Any, schema: Any) -> Iterable[ValidationError] | None:
@@ -223,6 +291,7 @@ _OURS: Mapping[str, _Keyword] = {
     "pattern": _check_pattern,
     "patternProperties": _check_named_like,
     "additionalProperties": _check_others,
+    "required": _check_required,
     "uniqueItems": _check_unique,
     "unevaluatedProperties": _unchecked,
     "unevaluatedItems": _unchecked,

@@ -14,6 +14,8 @@ from toolcrib.schema.checker import Checker, Misfit, checker_of
 
 __all__ = ["check_results", "checks_of"]
 
+_KINDS = {"additionalProperties": "extra_forbidden", "required": "missing"}  # as pydantic calls them
+
 
 def checks_of(tool: str, schema: Mapping[str, Any]) -> Callable[[dict[str, Any]], object]:
     """Return a check that raises pydantic's ValidationError for arguments that do not fit a schema."""
@@ -49,5 +51,5 @@ def check_results(session: ClientSession) -> None:
 
 
 def _detail(misfit: Misfit) -> InitErrorDetails:
-    kind = PydanticCustomError("json_schema", "{problem}", {"problem": misfit.text})
-    return InitErrorDetails(type=kind, loc=misfit.place, input=misfit.value)
+    other = PydanticCustomError("json_schema", "{problem}", {"problem": misfit.text})
+    return InitErrorDetails(type=_KINDS.get(misfit.keyword, other), loc=misfit.place, input=misfit.value)

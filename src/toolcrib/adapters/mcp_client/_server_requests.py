@@ -133,7 +133,7 @@ def _elicit_result(answer: Mapping[str, Any] | bool | None, asked: Elicitation) 
     if asked.url is not None:
         return types.ElicitResult(action="accept")
     content = _filled({} if answer is True else answer, asked.schema)
-    problem = next((misfit.text for misfit in misfits(asked.schema, content)), None)
+    problem = next(map(str, misfits(asked.schema, content)), None)
     if problem is not None:
         text = f"the answer does not fit what {asked.server} asked: {problem}"
         _log.error("%s: %s", asked.server, text)

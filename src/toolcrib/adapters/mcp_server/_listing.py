@@ -77,8 +77,7 @@ class ListedTool:
         """Return why structured content does not fit the schema that clients were shown; empty when it does."""
         if self._checker is None:
             return ""
-        misfit = next(iter(self._checker.misfits(content)), None)
-        return "" if misfit is None else f"{misfit.path}: {misfit.text}"
+        return next(map(str, self._checker.misfits(content)), "")
 
     @cached_property
     def _checker(self) -> Checker | None:

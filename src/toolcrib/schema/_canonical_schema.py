@@ -39,7 +39,7 @@ from toolcrib.schema._json_form import (
     number_form,
 )
 
-__all__ = ["ANY", "is_styled", "rewritten", "serializer_of", "validator_of"]
+__all__ = ["ANY", "canonical_schema", "is_styled", "serializer_of", "validator_of"]
 
 _Node: TypeAlias = dict[str, Any]
 
@@ -107,7 +107,7 @@ def _require_finite(value: Any) -> Any:
 # --- schemas ---------------------------------------------------------------------------------------------------------
 
 
-def rewritten(schema: CoreSchema, authors: bool = True) -> CoreSchema:
+def canonical_schema(schema: CoreSchema, authors: bool = True) -> CoreSchema:
     """Return a core schema that reads and writes the JSON form; the same object where it does so already.
 
     Args:
