@@ -15,51 +15,62 @@ from toolcrib.pipeline._live_call import LiveCall
 __all__ = ["available", "pass_edited", "pass_gates", "pass_more", "refusal"]
 
 
-async def pass_gates(call: LiveCall, grant: Grant | Denial | None, *, read: bool, ask: bool = True) -> Outcome | None:
-    """Take a call through every gate before the tool; return the outcome that one of them gave.
+async def pass_gates(
+    call: LiveCall, grant: Grant | Denial | None = None, *, read: bool = False, ask: bool = True
+) -> Outcome | None:
+    """Take a call through every gate before the tool, and admit it; or return the outcome that one of them gave.
 
     Args:
+        grant: The answer to its approval request, if it is known.
         read: The arguments were read before.
         ask: Ask for approval too.
     """
     plan, run = call.plan, call.run
     refused: Outcome | None = None
-    if plan.off or run.available is not None or run.limits is not None:
-        refused = refusal(call)
-        call.revealed = plan.name in run.revealed
-    if refused is None and (plan.wants_ctx or run.deps is not None or run.provide):
-        call.enter()
-        refused = await available(call) if plan.availability else None
-    if refused is None and (call.trace is not None or not read):
-        refused = _validate(call, read)
-    if refused is None and (plan.guarded or call.extra_hooks):
-        refused = await decide_and_edit(call)
-    if refused is None and ask and (plan.approvals or call.asks or run.deps is not None):
-        refused = await approve(call, grant)
-    return refused
+    try:
+        if plan.off or run.available is not None or run.limits is not None:
+            refused = refusal(call)
+            call.revealed = plan.name in run.revealed
+        if refused is None and (plan.wants_ctx or run.deps is not None or run.provide):
+            call.enter()
+            refused = await available(call) if plan.availability else None
+        if refused is None and (call.trace is not None or not read):
+            refused = _validate(call, read)
+        if refused is None and (plan.guarded or call.extra_hooks):
+            refused = await decide_and_edit(call)
+        if refused is None and ask and (plan.approvals or call.asks or run.deps is not None):
+            refused = await approve(call, grant)
+    except BaseException:  # quicker than `with call:`, on the way of every call
+        call.cut_off()
+        raise
+    if refused is not None:
+        return call.close(refused)
+    call.state = "admitted"
+    return None
 
 
 async def pass_edited(call: LiveCall) -> Outcome | None:
-    """Take a call that the host edited through steps 3 to 5 again."""
+    """Take an admitted call that the host edited through steps 3 to 5 again."""
     refused: Outcome | None = None
-    if call.plan.guarded or call.extra_hooks:
-        refused = await decide_and_edit(call)
-    return await approve(call, None) if refused is None else refused
+    with call:
+        if call.plan.guarded or call.extra_hooks:
+            refused = await decide_and_edit(call)
+        refused = await approve(call, None) if refused is None else refused
+    return None if refused is None else call.close(refused)
 
 
 async def pass_more(call: LiveCall, hooks: HookSet) -> Outcome | None:
     """Ask further decision hooks about an admitted call, and for approval where they change what it was given for."""
     before, asks = call.arguments, call.asks
-    with call.within():
-        ended = await decide(call, hooks.decisions_for(call.name))
-    if ended is not None:
-        return ended
-    if call.arguments is before and call.asks == asks:
-        return None  # what was approved stays approved
-    call.approved = None
-    if call.ctx is not None:
-        call.ctx.approved = False
-    return await approve(call, None)
+    with call:
+        with call.within():
+            refused = await decide(call, hooks.decisions_for(call.name))
+        if refused is None and (call.arguments is not before or call.asks != asks):  # else it stays approved
+            call.approved = None
+            if call.ctx is not None:
+                call.ctx.approved = False
+            refused = await approve(call, None)
+    return None if refused is None else call.close(refused)
 
 
 def refusal(call: LiveCall, *, counted: bool = False) -> Outcome | None:

@@ -27,33 +27,41 @@ async def execute(call: LiveCall) -> Outcome | None:
     Returns:
         None; or the outcome, where the execution ends the call: see `settled`.
     """
-    plan, run = call.plan, call.run
-    while True:
-        call.begin()
-        if run.journal is not None:
-            await run.journal.begin(call)
-        slot = None if run.limits is None else run.slot()
-        token = ambient.set(run) if call.ctx is None else None
-        try:
-            if call.trace is None and plan.direct and slot is None:
-                value = await _body(call, call.arguments, call.ctx)
-            else:
-                value = await _around(call, slot)
-            call.state, call.value = "executed", value
-            return None
-        except Exception as error:  # the tool's own code: what it raised becomes the outcome
-            call.executed(error=error)
-        except asyncio.CancelledError as error:
-            if not _is_the_tools_own():
-                raise
-            call.executed(error=_cancelled(call, error))
-        finally:
-            if token is not None:
-                with suppress(ValueError):  # thrown away unfinished, and closed by the garbage collector elsewhere
-                    ambient.reset(token)
-        outcome = await settled(call)
-        if outcome is not None or call.state == "executed":
-            return outcome
+    call.begin()
+    try:
+        while True:
+            if call.run.journal is not None:
+                await call.run.journal.begin(call)
+            await _run_once(call)
+            outcome = None if call.error is None else await settled(call)
+            if outcome is not None or call.state == "executed":
+                return outcome
+            call.begin()  # it asked for approval before it did anything, and has it
+    except BaseException:
+        call.cut_off()
+        raise
+
+
+async def _run_once(call: LiveCall) -> None:
+    run = call.run
+    slot = None if run.limits is None else run.slot()
+    token = ambient.set(run) if call.ctx is None else None
+    try:
+        if call.trace is None and call.plan.direct and slot is None:
+            value = await _body(call, call.arguments, call.ctx)
+        else:
+            value = await _around(call, slot)
+        call.state, call.value = "executed", value
+    except Exception as error:  # the tool's own code: what it raised becomes the outcome
+        call.executed(error=error)
+    except asyncio.CancelledError as error:
+        if not _is_the_tools_own():
+            raise
+        call.executed(error=_cancelled(call, error))
+    finally:
+        if token is not None:
+            with suppress(ValueError):  # thrown away unfinished, and closed by the garbage collector elsewhere
+                ambient.reset(token)
 
 
 class Values:
@@ -142,7 +150,8 @@ def _body(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None
     plan = call.plan
     if plan.body is None:
         raise NotCallable(plan.name)
-    call.require_approved(arguments)  # a `_call_tool_func` may have edited them
+    if call.approved is not None:
+        call.require_approved(arguments)  # a `_call_tool_func` may have edited them
     return (plan.body.stream if plan.streaming else plan.body.call)(arguments, ctx, plan.timeout)
 
 

@@ -239,8 +239,6 @@ class LiveCall:
 
     def require_approved(self, arguments: Mapping[str, Any]) -> None:
         """Raise ApprovalError when these are not the arguments that were approved."""
-        if self.approved is None:
-            return
         now = canonical(self.plan.spec, arguments)  # anew: a policy may have changed a value in place
         if now.digest(self.plan.name) != self.approved:
             raise ApprovalError(self.plan.name, "the arguments changed after it was given, before the tool ran")
@@ -251,11 +249,13 @@ class LiveCall:
         Raises:
             CallStateError: It was executed before, or did not pass its gates.
         """
-        first = self.original or self
-        if self.state != "admitted" or first.begun:
-            raise CallStateError(self.plan.name, self.received.id, "executed" if first.begun else self.state)
-        self.state = "executing"
-        self.begun = first.begun = True
+        first = self.original
+        if self.state != "admitted" or (first is not None and first.begun):
+            begun = self.begun or (first is not None and first.begun)
+            raise CallStateError(self.plan.name, self.received.id, "executed" if begun else self.state)
+        self.state, self.begun = "executing", True
+        if first is not None:
+            first.begun = True
         if self.plan.gated:  # hooks and policies had the values in their hands
             self._form = None
         if self.trace is not None:

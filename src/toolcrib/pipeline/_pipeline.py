@@ -92,16 +92,17 @@ class Pipeline:
         Raises:
             Exception: What an observer raised, unless the run has it fail the call.
         """
-        made = await self.admit(call, run, grant=grant)
-        return await self._completed(made) if type(made) is LiveCall else cast("Outcome", made)
+        if type(call) is ToolCall:
+            made: Any = self._arrived(call, Run() if run is None else run)
+            if type(made) is LiveCall:
+                made = await pass_gates(made, grant) or made
+        else:
+            made = await self.admit(call, run, grant=grant)
+        return await self._completed(made) if type(made) is LiveCall else made
 
     async def _completed(self, call: LiveCall) -> Outcome:
         """Take an admitted call to its outcome."""
-        try:
-            outcome = None if call.state == "executed" else await execute(call)
-        except BaseException:
-            call.cut_off()
-            raise
+        outcome = None if call.state == "executed" else await execute(call)
         if outcome is not None:
             return outcome
         return await self.finish(call) if call.plan.held else self._concluded(call)
@@ -237,12 +238,10 @@ class Pipeline:
             InvalidArguments: The host's arguments do not fit; the call is as it was.
         """
         if isinstance(call, ToolCall):
-            run = Run() if run is None else run
-            plan = self._plans.get(call.name) or self._plan(call.name)
-            trace = self._trace(call, run, plan)
-            if plan is None:
-                return _refused(trace, unknown(self.toolset, call, run))
-            live, read = LiveCall(call, plan, run, trace), False
+            made = self._arrived(call, Run() if run is None else run)
+            if not isinstance(made, LiveCall):
+                return made
+            live, read = made, False
         elif isinstance(call, Suspended | Mapping):
             return await self.recover(call, run, grant=grant)
         else:
@@ -253,22 +252,13 @@ class Pipeline:
             live.edit(arguments)
         if hooks is not None:
             live.extra_hooks = (*live.extra_hooks, hooks)
-        try:
-            if live.state == "received":
-                if read:
-                    live.trace = self._trace(live.received, live.run, live.plan)
-                refused = await pass_gates(live, grant, read=read)
-            elif arguments is not None:
-                refused = await pass_edited(live)
-            else:
-                refused = None if hooks is None else await pass_more(live, hooks)
-        except BaseException:
-            live.cut_off()
-            raise
-        if refused is not None:
-            return live.close(refused)
-        live.state = "admitted"
-        return live
+        if live.state == "received":
+            if read:
+                live.trace = self._trace(live.received, live.run, live.plan)
+            return await pass_gates(live, grant, read=read) or live
+        if arguments is not None:
+            return await pass_edited(live) or live
+        return live if hooks is None else await pass_more(live, hooks) or live
 
     def restore(self, state: Mapping[str, Any], run: Run) -> Call | Failed:
         """Return the call that `Call.to_dict` described, no gate asked; Failed when the tool does not take it now.
@@ -330,23 +320,16 @@ class Pipeline:
             call.state, call.request = "suspended", state.request
         with call:
             refused = await pass_again(call, grant)
-        if refused is not None:
-            return call.close(refused)
-        if call.state != "executed":
-            call.state = "admitted"
-        return call
+        return _recovered(call, refused)
 
     async def _begun_before(self, call: LiveCall, grant: Grant | Denial | None) -> Call | Outcome:
-        with call:
-            refused = await pass_gates(call, grant, read=False, ask=False)
-            if refused is None:
-                call.state = "executing"
-                refused = await resolve_doubt(call, grant)
+        refused = await pass_gates(call, ask=False)
         if refused is not None:
-            return call.close(refused)
-        if call.state != "executed":
-            call.state = "admitted"
-        return call
+            return refused
+        with call:
+            call.state = "executing"
+            refused = await resolve_doubt(call, grant)
+        return _recovered(call, refused)
 
     # --- execute: step 6
 
@@ -364,11 +347,7 @@ class Pipeline:
         live = _live(call)
         if live.state == "executed" and (live.resumed is not None or (live.grant is not None and live.grant.done)):
             return live  # it was done before, in another process or as the approver said
-        try:
-            outcome = await execute(live)
-        except BaseException:
-            live.cut_off()
-            raise
+        outcome = await execute(live)
         return live if outcome is None else outcome
 
     def executed(self, call: Call, value: Any = None, error: Exception | None = None) -> Call:
@@ -430,6 +409,12 @@ class Pipeline:
 
     # --- inside
 
+    def _arrived(self, call: ToolCall, run: Run) -> LiveCall | Outcome:
+        """Return the call that a request makes, `received`; the outcome for one of an unknown tool."""
+        plan = self._plans.get(call.name) or self._plan(call.name)
+        trace = self._trace(call, run, plan)
+        return _refused(trace, unknown(self.toolset, call, run)) if plan is None else LiveCall(call, plan, run, trace)
+
     def wants_context(self, name: str) -> bool:
         """Return whether a tool or its gates are given the run context."""
         plan = self._plan(name)
@@ -454,6 +439,14 @@ class Pipeline:
 def _live(call: Call) -> LiveCall:
     if not isinstance(call, LiveCall):
         raise TypeError(f"{type(call).__name__} is no call of a pipeline's; `admit` and `receive` return one")
+    return call
+
+
+def _recovered(call: LiveCall, refused: Outcome | None) -> Call | Outcome:
+    if refused is not None:
+        return call.close(refused)
+    if call.state != "executed":  # as its approver says it was
+        call.state = "admitted"
     return call
 
 
