@@ -29,7 +29,7 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import GlobalHooks, HookSet
-from toolcrib.pipeline import CallLimits
+from toolcrib.pipeline import CallLimits, current_run
 from toolcrib.schema import Redacted, RunContext
 from toolcrib.testing import Door, RecordingSink, doors, every_door
 from toolcrib.tools import BaseTool, Tool, ez_tool, tool
@@ -93,6 +93,32 @@ async def test_a_tool_that_calls_another_directly_gives_it_the_runs_context(door
 
     assert isinstance(outcome, Completed)
     assert outcome.value == (["Ann's", "Ann's"] if streams else "Ann's")
+
+
+@every_door
+@pytest.mark.parametrize("streams", [False, True], ids=["returns", "streams"])
+async def test_a_tool_that_calls_another_directly_gives_it_a_context_in_any_run(door: Door, streams: bool) -> None:
+    runs: set[str] = set()
+
+    @tool
+    async def note(ctx: RunContext) -> None:
+        runs.add(ctx.run_id)
+
+    @ez_tool
+    async def once() -> None:
+        await note()
+
+    @ez_tool
+    async def each() -> Any:
+        for _ in range(2):
+            await note()
+            yield None
+
+    outcome = await door([each if streams else once]).call("each" if streams else "once")
+
+    assert isinstance(outcome, Completed), outcome
+    assert len(runs) == 1
+    assert current_run() is None
 
 
 @every_door

@@ -155,8 +155,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "slot for each step of a stream",
         _EXECUTE,
-        "                async with call.run.slot():\n                    with call.within():\n",
-        "                if True:\n                    with call.within():\n",
+        "        async with call.run.slot():\n            with call.within():\n                value",
+        "        if True:\n            with call.within():\n                value",
         _OF_STREAMS,
     ),
     Gate(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,9 @@ from toolcrib.pipeline._middleware import apply_post_value
 from toolcrib.pipeline._plan import Plan, RunnableTool
 from toolcrib.schema import RunContext
 
-__all__ = ["Values", "execute", "settled"]
+__all__ = ["execute", "settled", "values_of"]
+
+_END: Any = object()
 
 
 async def execute(call: LiveCall) -> Outcome | None:
@@ -64,77 +66,63 @@ async def _run_once(call: LiveCall) -> None:
                 ambient.reset(token)
 
 
-class Values:
-    """The values of a streaming call as they come, entered once: each step holds the run's slot, and no consumer does.
+async def values_of(call: LiveCall) -> AsyncGenerator[Any, None]:
+    """Run the streaming tool of an admitted call, and yield its values as they come; close it to stop the tool.
 
-    What the tool came to is in the call when it is left.
+    Each step holds the run's slot, and no consumer does. What the tool came to is in the call in the end.
     """
-
-    __slots__ = ("_call", "_kept", "_stream", "_values")
-
-    def __init__(self, call: LiveCall) -> None:
-        self._call = call
-        self._kept: list[Any] = []
-        self._stream: AbstractAsyncContextManager[AsyncIterator[Any]] | None = None
-        self._values: AsyncIterator[Any] | None = None
-
-    async def __aenter__(self) -> Values:
-        call = self._call
-        call.begin()
-        if call.run.journal is not None:
-            await call.run.journal.begin(call)
-        try:
-            stream: Any = _body(call, call.arguments, call.ctx)
-            self._stream = stream
-            async with call.run.slot():
-                with call.within():
-                    self._values = await stream.__aenter__()
-        except Exception as error:  # the tool's own code
-            call.executed(error=error)
-        return self
-
-    def __aiter__(self) -> Values:
-        return self
-
-    async def __anext__(self) -> Any:
-        call, values = self._call, self._values
-        if values is None:
-            raise StopAsyncIteration
-        try:
-            if call.trace is None and call.run.limits is None:
-                value = await anext(values)
-            else:
-                async with call.run.slot():
-                    with call.within():
-                        value = await anext(values)
-            if call.watched:
-                value = await _each(call, value)
-        except StopAsyncIteration:
-            call.executed(self._kept)
+    call.begin()
+    if call.run.journal is not None:
+        await call.run.journal.begin(call)
+    watched, kept, left = call.watched, list[Any](), False
+    try:
+        async with _entered(call) as values:
+            async for value in values:
+                if watched:
+                    value = await _each(call, value)
+                kept.append(value)
+                left = True  # unless the consumer asks for the next value
+                yield value
+                left = False
+        call.executed(kept)
+    except HookRaised as raised:
+        if left:  # nothing follows that could say it
+            _observer_failed(call, raised)
+        call.executed(error=raised)
+    except Exception as error:  # the tool's own code: what it raised becomes the outcome
+        call.executed(error=error)
+    except asyncio.CancelledError as error:
+        if not _is_the_tools_own():
             raise
-        except Exception as error:  # the tool's own code: what it raised becomes the outcome
-            call.executed(error=error)
-            raise StopAsyncIteration from None
-        except asyncio.CancelledError as error:
-            if not _is_the_tools_own():
-                raise
-            call.executed(error=_cancelled(call, error))
-            raise StopAsyncIteration from None
-        self._kept.append(value)
-        return value
+        call.executed(error=_cancelled(call, error))
 
-    async def __aexit__(self, *error: Any) -> None:
-        if self._values is not None and self._stream is not None:
-            try:
-                with self._call.within():
-                    await self._stream.__aexit__(*error)
-            except HookRaised as raised:
-                if error[0] is not None:  # the consumer left, so that nothing follows which could say it
-                    _observer_failed(self._call, raised)
-                self._call.executed(error=raised)
-            except Exception as raised:  # the tool's own code, closing
-                if self._call.error is None:
-                    self._call.executed(error=raised)
+
+@asynccontextmanager
+async def _entered(call: LiveCall) -> AsyncGenerator[AsyncIterator[Any]]:
+    """Give the values of the tool's function, each step of it in the run's slot and the call's context."""
+    stream: AbstractAsyncContextManager[AsyncIterator[Any]] = _body(call, call.arguments, call.ctx)
+    async with call.run.slot():
+        with call.within():
+            values = await stream.__aenter__()
+    try:
+        if call.trace is None and call.run.limits is None:
+            yield values
+        else:
+            async with aclosing(_held(call, values)) as steps:
+                yield steps
+    finally:
+        with call.within():
+            await stream.__aexit__(None, None, None)
+
+
+async def _held(call: LiveCall, values: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+    while True:
+        async with call.run.slot():
+            with call.within():
+                value = await anext(values, _END)
+        if value is _END:
+            return
+        yield value
 
 
 async def _each(call: LiveCall, value: Any) -> Any:

@@ -17,7 +17,7 @@ from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, Sch
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._admit import pass_edited, pass_gates, pass_more
 from toolcrib.pipeline._call import Call, Executor
-from toolcrib.pipeline._execute import Values, execute, settled
+from toolcrib.pipeline._execute import execute, settled, values_of
 from toolcrib.pipeline._failures import failure, misread, not_offered, offered, tool_failure, unknown
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._middleware import apply_post
@@ -144,7 +144,7 @@ class Pipeline:
             ended_early: Outcome | None = None
             with made:
                 while made.state == "admitted":
-                    async with Values(made) as values:
+                    async with aclosing(values_of(made)) as values:
                         async for value in values:
                             yield value if plain else Yielded(value)
                     ended_early = await settled(made)
