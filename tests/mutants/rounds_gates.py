@@ -37,9 +37,9 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "approval of a call that its host executes",
-        "pipeline/_live_call.py",
-        """        if self.state != "admitted" or first.begun:\n""",
-        "        if first.begun:\n",
+        "rounds/_round_call.py",
+        "        if edited is not None or hooks is not None or not self.asked:\n",
+        "        if edited is not None or hooks is not None:\n",
         ("tests/rounds/test_call.py", "tests/rounds"),
     ),
     Gate(
