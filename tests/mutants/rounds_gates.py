@@ -45,8 +45,8 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "every gate for input that its host edited",
         "pipeline/_pipeline.py",
-        "                refused = await pass_edited(live)\n",
-        "                refused = None\n",
+        "            return await pass_edited(live) or live\n",
+        "            return live\n",
         ("tests/rounds/test_edited.py", "tests/rounds"),
     ),
     Gate(
@@ -73,8 +73,8 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "one execution of a call",
         "pipeline/_live_call.py",
-        "        self.begun = first.begun = True\n",
-        "",
+        """        self.state, self.begun = "executing", True\n""",
+        """        self.state = "executing"\n""",
         ("tests/rounds/test_call.py", "tests/rounds"),
     ),
     Gate(
@@ -101,8 +101,8 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "another pass that changes an approved call",
         "pipeline/_admit.py",
-        "    if call.arguments is before and call.asks == asks:\n",
-        "    if True:\n",
+        "        if refused is None and (call.arguments is not before or call.asks != asks):",
+        "        if False:",
         ("tests/pipeline/test_readmit.py",),
     ),
     Gate(
