@@ -5,6 +5,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Annotated, Any
 from uuid import uuid4
@@ -33,7 +34,7 @@ from toolcrib.pipeline import CallLimits, current_run
 from toolcrib.schema import Redacted, RunContext
 from toolcrib.testing import Door, RecordingSink, doors, every_door
 from toolcrib.tools import BaseTool, Tool, ez_tool, tool
-from toolcrib.toolsets import Toolset
+from toolcrib.toolsets import LiveTools, Toolset
 from toolcrib.turns import Turn
 
 
@@ -995,36 +996,43 @@ async def test_a_call_that_is_answered_twice_at_a_time_is_executed_once(door: Do
 @every_door
 @pytest.mark.parametrize("streams", [False, True], ids=["returns", "streams"])
 async def test_a_call_completes_whose_tools_are_renewed_meanwhile(door: Door, streams: bool) -> None:
-    tools = Toolset([])
+    live = LiveTools()
 
     @ez_tool
     async def report() -> str:
-        _renew(tools)
+        live.renew([other])
         return "the report"
 
     @ez_tool
     async def reports() -> AsyncIterator[str]:
-        _renew(tools)
+        live.renew([other])
         yield "the report"
 
-    tools.renew_entries([], Toolset([report, reports]))
-    counter = door(tools)
-
-    outcome = await counter.call("reports" if streams else "report")
+    live.renew([report, reports])
+    async with Toolset([Source(live)]).open() as tools:
+        counter = door(tools)
+        outcome = await counter.call("reports" if streams else "report")
 
     assert isinstance(outcome, Completed)
     assert outcome.value == (["the report"] if streams else "the report")
     assert [record["outcome"]["kind"] for record in counter.records] == ["completed"]
 
 
-def _renew(tools: Toolset) -> None:
-    """Have other tools in the place of all of a toolset's, as a server may that announces its tools anew."""
+@ez_tool(name="report")
+async def other() -> str:
+    """Take the place of another tool."""
+    return "another"
 
-    @ez_tool
-    async def report() -> str:
-        return "another"
 
-    tools.renew_entries([*tools.entries], Toolset([report]))
+class Source:
+    """A source that may have other tools while a call runs, as a server that announces its tools anew."""
+
+    def __init__(self, live: LiveTools) -> None:
+        self._live = live
+
+    @asynccontextmanager
+    async def open_source(self, ctx: RunContext[Any]) -> AsyncIterator[LiveTools]:
+        yield self._live
 
 
 @every_door

@@ -192,7 +192,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         _PIPELINE,
         "self._plans.clear()",
         "pass",
-        ("tests/toolsets", "tests/adapters/mcp_client"),
+        ("tests/pipeline/test_execute.py",),
     ),
     Gate(
         "text of an unexpected error",
@@ -230,13 +230,13 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         _LEDGER,
         "if grant.definition is not None and grant.definition != request.definition:",
         "if False:",
-        ("tests/pipeline/test_resume.py", "tests/approvals"),
+        ("tests/pipeline/test_approve.py", "tests/approvals"),
     ),
     Gate(
         "definition of the tool in a request",
         _APPROVE,
         "        definition=plan.definition,\n",
         "",
-        ("tests/pipeline/test_resume.py", "tests/approvals"),
+        ("tests/pipeline/test_approve.py", "tests/approvals"),
     ),
 )

@@ -25,7 +25,7 @@ from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Pipeline, Run, is_call
 from toolcrib.schema import Redacted, RunContext
 from toolcrib.testing import RecordingSink
-from toolcrib.tools import BaseTool, ez_tool
+from toolcrib.tools import BaseTool, Tool, ez_tool
 from toolcrib.toolsets import Toolset
 
 
@@ -511,3 +511,35 @@ async def test_a_tool_that_never_stops_asking_fails() -> None:
 
     assert isinstance(outcome, Failed)
     assert outcome.code == "approval_error"
+
+
+async def test_a_standing_grant_of_a_run_serves_its_principal_alone() -> None:
+    pipeline, run = Pipeline([pay]), Run(principal="ann")
+    waiting = await pipeline.run(ToolCall("pay", {"cents": 1}), run)
+    assert isinstance(waiting, Suspended)
+    await pipeline.run(waiting, run, grant=waiting.request.always("ann"))
+
+    hers = await pipeline.run(ToolCall("pay", {"cents": 2}), run)
+    his = await pipeline.run(ToolCall("pay", {"cents": 2}), run.view(principal="bob"))
+
+    assert isinstance(hers, Completed)
+    assert isinstance(his, Suspended)
+
+
+async def test_a_standing_grant_holds_for_the_tool_as_it_was_defined() -> None:
+    def sending(description: str) -> Tool[..., Any]:
+        async def send(text: str) -> str:
+            return text
+
+        return ez_tool(description=description, requires_approval=True)(send)
+
+    run, call = Run(), ToolCall("send", {"text": "x"})
+    waiting = await Pipeline([sending("Send.")]).run(call, run)
+    assert isinstance(waiting, Suspended)
+    await Pipeline([sending("Send.")]).run(waiting, run, grant=waiting.request.always("ann"))
+
+    same = await Pipeline([sending("Send.")]).run(ToolCall("send", {"text": "y"}), run)
+    other = await Pipeline([sending("Send to everybody.")]).run(ToolCall("send", {"text": "y"}), run)
+
+    assert isinstance(same, Completed)
+    assert isinstance(other, Suspended)

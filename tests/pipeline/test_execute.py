@@ -1,7 +1,8 @@
 """Step 6: what runs, what its errors become, deadlines, executors."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 from toolcrib.calls import Completed, Failed, Outcome, ToolCall
 from toolcrib.errors import InvalidArguments, ModelRetry, UnknownTool
 from toolcrib.pipeline import Call, Pipeline, Run
+from toolcrib.schema import RunContext
 from toolcrib.testing import RecordingSink
-from toolcrib.tools import ez_tool, tool
-from toolcrib.toolsets import Toolset
+from toolcrib.tools import Tool, ez_tool, tool
+from toolcrib.toolsets import LiveTools, Toolset
 
 
 async def run(fn: Any, arguments: Any = "{}", scope: Run | None = None, **options: Any) -> Outcome:
@@ -394,3 +396,25 @@ async def test_a_pipeline_takes_a_toolset_in_any_form() -> None:
         assert isinstance(outcome, Failed)
         assert isinstance(outcome.exception, UnknownTool)
         assert "`fail`" in outcome.message
+
+
+async def test_a_tool_that_took_the_place_of_another_is_run_from_then_on() -> None:
+    class Source:
+        @asynccontextmanager
+        async def open_source(self, ctx: RunContext[Any]) -> AsyncIterator[LiveTools]:
+            yield live
+
+    def saying(text: str) -> Tool[..., Any]:
+        async def say() -> str:
+            return text
+
+        return ez_tool(say)
+
+    live = LiveTools([saying("before")])
+    async with Toolset([Source()]).open() as tools:
+        pipeline = Pipeline(tools)
+        before = await pipeline.run(ToolCall("say"))
+        live.renew([saying("after")])
+        after = await pipeline.run(ToolCall("say"))
+
+    assert (before.text(), after.text()) == ("before", "after")

@@ -1,5 +1,6 @@
 """Run: limits, retries, requirements, and what a run supplies to its tools."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from toolcrib.calls import Completed, Failed, Outcome, Rejected, ToolCall
 from toolcrib.errors import ModelRetry
-from toolcrib.pipeline import CallLimits, Pipeline, Run, must_call
+from toolcrib.pipeline import CallLimits, Pipeline, Run, current_run, must_call
 from toolcrib.schema import Injectable, Injected, RunContext
 from toolcrib.tools import BaseTool, ez_tool, tool
 from toolcrib.toolsets import Toolset
@@ -169,6 +170,21 @@ async def test_a_tool_called_by_a_tool_belongs_to_the_same_run() -> None:
 
     assert isinstance(outcome, Completed)
     assert outcome.value == ("deps", queue)
+
+
+async def test_what_a_tool_runs_inside_shares_its_slot() -> None:
+    @ez_tool
+    async def inner() -> str:
+        return "done"
+
+    async def outer() -> Any:
+        made = await Pipeline([inner]).run(ToolCall("inner"), current_run())
+        return made.text()
+
+    async with asyncio.timeout(10):
+        outcome = await run(outer, scope=Run(limits=CallLimits(concurrency=1)))
+
+    assert outcome.text() == "done"
 
 
 async def test_the_context_says_which_call_it_is() -> None:
