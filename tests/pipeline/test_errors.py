@@ -6,12 +6,14 @@ import json
 import logging
 import pickle
 import re
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from toolcrib.calls import Failed, ToolCall, outcome_from_dict
 from toolcrib.errors import ModelRetry, ToolcribError
+from toolcrib.hooks import HookSet, per_value
 from toolcrib.pipeline import ErrorPolicy, Pipeline, Run
 from toolcrib.record import ListSink
 from toolcrib.tools import ez_tool
@@ -107,6 +109,72 @@ async def test_what_was_made_for_the_model_is_shown_and_not_logged(
 
     assert (outcome.text(), outcome.reference, outcome.traceback) == (text, "", "")
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+async def raising(*args: Any) -> Any:
+    raise KeyError(SAID)
+
+
+def deciding() -> HookSet:
+    hooks = HookSet()
+    hooks.on("find")(raising)
+    return hooks
+
+
+@ez_tool
+async def find() -> str:
+    return "found"
+
+
+@ez_tool(requires_approval=True)
+async def ask() -> str:
+    return "found"
+
+
+@pytest.mark.parametrize("errors", ["message", "masked"])
+@pytest.mark.parametrize(
+    ("tools", "name", "options"),
+    [
+        (Toolset([find], hooks=deciding()), "find", {}),
+        (Toolset([find], pre_hooks={"find": raising}), "find", {}),
+        (Toolset([find], post_hooks={"find": raising}), "find", {}),
+        (Toolset([ask]), "ask", {"approver": raising}),
+    ],
+    ids=["decision", "pre", "post", "approver"],
+)
+async def test_what_a_hook_raises_is_shown_as_the_run_says(
+    errors: ErrorPolicy, tools: Toolset, name: str, options: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    outcome = await failed(tools, Run(errors=errors, **options), name)
+
+    assert (outcome.code, "hunter2" in outcome.text()) == ("hook_error", errors == "message")
+    assert "in raising" in outcome.traceback
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+@pytest.mark.parametrize("errors", ["message", "masked"])
+async def test_what_a_hook_of_each_value_raises_is_shown_as_the_run_says(errors: ErrorPolicy) -> None:
+    @ez_tool
+    async def count() -> AsyncIterator[int]:
+        yield 1
+
+    outcome = await failed(Toolset([count], post_hooks={"count": per_value(raising)}), Run(errors=errors), "count")
+
+    assert (outcome.code, "hunter2" in outcome.text()) == ("hook_error", errors == "message")
+
+
+@pytest.mark.parametrize("errors", ["message", "masked"])
+async def test_what_an_observer_raises_is_shown_as_the_run_says(errors: ErrorPolicy) -> None:
+    @ez_tool
+    async def look() -> None: ...
+
+    @look.before_invoke
+    async def watch() -> None:
+        raise KeyError(SAID)
+
+    outcome = await failed([look], Run(errors=errors, hook_errors="fail"), "look")
+
+    assert (outcome.code, "hunter2" in outcome.text()) == ("hook_error", errors == "message")
 
 
 async def test_arguments_that_do_not_fit_are_always_shown() -> None:

@@ -93,7 +93,7 @@ async def available(call: LiveCall) -> Failed | None:
             answer = condition(ctx)
             answer = await answer if isawaitable(answer) else answer
         except Exception as error:  # the condition is the user's code; a gate that fails is shut
-            return hook_failure(plan, call.id, "availability check", condition, error)
+            return hook_failure(plan, call.id, call.run, "availability check", condition, error)
         if not answer:
             refused = NotAvailable(plan.name)
             return Failed(plan.name, call.id, refused.code, str(refused), "NotAvailable", exception=refused)

@@ -39,7 +39,7 @@ async def reasons_for(call: LiveCall) -> list[str] | Failed:
                 answer = policy(dict(call.arguments), call.ctx)
                 answer = await answer if isawaitable(answer) else answer
             except Exception as error:  # the policy is the user's code; a gate that fails is shut
-                return hook_failure(plan, call.id, "approval policy", policy, error)
+                return hook_failure(plan, call.id, call.run, "approval policy", policy, error)
         if answer:
             reasons.append(answer if isinstance(answer, str) else "")
     if call.run.asks_for(plan.name):
@@ -88,7 +88,7 @@ async def _take_input(call: LiveCall, grant: Grant) -> Outcome | None:
         made = source.process_user_input(ctx, grant.user_input)
         ctx.user_input = await made if isinstance(made, Awaitable) else made
     except Exception as error:  # the tool's own code, before it runs: the call fails and nothing was done
-        return hook_failure(call.plan, call.id, "method", "process_user_input", error)
+        return hook_failure(call.plan, call.id, call.run, "method", "process_user_input", error)
     return None
 
 
@@ -130,7 +130,7 @@ async def _ask(call: LiveCall, reasons: list[str], given: Grant | Denial | None)
     except ApprovalError as error:
         return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
     except Exception as error:  # tool, store and approver are the user's code; a gate that fails is shut
-        return hook_failure(call.plan, call.id, "approval", who, error)
+        return hook_failure(call.plan, call.id, call.run, "approval", who, error)
     if isinstance(answer, Grant):
         return answer
     by = "" if answer.approver in ("host", "deny_all") else f" by {answer.approver}"

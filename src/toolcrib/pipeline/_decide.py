@@ -52,13 +52,13 @@ async def decide(call: LiveCall, hooks: Iterable[DecisionHook]) -> Outcome | Non
             decision: Any = await hook(about, current)
             edited = _arguments_of(call, decision.input) if isinstance(decision, RunNormally) else None
         except Exception as error:  # a decision hook is the user's code; a gate that fails is shut
-            return hook_failure(plan, call.id, "decision hook", name, error)
+            return hook_failure(plan, call.id, call.run, "decision hook", name, error)
         match decision:
             case RunNormally():
                 unfit = None if edited is None or same_arguments(edited, call.arguments) else _revised(call, edited)
                 _note(call, name, "run")  # with the arguments that the tool would run with now
                 if unfit is not None:
-                    return hook_failure(plan, call.id, "decision hook", name, unfit)
+                    return hook_failure(plan, call.id, call.run, "decision hook", name, unfit)
             case Complete(output):
                 _note(call, name, "complete")
                 return Completed(plan.name, call.id, output, "hook", plan.max_result_chars)
@@ -71,7 +71,7 @@ async def decide(call: LiveCall, hooks: Iterable[DecisionHook]) -> Outcome | Non
                 call.ask_metadata = {**call.ask_metadata, **metadata}
             case other:
                 wrong = TypeError(f"it returned {type(other).__name__}; return RunNormally, Complete, Reject or Ask")
-                return hook_failure(plan, call.id, "decision hook", name, wrong)
+                return hook_failure(plan, call.id, call.run, "decision hook", name, wrong)
     return None
 
 

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any
 
 from toolcrib.calls import Failed, Outcome
-from toolcrib.errors import ApprovalError, ApprovalRequired, HookError, NotCallable, ToolCancelled
+from toolcrib.errors import ApprovalError, ApprovalRequired, NotCallable, ToolCancelled
 from toolcrib.hooks import HookRaised, ambient
 from toolcrib.pipeline._approve import answered
-from toolcrib.pipeline._failures import described, failure
+from toolcrib.pipeline._failures import failure, hook_failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._middleware import apply_post_value
 from toolcrib.pipeline._plan import Plan, RunnableTool
@@ -204,8 +204,7 @@ async def settled(call: LiveCall) -> Outcome | None:
 
 
 def _observer_failed(call: LiveCall, raised: HookRaised) -> Failed:
-    error = HookError(call.name, "observer", raised.hook, described(raised.error))
-    outcome = Failed(call.name, call.id, error.code, str(error), "HookError", exception=raised.error)
+    outcome = hook_failure(call.plan, call.id, call.run, "observer", raised.hook, raised.error)
     call.close(outcome)
     if call.run.hook_errors == "raise":
         raise raised.error from raised.error.__cause__

@@ -73,7 +73,7 @@ def tool_failure(plan: Plan, call_id: str, run: Run, error: Exception) -> Failed
     return failed if len(failed.message) <= most else replace(failed, message=cut(failed.message, most))
 
 
-def hook_failure(plan: Plan, call_id: str, kind: str, hook: object, error: Exception, run: Run | None = None) -> Failed:
+def hook_failure(plan: Plan, call_id: str, run: Run, kind: str, hook: object, error: Exception) -> Failed:
     """Return the outcome for what a hook, a policy or another gate of the user's raised: such a gate is shut."""
     name = hook if isinstance(hook, str) else getattr(hook, "__name__", type(hook).__name__)
     wrapped = HookError(plan.name, kind, name, described(error))
@@ -82,7 +82,7 @@ def hook_failure(plan: Plan, call_id: str, kind: str, hook: object, error: Excep
     return _unexpected(failed, run, error, f"a hook of `{plan.name}`")
 
 
-def _unexpected(failed: Failed, run: Run | None, error: Exception, what: str) -> Failed:
+def _unexpected(failed: Failed, run: Run, error: Exception, what: str) -> Failed:
     """Return the outcome for an exception that was not made for a model, and log it with its traceback.
 
     The run's policy says whether the model is shown the message, or a reference under which the host finds it.
@@ -90,7 +90,7 @@ def _unexpected(failed: Failed, run: Run | None, error: Exception, what: str) ->
     reference = f"e_{token_hex(6)}"
     _log.error("%s failed in the call %s (reference %s)", what, failed.call_id, reference, exc_info=error)
     failed = replace(failed, reference=reference, traceback=_traceback_of(error))
-    if run is None or run.errors == "message":
+    if run.errors == "message":
         return failed
     hidden = f"{what} failed (reference {reference}); the operator can look it up"
     return replace(failed, message=hidden, error_type="")

@@ -34,13 +34,13 @@ async def apply_pre(call: LiveCall) -> Failed | None:
                 raise TypeError(f"it returned {type(edited).__name__}; return the arguments, a dict")
             arguments = cast("dict[str, Any]", edited)
         except Exception as error:  # middleware is the user's code; a gate that fails is shut
-            return hook_failure(call.plan, call.id, "pre hook", step.name, error)
+            return hook_failure(call.plan, call.id, call.run, "pre hook", step.name, error)
     if same_arguments(arguments, call.arguments):
         return None
     try:
         call.revise(arguments)
     except (InvalidArguments, SchemaError) as error:
-        return hook_failure(call.plan, call.id, "pre hook", call.plan.pre[-1].name, error)
+        return hook_failure(call.plan, call.id, call.run, "pre hook", call.plan.pre[-1].name, error)
     return None
 
 
@@ -75,7 +75,7 @@ async def apply_post(call: LiveCall) -> Failed | None:
         except Exception as error:  # middleware is the user's code; raising the tool's own error is passing it on
             if error is result:
                 continue
-            return hook_failure(call.plan, call.id, "post hook", step.name, error)
+            return hook_failure(call.plan, call.id, call.run, "post hook", step.name, error)
     if isinstance(result, Exception) and result is not returned:  # a tool may return an exception without raising it
         call.executed(error=result)
     else:
