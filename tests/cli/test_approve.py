@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 import pytest
 
 from toolcrib.calls import Completed, Failed, Outcome, Rejected, ToolCall
-from toolcrib.cli._approver import Answers, approver_of
+from toolcrib.cli._approver import ApprovalFlags, approver_of
 from toolcrib.hooks import GlobalHooks
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import ListSink
@@ -44,11 +44,11 @@ def crib() -> Toolset:
     return Toolset([pay])
 
 
-def scope_of(crib: Toolset, script: Script | None, answers: Answers | None = None, *sinks: ListSink) -> Run:
-    return Run(approver=approver_of(answers or Answers(), crib, script), sinks=sinks)
+def scope_of(crib: Toolset, script: Script | None, answers: ApprovalFlags | None = None, *sinks: ListSink) -> Run:
+    return Run(approver=approver_of(answers or ApprovalFlags(), crib, script), sinks=sinks)
 
 
-async def pay(crib: Toolset, script: Script | None, answers: Answers | None = None) -> Outcome:
+async def pay(crib: Toolset, script: Script | None, answers: ApprovalFlags | None = None) -> Outcome:
     return await Pipeline(crib).run(ToolCall("pay", {"amount": 5}), scope_of(crib, script, answers))
 
 
@@ -133,14 +133,14 @@ async def test_what_a_hook_changed_is_shown(crib: Toolset) -> None:
 @pytest.mark.parametrize(
     ("answers", "expected"),
     [
-        (Answers(approve=frozenset({"pay"})), Completed),
-        (Answers(yes=True), Completed),
-        (Answers(deny=frozenset({"pay"})), Rejected),
-        (Answers(deny=frozenset({"pay"}), yes=True), Rejected),
-        (Answers(), Rejected),
+        (ApprovalFlags(approve=frozenset({"pay"})), Completed),
+        (ApprovalFlags(yes=True), Completed),
+        (ApprovalFlags(deny=frozenset({"pay"})), Rejected),
+        (ApprovalFlags(deny=frozenset({"pay"}), yes=True), Rejected),
+        (ApprovalFlags(), Rejected),
     ],
 )
-async def test_flags_answer_where_nobody_can(crib: Toolset, answers: Answers, expected: type) -> None:
+async def test_flags_answer_where_nobody_can(crib: Toolset, answers: ApprovalFlags, expected: type) -> None:
     outcome = await pay(crib, None, answers)
 
     assert isinstance(outcome, expected)
@@ -149,7 +149,7 @@ async def test_flags_answer_where_nobody_can(crib: Toolset, answers: Answers, ex
 async def test_a_flag_is_not_asked_about(crib: Toolset) -> None:
     script = Script("n")
 
-    await pay(crib, script, Answers(approve=frozenset({"pay"})))
+    await pay(crib, script, ApprovalFlags(approve=frozenset({"pay"})))
 
     assert script.shown == []
 

@@ -34,7 +34,7 @@ def test_a_program_is_kept_where_it_waits(toolcrib: Command, tools: str) -> None
 
     assert (result.exit_code, result.stdout) == (3, "total 5\n")
     assert 'buy needs approval\n  item = "a pen"\n  price = 5.0' in result.stderr
-    assert "Go on with: toolcrib resume trip.paused" in result.stderr
+    assert "Resume it with: toolcrib resume trip.paused" in result.stderr
     assert Path("trip.paused").stat().st_mode & 0o777 == 0o600
     assert (Path("state/toolcrib/key").stat().st_mode & 0o777) == 0o600
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import RUN, terminal
-from toolcrib.cli._terminal import visible
+from toolcrib.cli._terminal import escape_control
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
 BUY = ["buy", '{"item": "tea", "price": 3}']
@@ -120,4 +120,4 @@ def test_without_the_extra_there_is_one_line() -> None:
 
 
 def test_nothing_shown_can_move_the_cursor() -> None:
-    assert visible("a\x1b[2Jb\u202ec\x9bd\te\n") == "a\\x1b[2Jb\\u202ec\\x9bd\te\n"
+    assert escape_control("a\x1b[2Jb\u202ec\x9bd\te\n") == "a\\x1b[2Jb\\u202ec\\x9bd\te\n"

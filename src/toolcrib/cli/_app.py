@@ -1,4 +1,4 @@
-"""The commands and their options; what they do is in the modules beside this one."""
+"""The commands and their options; their work is in the other modules of the room."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Annotated
 import typer
 
 from toolcrib.cli._approvals import approvals
-from toolcrib.cli._approver import Answers
+from toolcrib.cli._approver import ApprovalFlags
 from toolcrib.cli._call import make_call, show_outcome
 from toolcrib.cli._console import console as console_command
 from toolcrib.cli._exec import run_program, show_program
 from toolcrib.cli._formatting import console, print_json, tools_json, tools_table
+from toolcrib.cli._live_view import LiveView
 from toolcrib.cli._paused import read_paused, signing_key, write_paused
-from toolcrib.cli._resume import Resumption, resume_program, target_of, took_up
-from toolcrib.cli._run import RunOptions, known_tools, one_sentence, open_run, text_of
+from toolcrib.cli._resume import Resumption, has_resumed, resume_program, target_of
+from toolcrib.cli._run import RunOptions, exit_on_error, listed_tools, open_run, text_of
 from toolcrib.cli._serve import serve
 from toolcrib.cli._terminal import Terminal
-from toolcrib.cli._watch import Watcher
 from toolcrib.cli._worker import enqueue, worker
 from toolcrib.cli._workflows import workers, workflows
 from toolcrib.formats import FORMATS, FormatName, definition, definitions
@@ -67,9 +67,9 @@ RecordOption = Annotated[
 
 @app.command("list")
 def list_tools(target: TargetArgument, as_json: JsonOption = False) -> None:
-    """List the tools of TARGET, with what is special about each."""
-    with one_sentence():
-        toolset = known_tools(target)
+    """List the tools of TARGET, with their marks."""
+    with exit_on_error():
+        toolset = listed_tools(target)
         if as_json:
             print_json(tools_json(toolset))
         else:
@@ -84,9 +84,9 @@ def schema(
     ] = "raw",
 ) -> None:
     """Print the tools of TARGET as JSON, as a provider's API takes them."""
-    with one_sentence():
+    with exit_on_error():
         format = _format(provider)
-        toolset = known_tools(target)
+        toolset = listed_tools(target)
         if format != "raw":
             print_json(definitions(toolset, format))
             return
@@ -122,8 +122,8 @@ def call(
     record: RecordOption = None,
 ) -> None:
     """Call one tool of TARGET and print its result; the values of a streaming tool are printed as they come."""
-    options = RunOptions(target, _answers(approve, deny, yes, suspend), timeout, as_json, record)
-    with one_sentence():
+    options = RunOptions(target, _approval_flags(approve, deny, yes, suspend), timeout, as_json, record)
+    with exit_on_error():
         raw = text_of("-") if arguments == "-" else arguments
         with open_run(options) as run:
             status = show_outcome(run, run.wait(lambda opened: make_call(opened, tool, raw, timeout)))
@@ -152,15 +152,15 @@ def execute(
     key: KeyOption = None,
 ) -> None:
     """Run a Python program that calls the tools of TARGET, in a sandbox, and show its output and its calls."""
-    answers = _answers(approve, deny, yes, suspend or pause is not None)
-    options = RunOptions(target, answers, timeout, as_json, record)
+    flags = _approval_flags(approve, deny, yes, suspend or pause is not None)
+    options = RunOptions(target, flags, timeout, as_json, record)
     terminal = Terminal()
-    watcher = Watcher(terminal.console, live=not as_json)
-    with one_sentence():
+    view = LiveView(terminal.console, live=not as_json)
+    with exit_on_error():
         code = text_of(file)
         secret = None if pause is None else signing_key(key)
-        with open_run(options, terminal, watcher) as run:
-            result = run.wait(lambda opened: run_program(opened, code, watcher, timeout))
+        with open_run(options, terminal, view) as run:
+            result = run.wait(lambda opened: run_program(opened, code, view, timeout))
             kept = None
             if pause is not None and secret is not None and result.paused is not None:
                 write_paused(kept := pause, result.paused, target, secret)
@@ -180,7 +180,7 @@ def resume(
     suspend: SuspendOption = False,
     target: Annotated[
         str | None,
-        typer.Option("--target", metavar="TARGET", help="Where its tools are now; where they were when left out."),
+        typer.Option("--target", metavar="TARGET", help="Its tools; those it was started with when left out."),
     ] = None,
     timeout: Annotated[
         float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Stop the program after this long.")
@@ -193,27 +193,27 @@ def resume(
 
     FILE is removed when the program has ended, and written anew when it is paused once more.
     """
-    answers = replace(_answers(approve, deny, yes, suspend), message=message)
+    flags = replace(_approval_flags(approve, deny, yes, suspend), message=message)
     terminal = Terminal()
-    watcher = Watcher(terminal.console, live=not as_json)
-    with one_sentence():
+    view = LiveView(terminal.console, live=not as_json)
+    with exit_on_error():
         secret = signing_key(key)
         paused = read_paused(file, secret)
         place = target_of(paused, target)
-        with open_run(RunOptions(place, answers, timeout, as_json, record), terminal, watcher) as run:
-            result = run.wait(lambda opened: resume_program(opened, Resumption(paused, timeout), watcher))
+        with open_run(RunOptions(place, flags, timeout, as_json, record), terminal, view) as run:
+            result = run.wait(lambda opened: resume_program(opened, Resumption(paused, timeout), view))
             if result.paused is not None:
                 write_paused(file, result.paused, place, secret)
-            elif took_up(paused, result):
+            elif has_resumed(paused, result):
                 file.unlink(missing_ok=True)
             status = show_program(run, result, None if result.paused is None else file)
     raise typer.Exit(status)
 
 
-def _answers(approve: list[str] | None, deny: list[str] | None, yes: bool, suspend: bool) -> Answers:
+def _approval_flags(approve: list[str] | None, deny: list[str] | None, yes: bool, suspend: bool) -> ApprovalFlags:
     both = set(approve or ()) & set(deny or ())
     if both:
         raise typer.BadParameter(f"`{sorted(both)[0]}` is given to --approve and to --deny", param_hint="--approve")
     if yes and suspend:
         raise typer.BadParameter("--yes approves, so that nothing is left to suspend", param_hint="--suspend")
-    return Answers(frozenset(approve or ()), frozenset(deny or ()), yes, suspend)
+    return ApprovalFlags(frozenset(approve or ()), frozenset(deny or ()), yes, suspend)

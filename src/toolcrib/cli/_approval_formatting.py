@@ -13,7 +13,7 @@ from rich.text import Text
 from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import Denial, Grant, lenient, now
 from toolcrib.cli._formatting import arguments_text
-from toolcrib.cli._terminal import visible
+from toolcrib.cli._terminal import escape_control
 
 __all__ = ["entries_table", "entry_json", "entry_text", "state_of"]
 
@@ -34,7 +34,7 @@ def entry_json(entry: ApprovalEntry) -> dict[str, Any]:
 
 
 def state_of(entry: ApprovalEntry) -> str:
-    """Return in a word how far a request is."""
+    """Return the state of a request in one word."""
     if entry.state == "pending":
         return "expired" if entry.answer is not None else "in doubt" if entry.request.in_doubt else "pending"
     if isinstance(entry.answer, Denial):
@@ -47,7 +47,7 @@ def entries_table(entries: Iterable[ApprovalEntry], *, answers: bool) -> Table:
     """Return requests as a table, a line each.
 
     Args:
-        answers: Whether to show what was answered as well.
+        answers: Whether to show the answers, too.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("id", "tool", "since", "for", "state"):
@@ -66,7 +66,7 @@ def entries_table(entries: Iterable[ApprovalEntry], *, answers: bool) -> Table:
 
 
 def entry_text(entry: ApprovalEntry) -> str:
-    """Return all that is known of a request, for the person who decides."""
+    """Return a request and its answer as text, for the person who decides."""
     request = entry.request
     asked = {
         "id": request.id,
@@ -107,7 +107,7 @@ def _aligned(named: dict[str, str]) -> list[str]:
 
 
 def _line(text: str) -> str:
-    line = " ".join(visible(text[: 2 * _WIDE]).split())
+    line = " ".join(escape_control(text[: 2 * _WIDE]).split())
     return line if len(line) <= _WIDE else line[: _WIDE - 1] + "…"
 
 

@@ -15,17 +15,17 @@ from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
 from toolcrib.calls import Denial, Grant, now
 from toolcrib.cli._approval_formatting import entries_table, entry_json, entry_text, state_of
 from toolcrib.cli._approver import is_hidden, user_name
-from toolcrib.cli._database import DatabaseOption, open_approvals, shown_name, telling_of
+from toolcrib.cli._database import DatabaseOption, database_errors, open_approvals, shown_name
 from toolcrib.cli._formatting import console, print_json, say, write
-from toolcrib.cli._run import Status, one_sentence
+from toolcrib.cli._run import Status, exit_on_error
 from toolcrib.errors import ApprovalError
 
 __all__ = ["approvals"]
 
 T = TypeVar("T")
 
-_PREFIX = "ask_"  # what every id begins with: it may be left out, too
-_MOST = 5  # ids to choose from that are shown
+_PREFIX = "ask_"  # of every id; it may be left out
+_MAX_CHOICES = 5  # ids that are shown
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 approvals = typer.Typer(name="approvals", help="Requests for approval, and their answers.", no_args_is_help=True)
@@ -35,7 +35,7 @@ IdArgument = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write one JSON document to stdout, and nothing else.")]
 AsOption = Annotated[
-    str | None, typer.Option("--as", metavar="NAME", help="Who answers, for the record; your user name when left out.")
+    str | None, typer.Option("--as", metavar="NAME", help="The approver in the record; your user name when left out.")
 ]
 
 
@@ -46,7 +46,7 @@ def list_requests(
     as_json: JsonOption = False,
 ) -> None:
     """List the pending requests, oldest first."""
-    with one_sentence():
+    with exit_on_error():
         store = open_approvals(database, create=False)
         entries = _wait(store.list(pending=not everything), database)
         if as_json:
@@ -60,7 +60,7 @@ def list_requests(
 @approvals.command()
 def show(request: IdArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Show one request: its final arguments, what changed since the model asked, and its answer."""
-    with one_sentence():
+    with exit_on_error():
         store = open_approvals(database, create=False)
         entry = _find(store, request, database)
         if as_json:
@@ -139,7 +139,7 @@ def done(
 @approvals.command()
 def revoke(request: IdArgument, database: DatabaseOption = None) -> None:
     """Take back what was approved with --always, by the request that it answered."""
-    with one_sentence():
+    with exit_on_error():
         store = open_approvals(database, create=False)
         entry = _find(store, request, database)
         answer = entry.answer
@@ -151,7 +151,7 @@ def revoke(request: IdArgument, database: DatabaseOption = None) -> None:
 
 def _answer(request: str, database: str | None, make: Callable[[ApprovalEntry], Grant | Denial], as_json: bool) -> None:
     """Give a request the answer that is made for it, and say so."""
-    with one_sentence():
+    with exit_on_error():
         store = open_approvals(database, create=False)
         entry = _find(store, request, database)
         answer = make(entry)
@@ -177,7 +177,9 @@ def _find(store: ReviewableApprovalStore, text: str, database: str | None) -> Ap
     if len(found) == 1:
         return found[0]
     if found:
-        ids = ", ".join(entry.request.id for entry in found[:_MOST]) + (", ..." if len(found) > _MOST else "")
+        ids = ", ".join(entry.request.id for entry in found[:_MAX_CHOICES]) + (
+            ", ..." if len(found) > _MAX_CHOICES else ""
+        )
         say(f"{len(found)} requests begin with {text}: {ids}. Give more of the id")
     else:
         say(f"there is no request {text} in {shown_name(database)}; `toolcrib approvals list` shows the pending ones")
@@ -185,7 +187,7 @@ def _find(store: ReviewableApprovalStore, text: str, database: str | None) -> Ap
 
 
 def _wait(work: Coroutine[Any, Any, T], database: str | None) -> T:
-    with telling_of(database):
+    with database_errors(database):
         return run_sync(work)
 
 

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 from toolcrib.approvals import Approver
 from toolcrib.calls import ApprovalRequest, Denial, Grant
-from toolcrib.cli._terminal import Asker
+from toolcrib.cli._terminal import Prompter
 from toolcrib.errors import InvalidArguments, SchemaError, UnknownTool
 from toolcrib.schema import REDACTED
 from toolcrib.toolsets import Toolset
 
-__all__ = ["Answers", "approver_of", "is_hidden", "tool_name", "user_name"]
+__all__ = ["ApprovalFlags", "approver_of", "is_hidden", "tool_name", "user_name"]
 
 _QUESTION = "approve? [y]es, [n]o, [e]dit the arguments, [a]lways for this tool: "
 _HIDDEN = (REDACTED, "**********")  # the second is how pydantic shows its own secrets
@@ -29,8 +29,8 @@ def tool_name(toolset: Toolset, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """What the flags of a command say about approval.
+class ApprovalFlags:
+    """The flags of a command that decide about approval.
 
     Attributes:
         approve: Tools that may run.
@@ -46,7 +46,7 @@ class Answers:
     suspend: bool = False
     message: str = ""
 
-    def named(self, toolset: Toolset) -> Answers:
+    def named(self, toolset: Toolset) -> ApprovalFlags:
         """Return the same with the names that models use; raises UnknownTool for one that the toolset does not have."""
         approve, deny = ({tool_name(toolset, name) for name in names} for names in (self.approve, self.deny))
         for name in sorted(approve | deny):
@@ -55,17 +55,17 @@ class Answers:
         return replace(self, approve=frozenset(approve), deny=frozenset(deny))
 
 
-def approver_of(answers: Answers, toolset: Toolset, asker: Asker | None) -> Approver:
-    """Return who is asked before a call that needs approval; `asker` is None where there is no terminal."""
-    person = None if asker is None else _Person(asker, toolset)
+def approver_of(flags: ApprovalFlags, toolset: Toolset, prompter: Prompter | None) -> Approver:
+    """Return the approver of calls; `prompter` is None where there is no terminal."""
+    person = None if prompter is None else _TerminalApprover(prompter, toolset)
 
     async def approver(request: ApprovalRequest) -> Grant | Denial | None:
         tool = request.tool
-        if tool in answers.deny:
-            return request.deny(answers.message or f"`{tool}` was denied with --deny {tool}", approver="--deny")
-        if tool in answers.approve or answers.yes:
-            return request.grant(approver="--approve" if tool in answers.approve else "--yes")
-        if answers.suspend:
+        if tool in flags.deny:
+            return request.deny(flags.message or f"`{tool}` was denied with --deny {tool}", approver="--deny")
+        if tool in flags.approve or flags.yes:
+            return request.grant(approver="--approve" if tool in flags.approve else "--yes")
+        if flags.suspend:
             return None
         if person is not None:
             return await person.answer(request)
@@ -76,11 +76,11 @@ def approver_of(answers: Answers, toolset: Toolset, asker: Asker | None) -> Appr
     return approver
 
 
-class _Person:
-    """Asks one question at a time, and remembers the tools that were approved for good."""
+class _TerminalApprover:
+    """Asks a person at the terminal one question at a time, and remembers the tools that are always approved."""
 
-    def __init__(self, asker: Asker, toolset: Toolset) -> None:
-        self._asker, self._toolset = asker, toolset
+    def __init__(self, prompter: Prompter, toolset: Toolset) -> None:
+        self._prompter, self._toolset = prompter, toolset
         self._name = user_name()
         self._always: set[str] = set()
         self._turn = asyncio.Lock()
@@ -90,14 +90,14 @@ class _Person:
         async with self._turn:
             if request.tool in self._always:
                 return request.grant(self._name, scope="tool")
-            with self._asker.quiet():
-                self._asker.say(request.text())
+            with self._prompter.quiet():
+                self._prompter.say(request.text())
                 while True:
-                    answer = await self._once(request, await self._asker.ask(_QUESTION))
+                    answer = await self._answer_line(request, await self._prompter.ask(_QUESTION))
                     if answer is not None:
                         return answer
 
-    async def _once(self, request: ApprovalRequest, line: str | None) -> Grant | Denial | None:
+    async def _answer_line(self, request: ApprovalRequest, line: str | None) -> Grant | Denial | None:
         if line is None:
             return request.deny(f"`{request.tool}` needs approval, and no answer came", self._name)
         word, _, rest = line.partition(" ")
@@ -105,28 +105,28 @@ class _Person:
             case "y" | "yes":
                 return request.grant(self._name)
             case "n" | "no":
-                message = rest or await self._asker.ask("message for the model (Enter for none): ") or ""
+                message = rest or await self._prompter.ask("message for the model (Enter for none): ") or ""
                 return request.deny(message.strip(), self._name)
             case "a" | "always":
                 self._always.add(request.tool)
                 return request.grant(self._name, scope="tool")
             case "e" | "edit":
-                return await self._edited(request)
+                return await self._edit(request)
             case _:
-                self._asker.say(_HELP)
+                self._prompter.say(_HELP)
                 return None
 
-    async def _edited(self, request: ApprovalRequest) -> Grant | None:
+    async def _edit(self, request: ApprovalRequest) -> Grant | None:
         """Ask for arguments until they fit; None when the person gives up."""
-        self._asker.say(json.dumps(request.arguments, ensure_ascii=False))
+        self._prompter.say(json.dumps(request.arguments, ensure_ascii=False))
         while True:
-            line = await self._asker.ask("all arguments as JSON (Enter to go back): ")
+            line = await self._prompter.ask("all arguments as JSON (Enter to go back): ")
             if not line:
                 return None
             problem = self._problem(request.tool, line)
             if problem is None:
                 return request.grant(self._name, override_args=json.loads(line))
-            self._asker.say(problem)
+            self._prompter.say(problem)
 
     def _problem(self, tool: str, line: str) -> str | None:
         """Return why these arguments cannot be used, or None."""
@@ -138,7 +138,7 @@ class _Person:
 
 
 def is_hidden(value: Any) -> bool:
-    """Return whether a value, at any depth, is what a secret looks like where it is hidden."""
+    """Return whether a value holds a hidden secret, at any depth."""
     if isinstance(value, dict):
         return any(map(is_hidden, cast("dict[str, Any]", value).values()))
     if isinstance(value, list):
@@ -147,7 +147,7 @@ def is_hidden(value: Any) -> bool:
 
 
 def user_name() -> str:
-    """Return who answers, for the record: the name of the user that runs the command."""
+    """Return the name of the user that runs the command, as the approver in the record."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # no user database, as in some containers and on Windows

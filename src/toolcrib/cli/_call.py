@@ -1,4 +1,4 @@
-"""`toolcrib call`: one tool, with arguments as JSON."""
+"""The command `call`: one tool, with arguments as JSON."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from toolcrib.cli._formatting import outcome_json, print_json, result_text, say,
 from toolcrib.cli._run import CliRun, Status
 from toolcrib.pipeline import Pipeline
 
-__all__ = ["Made", "make_call", "show_outcome"]
+__all__ = ["MadeCall", "make_call", "show_outcome"]
 
 _MISUSED = frozenset({"unknown_tool", "invalid_arguments"})
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """A call that was made, and whether its values were written already."""
+class MadeCall:
+    """A call that has ended, and whether its values were written already."""
 
     outcome: Outcome
     streamed: bool
 
 
-async def make_call(run: CliRun, name: str, arguments: str, timeout: float | None = None) -> Made:
-    """Take a call over the pipeline and return its outcome.
+async def make_call(run: CliRun, name: str, arguments: str, timeout: float | None = None) -> MadeCall:
+    """Run a call through the pipeline and return its outcome.
 
-    The values of a streaming tool are written as they come; what another tool reports meanwhile goes to stderr.
+    The values of a streaming tool are written as they come; the reports of another tool go to stderr.
     """
     tool, outcome = tool_name(run.toolset, name), None
     toolset = run.toolset if timeout is None else run.toolset.with_timeout(timeout)
@@ -43,11 +43,11 @@ async def make_call(run: CliRun, name: str, arguments: str, timeout: float | Non
                 write(_line(item.value, tool))
     if outcome is None:
         raise RuntimeError("the stream of a call ends with its outcome")
-    return Made(outcome, streams and isinstance(outcome, Completed) and outcome.source == "tool")
+    return MadeCall(outcome, streams and isinstance(outcome, Completed) and outcome.source == "tool")
 
 
-def show_outcome(run: CliRun, made: Made) -> Status:
-    """Write what a call came to, a result to stdout and anything else to stderr, and return the exit status."""
+def show_outcome(run: CliRun, made: MadeCall) -> Status:
+    """Write the outcome of a call, a result to stdout and anything else to stderr, and return the exit status."""
     outcome = made.outcome
     if run.json:
         print_json(outcome_json(outcome))
@@ -68,8 +68,8 @@ def show_outcome(run: CliRun, made: Made) -> Status:
 def _problem(failed: Failed) -> str:
     if failed.code != "tool_error":
         return failed.message
-    said = "" if failed.message == failed.error_type else f": {failed.message}"
-    return f"`{failed.tool}` raised {failed.error_type}{said}"  # its own words need not say whose they are
+    text = "" if failed.message == failed.error_type else f": {failed.message}"
+    return f"`{failed.tool}` raised {failed.error_type}{text}"
 
 
 def _status(outcome: Outcome) -> Status:

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from toolcrib.cli._database import DatabaseOption, open_approvals, open_log, shown_name, telling_of
+from toolcrib.cli._database import DatabaseOption, database_errors, open_approvals, open_log, shown_name
 from toolcrib.cli._formatting import say
-from toolcrib.cli._run import Status, one_sentence
+from toolcrib.cli._run import Status, exit_on_error
 from toolcrib.cli._serve_options import secret_of
 
 __all__ = ["console"]
@@ -24,7 +24,7 @@ TokenOption = Annotated[
     typer.Option(
         "--token",
         metavar="[NAME=]TOKEN",
-        help="Who may log in, and the name for the record; @FILE in place of the token reads it from a file. "
+        help="A user's token, and the name for the record; @FILE in place of the token reads it from a file. "
         f"{_TOKEN_VARIABLE}, with spaces between, when left out.",
     ),
 ]
@@ -42,7 +42,7 @@ def console(
     allowed_host: HostsOption = None,
 ) -> None:
     """Show the calls and runs in a database on a web page, as they happen, and answer requests for approval there."""
-    with one_sentence():
+    with exit_on_error():
         page: Any = importlib.import_module("toolcrib.console")  # of an extra, which its error names
         given = token or os.environ.get(_TOKEN_VARIABLE, "").split()
         try:
@@ -54,7 +54,7 @@ def console(
         def started(url: str) -> None:
             say(f"{shown_name(database)} at {url} (Ctrl-C stops it)")
 
-        with telling_of(database):
+        with database_errors(database):
             app = page.console_app(open_log(database), open_approvals(database), options)
         try:
             page.serve(app, options, started)

@@ -1,4 +1,4 @@
-"""The database that a command means, and the approvals that are kept in it: a SQLite file, or a Postgres server."""
+"""Database of a command, a SQLite file or a Postgres server: its approvals and its events."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from toolcrib.errors import DatabaseError, MissingExtraError, ToolcribError
 from toolcrib.record import BatchSink, EventLog, JsonLinesSink, Sink, SqliteSink, sqlite_events
 
 __all__ = [
-    "ELSEWHERE",
+    "DATABASE_HINT",
     "DatabaseOption",
+    "database_errors",
     "database_name",
     "open_approvals",
     "open_events",
     "open_log",
     "shown_name",
-    "telling_of",
 ]
 
 _VARIABLE = "TOOLCRIB_DATABASE"
 _DEFAULT = "toolcrib.db"
 _POSTGRES = ("postgresql", "postgres")
 _FORMS = "Give a path, sqlite:///path, or postgresql://user:password@host:5432/name"
-ELSEWHERE = f"Name the one that is meant with --database, or in {_VARIABLE}"
-"""What a person can do about a database that is not there."""
+DATABASE_HINT = f"Name the one that is meant with --database, or in {_VARIABLE}"
+"""What a person can do about a missing database."""
 
 DatabaseOption = Annotated[
     str | None,
@@ -58,7 +58,7 @@ def shown_name(name: str | None) -> str:
 
 
 def open_approvals(database: str | None = None, *, create: bool = True) -> ReviewableApprovalStore:
-    """Return the approvals that are kept in a database.
+    """Return the approval store of a database.
 
     Args:
         database: A path, `sqlite:///path` or a `postgresql://` URL; see `database_name` for None.
@@ -66,21 +66,21 @@ def open_approvals(database: str | None = None, *, create: bool = True) -> Revie
 
     Raises:
         DatabaseError: It cannot be used, or is no database.
-        MissingExtraError: It is a Postgres server's, and what that needs is not installed.
+        MissingExtraError: It is a Postgres server, and the extra `durable` is not installed.
     """
     name = database_name(database)
     if _scheme(name) in _POSTGRES:
         return cast("ReviewableApprovalStore", _postgres("PostgresApprovalStore", name))
     path = Path(name.removeprefix("sqlite:///"))
     if not create and not path.is_file():
-        raise DatabaseError(name, "there is no such file", ELSEWHERE)
-    with telling_of(name):
+        raise DatabaseError(name, "there is no such file", DATABASE_HINT)
+    with database_errors(name):
         return SqliteApprovalStore(path)
 
 
 @contextmanager
 def open_events(name: str) -> Generator[Sink]:
-    """Give the body a sink that adds to a file, or to a database; it is closed at the end.
+    """Give a sink that adds to a file or a database; it is closed at the end.
 
     Args:
         name: A `.db` or `.sqlite` file, `sqlite:///path` or a `postgresql://` URL, which keep the events of calls and
@@ -95,16 +95,16 @@ def open_events(name: str) -> Generator[Sink]:
 
 
 def open_log(database: str | None = None) -> EventLog:
-    """Return what is kept in a database of calls and runs; a file that is missing is made.
+    """Return the events of calls and runs in a database; a missing file is made.
 
     Raises:
         DatabaseError: It cannot be used, or is no database.
-        MissingExtraError: It is a Postgres server's, and what that needs is not installed.
+        MissingExtraError: It is a Postgres server, and the extra `durable` is not installed.
     """
     name = database_name(database)
     if _scheme(name) in _POSTGRES:
         return cast("EventLog", _postgres("postgres_events", name))
-    with telling_of(name):
+    with database_errors(name):
         return sqlite_events(name.removeprefix("sqlite:///"))
 
 
@@ -114,7 +114,7 @@ def _events(name: str) -> BatchSink | JsonLinesSink:
         return cast("BatchSink", _postgres("PostgresSink", name))
     path = Path(name.removeprefix("sqlite:///"))
     if scheme or path.suffix in (".db", ".sqlite"):
-        with telling_of(name):
+        with database_errors(name):
             return SqliteSink(path)
     return JsonLinesSink(path)
 
@@ -136,8 +136,8 @@ def _scheme(name: str) -> str:
 
 
 @contextmanager
-def telling_of(database: str | None) -> Generator[None]:
-    """Turn what SQLite and the system say of a database into a DatabaseError."""
+def database_errors(database: str | None) -> Generator[None]:
+    """Turn an error of SQLite or the system into a DatabaseError."""
     try:
         yield
     except (OSError, ValueError, sqlite3.Error) as error:

@@ -1,4 +1,4 @@
-"""What the commands for durable work do; the one module of this folder that needs the extra `durable`."""
+"""Durable work of the commands `worker`, `enqueue`, `workflows` and `workers`. Needs the extra `durable`."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from toolcrib.adapters.dbos import (
     turn_id_of,
     workers,
 )
-from toolcrib.cli._database import ELSEWHERE
+from toolcrib.cli._database import DATABASE_HINT
 from toolcrib.cli._find_toolset import toolset_of
 from toolcrib.cli._formatting import say
-from toolcrib.cli._run import opened
+from toolcrib.cli._run import open_toolset
 from toolcrib.cli._target import load
 from toolcrib.code import Toolkit
 from toolcrib.errors import DatabaseError, TargetError, UnknownTool
@@ -63,7 +63,7 @@ _FORCED = 130  # the exit status of a worker that is stopped twice
 
 @dataclass(frozen=True, slots=True)
 class Durable:
-    """What a TARGET has for workers."""
+    """The durable agents and toolkits of a TARGET."""
 
     agents: tuple[DurableAgent, ...]
     toolkits: tuple[DurableToolkit, ...]
@@ -109,21 +109,21 @@ def open_client(database: str | None, *, create: bool = True) -> Client:
     """
     named = Database.named(database)
     if not create and named.path is not None and not named.path.exists():
-        raise DatabaseError(str(named), "there is no such file", ELSEWHERE)
+        raise DatabaseError(str(named), "there is no such file", DATABASE_HINT)
     return Client(named)
 
 
 @asynccontextmanager
 async def durable_of(target: str) -> AsyncGenerator[Durable]:
-    """Give the body the durable agents and toolkits of a target; tools alone make one of each, named like the target.
+    """Give the durable agents and toolkits of a target; tools alone make one of each, named like the target.
 
-    What such a toolset has of servers is open as long as the body runs.
+    A toolset is open while the body runs.
 
     Raises:
-        TargetError: There is nothing in it that a worker could run.
+        TargetError: A worker can run nothing in it.
     """
     value = load(target)
-    several: Sequence[object] = list(vars(value).values()) if isinstance(value, ModuleType) else _listed(value)
+    several: Sequence[object] = list(vars(value).values()) if isinstance(value, ModuleType) else _as_list(value)
     agents = {id(item): item for item in several if isinstance(item, DurableAgent)}
     toolkits = {id(item): item for item in several if isinstance(item, DurableToolkit)}
     if agents or toolkits:
@@ -132,12 +132,12 @@ async def durable_of(target: str) -> AsyncGenerator[Durable]:
     if any(isinstance(item, Agent) for item in several):
         raise TargetError(target, "its agents are not durable; wrap them: DurableAgent(agent)")
     name = _name(target)
-    async with opened(toolset_of(target, value)) as toolset:
+    async with open_toolset(toolset_of(target, value)) as toolset:
         agent = Agent(name, f"The tools of {target}", toolset)
         yield Durable((DurableAgent(agent),), (DurableToolkit(Toolkit(toolset), name, name=name, replace=True),))
 
 
-def _listed(value: object) -> list[object]:
+def _as_list(value: object) -> list[object]:
     return list(cast("Sequence[object]", value)) if isinstance(value, list | tuple) else [value]
 
 
@@ -153,7 +153,7 @@ def _name(target: str) -> str:
 async def work(target: str, options: WorkerOptions) -> bool:
     """Run a worker until a signal stops it; return False when its work was handed over to others."""
     async with durable_of(target) as durable:
-        queues = [_limited(queue, options.concurrency) for queue in _wanted(target, durable, options.queues)]
+        queues = [_limited(queue, options.concurrency) for queue in _chosen_queues(target, durable, options.queues)]
         return await _take_work(queues, options)
 
 
@@ -179,11 +179,11 @@ async def _take_work(queues: list[Queue], options: WorkerOptions) -> bool:
     if engine.lost.is_set():
         say(f"worker {engine.worker_id} stops: its work was handed over to others while it said nothing")
         return False
-    say(_farewell(options.database, engine.worker_id))
+    say(_stop_text(options.database, engine.worker_id))
     return True
 
 
-def _wanted(target: str, durable: Durable, names: tuple[str, ...]) -> list[Queue]:
+def _chosen_queues(target: str, durable: Durable, names: tuple[str, ...]) -> list[Queue]:
     known = durable.queues
     missing = [name for name in names if name not in known]
     if missing:
@@ -209,7 +209,7 @@ def _on_signals(stopped: asyncio.Event) -> None:
             loop.add_signal_handler(number, stop)
 
 
-def _farewell(database: str | None, worker_id: str) -> str:
+def _stop_text(database: str | None, worker_id: str) -> str:
     client = open_client(database)
     try:
         left = sum(worker.pending for worker in workers(client) if worker.id == worker_id)
@@ -272,7 +272,7 @@ async def _enqueue_turn(target: str, durable: Durable, job: Job, client: Client)
 
 
 def _say_if_known(made: str, asked: str, before: object, given: Placement) -> None:
-    """Tell a person that nothing was enqueued, since there is such work already."""
+    """Say that nothing was enqueued, if there is such work already."""
     if before is not None:
         say(f"nothing was enqueued: {given.id} was before, and is once")
     elif made != asked:

@@ -1,4 +1,4 @@
-"""`toolcrib exec`: a program that calls the tools, run in a sandbox."""
+"""The command `exec`: a program that calls the tools, run in a sandbox."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from toolcrib.cli._formatting import calls_table, print_json, result_text, say, write
+from toolcrib.cli._live_view import LiveView
 from toolcrib.cli._run import CliRun, Status
 from toolcrib.cli._terminal import Terminal
-from toolcrib.cli._watch import Watcher
 from toolcrib.code import ExecutionResult, SandboxLimits, Toolkit
 
 _TRACEBACK = "Traceback (most recent call last):"  # it ends with the error
@@ -17,26 +17,26 @@ _TRACEBACK = "Traceback (most recent call last):"  # it ends with the error
 __all__ = ["limits_for", "run_program", "show_program"]
 
 
-async def run_program(run: CliRun, code: str, watcher: Watcher, timeout: float | None = None) -> ExecutionResult:
-    """Run a program with the tools of the run, and show what it does meanwhile.
+async def run_program(run: CliRun, code: str, view: LiveView, timeout: float | None = None) -> ExecutionResult:
+    """Run a program with the tools of the run, and show its output and its running calls.
 
-    Without a timeout of its own it has the usual one; none where a person is asked, who may take their time.
+    Without `timeout` it has the usual limits; the time that a person at the terminal takes does not count.
     """
     toolkit = Toolkit(run.toolset, limits=limits_for(timeout))
-    run.terminal.making_room = watcher.making_room
-    with watcher.shown():
-        return await toolkit.execute_async(code, run.run, on_output=None if run.json else watcher.output)
+    run.terminal.pause_view = view.paused
+    with view.shown():
+        return await toolkit.execute_async(code, run.run, on_output=None if run.json else view.output)
 
 
 def limits_for(timeout: float | None) -> SandboxLimits:
-    """Return what a program may use."""
+    """Return the limits of a program."""
     if timeout is not None:
         return SandboxLimits(program_time=timeout, wall_time=timeout)
-    return SandboxLimits(wall_time=None) if Terminal.present() else SandboxLimits()
+    return SandboxLimits(wall_time=None) if Terminal.is_interactive() else SandboxLimits()
 
 
 def show_program(run: CliRun, result: ExecutionResult, kept: Path | None = None) -> Status:
-    """Write how a program went: its value to stdout, everything else to stderr; return the exit status.
+    """Write the result of a program: its value to stdout, everything else to stderr; return the exit status.
 
     Args:
         kept: The file that a paused program is in.
@@ -54,11 +54,11 @@ def show_program(run: CliRun, result: ExecutionResult, kept: Path | None = None)
     if result.suspended:
         for request in result.suspended:
             say(f"\n{request.text()}")
-        waiting = ", ".join(f"`{request.tool}`" for request in result.suspended)
+        suspended = ", ".join(f"`{request.tool}`" for request in result.suspended)
         if kept is None:
-            say(f"the program stopped: {waiting} needs approval and has not run")
+            say(f"the program stopped: {suspended} needs approval and has not run")
         else:
-            say(f"the program is paused: {waiting} needs approval and has not run. Go on with: {_command(kept)}")
+            say(f"the program is paused: {suspended} needs approval and has not run. Resume it with: {_command(kept)}")
     elif result.error_output:
         say("\n" + result.error_output.rstrip("\n"))
     if result.error and not result.suspended and _TRACEBACK not in result.error_output:

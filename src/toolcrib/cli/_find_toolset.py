@@ -1,4 +1,4 @@
-"""From the object that a TARGET names to the toolset that it means."""
+"""Toolset of the object that a TARGET names."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def toolset_of(target: str, value: object) -> Toolset:
         TargetError: There is no tool in it, or its tools do not go together.
     """
     try:
-        made = _made(target, value)
+        toolset = _to_toolset(target, value)
     except TargetError:
         raise
     except (ToolcribError, TypeError, ValueError) as error:
         raise TargetError(target, str(error)) from error
-    if made.is_open and not len(made):
-        raise TargetError(target, f"{_title(value)} holds no tools")
-    return made
+    if toolset.is_open and not len(toolset):
+        raise TargetError(target, f"{_describe(value)} holds no tools")
+    return toolset
 
 
-def _made(target: str, value: object) -> Toolset:
+def _to_toolset(target: str, value: object) -> Toolset:
     if isinstance(value, Toolset) or _is_class_of(value, Toolset):
         return Toolset.of(cast("Toolset", value))
     if isinstance(value, ModuleType):
@@ -40,11 +40,11 @@ def _made(target: str, value: object) -> Toolset:
     if _is_tool(value):
         return Toolset([value])
     if isinstance(value, type):
-        raise TargetError(target, f"{_title(value)} is a class; name an object of it, whose methods become tools")
+        raise TargetError(target, f"{_describe(value)} is a class; name an object of it, whose methods become tools")
     if inspect.isroutine(value):
         return Toolset([value])
     if type(value).__module__ == "builtins":
-        raise TargetError(target, f"it names {_title(value)}; name a toolset, a list of tools, a tool or an object")
+        raise TargetError(target, f"it names {_describe(value)}; name a toolset, a list of tools, a tool or an object")
     return Toolset.from_object(value)
 
 
@@ -102,7 +102,7 @@ def _distinct(tools: list[object]) -> list[object]:
     return [tool for tool in tools if not (id(tool) in seen or seen.add(id(tool)))]
 
 
-def _title(value: object) -> str:
+def _describe(value: object) -> str:
     if isinstance(value, ModuleType):
         return f"the module `{value.__name__}`"
     if isinstance(value, type):

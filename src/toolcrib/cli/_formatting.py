@@ -1,4 +1,4 @@
-"""How calls and tools look on a screen, and as JSON."""
+"""Calls and tools, as text for a screen and as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toolcrib.calls import Outcome, Suspended
-from toolcrib.cli._terminal import visible
+from toolcrib.cli._terminal import escape_control
 from toolcrib.toolsets import Toolset
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
     "write",
 ]
 
-_PIPED = 2_000  # columns where no screen says how many there are: as many as a reader could want
+_PIPED = 2_000  # columns of a pipe or a file
 _WIDE = 120  # characters of one cell
 _LONG = 100  # characters of a result on one line
 _ROWS = (50, 10)  # calls shown of a program that made many: the first and the last
@@ -39,12 +39,12 @@ _STYLES = {"completed": "green", "failed": "red", "rejected": "yellow", "suspend
 
 def say(text: str) -> None:
     """Write one line for a person, to stderr."""
-    typer.echo(visible(text) if sys.stderr.isatty() else text, err=True)
+    typer.echo(escape_control(text) if sys.stderr.isatty() else text, err=True)
 
 
 def write(text: str) -> None:
-    """Write a result to stdout, at once; a terminal gets its control characters written out."""
-    shown = visible(text) if sys.stdout.isatty() else text
+    """Write a result to stdout, at once; for a terminal, with control characters escaped."""
+    shown = escape_control(text) if sys.stdout.isatty() else text
     encoding = sys.stdout.encoding
     sys.stdout.write(shown.encode(encoding, "backslashreplace").decode(encoding))  # half a surrogate pair is no error
     sys.stdout.flush()
@@ -80,14 +80,14 @@ def tools_json(toolset: Toolset) -> list[dict[str, Any]]:
 
 
 def tools_table(toolset: Toolset) -> Table:
-    """Return the tools with what is special about each."""
+    """Return the tools with their marks as a table."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("tool", "what it does", "marks"):
         table.add_column(column, overflow="fold")
     for entry in toolset:
-        signature, marks = visible(entry.tool.signature), ", ".join(_marks(toolset, entry.name))
+        signature, marks = escape_control(entry.tool.signature), ", ".join(_marks(toolset, entry.name))
         table.add_row(
-            Text(entry.name + signature.removeprefix(entry.tool.name)), Text(visible(entry.description)), marks
+            Text(entry.name + signature.removeprefix(entry.tool.name)), Text(escape_control(entry.description)), marks
         )
     return table
 
@@ -121,17 +121,17 @@ def calls_table(calls: Sequence[Mapping[str, Any]]) -> Table:
                 table.add_row(Text(f"({len(between)} more)"))
             continue
         kind = str(call["outcome"])
-        outcome = Text(_brief(_told(call)), style=_STYLES[kind])
+        outcome = Text(_brief(_outcome_text(call)), style=_STYLES[kind])
         if kind == "completed":
             outcome.no_wrap, outcome.overflow = True, "ellipsis"
         took = f"{call['duration_ms']:.1f}" if "duration_ms" in call else ""
         arguments = Text(_brief(arguments_text(call["arguments"])))
-        answered = [visible(call["approval"]["approver"]) if "approval" in call else ""] if asked else []
-        table.add_row(Text(visible(call["name"])), arguments, outcome, *answered, took)
+        answered = [escape_control(call["approval"]["approver"]) if "approval" in call else ""] if asked else []
+        table.add_row(Text(escape_control(call["name"])), arguments, outcome, *answered, took)
     return table
 
 
-def _told(call: Mapping[str, Any]) -> str:
+def _outcome_text(call: Mapping[str, Any]) -> str:
     kind = str(call["outcome"])
     if kind == "completed" and "result" in call:
         result = call["result"]
@@ -140,7 +140,7 @@ def _told(call: Mapping[str, Any]) -> str:
 
 
 def _brief(text: str) -> str:
-    line = visible(" ".join(text[: 2 * _WIDE].split()))
+    line = escape_control(" ".join(text[: 2 * _WIDE].split()))
     return line if len(line) <= _WIDE else line[: _WIDE - 1] + "…"
 
 
@@ -161,6 +161,6 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def console() -> Console:
-    """Return a console on stdout that prints what it is given and nothing clever; a pipe or a file has wide lines."""
+    """Return a console on stdout that prints text as it is; a pipe or a file has wide lines."""
     narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
     return Console(highlight=False, markup=False, emoji=False, width=None if narrow else _PIPED)

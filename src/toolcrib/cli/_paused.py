@@ -1,4 +1,4 @@
-"""Paused programs as files: the key they are signed with, and which answers were used already."""
+"""Files of paused programs: the key that signs them, and the answers that were used already."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEY_NAME = "TOOLCRIB_KEY"
 
 
 def _state_folder() -> Path:
-    """Return the folder where the command keeps what is the user's own, made when it is first needed."""
+    """Return the folder of this user's state, made when it is first needed."""
     base = os.environ.get("XDG_STATE_HOME") or (Path.home() / ".local" / "state")
     folder = Path(base) / "toolcrib"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ def _own_key() -> Path:
         fresh = path.with_name(f"key.{secrets.token_hex(4)}")
         _write_private(fresh, secrets.token_hex(32).encode())
         try:
-            os.link(fresh, path)  # of two that make one at once, one counts
+            os.link(fresh, path)  # of two processes that make one at once, one wins
         except FileExistsError:
             pass
         finally:
@@ -62,7 +62,7 @@ def _long_enough(key: bytes, where: str) -> bytes:
 
 
 def write_paused(path: Path, paused: PausedProgram, target: str, key: bytes) -> None:
-    """Write a paused program, readable for its owner alone, with where its tools are."""
+    """Write a paused program and its target, readable for its owner alone."""
     module, colon, attribute = target.partition(":")
     if Path(module).suffix in (".py", ".pyw"):
         target = f"{Path(module).resolve()}{colon}{attribute}"
@@ -91,9 +91,9 @@ def _write_private(path: Path, data: bytes) -> None:
 
 
 class UsedAnswers(MemoryApprovalStore):
-    """An approval store that notes, for all processes of this user, which requests a call went on with.
+    """An approval store that remembers, for all processes of this user, which requests were used.
 
-    A copy of a paused program's file is of no use once the program has gone on. Standing grants last as long as the
+    A copy of a paused program's file is useless after the program was resumed. Standing grants last as long as the
     process.
     """
 
@@ -103,7 +103,7 @@ class UsedAnswers(MemoryApprovalStore):
         self._folder.mkdir(mode=0o700, exist_ok=True)
 
     async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
-        """Return a standing grant for this request; raises `ApprovalError` when a call went on with the request."""
+        """Return a standing grant for this request; raises `ApprovalError` when a call has used the request."""
         if (self._folder / request.id).exists():
             raise _used(request)
         answer = await super().take(request)
@@ -112,7 +112,7 @@ class UsedAnswers(MemoryApprovalStore):
         return answer
 
     async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
-        """Note that the request is settled; raises `ApprovalError` when it was before."""
+        """Mark the request as used; raises `ApprovalError` when it was used before."""
         self._mark(request)
         await super().use(request, answer)
 
@@ -124,4 +124,4 @@ class UsedAnswers(MemoryApprovalStore):
 
 
 def _used(request: ApprovalRequest) -> ApprovalError:
-    return ApprovalError(request.tool, "the program went on from here before; this file is out of date")
+    return ApprovalError(request.tool, "the program was resumed from here before; this file is out of date")

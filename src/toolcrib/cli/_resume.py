@@ -6,29 +6,29 @@ import sys
 from dataclasses import dataclass, replace
 
 from toolcrib.calls import Denial, Grant
-from toolcrib.cli._approver import Answers, approver_of
+from toolcrib.cli._approver import ApprovalFlags, approver_of
 from toolcrib.cli._exec import limits_for
 from toolcrib.cli._formatting import say
+from toolcrib.cli._live_view import LiveView
 from toolcrib.cli._paused import UsedAnswers
 from toolcrib.cli._run import CliRun
 from toolcrib.cli._terminal import Terminal
-from toolcrib.cli._watch import Watcher
 from toolcrib.code import ExecutionResult, PausedProgram, Toolkit
 from toolcrib.errors import PausedProgramError
 
-__all__ = ["Resumption", "resume_program", "target_of", "took_up"]
+__all__ = ["Resumption", "has_resumed", "resume_program", "target_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """A paused program, and how long it may go on."""
+    """A paused program, and the limit of its time."""
 
     paused: PausedProgram
     timeout: float | None = None
 
 
 def target_of(paused: PausedProgram, given: str | None) -> str:
-    """Return where the tools of a paused program are: as given now, or as it was started.
+    """Return the target of a paused program: as given now, or as it was started.
 
     Raises:
         PausedProgramError: It was not paused by `toolcrib exec`, and no target is given.
@@ -43,44 +43,44 @@ def target_of(paused: PausedProgram, given: str | None) -> str:
     return target
 
 
-async def resume_program(run: CliRun, given: Resumption, watcher: Watcher) -> ExecutionResult:
-    """Get an answer to each suspended call, and go on with the program."""
-    present = Terminal.present()
-    answers = run.answers
-    if not present:
-        answers = replace(answers, suspend=True)  # a call without an answer stays suspended
-    asker = approver_of(answers, run.toolset, run.terminal if present else None)
+async def resume_program(run: CliRun, given: Resumption, view: LiveView) -> ExecutionResult:
+    """Get an answer to each suspended call, and resume the program."""
+    interactive = Terminal.is_interactive()
+    flags = run.flags
+    if not interactive:
+        flags = replace(flags, suspend=True)  # a call without an answer stays suspended
+    approver = approver_of(flags, run.toolset, run.terminal if interactive else None)
     grants: list[Grant] = []
     denials: list[Denial] = []
     for call in given.paused.suspended_calls:
-        answer = await asker(call.request)
-        if answer is not None and not run.json and (not present or _named(answers, call.tool)):
-            say(call.request.text())  # a person has seen it as a question
+        answer = await approver(call.request)
+        if answer is not None and not run.json and (not interactive or _named(flags, call.tool)):
+            say(call.request.text())  # a person at the terminal has seen it
         if isinstance(answer, Grant):
             grants.append(answer)
         elif answer is not None:
             denials.append(answer)
-    later = replace(answers, approve=frozenset())  # a name approves the calls that were seen, and no others
-    run.run.approver = approver_of(later, run.toolset, run.terminal if present else None)
+    later = replace(flags, approve=frozenset())  # a name approves the calls that were seen, and no others
+    run.run.approver = approver_of(later, run.toolset, run.terminal if interactive else None)
     run.run.approvals = UsedAnswers()
     toolkit = Toolkit(run.toolset, limits=limits_for(given.timeout))
-    run.terminal.making_room = watcher.making_room
-    with watcher.shown():
+    run.terminal.pause_view = view.paused
+    with view.shown():
         return await toolkit.resume_async(
             given.paused,
             run.run,
             grants=grants,
             denials=denials,
-            on_output=None if run.json else watcher.output,
+            on_output=None if run.json else view.output,
         )
 
 
-def took_up(paused: PausedProgram, result: ExecutionResult) -> bool:
-    """Return whether the program came as far as the calls it waited for, so that its file is out of date."""
+def has_resumed(paused: PausedProgram, result: ExecutionResult) -> bool:
+    """Return whether the program got past its suspended calls, so that its file is out of date."""
     waited = {call.call_id for call in paused.suspended_calls}
     ended = {call["id"] for call in result.tool_calls if call["outcome"] != "suspended"}
     return result.success or not waited.isdisjoint(ended)
 
 
-def _named(answers: Answers, tool: str) -> bool:
-    return answers.yes or tool in answers.approve or tool in answers.deny
+def _named(flags: ApprovalFlags, tool: str) -> bool:
+    return flags.yes or tool in flags.approve or tool in flags.deny

@@ -1,4 +1,4 @@
-"""What every command that runs tools has in common: the target, the answers, the record, the exit status."""
+"""The run of a command: its target, approval flags, record and exit status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import typer
 
 from toolcrib._run_sync import run_sync
-from toolcrib.cli._approver import Answers, approver_of
+from toolcrib.cli._approver import ApprovalFlags, approver_of
 from toolcrib.cli._database import open_events
 from toolcrib.cli._find_toolset import toolset_of
 from toolcrib.cli._formatting import say
@@ -28,10 +28,10 @@ __all__ = [
     "CliRun",
     "RunOptions",
     "Status",
-    "known_tools",
-    "one_sentence",
+    "exit_on_error",
+    "listed_tools",
     "open_run",
-    "opened",
+    "open_toolset",
     "recorder_of",
     "text_of",
     "tools_of",
@@ -55,7 +55,7 @@ class RunOptions:
     """The options that `call` and `exec` share."""
 
     target: str
-    answers: Answers
+    flags: ApprovalFlags
     timeout: float | None = None
     json: bool = False
     record: str | None = None
@@ -66,32 +66,32 @@ class CliRun:
     """A target that is ready to run, and the run that its calls belong to.
 
     Attributes:
-        answers: What the flags say about approval.
+        flags: The flags that decide about approval.
         json: Whether stdout is for one JSON document and nothing else.
-        terminal: Where a person watches and answers.
+        terminal: The terminal of the person who runs the command.
     """
 
     toolset: Toolset
     run: Run
-    answers: Answers
+    flags: ApprovalFlags
     json: bool
     terminal: Terminal
 
     def wait(self, work: Callable[[CliRun], Coroutine[Any, Any, T]]) -> T:
         """Open the toolset and run `work` with it to its end; with `json`, what it prints goes to stderr."""
         with redirect_stdout(sys.stderr) if self.json else nullcontext():
-            return run_sync(self._opened(work))
+            return run_sync(self._run_open(work))
 
-    async def _opened(self, work: Callable[[CliRun], Coroutine[Any, Any, T]]) -> T:
-        async with opened(self.toolset) as toolset:
-            answers = self.answers.named(toolset)
-            self.run.approver = approver_of(answers, toolset, self.terminal if Terminal.present() else None)
-            return await work(replace(self, toolset=toolset, answers=answers))
+    async def _run_open(self, work: Callable[[CliRun], Coroutine[Any, Any, T]]) -> T:
+        async with open_toolset(self.toolset) as toolset:
+            flags = self.flags.named(toolset)
+            self.run.approver = approver_of(flags, toolset, self.terminal if Terminal.is_interactive() else None)
+            return await work(replace(self, toolset=toolset, flags=flags))
 
 
 @contextmanager
-def one_sentence() -> Generator[None]:
-    """End the command with one sentence: with status 2 where it cannot be carried out, 130 on Ctrl-C."""
+def exit_on_error() -> Generator[None]:
+    """End the command with one sentence for an error: status 2 where it cannot be carried out, 130 on Ctrl-C."""
     try:
         yield
     except SandboxError as error:
@@ -106,39 +106,39 @@ def one_sentence() -> Generator[None]:
 
 
 def tools_of(target: str) -> Toolset:
-    """Return the toolset that a target means; raises TargetError."""
+    """Return the toolset of a target; raises TargetError."""
     return toolset_of(target, load(target))
 
 
-def known_tools(target: str) -> Toolset:
-    """Return the toolset that a target means with all its tools known: members that list themselves are asked."""
+def listed_tools(target: str) -> Toolset:
+    """Return the toolset of a target, with the tools that its members list."""
 
-    async def known(toolset: Toolset) -> Toolset:
-        async with opened(toolset) as bound:
+    async def opened(toolset: Toolset) -> Toolset:
+        async with open_toolset(toolset) as bound:
             return bound
 
-    return run_sync(known(tools_of(target)))
+    return run_sync(opened(tools_of(target)))
 
 
-def opened(toolset: Toolset) -> AbstractAsyncContextManager[Toolset]:
-    """Open what has to be opened; a tool that is not available now is shown, and refuses by itself."""
+def open_toolset(toolset: Toolset) -> AbstractAsyncContextManager[Toolset]:
+    """Open a toolset if it is not open; a tool that is not available now is listed, and its calls are refused."""
     return nullcontext(toolset) if toolset.is_open else toolset.open(hide_unavailable=False)
 
 
 @contextmanager
-def open_run(options: RunOptions, terminal: Terminal | None = None, watcher: Sink | None = None) -> Generator[CliRun]:
+def open_run(options: RunOptions, terminal: Terminal | None = None, view: Sink | None = None) -> Generator[CliRun]:
     """Load the target and prepare a run of its tools; the record file is closed at the end."""
     toolset = tools_of(options.target)
-    answers = options.answers.named(toolset) if toolset.is_open else options.answers
+    flags = options.flags.named(toolset) if toolset.is_open else options.flags
     with recorder_of(options.record) as recorder:
-        sinks = tuple(sink for sink in (recorder, watcher) if sink is not None)
+        sinks = tuple(sink for sink in (recorder, view) if sink is not None)
         run = Run(sinks=sinks, entry="cli", hook_errors="fail")
-        yield CliRun(toolset, run, answers, options.json, terminal or Terminal())
+        yield CliRun(toolset, run, flags, options.json, terminal or Terminal())
 
 
 @contextmanager
 def recorder_of(name: str | None) -> Generator[Sink | None]:
-    """Give the body the sink that --record names; None without one."""
+    """Give the sink that --record names; None without one."""
     if name is None:
         yield None
         return

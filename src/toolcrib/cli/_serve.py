@@ -1,4 +1,4 @@
-"""`toolcrib serve`: the tools of a target, to any MCP client."""
+"""The command `serve`: the tools of a target, for any MCP client."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Annotated, Any
 import typer
 
 from toolcrib.cli._database import DatabaseOption
-from toolcrib.cli._run import one_sentence
-from toolcrib.cli._serve_options import ApproveBy, Serving, Transport, tokens_of
+from toolcrib.cli._run import exit_on_error
+from toolcrib.cli._serve_options import ApproveBy, ServeOptions, Transport, tokens_of
 
 __all__ = ["serve"]
 
-_TARGET = "What to serve, as for `list`."
-_TOKEN = "Who may come over HTTP; @FILE reads the secret from a file, TOOLCRIB_TOKENS from the environment."
+_TARGET = "The tools to serve, as for `list`."
+_TOKEN = "A client over HTTP; @FILE reads the secret from a file, TOOLCRIB_TOKENS from the environment."
 ListOption = list[str] | None
 
 
 def serve(
     target: Annotated[str, typer.Argument(metavar="TARGET", help=_TARGET, show_default=False)],
-    transport: Annotated[str, typer.Option(metavar="stdio|http", help="How clients are spoken to.")] = "stdio",
+    transport: Annotated[str, typer.Option(metavar="stdio|http", help="The transport to clients.")] = "stdio",
     host: Annotated[str, typer.Option(help="Where to listen; beyond this machine, tokens are needed.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Any free one for 0.")] = 8000,
     token: Annotated[ListOption, typer.Option(metavar="NAME=SECRET", help=_TOKEN)] = None,
     allow_host: Annotated[ListOption, typer.Option(metavar="NAME", help="Another name this server goes by.")] = None,
     allow_origin: Annotated[ListOption, typer.Option(metavar="URL", help="A page that may use it.")] = None,
-    name: Annotated[str | None, typer.Option(help="What the server calls itself.", show_default=False)] = None,
+    name: Annotated[str | None, typer.Option(help="The server's name.", show_default=False)] = None,
     code_mode: Annotated[bool, typer.Option("--code-mode", help="Serve one tool, which runs programs.")] = False,
     search: Annotated[bool, typer.Option("--search", help="List a few tools; the rest is found.")] = False,
-    approve_by: Annotated[str, typer.Option(metavar="store|elicit", help="Who is asked for approval.")] = "store",
+    approve_by: Annotated[str, typer.Option(metavar="store|elicit", help="The approver.")] = "store",
     wait: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="How long a call waits for its answer.")] = 0.0,
     database: DatabaseOption = None,
     record: Annotated[
@@ -37,10 +37,10 @@ def serve(
     ] = None,
     telemetry: Annotated[bool, typer.Option("--telemetry", help="Make OpenTelemetry spans and metrics.")] = False,
 ) -> None:
-    """Serve the tools of TARGET over MCP, until the client goes or Ctrl-C."""
+    """Serve the tools of TARGET over MCP, until the client disconnects or Ctrl-C."""
     if code_mode and search:
         raise typer.BadParameter("programs find tools by themselves: leave out --search", param_hint="--search")
-    serving = Serving(
+    options = ServeOptions(
         target=target,
         transport=_transport(transport),
         host=host,
@@ -57,9 +57,9 @@ def serve(
         record=record,
         telemetry=telemetry,
     )
-    with one_sentence():
-        module: Any = importlib.import_module("toolcrib.cli._serving")  # of an extra, which its error names
-        module.serve_target(serving)
+    with exit_on_error():
+        module: Any = importlib.import_module("toolcrib.cli._mcp_server")  # of an extra, which its error names
+        module.serve_target(options)
 
 
 def _transport(text: str) -> Transport:

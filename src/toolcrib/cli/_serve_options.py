@@ -10,7 +10,7 @@ from typing import Literal
 
 import typer
 
-__all__ = ["ApproveBy", "Serving", "Transport", "secret_of", "tokens_of"]
+__all__ = ["ApproveBy", "ServeOptions", "Transport", "secret_of", "tokens_of"]
 
 Transport = Literal["stdio", "http"]
 ApproveBy = Literal["store", "elicit"]
@@ -19,8 +19,8 @@ _VARIABLE = "TOOLCRIB_TOKENS"
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
-    """What is served, where, and to whom.
+class ServeOptions:
+    """The options of `serve`.
 
     Attributes:
         search: How many tools are listed, the others found; False lists all.
@@ -63,7 +63,7 @@ def tokens_of(given: Sequence[str]) -> dict[str, str]:
 
 
 def secret_of(text: str) -> str:
-    """Return a secret as it is given, or what is in the file of `@FILE`.
+    """Return a secret as given, or the contents of the file of `@FILE`.
 
     Raises:
         BadParameter: The file cannot be read.

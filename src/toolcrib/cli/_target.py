@@ -1,4 +1,4 @@
-"""TARGET: from `package.module:attribute` or `path/to/file.py:attribute` to the Python object."""
+"""Target of a command: the Python object of `package.module:attribute` or `path/to/file.py:attribute`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OWN = Path(toolcrib.errors.__file__).parents[1]
 
 
 def load(target: str) -> object:
-    """Import what `target` names and return it; what it prints meanwhile goes to stderr.
+    """Import what `target` names and return it; what it prints goes to stderr.
 
     Raises:
         TargetError: It cannot be imported, or has no such attribute; the user's own line is named.
@@ -47,8 +47,8 @@ def _import_module(target: str, name: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
         hint = "give a Python file (tools.py) or a module (package.module), with `:attribute` for one thing in it"
         raise TargetError(target, f"{f'`{name}`' if name else 'it'} is no module and no Python file; {hint}")
-    _look_in(Path.cwd())
-    with _told(target, Path.cwd(), name):
+    _add_to_path(Path.cwd())
+    with _import_errors(target, Path.cwd(), name):
         return importlib.import_module(name)
 
 
@@ -59,8 +59,8 @@ def _import_file(target: str, path: Path) -> ModuleType:
     root = path.parent
     while (root / "__init__.py").is_file() and root.name.isidentifier():
         root = root.parent
-    _look_in(root)
-    with _told(target, root):
+    _add_to_path(root)
+    with _import_errors(target, root):
         if root != path.parent and path.stem.isidentifier():  # inside a package: relative imports have to work
             parts = path.relative_to(root).with_suffix("").parts
             return importlib.import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
@@ -86,7 +86,7 @@ def _run_file(path: Path) -> ModuleType:
     return module
 
 
-def _look_in(folder: Path) -> None:
+def _add_to_path(folder: Path) -> None:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
@@ -103,7 +103,7 @@ def _attribute(target: str, module: ModuleType, path: str) -> object:
             wanted = f"has nothing named `{part}`" if part else "is followed by a colon and no name"
             raise TargetError(target, f"{where} {wanted}. {closest(part, names)}") from None
         except Exception as error:  # a property or a module's __getattr__ is the user's code
-            raise TargetError(target, f"`{part}` raises {_said(error)}") from error
+            raise TargetError(target, f"`{part}` raises {_error_text(error)}") from error
     return value
 
 
@@ -113,11 +113,11 @@ def _is_ours(owner: object, name: str) -> bool:
     return str(getattr(value, "__module__", "")).startswith("toolcrib.")
 
 
-# --- saying what went wrong
+# --- errors of imports
 
 
 @contextmanager
-def _told(target: str, root: Path, module: str = "") -> Generator[None]:
+def _import_errors(target: str, root: Path, module: str = "") -> Generator[None]:
     """Turn what an import raises into a TargetError that names the user's own line."""
     try:
         yield
@@ -126,7 +126,7 @@ def _told(target: str, root: Path, module: str = "") -> Generator[None]:
         if missing and (module == missing or module.startswith(f"{missing}.")):
             problem = f"there is no module `{missing}` in {root} or among the installed packages"
         else:
-            problem = f"{_place(error, root)}{_said(error)}"
+            problem = f"{_place(error, root)}{_error_text(error)}"
         raise TargetError(target, problem) from error
 
 
@@ -145,7 +145,7 @@ def _short(filename: str) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else filename
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     text = error.msg if isinstance(error, SyntaxError) else str(error)
     first = text.strip().splitlines()[0] if text.strip() else ""
     return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -1,4 +1,4 @@
-"""A person at a terminal: questions on stderr, answers from stdin, without holding up the event loop."""
+"""Terminal: questions on stderr, answers from stdin, without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Protocol
 
 from rich.console import Console
 
-__all__ = ["Asker", "Terminal", "visible"]
+__all__ = ["Prompter", "Terminal", "escape_control"]
 
 
-def visible(text: str) -> str:
-    """Return `text` with control characters written out, so that nothing in it can move the cursor or hide a line."""
+def escape_control(text: str) -> str:
+    """Return a text with control characters escaped, so that it cannot move the cursor or hide a line."""
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 
-class Asker(Protocol):
+class Prompter(Protocol):
     """A person who answers questions with a line of text."""
 
     async def ask(self, question: str) -> str | None:
@@ -32,38 +32,38 @@ class Asker(Protocol):
         ...
 
     def quiet(self) -> AbstractContextManager[object]:
-        """Keep everything else off the screen while the body asks."""
+        """Hide everything else on the screen while the body asks."""
         ...
 
 
 class Terminal:
-    """The terminal of this process, as an `Asker`.
+    """The terminal of this process, as a `Prompter`.
 
     Attributes:
-        console: Where everything is shown that is not a result: stderr.
-        making_room: Makes a live view give up the screen while a question is asked.
+        console: Shows everything but results, on stderr.
+        pause_view: Hides a live view while a question is asked.
     """
 
     def __init__(self) -> None:
         self.console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
-        self.making_room: Callable[[], AbstractContextManager[object]] = nullcontext
+        self.pause_view: Callable[[], AbstractContextManager[object]] = nullcontext
 
     @staticmethod
-    def present() -> bool:
+    def is_interactive() -> bool:
         """Return whether a person can be asked: stdin and stderr are terminals."""
         return sys.stdin.isatty() and sys.stderr.isatty()
 
     def say(self, text: str) -> None:
-        """Show a text, with control characters written out."""
-        self.console.print(visible(text))
+        """Show a text, with control characters escaped."""
+        self.console.print(escape_control(text))
 
     def quiet(self) -> AbstractContextManager[object]:
-        """Keep the live view off the screen while the body asks."""
-        return self.making_room()
+        """Hide the live view while the body asks."""
+        return self.pause_view()
 
     async def ask(self, question: str) -> str | None:
         """Show a question and return the line that is typed; None at the end of input."""
-        sys.stderr.write(visible(question))
+        sys.stderr.write(escape_control(question))
         sys.stderr.flush()
         line = await _line(sys.stdin.fileno())
         if not line.endswith(b"\n"):
@@ -72,7 +72,7 @@ class Terminal:
 
 
 async def _line(descriptor: int) -> bytes:
-    """Return the next line of a terminal; the loop goes on meanwhile, and cancelling leaves no reader behind."""
+    """Return the next line of a terminal, without blocking the event loop; cancelling leaves no reader behind."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
 

@@ -1,4 +1,4 @@
-"""`toolcrib worker` and `toolcrib enqueue`: who does durable work, and what gives it to them."""
+"""The commands `worker` and `enqueue`: a worker runs durable work, and `enqueue` queues it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from toolcrib._run_sync import run_sync
 from toolcrib.cli._database import DatabaseOption
 from toolcrib.cli._formatting import print_json, write
-from toolcrib.cli._run import Status, one_sentence, text_of
+from toolcrib.cli._run import Status, exit_on_error, text_of
 
 __all__ = ["durable", "enqueue", "worker"]
 
@@ -25,7 +25,7 @@ TargetArgument = Annotated[
 
 
 def durable() -> Any:
-    """Return the module that does the work; raises MissingExtraError when the extra `durable` is not installed."""
+    """Return the module `_durable`; raises MissingExtraError when the extra `durable` is not installed."""
     return importlib.import_module("toolcrib.cli._durable")
 
 
@@ -54,7 +54,7 @@ def worker(
     ] = True,
 ) -> None:
     """Take turns and programs of TARGET from their queues and run them, until Ctrl-C or SIGTERM."""
-    with one_sentence():
+    with exit_on_error():
         module = durable()
         options = module.WorkerOptions(tuple(queue or ()), database, worker_id, concurrency, grace, record)
         kept = run_sync(module.work(target, options), "use toolcrib.adapters.dbos.Engine")
@@ -96,7 +96,7 @@ def enqueue(
     if (tool is None) == (program is None):
         both = "not both" if tool is not None else "one of them"
         raise typer.BadParameter(f"name a tool, or give a program with --program: {both}", param_hint="TOOL")
-    with one_sentence():
+    with exit_on_error():
         module = durable()
         code = None if program is None else text_of(program)
         given = text_of("-") if arguments == "-" else arguments

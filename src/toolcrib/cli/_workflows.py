@@ -13,13 +13,13 @@ from rich.text import Text
 
 from toolcrib.cli._database import DatabaseOption, shown_name
 from toolcrib.cli._formatting import console, print_json, say, write
-from toolcrib.cli._run import one_sentence
+from toolcrib.cli._run import exit_on_error
 from toolcrib.cli._worker import durable
 
 __all__ = ["workers", "workflows"]
 
 workflows = typer.Typer(name="workflows", help="Durable turns and programs.", no_args_is_help=True)
-workers = typer.Typer(name="workers", help="Who does durable work.", no_args_is_help=True)
+workers = typer.Typer(name="workers", help="Workers that run durable work.", no_args_is_help=True)
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The workflow's id.", show_default=False)]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write one JSON document to stdout, and nothing else.")]
@@ -29,7 +29,7 @@ _WIDE = 60  # characters of one cell
 
 @contextmanager
 def _client(database: str | None) -> Generator[tuple[Any, Any]]:
-    with one_sentence():
+    with exit_on_error():
         module = durable()
         client = module.open_client(database, create=False)
         try:
@@ -70,7 +70,7 @@ def list_workflows(
 
 @workflows.command()
 def show(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """Show one workflow: what was asked, its steps or calls, and what came of it."""
+    """Show one workflow: its request, its steps or calls, and its result."""
     with _client(database) as (module, client):
         work, more = module.show_work(client, work_id)
     if as_json:
@@ -78,8 +78,8 @@ def show(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOpti
         return
     write("".join(f"{name:<11}{value}\n" for name, value in _facts(work)))
     for step in more.get("steps") or more.get("calls") or ():
-        said = step.get("error") or step.get("state") or "done"
-        write(f"  {step.get('name') or step.get('tool')}: {said}\n")
+        state = step.get("error") or step.get("state") or "done"
+        write(f"  {step.get('name') or step.get('tool')}: {state}\n")
     result = more.get("result") or more.get("output")
     if result is not None:
         print_json(result)
@@ -90,7 +90,7 @@ def cancel(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOp
     """Keep a workflow from starting or going on; what it did stays done."""
     with _client(database) as (module, client):
         work = module.cancel_work(client, work_id)
-    _tell(work, as_json)
+    _print_work(work, as_json)
 
 
 @workflows.command()
@@ -98,12 +98,12 @@ def resume(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOp
     """Let a cancelled or given up workflow go on; what it has recorded is not done again."""
     with _client(database) as (module, client):
         work = module.resume_work(client, work_id)
-    _tell(work, as_json)
+    _print_work(work, as_json)
 
 
 @workers.command("list")
 def list_workers(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """List the workers: which run, which stopped, and which were lost with work in their hands."""
+    """List the workers: running, stopped, or lost with unfinished work."""
     with _client(database) as (module, client):
         found = module.workers(client)
     if as_json:
@@ -122,7 +122,7 @@ def recover(
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Hand over the work of a worker that will not come back; should it, it can record nothing any more."""
+    """Hand over the work of a worker that will not come back; it can record nothing any more."""
     with _client(database) as (module, client):
         moved = module.recover(client, worker_id, force=force)
     if as_json:
@@ -131,7 +131,7 @@ def recover(
         say(f"{len(moved)} workflow{'' if len(moved) == 1 else 's'} of {worker_id} wait for other workers now")
 
 
-def _tell(work: Any, as_json: bool) -> None:
+def _print_work(work: Any, as_json: bool) -> None:
     if as_json:
         print_json(work.to_dict())
     else:

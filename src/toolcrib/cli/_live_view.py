@@ -1,4 +1,4 @@
-"""The live view of a program: what it prints as it comes, and below it the calls that run now."""
+"""Live view of a program: its output as it comes, and below it the calls that run now."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from rich.text import Text
 
 from toolcrib.calls import CallEvent, cut
 from toolcrib.cli._formatting import arguments_text, write
-from toolcrib.cli._terminal import visible
+from toolcrib.cli._terminal import escape_control
 
-__all__ = ["Watcher"]
+__all__ = ["LiveView"]
 
-_MOST = 8  # calls shown at a time
+_MAX_CALLS = 8  # calls shown at a time
 
 
-class Watcher:
+class LiveView:
     """Shows a run on a terminal; elsewhere it only passes output on. A sink of call events.
 
     Args:
-        console: The terminal that is watched, stderr.
-        live: Whether to show what runs; only where `console` is a terminal.
+        console: The terminal, on stderr.
+        live: Whether to show running calls, where `console` is a terminal.
     """
 
     def __init__(self, console: Console, *, live: bool) -> None:
@@ -39,12 +39,12 @@ class Watcher:
         """Note a call that begins or ends."""
         if event.kind == "started":
             arguments = arguments_text(event.data["arguments"])
-            self._running[event.call_id] = visible(cut(f"{event.tool}({arguments})", 200)).replace("\n", " ")
+            self._running[event.call_id] = escape_control(cut(f"{event.tool}({arguments})", 200)).replace("\n", " ")
         elif event.kind == "ended":
             self._running.pop(event.call_id, None)
 
     def output(self, text: str, stream: str = "stdout") -> None:
-        """Show what the program printed; what went to stderr is shown at the end, with the traceback."""
+        """Show output of the program; its stderr is shown at the end, with the traceback."""
         if stream != "stdout":
             return
         if self._live is None or not sys.stdout.isatty():
@@ -52,7 +52,7 @@ class Watcher:
             return
         *lines, self._line = (self._line + text).split("\n")
         for line in lines:
-            self._console.print(Text(visible(line)))
+            self._console.print(Text(escape_control(line)))
 
     @contextmanager
     def shown(self) -> Generator[None]:
@@ -77,8 +77,8 @@ class Watcher:
                 self._line = ""
 
     @contextmanager
-    def making_room(self) -> Generator[None]:
-        """Take the live view off the screen while the body runs."""
+    def paused(self) -> Generator[None]:
+        """Hide the live view while the body runs."""
         live = self._live
         if live is None:
             yield
@@ -91,8 +91,8 @@ class Watcher:
 
     def _render(self) -> RenderableType:
         running = list(self._running.values())
-        shown = running[:_MOST] or ["running"]
-        more = [Text(f"  and {len(running) - _MOST} more")] if len(running) > _MOST else []
+        shown = running[:_MAX_CALLS] or ["running"]
+        more = [Text(f"  and {len(running) - _MAX_CALLS} more")] if len(running) > _MAX_CALLS else []
         return Group(*(self._spinner(text) for text in shown), *more)
 
     def _spinner(self, text: str) -> Spinner:

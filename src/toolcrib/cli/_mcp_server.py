@@ -1,4 +1,4 @@
-"""Serving the tools of a target over MCP until it is stopped. Needs the extra `mcp`."""
+"""MCP server of the command `serve`. Needs the extra `mcp`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolcrib.adapters.mcp_server import HttpOptions, McpServer, ServerOptions, 
 from toolcrib.cli._database import open_approvals, shown_name
 from toolcrib.cli._formatting import say
 from toolcrib.cli._run import Status, recorder_of, tools_of
-from toolcrib.cli._serve_options import Serving
+from toolcrib.cli._serve_options import ServeOptions
 from toolcrib.record import BatchSink, JsonLinesSink, Sink
 
 __all__ = ["serve_target"]
@@ -32,20 +32,20 @@ _NOTHING_EXPORTED = (
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def serve_target(serving: Serving) -> None:
-    """Serve until the client goes, or a signal comes; raises what the target or the database raises."""
-    http = _http(serving) if serving.transport == "http" else None
+def serve_target(given: ServeOptions) -> None:
+    """Serve until the client disconnects, or a signal stops it; raises what the target or the database raises."""
+    http = _http(given) if given.transport == "http" else None
     with nullcontext() if http is not None else _clean_stdout():
-        toolset = tools_of(serving.target)
-    telemetry = _telemetry() if serving.telemetry else None
+        toolset = tools_of(given.target)
+    telemetry = _telemetry() if given.telemetry else None
     watching = () if telemetry is None else (telemetry,)
-    with recorder_of(serving.record) as recorder:
-        options = _options(serving, watching if recorder is None else (recorder, *watching))
+    with recorder_of(given.record) as recorder:
+        options = _options(given, watching if recorder is None else (recorder, *watching))
         if http is None:
             leave = partial(_leave, options, None if telemetry is None else telemetry.flush)
-            _run(_over_stdio(serving, build_server(toolset, options), leave))
+            _run(_over_stdio(given, build_server(toolset, options), leave))
         else:
-            _run(_over_http(serving, serve_http(toolset, options, http, started=lambda url: _told(serving, url)), http))
+            _run(_over_http(given, serve_http(toolset, options, http, started=lambda url: _announce(given, url)), http))
 
 
 def _telemetry() -> Any:
@@ -56,37 +56,37 @@ def _telemetry() -> Any:
     return sink
 
 
-def _options(serving: Serving, sinks: tuple[Sink, ...]) -> ServerOptions:
-    named = "" if serving.database is None else f" --database {shown_name(serving.database)}"
+def _options(given: ServeOptions, sinks: tuple[Sink, ...]) -> ServerOptions:
+    named = "" if given.database is None else f" --database {shown_name(given.database)}"
     return ServerOptions(
-        name=serving.name or _name_of(serving.target),
-        approve_by=serving.approve_by,
-        approvals=open_approvals(serving.database),
+        name=given.name or _name_of(given.target),
+        approve_by=given.approve_by,
+        approvals=open_approvals(given.database),
         approve_with="toolcrib approvals approve {id}" + named,
-        wait=serving.wait,
+        wait=given.wait,
         sinks=sinks,
-        code_mode=serving.code_mode,
-        search=serving.search,
+        code_mode=given.code_mode,
+        search=given.search,
     )
 
 
 def _name_of(target: str) -> str:
-    """Return what a server is called that has no name of its own: the file's or the module's."""
+    """Return the default name of a server: that of the file or the module."""
     place = target.partition(":")[0]
     return Path(place).stem if place.endswith((".py", ".pyw")) else place.rpartition(".")[2]
 
 
-def _http(serving: Serving) -> HttpOptions:
+def _http(given: ServeOptions) -> HttpOptions:
     try:
         return HttpOptions(
-            host=serving.host,
-            port=serving.port,
-            tokens=serving.tokens,
-            allowed_hosts=serving.allowed_hosts,
-            allowed_origins=serving.allowed_origins,
+            host=given.host,
+            port=given.port,
+            tokens=given.tokens,
+            allowed_hosts=given.allowed_hosts,
+            allowed_origins=given.allowed_origins,
         )
     except ValueError as error:
-        say(f"{error}. Give tokens with --token NAME=SECRET" if not serving.tokens else str(error))
+        say(f"{error}. Give tokens with --token NAME=SECRET" if not given.tokens else str(error))
         raise typer.Exit(Status.MISUSED) from None
 
 
@@ -94,12 +94,12 @@ def _http(serving: Serving) -> HttpOptions:
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
-    """Run to the end, or to the first Ctrl-C or SIGTERM; both are how a server is stopped, and no failure."""
+    """Run to the end, or to the first Ctrl-C or SIGTERM."""
     with suppress(KeyboardInterrupt):
         asyncio.run(work)
 
 
-async def _over_http(serving: Serving, work: Coroutine[Any, Any, None], http: HttpOptions) -> None:
+async def _over_http(given: ServeOptions, work: Coroutine[Any, Any, None], http: HttpOptions) -> None:
     task = asyncio.ensure_future(work)
     with _stopping(task):
         try:
@@ -111,11 +111,11 @@ async def _over_http(serving: Serving, work: Coroutine[Any, Any, None], http: Ht
             raise typer.Exit(Status.MISUSED) from None
 
 
-async def _over_stdio(serving: Serving, server: McpServer, leave: Callable[[], None]) -> None:
+async def _over_stdio(given: ServeOptions, server: McpServer, leave: Callable[[], None]) -> None:
     closed = asyncio.Event()
     task = asyncio.ensure_future(serve_stdio(server, ended=closed.set))
     with _stopping(task):
-        _told(serving, None)
+        _announce(given, None)
         done = asyncio.ensure_future(closed.wait())
         await asyncio.wait([task, done], return_when=asyncio.FIRST_COMPLETED)
         if not task.done() and task.cancelling():
@@ -169,22 +169,22 @@ def _clean_stdout() -> Generator[None]:
         os.close(kept)
 
 
-# --- telling
+# --- messages for the person
 
 
-def _told(serving: Serving, url: str | None) -> None:
-    """Say on stderr where the tools are served, how clients get there, and how calls are approved."""
+def _announce(given: ServeOptions, url: str | None) -> None:
+    """Say on stderr where the tools are served, how clients connect, and how calls are approved."""
     if url is None:
-        say(f"serving {serving.target} over stdio; a client starts this command itself:")
-        say(json.dumps({"mcpServers": {_name_of(serving.target): _command(serving)}}))
+        say(f"serving {given.target} over stdio; a client starts this command itself:")
+        say(json.dumps({"mcpServers": {_name_of(given.target): _command(given)}}))
     else:
-        say(f"serving {serving.target} on {url}")
-        if serving.tokens:
-            say(f"with a bearer token of {', '.join(serving.tokens)}")
-    if serving.approve_by == "store":
-        where = "" if serving.database is None else f" --database {shown_name(serving.database)}"
+        say(f"serving {given.target} on {url}")
+        if given.tokens:
+            say(f"with a bearer token of {', '.join(given.tokens)}")
+    if given.approve_by == "store":
+        where = "" if given.database is None else f" --database {shown_name(given.database)}"
         say(f"calls that need approval are answered with: toolcrib approvals list{where}")
 
 
-def _command(serving: Serving) -> dict[str, Any]:
-    return {"command": "toolcrib", "args": sys.argv[1:] or ["serve", serving.target]}
+def _command(given: ServeOptions) -> dict[str, Any]:
+    return {"command": "toolcrib", "args": sys.argv[1:] or ["serve", given.target]}
