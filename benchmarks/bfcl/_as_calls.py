@@ -11,6 +11,7 @@ from benchmarks.bfcl._data import Conversation, build_apis
 from benchmarks.bfcl._runs import Answer, Raised, Replay, Returned, function_named, states_of
 from benchmarks.bfcl._snapshots import snapshot
 from toolcrib import Completed, Failed, Outcome, Pipeline, Run, ToolCall, Toolset
+from toolcrib.calls import render_value
 from toolcrib.errors import ResultNotSerializable
 
 __all__ = ["answer_of", "as_json", "run_as_calls", "toolset_of"]
@@ -50,6 +51,6 @@ def answer_of(outcome: Outcome) -> Answer:
 
 def _shown(outcome: Completed) -> Answer:
     try:
-        return Returned(snapshot(outcome.shown()))
+        return Returned(snapshot(render_value(outcome.value, outcome.tool, structured=True).value))
     except ResultNotSerializable as error:
         return Raised(type(error).__name__, str(error))

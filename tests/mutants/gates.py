@@ -39,7 +39,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "availability check that fails",
         "pipeline/_admit.py",
-        'return hook_failure(plan, call.id, "availability check", condition, error)',
+        'return hook_failure(plan, call.id, call.run, "availability check", condition, error)',
         "continue",
     ),
     Gate(
@@ -125,7 +125,7 @@ GATES: tuple[Gate, ...] = (
         "decision hook that fails",
         "pipeline/_decide.py",
         "        except Exception as error:  # a decision hook is the user's code; a gate that fails is shut\n"
-        '            return hook_failure(plan, call.id, "decision hook", name, error)',
+        '            return hook_failure(plan, call.id, call.run, "decision hook", name, error)',
         "        except Exception:\n            continue",
     ),
     Gate(
@@ -144,7 +144,7 @@ GATES: tuple[Gate, ...] = (
         "pre hook that fails",
         "pipeline/_middleware.py",
         "        except Exception as error:  # middleware is the user's code; a gate that fails is shut\n"
-        '            return hook_failure(call.plan, call.id, "pre hook", step.name, error)',
+        '            return hook_failure(call.plan, call.id, call.run, "pre hook", step.name, error)',
         "        except Exception:\n            continue",
     ),
     Gate(
@@ -177,7 +177,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "approval policy that fails",
         "pipeline/_approve.py",
-        'return hook_failure(plan, call.id, "approval policy", policy, error)',
+        'return hook_failure(plan, call.id, call.run, "approval policy", policy, error)',
         "continue",
     ),
     Gate(
@@ -266,7 +266,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "approver that fails",
         "pipeline/_approve.py",
-        'return hook_failure(call.plan, call.id, "approval", who, error)',
+        'return hook_failure(call.plan, call.id, call.run, "approval", who, error)',
         "return call.request.grant()",
     ),
     Gate(

@@ -58,7 +58,7 @@ async def test_what_is_known_of_a_tool_of_theirs() -> None:
     assert isinstance(source, ToolSource)
     assert entry.description == "Tell the weather."
     assert entry.parameters["properties"]["city"] == {"description": "Where.", "type": "string"}
-    assert entry.tool.stub().splitlines()[0] == ("def weather(*, city: str, unit: Literal['c', 'f'] = 'c') -> str:")
+    assert entry.tool.stub().splitlines()[0] == ("def weather(city: str, unit: Literal['c', 'f'] = 'c') -> str:")
 
 
 @pytest.mark.parametrize(
