@@ -6,7 +6,7 @@ from tests.mutants.gate import Gate
 
 __all__ = ["DURABLE_GATES"]
 
-_RECORDED = "adapters/dbos/_recorded.py"
+_RECORDED = "adapters/dbos/_turn_execution.py"
 _WORK = "adapters/dbos/_turn_workflow.py"
 _WORKERS = "adapters/dbos/_workers.py"
 _CONTINUE = "adapters/dbos/_continuation.py"
@@ -41,7 +41,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "an answer belongs to the work that used it up",
-        "adapters/dbos/_recorded.py",
+        "adapters/dbos/_turn_execution.py",
         "            if request.id != self._execution.asked:\n",
         "            if False:\n",
         ("tests/adapters/dbos/test_workers.py",),
@@ -111,21 +111,21 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "who answered for a turn",
-        "adapters/dbos/_recorded.py",
+        "adapters/dbos/_turn_execution.py",
         "        if answer is not None:\n            self._execution.note(request, answer)\n",
         "",
         ("tests/adapters/dbos/test_once.py",),
     ),
     Gate(
         "what a person typed in the record",
-        "adapters/dbos/_recorded.py",
+        "adapters/dbos/_turn_execution.py",
         'for secret in ("user_input", "override_args", "done"):',
         'for secret in ("override_args", "done"):',
         ("tests/adapters/dbos/test_once.py",),
     ),
     Gate(
         "arguments of a person in the record",
-        "adapters/dbos/_recorded.py",
+        "adapters/dbos/_turn_execution.py",
         'for secret in ("user_input", "override_args", "done"):',
         'for secret in ("user_input", "done"):',
         ("tests/adapters/dbos/test_once.py",),

@@ -1,11 +1,27 @@
 """Turns and agents: a tool with its arguments as a unit of work, and a queue of such units.
 
-A turn hands its call to `invoke.Pipeline`, an agent runs turns; what is decided about a call is decided over there.
+A turn hands its call to `pipeline.Pipeline`, an agent runs turns; what is decided about a call is decided there.
+`AgentRun`, `TurnBinding` and `TurnQueue` are for adapters that run an agent's turns in its place.
 """
 
 from toolcrib.turns._agent import Agent, AgentRegistry
+from toolcrib.turns._agent_run import AgentRun
+from toolcrib.turns._binding import TurnBinding
 from toolcrib.turns._context import ContextItem, ContextPool, ContextQueue
-from toolcrib.turns._stop_reason import StopReason
+from toolcrib.turns._queue import TurnQueue
+from toolcrib.turns._stop_reason import StopReason, error_of
 from toolcrib.turns._turn import Turn
 
-__all__ = ["Agent", "AgentRegistry", "ContextItem", "ContextPool", "ContextQueue", "StopReason", "Turn"]
+__all__ = [
+    "Agent",
+    "AgentRegistry",
+    "AgentRun",
+    "ContextItem",
+    "ContextPool",
+    "ContextQueue",
+    "StopReason",
+    "Turn",
+    "TurnBinding",
+    "TurnQueue",
+    "error_of",
+]

@@ -14,8 +14,8 @@ from tests.adapters.dbos.durable import durable, engine_of
 from toolcrib.adapters.dbos import Client, show_work
 from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import continue_approved
-from toolcrib.adapters.dbos._recorded import TurnExecution, WorkStore
 from toolcrib.adapters.dbos._run_store import RunStore
+from toolcrib.adapters.dbos._turn_execution import TurnExecution, WorkStore
 from toolcrib.approvals import MemoryApprovalStore, digest
 from toolcrib.calls import ApprovalRequest, Completed, Suspended
 from toolcrib.tools import ez_tool

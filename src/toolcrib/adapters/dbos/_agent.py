@@ -17,15 +17,13 @@ from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import WAITING, continue_approved
 from toolcrib.adapters.dbos._engine import Engine, current_engine, workflow
 from toolcrib.adapters.dbos._handle import TurnHandle
-from toolcrib.adapters.dbos._recorded import TurnExecution, WorkStore, current_execution
+from toolcrib.adapters.dbos._turn_execution import TurnExecution, WorkStore, current_execution
 from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Suspended, outcome_from_dict
 from toolcrib.errors import UnregisteredAgentError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.registry import Registry
-from toolcrib.turns import Agent, AgentRegistry, StopReason, Turn
-from toolcrib.turns._binding import TurnBinding
-from toolcrib.turns._stop_reason import error_of
+from toolcrib.turns import Agent, AgentRegistry, StopReason, Turn, TurnBinding, error_of
 
 __all__ = ["TURN", "DurableAgent", "durable_agent"]
 
@@ -277,7 +275,9 @@ class DurableAgent:
         execution = TurnExecution(work_id, waiting if isinstance(waiting, Suspended) else None)
         token = current_execution.set(execution)
         try:
-            result = await TurnWorkflow(self, execution, turn, data["turn"]).run(self._door(engine, execution))
+            binding = self._binding(engine, execution)
+            context = self.context if binding.table(turn) or self.looks_around(turn) else None
+            result = await TurnWorkflow(self.agent, context, execution, turn, data["turn"]).run(binding)
             await self.context.apply(engine.client, work_id, result.get("context", []))
         finally:
             current_execution.reset(token)
@@ -295,7 +295,7 @@ class DurableAgent:
         names = [name for name, entry in self.agent.toolset.entries.items() if entry.tool is turn.tool]
         return bool(watched) or not names or self._pipeline.wants_context(names[0])
 
-    def _door(self, engine: Engine, execution: TurnExecution) -> TurnBinding:
+    def _binding(self, engine: Engine, execution: TurnExecution) -> TurnBinding:
         run = self._scope
         given = Run(id=self.name) if run is None else run() if callable(run) else run
         store = WorkStore(cast("AnswerStore", given.approvals or engine.client.approvals), execution)

@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from toolcrib.adapters.dbos._client import Client, tables
 from toolcrib.adapters.dbos._database import Database
-from toolcrib.adapters.dbos._recorded import TurnExecution, current_execution
+from toolcrib.adapters.dbos._turn_execution import TurnExecution, current_execution
 from toolcrib.turns import Agent, ContextItem, ContextPool, ContextQueue
 
 __all__ = ["SharedContext"]

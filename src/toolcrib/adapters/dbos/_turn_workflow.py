@@ -1,30 +1,25 @@
-"""One execution of a turn's workflow: what was recorded is taken up, what was not is done and recorded."""
+"""TurnWorkflow: one execution of a turn's workflow, which takes up what was recorded and records what it does."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from dbos import DBOS
 from dbos._core import _cancellation_watcher as cancellation_watcher  # pyright: ignore[reportPrivateUsage] -- one query a second for all that runs; DBOS offers it for steps alone
 from dbos._dbos import _get_dbos_instance as dbos_instance  # pyright: ignore[reportPrivateUsage] -- as above
 from dbos._error import DBOSWorkflowCancelledError
 
+from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import WAITING, WAITS_FOR
 from toolcrib.adapters.dbos._engine import current_engine, step
 from toolcrib.adapters.dbos._handle import VALUES
-from toolcrib.adapters.dbos._recorded import TurnExecution, step_name
+from toolcrib.adapters.dbos._turn_execution import TurnExecution, step_name
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, lenient
 from toolcrib.errors import ToolcribError
 from toolcrib.pipeline import Run
-from toolcrib.turns import StopReason, Turn
-from toolcrib.turns._agent_run import AgentRun
-from toolcrib.turns._binding import TurnBinding
-from toolcrib.turns._queue import TurnQueue
-
-if TYPE_CHECKING:
-    from toolcrib.adapters.dbos._agent import DurableAgent
+from toolcrib.turns import Agent, AgentRun, StopReason, Turn, TurnBinding, TurnQueue
 
 __all__ = ["TurnWorkflow"]
 
@@ -34,12 +29,22 @@ class TurnWorkflow:
 
     The rest is recorded with the workflow's own outcome, which costs no write more; it is a step of its own where
     something is left to do after it, or where it may have been begun before.
+
+    Args:
+        agent: Whose turn it is.
+        context: What the agent remembers; None where the turn cannot look at it.
+        execution: The journal of the turn's call.
     """
 
     def __init__(
-        self, durable: DurableAgent, execution: TurnExecution, turn: Turn[Any], data: Mapping[str, Any]
+        self,
+        agent: Agent,
+        context: SharedContext | None,
+        execution: TurnExecution,
+        turn: Turn[Any],
+        data: Mapping[str, Any],
     ) -> None:
-        self._durable, self._execution = durable, execution
+        self._agent, self._context, self._execution = agent, context, execution
         self._turn, self._data = turn, data
         self._task: asyncio.Task[dict[str, Any]] | None = None
         self._values: asyncio.Queue[tuple[bool, Any]] | None = asyncio.Queue() if turn.tool.is_watched else None
@@ -90,13 +95,13 @@ class TurnWorkflow:
 
     async def _drive(self, binding: TurnBinding) -> dict[str, Any]:
         """Run the turn as an agent runs it, as far as the pipeline lets it, and return its record."""
-        durable, turn, execution = self._durable, self._turn, self._execution
+        turn, execution, context = self._turn, self._execution, self._context
         values: list[Any] = []
         error: Exception | None = None
-        run = AgentRun(durable.agent, TurnQueue(), Run(), wait=False)
+        run = AgentRun(self._agent, TurnQueue(), Run(), wait=False)
         try:
-            if binding.table(turn) or durable.looks_around(turn):
-                await durable.context.enter(current_engine().client, execution)
+            if context is not None:
+                await context.enter(current_engine().client, execution)
             async for value in run.one(turn, binding):
                 if self._values is None:
                     values.append(lenient(value, media=True))
