@@ -4,6 +4,7 @@ import asyncio
 import json
 import sqlite3
 import threading
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Annotated, Any
 from uuid import uuid4
 
 import pytest
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from toolcrib.approvals import AgentContext, MemoryApprovalStore, approve_all, deny_all
 from toolcrib.calls import (
@@ -22,6 +23,7 @@ from toolcrib.calls import (
     Denial,
     Failed,
     Grant,
+    Media,
     Reject,
     Rejected,
     RunNormally,
@@ -177,6 +179,89 @@ async def test_what_a_tool_raises_is_a_failure_with_its_words(door: Door) -> Non
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, outcome.error_type, outcome.message) == ("tool_error", "FileNotFoundError", "no file a.txt")
+
+
+# --- what the caller is given --------------------------------------------------------------------------------------
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+BASE64 = b64encode(PNG).decode()
+
+
+class Chart(BaseModel):
+    title: str
+    image: Media
+
+
+@every_door
+@pytest.mark.parametrize("inside", [False, True])
+async def test_an_image_arrives_as_one_or_by_its_name(door: Door, inside: bool) -> None:
+    image = Media("image/png", PNG, name="chart.png")
+
+    @ez_tool
+    async def draw() -> Any:
+        return Chart(title="Orders", image=image) if inside else ["Orders", image]
+
+    counter = door([draw])
+
+    outcome = await counter.call("draw")
+
+    assert isinstance(outcome, Completed)
+    [shown] = counter.shown
+    assert "Orders" in shown
+    whole = any(text in shown.replace("-", "+").replace("_", "/") for text in (BASE64, BASE64.replace("/", "\\/")))
+    assert (whole, whole or "chart.png" in shown) == ("media" in door.abilities, True)
+    assert BASE64 not in json.dumps(counter.records)
+    kept = counter.records[0]["outcome"]["value"]
+    assert (kept["image"] if inside else kept[1]) == image.facts()
+
+
+@every_door
+async def test_a_long_result_is_cut_for_the_caller(door: Door) -> None:
+    @ez_tool(max_result_chars=200)
+    async def read() -> dict[str, str]:
+        return {"text": "x" * 5_000}
+
+    counter = door([read])
+
+    await counter.call("read")
+
+    [shown] = counter.shown
+    assert "characters cut" in shown
+    assert 100 < shown.count("x") < 500
+
+
+@every_door
+async def test_a_long_error_is_cut_for_the_caller(door: Door) -> None:
+    @ez_tool(max_result_chars=200)
+    async def read() -> None:
+        raise OSError("x" * 5_000)
+
+    counter = door([read])
+
+    await counter.call("read")
+
+    [shown] = counter.shown
+    assert "characters cut" in shown
+    assert 100 < shown.count("x") < 800
+
+
+@doors("run")
+async def test_a_masked_error_shows_a_reference_that_the_record_has(door: Door) -> None:
+    @ez_tool
+    async def broken() -> None:
+        raise KeyError("the key hunter2 is wrong")
+
+    counter = door([broken], errors="masked")
+
+    outcome = await counter.call("broken")
+
+    assert isinstance(outcome, Failed)
+    [shown] = counter.shown
+    assert "hunter2" not in shown
+    assert "KeyError" not in shown
+    assert outcome.reference in shown
+    kept = counter.records[0]["outcome"]
+    assert (kept["reference"], "KeyError" in kept["traceback"]) == (outcome.reference, True)
 
 
 # --- resolve and validate --------------------------------------------------------------------------------------------

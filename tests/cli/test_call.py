@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Command
+from tests.cli.terminal import RUN
 
 
 @pytest.mark.parametrize(
@@ -119,3 +121,41 @@ def test_the_record_is_appended_to_a_file(toolcrib: Command, tools: str) -> None
     first, second = (json.loads(line) for line in Path("calls.jsonl").read_text("utf-8").splitlines())
     assert (first["tool"], first["entry"], first["approval"]["approver"]) == ("buy", "cli", "--yes")
     assert second["outcome"]["code"] == "invalid_arguments"
+
+
+def test_a_traceback_is_in_the_record_and_not_on_the_terminal(tools: str) -> None:
+    command = [*RUN, "call", tools, "broken", '{"text": "it"}', "--record", "calls.jsonl"]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+
+    [record] = map(json.loads, Path("calls.jsonl").read_text("utf-8").splitlines())
+    assert done.stderr == "`broken` raised ValueError: cannot read it\n"
+    assert "in broken" in record["outcome"]["traceback"]
+
+
+DRAWING = """
+from toolcrib import Media, tool
+
+DOT = Media("image/png", b"dot", name="dot.png")
+
+
+@tool()
+async def draw() -> list:
+    return ["a dot", DOT]
+
+
+@tool()
+async def dots():
+    yield DOT
+"""
+
+
+def test_an_image_is_a_placeholder_and_in_json_its_bytes(toolcrib: Command, tmp_path: Path) -> None:
+    (tmp_path / "drawing.py").write_text(DRAWING)
+    target = str(tmp_path / "drawing.py")
+
+    shown = [toolcrib("call", target, name).stdout for name in ("draw", "dots")]
+    document = json.loads(toolcrib("call", target, "draw", "--json").stdout)
+
+    assert shown == ["a dot\n[image/png: dot.png, 3 bytes]\n", "[image/png: dot.png, 3 bytes]\n"]
+    assert document["value"][1]["data"] == "ZG90"

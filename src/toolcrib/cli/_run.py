@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext, redirect_stdout
@@ -133,6 +134,8 @@ def open_run(options: RunOptions, terminal: Terminal | None = None, view: Sink |
     with recorder_of(options.record) as recorder:
         sinks = tuple(sink for sink in (recorder, view) if sink is not None)
         run = Run(sinks=sinks, entry="cli", hook_errors="fail")
+        # what a tool raised is on stderr in a line; its traceback is in the record, and in a log that the target opens
+        logging.getLogger("toolcrib.tools").addHandler(logging.NullHandler())
         yield CliRun(toolset, run, flags, options.json, terminal or Terminal())
 
 

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from toolcrib.calls import Failed, Grant, Outcome, Suspended, outcome_from_dict
-from toolcrib.code import PausedProgram, ProgramDone, Toolkit
+from toolcrib.code import ExecutionResult, PausedProgram, ProgramDone, Toolkit
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
 from toolcrib.sandbox import sandbox_named
@@ -44,12 +44,12 @@ class CodeDoor(Door):
         watch = RecordingSink()
         run = visit.run.with_sinks(watch)
         sandbox = None if self._sandbox is None else sandbox_named(self._sandbox)
-        error = await self._execute(Toolkit(visit.toolset, sandbox=sandbox), program_of(visit), run)
-        return outcome_of(visit, watch, error)
+        result = await self._execute(Toolkit(visit.toolset, sandbox=sandbox), program_of(visit), run)
+        return outcome_of(visit, watch, result)
 
-    async def _execute(self, toolkit: Toolkit, code: str, run: Run) -> str:
-        """Run the program this door's own way, and return its error."""
-        return (await toolkit.execute_async(code, run)).error or ""
+    async def _execute(self, toolkit: Toolkit, code: str, run: Run) -> ExecutionResult:
+        """Run the program this door's own way."""
+        return await toolkit.execute_async(code, run)
 
 
 class CodeEventsDoor(CodeDoor):
@@ -59,11 +59,11 @@ class CodeEventsDoor(CodeDoor):
         super().__init__()
         self.title = "code events"
 
-    async def _execute(self, toolkit: Toolkit, code: str, run: Run) -> str:
+    async def _execute(self, toolkit: Toolkit, code: str, run: Run) -> ExecutionResult:
         async with aclosing(toolkit.stream(code, run)) as events:
             async for event in events:
                 if isinstance(event, ProgramDone):
-                    return event.result.error or ""
+                    return event.result
         raise AssertionError("the events ended before the program was done")
 
 
@@ -74,10 +74,10 @@ class CodeSessionDoor(CodeDoor):
         super().__init__("process")
         self.title = "code session"
 
-    async def _execute(self, toolkit: Toolkit, code: str, run: Run) -> str:
+    async def _execute(self, toolkit: Toolkit, code: str, run: Run) -> ExecutionResult:
         async with toolkit.session(run) as session:
             await session.execute_async("before = 1")
-            return (await session.execute_async(code)).error or ""
+            return await session.execute_async(code)
 
 
 class ResumedProgramDoor(Door):
@@ -102,7 +102,7 @@ class ResumedProgramDoor(Door):
         toolkit = Toolkit(visit.toolset, sandbox=sandbox_named(self._sandbox))
         if not isinstance(visit.call, Suspended):
             result = await toolkit.execute_async(program_of(visit), run)
-            return self._waiting(result.paused) or outcome_of(visit, watch, result.error or "")
+            return self._waiting(result.paused) or outcome_of(visit, watch, result)
         paused = self._paused_at(visit.call)
         answers: dict[str, Any] = {"grants": [], "denials": []}
         if visit.answer is not None:
@@ -111,7 +111,7 @@ class ResumedProgramDoor(Door):
             result = await toolkit.resume_async(paused, run, **answers)
         except ApprovalError as error:
             return Failed(visit.call.tool, visit.call.call_id, error.code, str(error), "ApprovalError", exception=error)
-        return self._waiting(result.paused) or outcome_of(visit, watch, result.error or "")
+        return self._waiting(result.paused) or outcome_of(visit, watch, result)
 
     def _waiting(self, paused: PausedProgram | None) -> Suspended | None:
         """Return the call that a paused program waits for, and keep the program."""
@@ -151,12 +151,14 @@ def program_of(visit: Visit) -> str:
     return f"list({code})" if streams else code
 
 
-def outcome_of(visit: Visit, watch: RecordingSink, error: str) -> Outcome:
-    """Return what became of the call, as the run was told."""
+def outcome_of(visit: Visit, watch: RecordingSink, result: ExecutionResult | str) -> Outcome:
+    """Return what became of the call, as its record says."""
+    shown = result if isinstance(result, str) else result.text()
+    visit.shown.append(shown)
     if watch.records:
         return outcome_from_dict(watch.records[-1].outcome)
     # Python itself said no: a tool that is not offered is a name that does not exist
-    return Failed(visit.new.name, visit.new.id, "unknown_tool", error, "NameError")
+    return Failed(visit.new.name, visit.new.id, "unknown_tool", shown, "NameError")
 
 
 code_doors: tuple[Door, ...] = (

@@ -24,11 +24,13 @@ from toolcrib.calls import (
     Denial,
     Failed,
     Grant,
+    Media,
     Outcome,
     Suspended,
     ToolCall,
     Yielded,
     outcome_from_dict,
+    render,
 )
 from toolcrib.cli import app
 from toolcrib.errors import UnknownTool
@@ -52,7 +54,7 @@ __all__ = [
     "unknown_of",
 ]
 
-Ability: TypeAlias = Literal["model", "json", "run", "id", "answer", "concurrent", "cancel"]
+Ability: TypeAlias = Literal["model", "json", "run", "id", "answer", "concurrent", "cancel", "media"]
 """What not every door can do.
 
 - `model`: its arguments are a model's, so that they are validated and unknown ones refused.
@@ -62,6 +64,7 @@ Ability: TypeAlias = Literal["model", "json", "run", "id", "answer", "concurrent
 - `answer`: a suspended call is taken up with a grant or a denial.
 - `concurrent`: calls run at a time in one event loop.
 - `cancel`: a call can be cancelled.
+- `media`: the caller is sent an image itself, and not a placeholder.
 """
 
 
@@ -71,7 +74,8 @@ class Visit:
 
     Attributes:
         call: The call; or the suspended one that `answer` is for.
-        records: Where a door that has no part in `scope` puts the records of its calls, as JSON shapes.
+        records: Where a door that has no part in `run` puts the records of its calls, as JSON shapes.
+        shown: Where a door puts what its caller is given, as text: media as base64.
     """
 
     toolset: Toolset
@@ -79,6 +83,7 @@ class Visit:
     run: Run
     answer: Grant | Denial | None
     records: list[dict[str, Any]]
+    shown: list[str]
 
     @property
     def pipeline(self) -> Pipeline:
@@ -99,6 +104,13 @@ class Visit:
             return dict(self.call.request.arguments)
         raw = self.call.arguments
         return dict(raw) if isinstance(raw, Mapping) else json.loads(raw)
+
+    def ended(self, outcome: Outcome) -> Outcome:
+        """Return the outcome, for a door whose caller is given it as it is."""
+        shown = render(outcome)
+        media = [part.base64 for part in shown.parts if isinstance(part, Media)]
+        self.shown.append("\n".join([shown.text, *media]))
+        return outcome
 
     def turn(self) -> Turn[Any]:
         """Return the call as a turn; raises UnknownTool."""
@@ -148,11 +160,13 @@ class Counter:
     Attributes:
         run: The run; for a door without the ability `run`, only its approver counts.
         records: The records of the calls that ended, as JSON shapes.
+        shown: What the caller was given for each call that ended, as text: media as base64.
     """
 
     def __init__(self, door: Door, toolset: Toolset, options: Mapping[str, Any]) -> None:
         self._door, self._toolset = door, toolset
         self.records: list[dict[str, Any]] = []
+        self.shown: list[str] = []
         sinks: tuple[Sink, ...] = (*options.get("sinks", ()), _RecordsTo(self.records))
         merged: dict[str, Any] = {"entry": door.title, **options, "sinks": sinks}
         self.run = Run(**merged)
@@ -160,23 +174,23 @@ class Counter:
     async def call(self, name: str, arguments: str | Mapping[str, Any] = "{}", *, id: str | None = None) -> Outcome:
         """Call a tool with arguments as JSON text or as values, and return the outcome."""
         call = ToolCall(name, arguments) if id is None else ToolCall(name, arguments, id)
-        return await self._door.carry(Visit(self._toolset, call, self.run, None, self.records))
+        return await self._door.carry(Visit(self._toolset, call, self.run, None, self.records, self.shown))
 
     async def answer(self, suspended: Outcome, answer: Grant | Denial | None) -> Outcome:
         """Take up a suspended call with an answer, and return the outcome; raises TypeError for another outcome."""
         if not isinstance(suspended, Suspended):
             raise TypeError(f"the call was not suspended: {suspended}")
-        return await self._door.carry(Visit(self._toolset, suspended, self.run, answer, self.records))
+        return await self._door.carry(Visit(self._toolset, suspended, self.run, answer, self.records, self.shown))
 
 
 class RunDoor(Door):
     """The pipeline itself."""
 
     title = "run"
-    abilities = frozenset({"model", "json", "run", "id", "answer", "concurrent", "cancel"})
+    abilities = frozenset({"model", "json", "run", "id", "answer", "concurrent", "cancel", "media"})
 
     async def carry(self, visit: Visit) -> Outcome:
-        return await visit.pipeline.run(visit.call, visit.run, grant=visit.answer)
+        return visit.ended(await visit.pipeline.run(visit.call, visit.run, grant=visit.answer))
 
 
 class StepsDoor(Door):
@@ -189,9 +203,9 @@ class StepsDoor(Door):
         pipeline, run = visit.pipeline, visit.run
         admitted = await pipeline.admit(visit.call, run, grant=visit.answer)
         if not is_call(admitted):
-            return admitted
+            return visit.ended(admitted)
         executed = await pipeline.execute(admitted)
-        return await pipeline.finish(executed) if is_call(executed) else executed
+        return visit.ended(await pipeline.finish(executed) if is_call(executed) else executed)
 
 
 class StreamDoor(Door):
@@ -204,7 +218,7 @@ class StreamDoor(Door):
         async with aclosing(visit.pipeline.stream(visit.call, visit.run, grant=visit.answer)) as items:
             async for item in items:
                 if not isinstance(item, Yielded):
-                    return item
+                    return visit.ended(item)
         raise AssertionError("the stream ended without an outcome")
 
 
@@ -212,7 +226,7 @@ class CommandLineDoor(Door):
     """`toolcrib call`, in this process."""
 
     title = "command line"
-    abilities = frozenset({"model", "json"})
+    abilities = frozenset({"model", "json", "media"})
 
     async def carry(self, visit: Visit) -> Outcome:
         answers: dict[object, list[str]] = {
@@ -247,14 +261,14 @@ class CommandLineDoor(Door):
         said = out.read()
         if not said:
             raise AssertionError(f"the command said nothing but {err.getvalue()!r}")
-        return outcome_from_dict(json.loads(said))
+        return visit.ended(outcome_from_dict(json.loads(said)))
 
 
 class TurnDoor(Door):
     """A turn that its host runs."""
 
     title = "turn"
-    abilities = frozenset({"run", "answer", "concurrent", "cancel"})
+    abilities = frozenset({"run", "answer", "concurrent", "cancel", "media"})
 
     async def carry(self, visit: Visit) -> Outcome:
         try:
@@ -271,7 +285,7 @@ class TurnDoor(Door):
         except Exception:
             if turn.outcome is None:  # a hook's error, which is not said by an outcome
                 raise
-        return _outcome_of(turn)
+        return visit.ended(_outcome_of(turn))
 
 
 class AgentDoor(Door):
@@ -281,7 +295,7 @@ class AgentDoor(Door):
         most: How many turns the agent runs at a time.
     """
 
-    abilities = frozenset({"run", "concurrent", "cancel"})
+    abilities = frozenset({"run", "concurrent", "cancel", "media"})
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -300,7 +314,7 @@ class AgentDoor(Door):
         except Exception:
             if turn.outcome is None:
                 raise
-        return _outcome_of(turn)
+        return visit.ended(_outcome_of(turn))
 
 
 def _outcome_of(turn: Turn[Any]) -> Outcome:

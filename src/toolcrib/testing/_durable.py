@@ -85,7 +85,7 @@ class DurableDoor(Door):
     """A turn of a durable agent."""
 
     title = "durable agent"
-    abilities: ClassVar[frozenset[Ability]] = frozenset({"run"})
+    abilities: ClassVar[frozenset[Ability]] = frozenset({"run", "media"})
 
     async def carry(self, visit: Visit) -> Outcome:
         agent = Agent(f"visit_{uuid4().hex}", "Makes one call.", visit.toolset)
@@ -98,7 +98,7 @@ class DurableDoor(Door):
             handle = await durable.put(turn)
         except UnknownTool as error:
             return unknown_of(visit, error)
-        return await handle.outcome()
+        return visit.ended(await handle.outcome())
 
 
 durable_doors: tuple[Door, ...] = (DurableDoor(),)

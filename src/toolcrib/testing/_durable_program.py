@@ -27,7 +27,7 @@ class DurableProgramDoor(Door):
         run = visit.run.with_sinks(watch)
         toolkit = DurableToolkit(Toolkit(visit.toolset), VISITS, name=f"visit_{uuid4().hex}", run=run)
         result = await OFFICE.run(self._settled(toolkit, program_of(visit)))
-        return outcome_of(visit, watch, result.error or "")
+        return outcome_of(visit, watch, result)
 
     async def _settled(self, toolkit: DurableToolkit, code: str) -> ExecutionResult:
         return await (await toolkit.start(code)).settled(polling=0.005)

@@ -66,6 +66,7 @@ class PydanticDoor(Door):
             if isinstance(suspended, Suspended):
                 self._stopped[suspended.request.id] = (run.all_messages_json(), deferred)
             return suspended
+        visit.shown.append(run.all_messages_json().decode())
         if watch.records:
             return outcome_from_dict(watch.records[-1].outcome)
         return _not_offered(visit, run.all_messages())
@@ -85,7 +86,7 @@ class NestedPydanticDoor(Door):
     """A toolset of ours, with a toolset of Pydantic AI in it, in which are the tools as a toolset of ours."""
 
     title = "toolcrib in pydantic_ai in toolcrib"
-    abilities: ClassVar[frozenset[Ability]] = frozenset({"model", "json", "run", "concurrent", "cancel"})
+    abilities: ClassVar[frozenset[Ability]] = frozenset({"model", "json", "run", "concurrent", "cancel", "media"})
 
     def __init__(self) -> None:
         self._outside: dict[str, Run] = {}  # by the run inside
@@ -98,7 +99,7 @@ class NestedPydanticDoor(Door):
         outside = outside.view(sinks=(outer,))
         theirs = from_toolset(as_toolset(visit.toolset, run=lambda ctx: theirs_run))
         async with Toolset([theirs]).open(_about(visit)) as opened:
-            outcome = await Pipeline(opened).run(visit.new, outside)
+            outcome = visit.ended(await Pipeline(opened).run(visit.new, outside))
         if not watch.records:  # the outer counter said no
             visit.records.extend(record.to_dict() for record in outer.records)
             unknown = isinstance(outcome, Failed) and outcome.code == "unknown_tool"

@@ -11,7 +11,7 @@ from toolcrib.calls import Denial, Grant, Outcome, Suspended, outcome_from_dict
 from toolcrib.formats import PROVIDERS
 from toolcrib.pipeline import Run
 from toolcrib.rounds import NeedsTools, Session, ToolRoundPlan, Transcript, WireFormat, decode
-from toolcrib.testing._doors import Ability, Door, Visit
+from toolcrib.testing._doors import Ability, Door, RunDoor, Visit
 from toolcrib.testing._fakes import RecordingSink
 from toolcrib.testing._replies import wire_reply
 from toolcrib.testing._scripted import ScriptedModel
@@ -28,7 +28,7 @@ class RoundDoor(Door):
         format: The wire format of the reply and of the transcript.
     """
 
-    abilities: ClassVar[frozenset[Ability]] = frozenset({"model", "run", "id", "answer", "concurrent", "cancel"})
+    abilities: ClassVar[frozenset[Ability]] = RunDoor.abilities - {"json"}
 
     def __init__(self, format: WireFormat) -> None:
         self._format: WireFormat = format
@@ -52,24 +52,30 @@ class RoundDoor(Door):
     async def _begin(self, visit: Visit, run: Run, watch: RecordingSink) -> Begun:
         reply = wire_reply(self._format, [visit.new])
         round = decode(visit.pipeline, reply, format=self._format, run=run)
-        return self._begun(await round.apply_hooks(), watch)
+        return self._begun(visit, await round.apply_hooks(), watch)
 
     async def _take_up(self, visit: Visit, waiting: Suspended, run: Run, watch: RecordingSink) -> Begun:
         text = json.dumps(_with_call(_saved(waiting), waiting))
-        return self._begun(await ToolRoundPlan.from_json(visit.pipeline, text, run=run), watch)
+        return self._begun(visit, await ToolRoundPlan.from_json(visit.pipeline, text, run=run), watch)
 
-    def _begun(self, plan: ToolRoundPlan, watch: RecordingSink) -> Begun:
+    def _begun(self, visit: Visit, plan: ToolRoundPlan, watch: RecordingSink) -> Begun:
         transcript = Transcript(PROVIDERS[self._format].user("go"), self._format)
-        return Begun(plan, transcript, watch, plan.to_json)
+        return Begun(visit, plan, transcript, watch, plan.to_json)
 
 
 class TextRoundDoor(RoundDoor):
     """The same in a format whose provider hands a model's JSON on as it is, malformed or not."""
 
-    abilities: ClassVar[frozenset[Ability]] = RoundDoor.abilities.union({"json"})
+    abilities: ClassVar[frozenset[Ability]] = RunDoor.abilities
 
 
-class SessionDoor(TextRoundDoor):
+class OpenAIRoundDoor(TextRoundDoor):
+    """The same in OpenAI's older format, whose tool messages are text."""
+
+    abilities: ClassVar[frozenset[Ability]] = TextRoundDoor.abilities - {"media"}
+
+
+class SessionDoor(OpenAIRoundDoor):
     """A session whose model makes one call."""
 
     def __init__(self) -> None:
@@ -81,25 +87,26 @@ class SessionDoor(TextRoundDoor):
         made = await session.step()
         if not isinstance(made, NeedsTools):
             raise AssertionError("the session took a reply with a call for an answer")
-        return await self._opened(session, watch)
+        return await self._opened(visit, session, watch)
 
     async def _take_up(self, visit: Visit, waiting: Suspended, run: Run, watch: RecordingSink) -> Begun:
         told = _saved(waiting)
         told["round"] = json.dumps(_with_call(json.loads(told["round"]), waiting))
         model = ScriptedModel()
         session = await Session.from_json(model, json.dumps(told), run=run, tools=visit.pipeline)
-        return await self._opened(session, watch)
+        return await self._opened(visit, session, watch)
 
-    async def _opened(self, session: Session, watch: RecordingSink) -> Begun:
+    async def _opened(self, visit: Visit, session: Session, watch: RecordingSink) -> Begun:
         if session.open_round is None:
             raise AssertionError("the session has lost its round")
-        return Begun(await session.open_round.apply_hooks(), session.transcript, watch, session.to_json)
+        return Begun(visit, await session.open_round.apply_hooks(), session.transcript, watch, session.to_json)
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
     """A round of one call whose gates were asked."""
 
+    visit: Visit
     plan: ToolRoundPlan
     transcript: Transcript
     watch: RecordingSink
@@ -113,6 +120,7 @@ class Begun:
             outcome = call["outcome"]
             return outcome_from_dict({**outcome, "call": {**outcome["call"], _SAVED: self.save()}})
         await self.plan.commit(self.transcript, results)
+        self.visit.shown.append(json.dumps(list(self.transcript)))
         problems = self.transcript.check()
         if problems:
             raise AssertionError(f"the round left a transcript that its provider refuses: {problems}")
@@ -131,7 +139,7 @@ def _with_call(round: dict[str, Any], waiting: Suspended) -> dict[str, Any]:
 
 
 round_doors: tuple[Door, ...] = (
-    TextRoundDoor("openai"),
+    OpenAIRoundDoor("openai"),
     TextRoundDoor("openai_responses"),
     RoundDoor("anthropic"),
     RoundDoor("gemini"),
