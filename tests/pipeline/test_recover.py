@@ -408,3 +408,16 @@ async def test_a_call_comes_back_from_json_as_it_was() -> None:
     assert is_call(call)
     assert (call.id, call.name, call.state) == ("c1", "pay", "suspended")
     assert call.arguments == {"amount": 5, "code": SecretStr("sesame")}
+
+
+async def test_each_time_a_call_may_have_been_made_is_asked_about_by_itself() -> None:
+    pipeline, call = Pipeline([paying([])]), ToolCall("pay", {"amount": 5}, "c1")
+
+    async def asked(begun: int) -> str:
+        made = await pipeline.recover(call, Run(id="r1"), begun=begun)
+        assert isinstance(made, Suspended)
+        assert made.request.in_doubt
+        return made.request.id
+
+    assert await asked(1) == await asked(1)
+    assert await asked(1) != await asked(2)

@@ -144,7 +144,7 @@ def _apply(line: Mapping[str, Any], entries: dict[str, JournalEntry], state: dic
         return
     match line["t"]:
         case "started":
-            entry.in_doubt, entry.suspended = True, None
+            entry.in_doubt, entry.suspended, entry.begun = True, None, entry.begun + 1
         case "value":
             entry.values.append(line["value"])
         case "suspended":

@@ -50,6 +50,7 @@ class JournalEntry:
         cancelled: Whether the program itself cancelled the call.
         suspended: The outcome of a call that waits for a person.
         in_doubt: Whether the call was begun and is not known to have ended.
+        begun: How often it may have been executed.
     """
 
     id: str
@@ -61,6 +62,7 @@ class JournalEntry:
     cancelled: bool = False
     suspended: Suspended | None = None
     in_doubt: bool = False
+    begun: int = 0
 
     @property
     def is_open(self) -> bool:
@@ -79,7 +81,7 @@ class JournalEntry:
             data["suspended"] = self.suspended.to_dict()
         if self.values:
             data["values"] = self.values
-        return data | {name: True for name in ("cancelled", "in_doubt") if getattr(self, name)}
+        return data | {name: found for name in ("cancelled", "in_doubt", "begun") if (found := getattr(self, name))}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> JournalEntry:
@@ -91,6 +93,7 @@ class JournalEntry:
             entry.summary.setdefault("result", entry.reply.value)
         entry.values = list(data.get("values", ()))
         entry.cancelled, entry.in_doubt = data.get("cancelled", False), data.get("in_doubt", False)
+        entry.begun = data.get("begun", 1)
         if "suspended" in data:
             outcome = outcome_from_dict(data["suspended"])
             entry.suspended = outcome if isinstance(outcome, Suspended) else None

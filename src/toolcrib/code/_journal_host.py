@@ -210,7 +210,7 @@ class JournalHost(ProgramHost):
         recording = self._recording(entry, emit, skipped=len(entry.values))
         if entry.suspended is None:
             entry.in_doubt = True
-            recovered = await self._pipeline.recover(call, self._run)
+            recovered = await self._pipeline.recover(call, self._run, begun=entry.begun)
             if not is_call(recovered):
                 return recovered
             await self._write_start(entry)
@@ -263,6 +263,7 @@ class JournalHost(ProgramHost):
 
     async def _write_start(self, entry: JournalEntry) -> None:
         """Write that a call may have been executed, before it is."""
+        entry.begun += 1
         if self._log is not None:
             self._write("started", id=entry.id, name=entry.name, digest=entry.digest, summary=entry.summary)
             await self._flush()

@@ -279,6 +279,7 @@ class Pipeline:
         run: Run | None = None,
         *,
         grant: Grant | Denial | None = None,
+        begun: int = 1,
     ) -> Call | Outcome:
         """Take up a call that was stored: availability, limits and approval are asked again, hooks are not.
 
@@ -291,6 +292,8 @@ class Pipeline:
                 that was begun, and of which nothing else was kept: all its gates are asked, and it is in doubt.
             run: The run it goes on in; a new one when None.
             grant: The answer to its request, if it is known.
+            begun: How often a call of which only its `ToolCall` was kept may have been executed: each time is asked
+                about by a request of its own.
 
         Returns:
             As `admit`. A call that was done already is `executed`, and `execute` leaves it as it is.
@@ -306,7 +309,7 @@ class Pipeline:
         if plan is None or kept is None:
             return _refused(trace, unknown(self.toolset, received, run))
         if isinstance(kept, ToolCall):
-            return await self._begun_before(LiveCall(kept, plan, run, trace), grant)
+            return await self._begun_before(LiveCall(kept, plan, run, trace), grant, begun)
         try:
             call = restored(plan, kept, run) if not isinstance(kept, LiveCall) or isinstance(state, Suspended) else kept
         except (InvalidArguments, SchemaError) as error:  # the tool has changed since
@@ -322,12 +325,12 @@ class Pipeline:
             refused = await pass_again(call, grant)
         return _recovered(call, refused)
 
-    async def _begun_before(self, call: LiveCall, grant: Grant | Denial | None) -> Call | Outcome:
+    async def _begun_before(self, call: LiveCall, grant: Grant | Denial | None, begun: int) -> Call | Outcome:
         refused = await pass_gates(call, ask=False)
         if refused is not None:
             return refused
         with call:
-            call.state = "executing"
+            call.state, call.doubts = "executing", begun - 1
             refused = await resolve_doubt(call, grant)
         return _recovered(call, refused)
 
