@@ -219,8 +219,8 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "a call in doubt",
         "code/_file_journal.py",
-        "entry.in_doubt, entry.suspended = True, None",
-        "entry.in_doubt = False",
+        "entry.in_doubt, entry.suspended, entry.begun = True, None, entry.begun + 1",
+        "entry.begun += 1",
         _OF_JOURNAL,
     ),
     Gate(
