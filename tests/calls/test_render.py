@@ -53,7 +53,7 @@ def test_what_is_no_result_is_an_error(outcome: Any) -> None:
         ([PNG, PNG], (PNG, PNG)),
         (Chart(title="t", image=PNG), (CHART, PNG)),
         ([{"a": PNG}, PNG], (json.dumps({"a": FACTS}), PNG, PNG)),
-        ({"a": PNG, "b": [PNG]}, (json.dumps({"a": FACTS, "b": [FACTS]}), PNG)),
+        ({"a": PNG, "b": [PNG]}, (json.dumps({"a": FACTS, "b": [FACTS]}), PNG, PNG)),
     ],
     ids=["alone", "in a list", "beside nothing", "twice", "in a model", "inside and beside", "the same twice inside"],
 )

@@ -9,7 +9,7 @@ import pytest
 
 from tests.rounds.replies import FORMATS, ReadFile, SearchResult, WebSearch, adding, asks, results_in, round_of
 from toolcrib.approvals import MemoryApprovalStore, approve_all, deny_all
-from toolcrib.calls import Ask, Complete, Grant, Reject, RunNormally, ToolCall
+from toolcrib.calls import Ask, Complete, Grant, Media, Reject, RunNormally, ToolCall
 from toolcrib.errors import CommitError, ModelRetry, ResultNotSerializable, RoundError
 from toolcrib.hooks import GlobalHooks, HookSet
 from toolcrib.pipeline import CallLimits, Pipeline, Run
@@ -469,3 +469,25 @@ async def test_an_open_round_is_not_taken_up_without_its_tools() -> None:
 
     with pytest.raises(ValueError, match="give `tools=`"):
         await Session.from_json(ScriptedModel(), session.to_json())
+
+
+@pytest.mark.parametrize("handled", [False, True])
+async def test_an_image_of_a_call_that_has_run_comes_along(handled: bool) -> None:
+    image = Media("image/png", b"dot", name="dot.png")
+
+    @ez_tool
+    async def draw() -> Any:
+        return ["a dot", image]
+
+    async def answer(call: DecodedCall[Any]) -> Any:
+        return call.handled(["a dot", image]) if handled else call
+
+    plan = await decode([draw], asks(("draw", {}), format="anthropic")).apply_hooks(answer)
+    await plan.run_pending()
+    messages: list[Any] = []
+
+    plan = await elsewhere(plan, [draw])
+    await plan.commit(messages, await plan.run_pending())
+
+    [result] = messages[-1]["content"]
+    assert [part["type"] for part in result["content"]] == ["text", "image"]

@@ -171,8 +171,7 @@ def _serialized(value: Any, info: SerializationInfo) -> Any:
     found: list[Media] | None = cast("Any", context).get(WITH_MEDIA) if isinstance(context, dict) else None
     if found is None:
         return value if info.mode == "python" else value.to_dict()
-    if not any(one is value for one in found):
-        found.append(value)
+    found.append(value)
     return value.facts()
 
 

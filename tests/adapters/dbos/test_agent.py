@@ -12,7 +12,7 @@ import pytest
 
 from tests.adapters.dbos.durable import QUICK, durable, engine_of
 from toolcrib.adapters.dbos import Client, DurableAgent, DurableFailure, Engine, Queue
-from toolcrib.calls import CallMetadata, Completed, Failed, Rejected, RunNormally, Suspended, now
+from toolcrib.calls import CallMetadata, Completed, Failed, Media, Rejected, RunNormally, Suspended, now
 from toolcrib.errors import EngineError, NotPortableError, SafeExecutionError, ToolcribError, UnknownTool
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Run
@@ -96,6 +96,30 @@ async def test_values_come_as_they_are_yielded_also_in_another_process_s_client(
             seen.set()
 
     assert values == [1, 2]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_an_image_crosses_as_one(database: str, streams: bool) -> None:
+    image = Media("image/png", b"dot", name="dot.png")
+
+    @tool()
+    async def draw() -> Any:
+        return image
+
+    @tool()
+    async def draws() -> AsyncIterator[Media]:
+        yield image
+
+    agent = durable(draw, draws)
+
+    async with engine_of(database, agent):
+        handle = await agent.put(Turn(draws if streams else draw))
+        values = [value async for value in handle.values()]
+        outcome = await handle.outcome()
+
+    assert values == [image]
+    assert isinstance(outcome, Completed)
+    assert outcome.value == ([image] if streams else image)
 
 
 async def test_returned_turns_and_context_items_go_where_they_belong(database: str) -> None:

@@ -140,8 +140,7 @@ def _with_media(value: Any, media: list[Media]) -> Any:
             found = next((one for one in media if (one.mime_type, len(one.data or b"")) == (kind, size)), None)
             if found is None:
                 return value
-            if len(media) > 1:
-                media.remove(found)
+            media.remove(found)
             return Media.from_dict({**value, "data": found.base64})
         case dict():
             return {name: _with_media(part, media) for name, part in cast("dict[str, Any]", value).items()}
