@@ -1,4 +1,4 @@
-"""What is told of a run while it goes on: an agent's, a turn's, a program's, a session's, a request's."""
+"""Activity events: the beginning, the changes and the end of an agent's run, a turn, a program, a session or a request."""
 
 from __future__ import annotations
 

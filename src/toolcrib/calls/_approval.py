@@ -25,7 +25,7 @@ class ApprovalRequest:
         digest: SHA-256 over the tool's name and the final arguments, in hex.
         reason: Why approval is needed.
         metadata: What the tool or a hook adds for the person to see.
-        parameters: The JSON schema of the arguments, for whoever lets a person edit them; None when there is none.
+        parameters: The JSON schema of the arguments, for a form in which a person edits them; None when there is none.
         definition: A digest of what the tool says that it is and takes; None for one without a schema. A grant holds
             for this definition alone.
         in_doubt: Whether the call was begun before and is not known to have ended: it may have been done.
@@ -74,7 +74,7 @@ class ApprovalRequest:
 
         Args:
             approver: Who says so.
-            scope: This `tool` whatever its arguments, or this tool with exactly these `arguments`.
+            scope: This `tool` with any arguments, or this tool with exactly these `arguments`.
             expires: When it stops to count, or how long from now; never when None.
             message: Goes into the record.
         """
@@ -155,7 +155,7 @@ class Grant:
         scope: How far it reaches: `once`, `arguments` (this tool with these arguments) or `tool`. One that reaches
             further than once is a standing grant.
         expires_at: From then on it does not count; with a time zone.
-        principal: On whose behalf it may be used. A standing grant serves nobody else; `"*"` is everybody.
+        principal: On whose behalf it may be used. A standing grant serves this principal alone; `"*"` means every principal.
         definition: What the tool said that it is, as in its request; None for any definition.
         done: What a call in doubt came to: it was done, and its tool is not executed again.
 

@@ -57,7 +57,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class CallMetadata:
-    """What a decision hook is told about a call: its id, the tool's name, and the arguments as they came."""
+    """A call as decision hooks see it: its id, the tool's name, and the arguments as they came."""
 
     id: str
     name: str

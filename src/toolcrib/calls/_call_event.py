@@ -1,4 +1,4 @@
-"""What is told of a call while it runs, and kept when it has ended."""
+"""Call events, and the record that closes a call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CallEvent:
         data: JSON shapes, secrets hidden; what is in it depends on `kind`.
         record: The whole call, on the `ended` event.
         parent_id: The turn, program or request that made the call, or the call whose tool did; None at the top.
-        description: What models are told the tool is for; not in `to_dict`, as it is the tool's and not the call's.
+        description: The tool's description for models; not in `to_dict`, as it is the tool's and not the call's.
     """
 
     kind: EventKind
@@ -59,7 +59,7 @@ class CallRecord:
         arguments: The final arguments; None when the call did not get as far as valid ones.
         requested: The arguments as they came, when they differ from the final ones.
         decisions: What each decision hook said, in order.
-        approval: Who said yes or no, when, to which digest; None when nobody was asked.
+        approval: Who said yes or no, when, to which digest; None when no approval was needed.
         outcome: The outcome as JSON shapes, or `{"kind": "cancelled"}`.
         duration_ms: From the call's arrival to its end, people's time included.
         parent_id: The turn, program or request that made the call, or the call whose tool did; None at the top.

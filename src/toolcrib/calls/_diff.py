@@ -14,7 +14,7 @@ _AROUND = 16  # characters kept on each side of where two long texts differ
 
 
 def printable(text: str) -> str:
-    """Return `text` on one line, with whatever would not show as itself, or rearrange its line, as an escape."""
+    """Return `text` on one line, with an escape for each character that would not show as itself, or would rearrange the line."""
     return text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
@@ -31,7 +31,7 @@ def label(name: str) -> str:
 def differences(before: Any, after: Any, path: str = "") -> Iterator[str]:
     """Yield a line for each place where two JSON values differ: `stops[0].city: "Oslo" -> "Bergen"`.
 
-    Texts of several lines are told apart line by line, and of two long texts only the part that differs is shown.
+    Texts of several lines are compared line by line, and of two long texts only the part that differs is shown.
     """
     if shown(before) == shown(after):
         return

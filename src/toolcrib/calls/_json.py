@@ -151,7 +151,7 @@ def _described(value: Any) -> Any:
 def _text(value: object) -> str:
     try:
         return repr(value)
-    except Exception:  # anybody's __repr__
+    except Exception:  # the class is the user's, and so is its __repr__
         return f"<{type(value).__module__}.{type(value).__qualname__}>"
 
 
@@ -166,7 +166,7 @@ def lenient(value: Any, *, media: bool = False) -> Any:
     try:
         context = _REDACT if media else _facts([])
         return _finite(to_jsonable_python(value, fallback=_described, context=context))[0]
-    except Exception:  # a serialiser of anybody's: a record must not change what is recorded
+    except Exception:  # the serialiser is the user's: a record must not change what is recorded
         return _text(value)
 
 

@@ -1,4 +1,4 @@
-"""The events of one call and the record that closes them; made only when somebody listens."""
+"""Trace: the events of one call and the record that closes it, made only where there are sinks."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from toolcrib.record._sinks import RecordedRun, Sink, tracing_sinks
 
 __all__ = ["Trace"]
 
-_MOST = 100_000  # characters of one value in an event or a record
+_VALUE_CHARS = 100_000  # of one value in an event or a record
 _log = logging.getLogger("toolcrib.calls")
 
 
 class Trace:
-    """Follows one call; every door's calls are followed by the same code.
+    """Sends the events of one call to the sinks, whichever way it came in.
 
     Attributes:
         closed: Whether the record was made.
@@ -80,7 +80,7 @@ class Trace:
         return Within("call", self._call.id, self._scope.id, self._tracing)
 
     def carry(self) -> dict[str, str]:
-        """Return what whoever takes up the call in another process should hand to the sinks there."""
+        """Return what the sinks of the process that takes the call up are to be given."""
         return carried(self._tracing, "call", self._call.id, self._scope.id)
 
     def decided(self, note: DecisionNote) -> None:
@@ -148,14 +148,14 @@ class Trace:
         for sink in self._sinks:
             try:
                 sink.emit(event)
-            except Exception:  # a sink is anybody's code, and watching must not change what is watched
+            except Exception:  # the sink is the user's code, and watching must not change what is watched
                 _log.exception("the sink %s failed on %s of %s", type(sink).__name__, kind, call.name)
 
 
 def _brief(value: Any) -> Any:
     if isinstance(value, str):
-        return cut(value, _MOST)
+        return cut(value, _VALUE_CHARS)
     if not isinstance(value, list | dict):
         return value
     text = json.dumps(value, ensure_ascii=False)
-    return cast("Any", value) if len(text) <= _MOST else cut(text, _MOST)
+    return cast("Any", value) if len(text) <= _VALUE_CHARS else cut(text, _VALUE_CHARS)

@@ -33,7 +33,7 @@ async def tell(ctx: pydantic_ai.RunContext[Any], value: Any) -> bool:
     """Put a value into the run's event stream; return whether there is one."""
     try:
         await ctx.emit(ToolYielded(value=lenient(value)))
-    except UserError:  # the context belongs to no run: nobody looks
+    except UserError:  # the context belongs to no run, which has no listeners
         return False
     return True
 
