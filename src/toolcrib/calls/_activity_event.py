@@ -1,4 +1,4 @@
-"""Activity events: the beginning, the changes and the end of an agent's run, a turn, a program, a session or a request."""
+"""Activity events: the begin, changes and end of an agent's run, a turn, a program, a session or a request."""
 
 from __future__ import annotations
 

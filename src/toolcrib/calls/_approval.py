@@ -155,7 +155,7 @@ class Grant:
         scope: How far it reaches: `once`, `arguments` (this tool with these arguments) or `tool`. One that reaches
             further than once is a standing grant.
         expires_at: From then on it does not count; with a time zone.
-        principal: On whose behalf it may be used. A standing grant serves this principal alone; `"*"` means every principal.
+        principal: On whose behalf it may be used. A standing grant serves no other; `"*"` means any.
         definition: What the tool said that it is, as in its request; None for any definition.
         done: What a call in doubt came to: it was done, and its tool is not executed again.
 

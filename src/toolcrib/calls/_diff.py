@@ -14,7 +14,7 @@ _AROUND = 16  # characters kept on each side of where two long texts differ
 
 
 def printable(text: str) -> str:
-    """Return `text` on one line, with an escape for each character that would not show as itself, or would rearrange the line."""
+    """Return `text` on one line, with escapes for what would not show as itself, or would rearrange the line."""
     return text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
