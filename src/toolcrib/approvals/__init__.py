@@ -6,11 +6,10 @@ tool.
 
 from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, misfit
 from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
-from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, approve_all, deny_all
+from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, approve_all, deny_all, stored_approver
 from toolcrib.approvals._sql_store import Execute, SqlApprovalStore
 from toolcrib.approvals._sqlite import SqliteApprovalStore
 from toolcrib.approvals._store import ApprovalStore, ReviewableApprovalStore, WaitableApprovalStore
-from toolcrib.approvals._stored_approver import stored_approver
 from toolcrib.approvals._suspended_calls import MAX_SUSPENDED, KeepsSuspendedCalls, SuspendedCall, SuspendedCallStore
 from toolcrib.schema import digest
 

@@ -1,4 +1,4 @@
-"""What every store does with a request and its answers, whatever it keeps them in."""
+"""Rules for requests and their answers, over a ledger of any kind."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ EVERYBODY = "*"  # the principal of a standing grant that serves all of them
 
 @dataclass(frozen=True, slots=True)
 class ApprovalEntry:
-    """A request, what was answered, and whether a call went on with that.
+    """A request, its answer, and whether a call has used that.
 
     Attributes:
-        answer: Who said yes or no, when, to what; None while nobody has.
-        used_at: When a call took the answer. From then on the request is settled.
+        answer: The grant or denial; None without one.
+        used_at: When a call used the answer. From then on the request is settled.
     """
 
     request: ApprovalRequest
@@ -41,7 +41,7 @@ class ApprovalEntry:
 
     @property
     def state(self) -> Literal["pending", "answered", "used"]:
-        """How far it is; a grant that expired before a call took it leaves the request pending."""
+        """The state of the request; a grant that expired before a call used it leaves it pending."""
         if self.used_at is not None:
             return "used"
         until = self.answer.expires_at if isinstance(self.answer, Grant) else None
@@ -49,7 +49,7 @@ class ApprovalEntry:
 
 
 class Ledger(Protocol):
-    """Where entries and standing grants are written; whoever hands one out sees that nobody else writes meanwhile."""
+    """Entries and standing grants inside one transaction, which is the only writer."""
 
     def entry(self, request_id: str) -> ApprovalEntry | None:
         """Return the entry of a request."""
@@ -105,19 +105,19 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
 
 
 def _serves(grant: Grant, principal: str | None) -> bool:
-    """Return whether a grant counts for somebody; one for a single call is bound to that call in any case."""
+    """Return whether a grant is for a principal; one for a single call is bound to that call in any case."""
     return grant.principal in (principal, EVERYBODY) or (grant.principal is None and not grant.standing)
 
 
 def keep_request(ledger: Ledger, request: ApprovalRequest) -> None:
-    """Keep a request until it is answered; one whose grant expired unused is asked again."""
+    """Store a request until it is answered; one whose grant expired unused is asked again."""
     known = ledger.entry(request.id)
     if known is None or (known.answer is not None and known.state == "pending"):
         ledger.write(ApprovalEntry(request))
 
 
 def keep_answer(ledger: Ledger, answer: Grant | Denial) -> None:
-    """Keep an answer until its call comes for it, and a standing grant for good.
+    """Store an answer until its call uses it, and a standing grant for good.
 
     Raises:
         ApprovalError: It names no request, or an unknown or answered one, or does not fit.
@@ -140,10 +140,10 @@ def keep_answer(ledger: Ledger, answer: Grant | Denial) -> None:
 
 
 def take_answer(ledger: Ledger, request: ApprovalRequest) -> Grant | Denial | None:
-    """Return what answers a request, and use it up: an answer to it or to an earlier one of its call, a standing grant.
+    """Return the answer to a request, and use it up: its own, one to an earlier request of its call, a standing grant.
 
     Raises:
-        ApprovalError: A call went on with the answer to this request already.
+        ApprovalError: A call used the answer to this request already.
     """
     own = ledger.entry(request.id)
     if own is not None and own.used_at is not None:
@@ -153,12 +153,12 @@ def take_answer(ledger: Ledger, request: ApprovalRequest) -> Grant | Denial | No
         ledger.write(replace(found, used_at=now()))
     answer = found.answer if found is not None else _standing_for(ledger, request)
     if answer is not None and own is not None and own is not found:
-        ledger.write(replace(own, answer=answer, used_at=now()))  # no second call may go on for the same request
+        ledger.write(replace(own, answer=answer, used_at=now()))  # no second call may use the same request
     return answer
 
 
 def use_answer(ledger: Ledger, request: ApprovalRequest, answer: Grant | Denial) -> None:
-    """Keep an answer that came with the call, and use it up.
+    """Store an answer that came with the call, and use it up.
 
     Raises:
         ApprovalError: It was used before, or the request was answered otherwise.
@@ -180,7 +180,7 @@ def use_answer(ledger: Ledger, request: ApprovalRequest, answer: Grant | Denial)
 
 
 def unknown_request(request_id: str, tool: str = "") -> ApprovalError:
-    """Return the error that says so."""
+    """Return the error for an unknown request."""
     return ApprovalError(tool, f"there is no request {request_id}")
 
 

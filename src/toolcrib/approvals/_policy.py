@@ -1,4 +1,4 @@
-"""When approval is needed, and who may be asked at once."""
+"""Policies, which decide when approval is needed, and approvers, which answer at once."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from toolcrib.approvals._store import WaitableApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 
-__all__ = ["AgentContext", "ApprovalPolicy", "Approver", "approve_all", "deny_all"]
+__all__ = ["AgentContext", "ApprovalPolicy", "Approver", "approve_all", "deny_all", "stored_approver"]
 
 ApprovalPolicy: TypeAlias = bool | Callable[[dict[str, Any], Any], bool | str | Awaitable[bool | str]]
 """Whether a tool needs approval: a bool, or a function of the final arguments and the run context.
@@ -17,25 +18,43 @@ A text is a yes, and the reason that the person is shown.
 """
 
 Approver: TypeAlias = Callable[[ApprovalRequest], Awaitable[Grant | Denial | None]]
-"""Somebody who can be asked while the call waits: returns a grant, a denial, or None to leave it suspended."""
+"""Answers a request during the call: returns a grant, a denial, or None to leave the call suspended."""
 
 
 @dataclass(slots=True)
 class AgentContext:
-    """A base for `deps` of your own that says which tools need approval in this run.
+    """A base for `deps` of your own that names the tools that need approval in this run.
 
     Attributes:
-        need_user_approve_tools: Names of tools that wait for a person, whatever the tools themselves say.
+        need_user_approve_tools: Names of tools that need approval, besides those that declare it.
     """
 
     need_user_approve_tools: list[str] = field(default_factory=list[str])
 
 
 async def approve_all(request: ApprovalRequest) -> Grant:
-    """Approve whatever is asked; for scripts and tests, where nobody is there to be asked."""
+    """Approve every request; for scripts and tests."""
     return request.grant(approver="approve_all")
 
 
 async def deny_all(request: ApprovalRequest) -> Denial:
-    """Refuse whatever is asked."""
-    return request.deny(f"`{request.tool}` needs approval, and nobody can be asked here", approver="deny_all")
+    """Deny every request."""
+    return request.deny(f"`{request.tool}` needs approval, and this run denies all requests", approver="deny_all")
+
+
+def stored_approver(store: WaitableApprovalStore, timeout: float | None = None) -> Approver:
+    """Return an approver that stores each request, and waits until it is answered there.
+
+    The call waits while a person looks at the console, or types `toolcrib approvals approve` on another machine. Give
+    the run the store as well, so that an answer is used once: `Run(approvals=store, approver=stored_approver(store))`.
+
+    Args:
+        store: The store of requests and answers.
+        timeout: Seconds to wait at most; then the call is suspended.
+    """
+
+    async def approver(request: ApprovalRequest) -> Grant | Denial | None:
+        await store.put(request)
+        return await store.wait(request.id, timeout)
+
+    return approver

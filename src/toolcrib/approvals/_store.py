@@ -27,8 +27,7 @@ class ApprovalStore(Protocol):
     async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
         """Return what answers this request and use it up; a standing grant stays.
 
-        Of several who ask at once, in whatever process, one gets the answer; raises `ApprovalError` for a request that
-        a call went on with before.
+        Of several calls at once, in any processes, one gets the answer; raises `ApprovalError` for a used request.
         """
         ...
 

@@ -13,19 +13,19 @@ class StoredFields(dict[str, Any]):
     """The fields of a stored value; one that is missing is a ValueError, which names it and its class.
 
     Args:
-        owner: The class; of a dataclass, the fields without a default must be there.
+        owner: The class, or its name; of a dataclass, the fields without a default must be there.
         data: The value, as its `to_dict` described it.
 
     Raises:
         ValueError: It is no mapping, or a field is missing.
     """
 
-    def __init__(self, owner: type, data: object) -> None:
-        self._owner = owner.__name__
+    def __init__(self, owner: type | str, data: object) -> None:
+        self._owner = owner if isinstance(owner, str) else owner.__name__
         if not isinstance(data, Mapping):
             raise ValueError(f"a {self._owner} is read from a dict, and this is {type(data).__name__}")
         super().__init__(cast("Mapping[str, Any]", data))
-        for field in fields(owner) if is_dataclass(owner) else ():
+        for field in fields(owner) if isinstance(owner, type) and is_dataclass(owner) else ():
             if field.default is MISSING and field.default_factory is MISSING:
                 self[field.name]
 

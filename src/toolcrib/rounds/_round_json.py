@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from toolcrib.calls import Outcome, Suspended, outcome_from_dict
+from toolcrib.calls import Outcome, StoredFields, Suspended, outcome_from_dict
 from toolcrib.errors import InvalidOutput, RoundError
 from toolcrib.formats import PROVIDERS, ProviderFormat, WireCall, WireReply
 from toolcrib.pipeline import Call, Pipeline, Run, is_call
@@ -53,12 +53,13 @@ async def loaded(
     Raises:
         ValueError: It is no round, of another version, or in a format that is not known.
     """
+    data = StoredFields("ToolRound", data)
     if data.get("version") != _VERSION:
         raise ValueError(f"a saved round has the version {_VERSION}, and this has {data.get('version')!r}")
     rules = cast("Mapping[str, ProviderFormat]", PROVIDERS).get(data["format"], format)
     if rules is None:
         raise ValueError(f"the round is in the format {data['format']!r}, which is no provider's: give `format=`")
-    sent = data["reply"]
+    sent = StoredFields("ToolRound", data["reply"])
     reply = WireReply(
         items=tuple(sent["items"]),
         text=sent["text"],

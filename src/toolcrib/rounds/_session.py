@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeAlias, TypedDict, TypeVar, Unpack, cast, ov
 
 from pydantic import TypeAdapter, ValidationError
 
+from toolcrib.calls import StoredFields
 from toolcrib.errors import FieldProblem, InvalidOutput, NotCallable, RoundError, closest
 from toolcrib.formats import PROVIDERS, Item, WireFormat, json_shape, text_delta
 from toolcrib.pipeline import Pipeline, Run, run_for
@@ -327,9 +328,7 @@ class Session:
         Raises:
             ValueError: The text is no session, or a round is open and there are no tools.
         """
-        data = json.loads(text)
-        if "transcript" not in data:
-            raise ValueError("the text is no session, as `to_json` returns one")
+        data = StoredFields(cls, json.loads(text))
         run = run_from(data["run"], run, "session")
         made = cls(
             model, format=data["format"], system=data["system"], transcript=data["transcript"], run=run, **defaults

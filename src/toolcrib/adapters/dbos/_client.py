@@ -21,8 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._stores import open_store
-from toolcrib.approvals import ApprovalEntry, ApprovalStore
-from toolcrib.calls import Grant
+from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
 from toolcrib.errors import EngineError
 
 __all__ = ["APPLICATION", "VERSION", "AnswerStore", "Client", "JsonSerializer", "Placement", "Queue", "tables"]
@@ -39,23 +38,11 @@ _stopped = sa.Table("toolcrib_stopped_queues", tables, sa.Column("queue", sa.Tex
 _STANDING: dict[str, Any] = {"concurrency": 0}
 
 
-class AnswerStore(ApprovalStore, Protocol):
-    """An approval store that can be asked what waits, and what was answered lately."""
-
-    async def show(self, request_id: str) -> ApprovalEntry:
-        """Return a request with its answer; raises `ApprovalError` for an unknown one."""
-        ...
+class AnswerStore(ReviewableApprovalStore, Protocol):
+    """An approval store that can also list the answers that no call has used."""
 
     async def answered(self) -> tuple[ApprovalEntry, ...]:
-        """Return the requests that were answered and that no call went on with yet, oldest first."""
-        ...
-
-    async def list(self, *, pending: bool = False) -> tuple[ApprovalEntry, ...]:
-        """Return every request, oldest first; or those that wait."""
-        ...
-
-    async def standing(self) -> tuple[Grant, ...]:
-        """Return the standing grants, oldest first."""
+        """Return the requests with an answer that no call has used, oldest first."""
         ...
 
 
