@@ -5,7 +5,7 @@ import json
 import sqlite3
 import threading
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Annotated, Any
@@ -355,6 +355,43 @@ async def test_arguments_that_do_not_fit_never_reach_the_tool(door: Door, argume
     assert outcome.retryable
     assert field in [problem.field for problem in outcome.problems]
     assert "append" in outcome.message
+
+
+@doors("json")
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+@pytest.mark.parametrize("text", ['{"amounts": [N]}', '{"amounts": [], "limit": {"most": N}}'])
+async def test_a_number_that_is_not_finite_never_reaches_the_tool(door: Door, text: str, number: str) -> None:
+    ran: list[Any] = []
+
+    @ez_tool
+    async def pay(amounts: list[float], limit: Any = None) -> None:
+        ran.append(amounts)
+
+    outcome = await door([pay]).call("pay", text.replace("N", number))
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("invalid_arguments", [])
+    assert "must be a finite number" in outcome.message
+
+
+@doors("answer")
+async def test_an_iterable_keeps_its_values_while_a_sink_listens_and_a_person_is_asked(door: Door) -> None:
+    @ez_tool(requires_approval=True)
+    async def total(numbers: Iterable[int]) -> int:
+        return sum(numbers)
+
+    tools = door([total], sinks=[RecordingSink()])
+
+    one = await tools.call("total", {"numbers": [1, 2, 3]})
+    assert isinstance(one, Suspended)
+    done = await tools.answer(one, one.request.grant("ann"))
+    other = await tools.call("total", {"numbers": [4]})
+    assert isinstance(other, Suspended)
+
+    assert [one.request.arguments, other.request.arguments] == [{"numbers": [1, 2, 3]}, {"numbers": [4]}]
+    assert one.request.digest != other.request.digest
+    assert isinstance(done, Completed)
+    assert done.value == 6
 
 
 @doors("json")

@@ -413,7 +413,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "names of the arguments in a given schema",
-        "schema/_given.py",
+        "schema/_model.py",
         "                if problems:\n",
         "                if False:\n",
         ("tests/adapters/pydantic_ai", "tests/schema"),

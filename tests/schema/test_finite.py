@@ -29,6 +29,13 @@ class Point:
     x: float
 
 
+class Own(BaseModel):
+    value: float
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**values)
+
+
 class Limits(BaseModel):
     most: Annotated[float, AllowInfNan(True)] = 0
     least: float = 0
@@ -60,6 +67,7 @@ def spec_with(annotation: Any) -> ToolSpec:
         (Reading, '{"raw": [{"a": N}]}', r"x\.raw"),
         (Reading, '{"unknown": N}', r"x\.unknown"),
         (Point, '{"x": N}', r"x\.x"),
+        (Own, '{"value": N}', "x"),
         (Any, "[N]", "x"),
         (dict, '{"a": N}', r"x\.a"),
         (JsonValue, "[N]", "x"),

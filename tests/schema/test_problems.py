@@ -285,7 +285,7 @@ def numbers(numbers: list[int], **more: int) -> None: ...
     [
         ({"numbers": ["x"] * 31}, 31, "and 1 more"),
         ({"numbers": ["x"] * 9_000}, 31, "and 8970 more"),
-        ({"numbers": ["x"] * 20_000}, 1, "20000 values in them do not fit; send fewer at a time to be told which"),
+        ({"numbers": ["x"] * 20_000}, 1, "20000 values in them do not fit; send fewer at a time to see which"),
         ({"numbers": [], **{f"k{n}": "x" for n in range(500)}}, 31, "and 470 more"),
     ],
 )

@@ -1,6 +1,6 @@
-"""From a signature and a docstring to everything that a model or a caller needs to know about a tool.
+"""Specs of tools, made of signatures and docstrings: schemas, validation, canonical arguments, stubs; and markers.
 
-ToolSpec and what parameters may be marked with. Nothing here runs a tool or knows a provider.
+Nothing here runs a tool or knows a provider.
 """
 
 from toolcrib.schema._canonical import CanonicalArguments, digest

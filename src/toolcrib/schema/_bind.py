@@ -1,4 +1,4 @@
-"""Bind the host's own arguments to parameter names, and give them back to the function the way it takes them."""
+"""Binder of a host's arguments to parameter names, and back to what the function takes."""
 
 from __future__ import annotations
 

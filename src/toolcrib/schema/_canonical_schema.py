@@ -12,8 +12,11 @@ import collections.abc
 import json
 import typing
 from collections.abc import Callable, Mapping, Sequence, Set
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from enum import Enum
 from functools import partial
+from types import NoneType
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from pydantic import Secret, SecretBytes, SecretStr
@@ -188,7 +191,8 @@ class _Rewriter:
         return schema if rule is None else rule(self, schema, within._replace(nested=around.nested))
 
     def _inside(self, schema: _Node, around: _Around, skipped: Set[str] | tuple[()]) -> _Node:
-        made = {key: self.of(part, around) for key, part in schema.items() if key not in skipped}
+        parts = {key: part for key, part in schema.items() if type(part) in _BRANCHES and key not in skipped}
+        made = {key: self.of(part, around) for key, part in parts.items()}
         return {**schema, **made} if any(made[key] is not schema[key] for key in made) else schema
 
     def _styled(self, schema: _Node, around: _Around) -> _Node:
@@ -207,9 +211,11 @@ class _Rewriter:
         """Have a default of the field's type, where it can be read as that: of a Path, not its text."""
         default = schema.get("default")
         inner: _Node = schema["schema"]
-        if default is None or _SAME.get(inner["type"]) is type(default):
+        kind: type = inner.get("cls") or _KINDS.get(inner["type"]) or NoneType
+        empty = not default and type(default).__name__ in (inner["type"], "NoneType")
+        if type(default) is kind or empty or default in inner.get("expected", ()):
             return schema
-        found = list(self._definitions.values())
+        found = [] if inner["type"] in _KINDS else list(self._definitions.values())
         whole: Any = {"type": "definitions", "schema": inner, "definitions": found} if found else inner
         try:
             value = validator_of(whole).validate_python(default)
@@ -332,7 +338,8 @@ class _Rewriter:
         if "val_json_bytes" in config:
             config["ser_json_bytes"] = config["val_json_bytes"]
         again = "always" if all(map(_can_be_given, _fields_inside(schema))) else "never"
-        return {**schema, "config": config, "revalidate_instances": again}
+        made = {**schema, "config": config, "revalidate_instances": again}
+        return self.finite(made, around) if schema.get("custom_init") else made  # it reads its fields by itself
 
 
 def _paths(field: _Node) -> list[list[Any]]:
@@ -393,9 +400,20 @@ def _apart(from_json: _Node, from_python: _Node) -> _Node:
 _PLAIN = partial(core_schema.plain_serializer_function_ser_schema, info_arg=True)
 _WRAP = core_schema.wrap_serializer_function_ser_schema
 _NOT_SCHEMAS = frozenset({"config", "default", "discriminator", "expected", "members", "metadata", "serialization"})
+_BRANCHES = frozenset({dict, list, tuple})
 _NESTING = frozenset({"definitions", "model", "dataclass"})
 _NO_TEXT = frozenset({"call", "dataclass", "frozenset", "model", "named-tuple", "tuple"})  # as keys
-_SAME: Mapping[str, type] = {"bool": bool, "float": float, "int": int, "str": str}
+_KINDS: Mapping[str, type] = {
+    "bool": bool,
+    "date": date,
+    "datetime": datetime,
+    "decimal": Decimal,
+    "float": float,
+    "int": int,
+    "str": str,
+    "time": time,
+    "timedelta": timedelta,
+}
 _RULES: Mapping[str, Callable[[_Rewriter, _Node, _Around], _Node]] = {
     "any": _Rewriter.anything,
     "bytes": _Rewriter.octets,

@@ -1,4 +1,4 @@
-"""What a tool may know about the run that it is part of."""
+"""RunContext: the run as a tool sees it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ D = TypeVar("D", default=Any)
 
 @dataclass(slots=True)  # not frozen: one is made for each call that wants it, and freezing doubles what that costs
 class RunContext(Generic[D]):
-    """The run as its tools see it; a parameter annotated with it is filled by the door and hidden from the model.
+    """The run as its tools see it; a parameter annotated with it is filled by the pipeline and hidden from the model.
 
     Attributes:
         deps: What the host gave the run for its tools, typed by the parameter: `ctx: RunContext[Database]`.
         metadata: One dict for this call, shared by its hooks and the tool.
         user_input: What a person typed when they approved the call, after `process_user_input`.
-        approved: Whether somebody approved this call; `approver` says who.
-        idempotency_key: Stays the same when the call is executed again; the call's id unless the door knows better.
+        approved: Whether this call was approved; `approver` says by whom.
+        idempotency_key: Stays the same when the call is executed again; the call's id unless the adapter knows better.
         provided: What the run supplies for `Injectable` and `Injected` parameters, by type or by parameter name.
         revealed: The tools that were found in this run, in the order they were; a name put in may be called from then
             on, although it is not offered by default.
-        report: Tells those who follow the call how far it has come, with any value; None where nobody does.
+        report: Says to sinks how far the call has come, with any value; None where there are no sinks.
         ask: Has a person answer something else than the call itself, as the run's approver does; None without one.
         run: The `Run` itself; None where there is none.
     """

@@ -1,6 +1,6 @@
-"""Read a docstring: its first paragraph, and what it says about each parameter and the result.
+"""Docstrings: the first paragraph, and what is said about each parameter and the result.
 
-Google, NumPy and Sphinx styles are told apart by what they look like; griffe reads them.
+griffe reads the styles of Google, NumPy and Sphinx, and knows each by its looks.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _entries(text: str, style: Style) -> Iterator[tuple[str, str, str]]:
         options |= {"returns_multiple_items": False, "returns_named_value": False}
     try:
         sections = griffe.Docstring(f"\n{text}").parse(style, **options)
-    except Exception:  # griffe's parsers on anybody's text: a docstring must not break a tool
+    except Exception:  # griffe's parsers on any text: a docstring must not break a tool
         return
     for section in sections:
         items: Any = section.value

@@ -1,6 +1,6 @@
-"""A function as its definition tells: signature, kind, names its annotations may use, docstring.
+"""Function: what its definition says of it: signature, kind, names its annotations may use, docstring.
 
-Reading one is cheap and happens when a tool is defined; resolving annotations waits until somebody needs them.
+Reading one is cheap and happens when a tool is defined; annotations are resolved when they are first needed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The JSON form of Python values by what they are at run time.
+"""JSON form of Python values, by what they are at run time.
 
 It is the same in every process, and holds nothing that JSON does not have. A value that has no such form is written as
 the name of its type.
@@ -125,7 +125,7 @@ def _name_of_type(value: object, context: Context) -> str:
     """Return a text that is the same in every process, which a repr with an address in it is not."""
     try:
         text = repr(value)
-    except Exception:  # anybody's __repr__
+    except Exception:  # code of the value's author
         text = ""
     kind = f"<{type(value).__module__}.{type(value).__qualname__}>"
     context["notes"].without_form.append(f"{kind} {id(value):#x} {text}")
@@ -172,6 +172,8 @@ def is_finite(value: Any) -> bool:
             return isfinite(value.real) and isfinite(value.imag)
         case dict():
             return all(map(is_finite, cast("dict[Any, Any]", value).values()))
+        case BaseModel():
+            return is_finite(value.__dict__)
         case list() | tuple() | set() | frozenset():
             return all(map(is_finite, cast("Sequence[Any]", value)))
         case _:

@@ -28,7 +28,7 @@ InjectedKind: TypeAlias = Literal["context", "injectable", "injected"]
 class Injectable:
     """Base class of what the run itself supplies: a parameter typed with a subclass is hidden from the model.
 
-    The door looks the subclass up in what the run provides; `X | None` gets None where there is none.
+    The pipeline looks the subclass up in what the run provides; `X | None` gets None where there is none.
     """
 
     __slots__ = ()
@@ -37,7 +37,7 @@ class Injectable:
 class Injected:
     """Mark a parameter of any type as supplied by the run: `db: Annotated[Database, Injected]`.
 
-    The door looks it up by the parameter's name first, then by its type.
+    The pipeline looks it up by the parameter's name first, then by its type.
     """
 
     __slots__ = ()
@@ -54,7 +54,7 @@ class IdempotencyKey(str, Injectable):
 
 @dataclass(frozen=True, slots=True)
 class InjectedParameter:
-    """A parameter that the door fills.
+    """A parameter that the pipeline fills.
 
     Attributes:
         type: The class to look up, without `| None` and `Annotated`; for `context` the RunContext class.

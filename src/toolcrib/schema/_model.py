@@ -6,15 +6,17 @@ import collections.abc
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import partial
 from inspect import Parameter
 from threading import RLock
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, TypeAlias, Union, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 from pydantic.aliases import AliasChoices, AliasPath
 from pydantic.fields import FieldInfo
+from pydantic_core import InitErrorDetails
 
 from toolcrib.errors import SchemaError
 from toolcrib.schema._canonical_schema import canonical_schema, validator_of
@@ -23,13 +25,21 @@ from toolcrib.schema._json_schema import SchemaGenerator, as_object, tidy
 from toolcrib.schema._parameters import EMPTY, Annotations, Resolved
 from toolcrib.schema._typed_dicts import modern
 
-__all__ = ["InputModel", "input_of_function", "input_of_model", "input_schema", "no_read_only_warning", "one_sentence"]
+__all__ = [
+    "Check",
+    "InputModel",
+    "input_of_function",
+    "input_of_model",
+    "input_schema",
+    "model_of_schema",
+    "no_read_only_warning",
+    "one_sentence",
+    "parameters_of_schema",
+]
 
 _WARNINGS = RLock()  # the filters are the process's; two threads must not put back each other's
 ROOT = "root"
 _TAKEN = frozenset(dir(BaseModel)) | frozenset(dir(type(BaseModel)))
-
-
 _ITERATED: tuple[Any, ...] = (
     collections.abc.Collection,
     collections.abc.Container,
@@ -37,6 +47,12 @@ _ITERATED: tuple[Any, ...] = (
     collections.abc.Reversible,
 )
 _CLOSED = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
+
+Check: TypeAlias = Callable[[dict[str, Any]], object]
+"""Raises pydantic's ValidationError, or a ValueError, for arguments that do not fit."""
+
+_KINDS = {True: Parameter.POSITIONAL_OR_KEYWORD, False: Parameter.KEYWORD_ONLY}
+_TYPES: Mapping[Any, type] = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list}
 
 
 class _Omitted:
@@ -53,7 +69,7 @@ class InputModel:
         renamed: Parameter name by field name, for names that a pydantic field cannot have.
         omitted: Fields that are no argument when they were not given.
         open: It takes arguments that it does not declare.
-        lenient: Its author left it to pydantic to ignore unknown keys; a caller is told about them all the same.
+        lenient: Its author left it to pydantic to ignore unknown keys; they are a problem of the call all the same.
         plain: The instance's `__dict__` is the arguments as they are.
         is_root: The model is a RootModel, and its value the one argument `root`.
         names: Every name that an argument may go by, aliases included.
@@ -148,7 +164,7 @@ def input_of_model(tool: str, model: type[BaseModel]) -> InputModel:
     if not model.__pydantic_complete__:
         try:
             model.model_rebuild()
-        except Exception as error:  # whatever the author's types raise
+        except Exception as error:  # what the author's types raise
             raise SchemaError(tool, model.__name__, f"is not complete ({one_sentence(error)})") from error
     return InputModel(model, {}, frozenset(), lenient="extra" not in model.model_config and not is_root(model))
 
@@ -164,7 +180,7 @@ def input_of_function(tool: str, module: str, parameters: Sequence[Resolved], na
             raise SchemaError(tool, parameter.name, parameter.problem)
     try:
         model, renamed = _create(tool, module, parameters, names)
-    except Exception as error:  # whatever the author's types raise
+    except Exception as error:  # what the author's types raise
         for parameter in parameters:
             try:
                 _create(tool, module, [parameter], names)
@@ -271,6 +287,62 @@ def _default(parameter: Resolved) -> Any:
     return ... if parameter.default is EMPTY else parameter.default
 
 
+# --- the input of a tool that brings its JSON schema along, instead of a signature
+
+
+def model_of_schema(tool: str, schema: Mapping[str, Any], check: Check | None) -> type[BaseModel]:
+    """Return a model that keeps the arguments as they are, shows `schema` as it is, and takes what `check` lets pass.
+
+    Required arguments and undeclared ones are checked here; `check` need not do that.
+    """
+
+    class Arguments(BaseModel):
+        model_config = ConfigDict(extra="allow", protected_namespaces=())
+
+        @model_validator(mode="before")
+        @classmethod
+        def fits(cls, values: Any) -> Any:
+            if isinstance(values, dict):
+                arguments = cast("dict[str, Any]", values)
+                problems = _misnamed(arguments, schema)
+                if problems:
+                    raise ValidationError.from_exception_data(tool, problems)
+                if check is not None:
+                    check(arguments)
+            return cast("Any", values)
+
+        @classmethod
+        def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
+            return deepcopy({"type": "object", **schema})
+
+    return Arguments
+
+
+def _misnamed(values: Mapping[str, Any], schema: Mapping[str, Any]) -> list[InitErrorDetails]:
+    missing = (name for name in schema.get("required", ()) if name not in values)
+    problems = [InitErrorDetails(type="missing", loc=(name,), input=values) for name in missing]
+    if schema.get("additionalProperties") is False and not schema.get("patternProperties"):
+        extra = (name for name in values if name not in schema.get("properties", {}))
+        problems += [InitErrorDetails(type="extra_forbidden", loc=(name,), input=values[name]) for name in extra]
+    return problems
+
+
+def parameters_of_schema(schema: Mapping[str, Any]) -> tuple[Resolved, ...]:
+    """Return the properties of a schema as parameters, the required first; by name alone if that is no Python name."""
+    required = schema.get("required", ())
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    kinds = {name: _KINDS[name.isidentifier()] for name in properties}
+    ordered = sorted(properties, key=lambda name: (kinds[name], name not in required))
+    return tuple(
+        Resolved(name, _type_of(properties[name]), EMPTY, kinds[name], omitted=name not in required) for name in ordered
+    )
+
+
+def _type_of(part: Any) -> Any:
+    kind: Any = cast("Mapping[str, Any]", part).get("type") if isinstance(part, Mapping) else None
+    return _TYPES.get(kind, Any) if isinstance(kind, str) else Any
+
+
 # --- RootModels: an input that is no object by itself is the one argument `root`, under the name of the model's field
 
 
@@ -324,7 +396,7 @@ def input_schema(tool: str, inputs: InputModel) -> dict[str, Any]:
     """
     try:
         schema = inputs.model.model_json_schema(schema_generator=SchemaGenerator)
-    except Exception as error:  # whatever the author's types raise
+    except Exception as error:  # what the author's types raise
         for name, info in inputs.model.model_fields.items():
             try:
                 alone = create_model(tool, value=(info.rebuild_annotation(), ...))

@@ -1,6 +1,6 @@
-"""What a parameter is, once its annotation is resolved: its type, and who fills it.
+"""Parameters with their annotations resolved: the type of each, and who fills it.
 
-The values that never leave this package are named tuples: a frozen dataclass costs everybody's import a millisecond.
+The values that never leave this package are named tuples: a frozen dataclass costs each import a millisecond.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class _Namespace(dict[str, Any]):
 
 
 def evaluate(annotation: Any, names: Annotations) -> tuple[Any, str]:
-    """Return the type that `annotation` means, and why it cannot be told (or an empty string)."""
+    """Return the type that `annotation` means, and why it cannot be known (or an empty string)."""
     if annotation is EMPTY:
         return Any, ""
     if isinstance(annotation, type) and not get_args(annotation):

@@ -1,4 +1,4 @@
-"""From pydantic's validation errors to problems in plain words: which argument, what would be right, what came."""
+"""Problems of arguments that do not fit, in plain words: which argument, what would be right, what came."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Path: TypeAlias = tuple[int | str, ...]
 
 _ABSENT = frozenset({"missing", "extra_forbidden", "missing_argument", "unexpected_keyword_argument"})
 _SHOWN = 60  # characters of a wrong value that are worth reading
-_TOLD = 30  # problems of one call: a list of ten thousand wrong items says enough with some of them
+_NAMED = 30  # problems of one call: a list of ten thousand wrong items says enough with some of them
 _LOOKED_AT = 300  # errors of pydantic's, of which a union gives several for one problem
 _TOO_MANY = 10_000
 _NAME = 200  # characters of a key; callers may make up any
@@ -76,8 +76,8 @@ class _Misfit(NamedTuple):
 def problems_of(error: ValidationError, given: Any, asked: Asked) -> tuple[FieldProblem, ...]:
     """Return a problem for each argument that does not fit; `given` is the input as it came, parsed."""
     count = error.error_count()
-    if count > _TOO_MANY:  # to have them told takes seconds
-        return (FieldProblem("", f"{count} values in them do not fit; send fewer at a time to be told which"),)
+    if count > _TOO_MANY:  # to have them listed takes seconds
+        return (FieldProblem("", f"{count} values in them do not fit; send fewer at a time to see which"),)
     details = cast("list[dict[str, Any]]", error.errors(include_url=False))
     misfits = [_locate(number, detail, given) for number, detail in enumerate(details[:_LOOKED_AT])]
     for _ in range(8):  # unions inside unions; deeper ones show every branch
@@ -87,9 +87,9 @@ def problems_of(error: ValidationError, given: Any, asked: Asked) -> tuple[Field
     by_path: dict[Path, list[_Misfit]] = {}
     for misfit in misfits:
         by_path.setdefault(misfit.path, []).append(misfit)
-    told = [FieldProblem(path_of(path), _explain(path, by_path[path], asked)) for path in [*by_path][:_TOLD]]
-    left = len(by_path) - len(told) + max(0, len(details) - _LOOKED_AT)
-    return (*told, *([FieldProblem("", f"and {left} more")] if left else []))
+    named = [FieldProblem(path_of(path), _explain(path, by_path[path], asked)) for path in [*by_path][:_NAMED]]
+    left = len(by_path) - len(named) + max(0, len(details) - _LOOKED_AT)
+    return (*named, *([FieldProblem("", f"and {left} more")] if left else []))
 
 
 def let_through(inputs: InputModel, model: BaseModel, given: Any, asked: Asked) -> tuple[FieldProblem, ...]:
@@ -101,9 +101,9 @@ def let_through(inputs: InputModel, model: BaseModel, given: Any, asked: Asked) 
     names = set(model.__pydantic_extra__ or {}) & asked.hidden
     if inputs.lenient and isinstance(given, Mapping):
         names |= set(cast("Mapping[str, Any]", given)) - inputs.names
-    told = sorted(names)[:_TOLD]
-    problems = [FieldProblem(path_of((name,)), unknown_argument((name,), asked)) for name in told]
-    left = len(names) - len(told)
+    named = sorted(names)[:_NAMED]
+    problems = [FieldProblem(path_of((name,)), unknown_argument((name,), asked)) for name in named]
+    left = len(names) - len(named)
     return (*problems, *([FieldProblem("", f"and {left} more")] if left else []))
 
 

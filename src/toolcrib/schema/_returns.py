@@ -1,4 +1,4 @@
-"""What a function's return annotation says about the values that come back."""
+"""Result types: what a function's return annotation says about the values that come back."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def return_schema_of(tool: str, annotation: Any, given: Any) -> dict[str, Any] |
             return None
         with no_read_only_warning():
             schema = TypeAdapter(modern(wanted)).json_schema(mode="serialization", schema_generator=SchemaGenerator)
-    except Exception as error:  # whatever the author's types raise; a result needs no schema to be a result
+    except Exception as error:  # what the author's types raise; a result needs no schema to be a result
         if given is None:
             return None
         raise SchemaError(tool, "return", f"has a type without a JSON schema ({one_sentence(error)})") from error

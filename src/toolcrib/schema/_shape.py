@@ -1,4 +1,4 @@
-"""A JSON schema as a short shape that a person or a model reads at a glance."""
+"""Shape of a JSON schema: a short text that a person or a model reads at a glance."""
 
 from __future__ import annotations
 

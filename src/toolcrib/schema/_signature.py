@@ -1,4 +1,4 @@
-"""A tool's call on one line, as Python: `get_weather(location: str, unit: str = 'celsius') -> dict`."""
+"""Signature of a tool on one line, as Python: `get_weather(location: str, unit: str = 'celsius') -> dict`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def value_text(value: Any) -> str:
         return f"{type(value).__name__}.{value.name}"
     try:
         text = _set_text(cast("Set[Any]", value)) if isinstance(value, set | frozenset) else repr(value)
-    except Exception:  # anybody's __repr__
+    except Exception:  # code of the value's author
         return "..."
     return "..." if len(text) > _LONGEST_DEFAULT or "\n" in text or " at 0x" in text else text
 

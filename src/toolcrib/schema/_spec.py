@@ -1,4 +1,4 @@
-"""ToolSpec: one object that knows a tool's input, output and words, and builds each of them when first asked."""
+"""ToolSpec: the input, the output and the words of one tool, each built when it is first asked for."""
 
 from __future__ import annotations
 
@@ -16,9 +16,16 @@ from toolcrib.schema._bind import Binder
 from toolcrib.schema._canonical import CanonicalArguments, Writer, untyped
 from toolcrib.schema._docstring import ParsedDoc, docstring_of, first_paragraph, parse_doc
 from toolcrib.schema._function import Function
-from toolcrib.schema._given import Check, model_of_schema, parameters_of_schema
 from toolcrib.schema._markers import InjectedParameter
-from toolcrib.schema._model import InputModel, input_of_function, input_of_model, input_schema
+from toolcrib.schema._model import (
+    Check,
+    InputModel,
+    input_of_function,
+    input_of_model,
+    input_schema,
+    model_of_schema,
+    parameters_of_schema,
+)
 from toolcrib.schema._parameters import Resolved
 from toolcrib.schema._problems import Asked, let_through, parsed, problems_of
 from toolcrib.schema._returns import return_schema_of, type_title
@@ -34,7 +41,7 @@ _NO_ARGUMENTS: frozenset[str | bytes] = frozenset({"", "null", b"", b"null"})  #
 
 
 class ToolSpec:
-    """Everything that can be told of a tool from its signature, its docstring and its types.
+    """Everything that a signature, a docstring and types say of a tool.
 
     Defining one reads the signature and nothing else; each of the rest is built once, when it is first asked for.
 
@@ -110,7 +117,7 @@ class ToolSpec:
         Args:
             fixed: Arguments that the tool's definition supplies; hidden from models, never missing.
             return_schema: A JSON schema, or a type, in place of what the return annotation says.
-            context_first: The first parameter is the RunContext, whatever its annotation.
+            context_first: The first parameter is the RunContext, with any annotation or none.
 
         Raises:
             TypeError: `fn` is built in and has no signature.

@@ -1,4 +1,4 @@
-"""A tool as a Python function without a body, for a prompt or a type checker."""
+"""Stub of a tool: a Python function without a body, for a prompt or a type checker."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""JSON schemas as Python types that a type checker takes: builtins, Literal, and TypedDicts that stubs share.
+"""Types of stubs: JSON schemas as builtins, Literal, and TypedDicts that stubs share.
 
-What crosses the counter is JSON, so the types say JSON shapes: `str` for a date, a TypedDict for a model.
+What goes to a tool and comes from it is JSON, so the types say JSON shapes: `str` for a date, a TypedDict for a model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`typing.TypedDict` on Python 3.11, where pydantic takes only that of typing_extensions."""
+"""TypedDicts of `typing` on Python 3.11, where pydantic takes only that of typing_extensions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing_extensions import get_type_hints
 __all__ = ["modern"]
 
 _made: dict[Any, Any] = {}  # by the author's class: one model for it, wherever it is used
-_typed_dict: Any = typing_extensions.TypedDict  # as a function: it is told the fields of an existing class
+_typed_dict: Any = typing_extensions.TypedDict  # as a function: it is given the fields of an existing class
 _REQUIRED: tuple[Any, ...] = (Required, typing_extensions.Required)
 _NOT_REQUIRED: tuple[Any, ...] = (NotRequired, typing_extensions.NotRequired)
 _WRAPPERS = (*_REQUIRED, *_NOT_REQUIRED, typing_extensions.ReadOnly)
