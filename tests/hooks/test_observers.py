@@ -65,6 +65,13 @@ def test_events_may_be_a_list() -> None:
     assert note.types == {ToolHook.AFTER_INVOKE, TurnHook.AFTER_RUN}
 
 
+def test_tags_are_no_text() -> None:
+    async def note() -> None: ...
+
+    with pytest.raises(TypeError, match="tags must be a list of words, not the text 'io'"):
+        hook(ToolHook.AFTER_INVOKE, tags="io")(note)
+
+
 def test_a_fixed_argument_has_to_fit() -> None:
     async def note(result: Any) -> None: ...
 
@@ -143,7 +150,7 @@ async def test_a_hook_is_supplied_from_the_run() -> None:
     async def note(ctx: RunContext, queue: Queue, db: Annotated[str, Injected], result: Any) -> None:
         told.append((ctx.deps, queue, db, result))
 
-    await Hook(note, [ToolHook.AFTER_INVOKE]).tell((5,), {}, ctx)
+    await Hook(note, [ToolHook.AFTER_INVOKE]).invoke((5,), {}, ctx)
 
     assert told == [("deps", queue, "the db", 5)]
 
@@ -152,7 +159,7 @@ async def test_a_hook_that_nobody_supplies_says_what_it_lacks() -> None:
     async def note(queue: Queue) -> None: ...
 
     with pytest.raises(MissingProvided, match=r"`note` needs `queue` \(Queue\)"):
-        await Hook(note, [ToolHook.AFTER_INVOKE]).tell((), {})
+        await Hook(note, [ToolHook.AFTER_INVOKE]).invoke((), {})
 
 
 async def test_an_optional_one_gets_none() -> None:
@@ -161,7 +168,7 @@ async def test_an_optional_one_gets_none() -> None:
     async def note(queue: Queue | None, other: Queue | str = "default") -> None:  # type: ignore[assignment]
         told.append((queue, other))
 
-    await Hook(note, [ToolHook.AFTER_INVOKE]).tell((), {})
+    await Hook(note, [ToolHook.AFTER_INVOKE]).invoke((), {})
 
     assert told == [(None, "default")]
 

@@ -18,7 +18,17 @@ from toolcrib.hooks._middleware import (
     require_middleware,
     several,
 )
-from toolcrib.hooks._observers import Hook, HookMethod, HookRaised, HookRegistry, Observed, Observers, fire, hook
+from toolcrib.hooks._observers import (
+    Hook,
+    HookMethod,
+    HookRaised,
+    HookRegistry,
+    Observed,
+    Observers,
+    fire,
+    hook,
+    tag_set,
+)
 
 __all__ = [
     "AgentHook",
@@ -52,6 +62,7 @@ __all__ = [
     "require_middleware",
     "several",
     "supply",
+    "tag_set",
     "target_name",
     "wanted",
 ]

@@ -1,4 +1,4 @@
-"""How a parameter that the run supplies gets its value; the same for tools and for hooks."""
+"""Injection of the parameters that the run supplies, the same for tools and for hooks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ambient_context() -> RunContext[Any] | None:
 def supply(
     parameters: Mapping[str, InjectedParameter], values: dict[str, Any], ctx: RunContext[Any] | None
 ) -> str | None:
-    """Fill in what `values` lacks of `parameters` from the run, and return the name of one that nobody provides.
+    """Fill in what `values` lacks of `parameters` from the run, and return the name of one that nothing provides.
 
     An injected parameter is looked up by name, then by type; an Injectable by type, or by a subclass that is provided.
     """

@@ -18,7 +18,7 @@ from toolcrib.hooks._parameters import require_event
 from toolcrib.registry import Registry
 from toolcrib.schema import RunContext, ToolSpec
 
-__all__ = ["Hook", "HookMethod", "HookRaised", "HookRegistry", "Observed", "Observers", "fire", "hook"]
+__all__ = ["Hook", "HookMethod", "HookRaised", "HookRegistry", "Observed", "Observers", "fire", "hook", "tag_set"]
 
 P = ParamSpec("P")
 AsyncHook: TypeAlias = Callable[P, Awaitable[None]]
@@ -57,7 +57,7 @@ class Hook(Generic[P]):
         if not iscoroutinefunction(fn) and not iscoroutinefunction(getattr(fn, "__call__", None)):  # noqa: B004 -- asks for the kind, not whether
             raise TypeError(f"the hook `{name}` must be an async function; write `async def {name}(...)`")
         self.name, self.fn, self.types = name, fn, frozenset(types)
-        self.tags = frozenset(tags) if tags is not None else None
+        self.tags = None if tags is None else tag_set(tags)
         self.fixed = dict(fixed or {})
         self._spec = ToolSpec.from_function(fn, name=name, fixed=frozenset(self.fixed))
         unknown = [key for key in self.fixed if not self._spec.accepts(key)]
@@ -95,9 +95,11 @@ class Hook(Generic[P]):
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
         """Call the hook as it is called at its event: extras left out, fixed arguments merged."""
-        await self.tell(args, kwargs)
+        await self.invoke(args, kwargs)
 
-    async def tell(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], ctx: RunContext[Any] | None = None) -> None:
+    async def invoke(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], ctx: RunContext[Any] | None = None
+    ) -> None:
         """Call the function with what it declares of `args`, `kwargs` and what the run supplies.
 
         Raises:
@@ -119,6 +121,13 @@ class Hook(Generic[P]):
 
     def __repr__(self) -> str:
         return f"<Hook {self.name} for {', '.join(sorted(self.types))}>"
+
+
+def tag_set(tags: Iterable[str] | None) -> frozenset[str]:
+    """Return tags as a set; raises TypeError for a text, which is a series of letters."""
+    if isinstance(tags, str):
+        raise TypeError(f"tags must be a list of words, not the text {tags!r}; write tags=[{tags!r}]")
+    return frozenset(tags or ())
 
 
 HookRegistry: Registry[Hook[Any]] = Registry(UnregisteredHookError)
@@ -232,7 +241,7 @@ async def fire(
     """Call `hooks` in order; an exception comes out as `HookRaised`, so that it is not taken for the tool's."""
     for observer in hooks:
         try:
-            await observer.tell(args, kwargs, ctx)
+            await observer.invoke(args, kwargs, ctx)
         except Exception as error:  # an observer is the user's code: its error belongs to the host
             raise HookRaised(observer.name, error) from error
 

@@ -20,7 +20,7 @@ def require_parameters(kind: str, fn: Any, *parameters: str) -> None:
     """Raise TypeError when `fn`, a hook of this kind, cannot be called with exactly these parameters, by position."""
     try:
         wanted = signature(fn)
-    except (TypeError, ValueError):  # a built-in function that does not tell
+    except (TypeError, ValueError):  # a built-in function without a signature
         return
     try:
         wanted.bind(*parameters)

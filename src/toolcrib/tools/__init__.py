@@ -1,6 +1,6 @@
-"""Tools: the one class `Tool`, the ways to make one, and the body that runs its function.
+"""Tools: the class `Tool`, the ways to make one, and the body that runs its function.
 
-A direct call runs the body; calls from a model go through `invoke`, which wraps it. Nothing here knows a toolset.
+A direct call runs the body; a model's call goes through `pipeline`, which runs it too. Nothing here knows a toolset.
 """
 
 from toolcrib.tools._base import BaseTool, Instruction

@@ -56,9 +56,9 @@ class BaseTool:
         return None
 
     def get_definition(self) -> Mapping[str, Any] | None:
-        """Return what somebody else says that the tool is, in JSON shapes; None where the host's own code says it.
+        """Return how a third party, such as a server, describes the tool, as JSON shapes; None for the host's own code.
 
-        An approval holds for that: when it changes, a person is asked again.
+        An approval holds for this definition: when it changes, a person is asked again.
         """
         return None
 

@@ -97,7 +97,7 @@ class Body:
         """Return the arguments with the fixed and injected ones.
 
         Raises:
-            MissingProvided: An injected parameter without a default is provided by nobody.
+            MissingProvided: Nothing provides an injected parameter that has no default.
         """
         values = {**self._fixed, **arguments}
         for key in self._thunks:

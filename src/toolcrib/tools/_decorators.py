@@ -1,4 +1,4 @@
-"""The ways to make a tool, all of them ending in the one constructor."""
+"""Decorators and functions that make tools, all of them with the constructor of `Tool`."""
 
 from __future__ import annotations
 

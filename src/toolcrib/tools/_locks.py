@@ -21,7 +21,7 @@ class OwnedLock(asyncio.Lock):
 
 
 class _LockTable:
-    """Locks by loop and key; a lock lives as long as somebody holds it or waits for it."""
+    """Locks by loop and key; a lock lives as long as a task holds it or waits for it."""
 
     def __init__(self) -> None:
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[Hashable, OwnedLock]]
@@ -39,7 +39,7 @@ class _LockTable:
 
 
 def _forget_closed(kept: WeakKeyDictionary[asyncio.AbstractEventLoop, Any]) -> None:
-    """Drop what belongs to closed loops: a lock that somebody waited for holds its loop, and would keep it alive."""
+    """Drop what belongs to closed loops: a lock that a task waited for holds its loop, and would keep it alive."""
     for loop in [loop for loop in kept if loop.is_closed()]:
         del kept[loop]
 

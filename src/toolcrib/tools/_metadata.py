@@ -1,4 +1,4 @@
-"""What a tool says of itself, with the times of its last run."""
+"""Metadata of a tool: name, description, schemas, and the times of its last run."""
 
 from __future__ import annotations
 

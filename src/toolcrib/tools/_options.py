@@ -1,4 +1,4 @@
-"""The options of a tool, told apart from its fixed arguments."""
+"""Options of a tool, separated from its fixed arguments."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias, TypedDict
 
 from toolcrib.approvals import ApprovalPolicy
+from toolcrib.hooks import tag_set
 
 __all__ = ["LockOption", "ToolKeywords", "ToolOptions", "ToolType", "split_keywords"]
 
@@ -93,9 +94,6 @@ _NAMES = frozenset(f.name for f in fields(ToolOptions))
 def split_keywords(keywords: Mapping[str, Any], fixed: Mapping[str, Any] | None) -> tuple[ToolOptions, dict[str, Any]]:
     """Return the options among `keywords`, and the rest as fixed arguments together with `fixed`."""
     options = {key: value for key, value in keywords.items() if key in _NAMES}
-    tags = options.get("tags")
-    if isinstance(tags, str):
-        raise TypeError(f"tags must be a list of words, not the text {tags!r}; write tags=[{tags!r}]")
-    options["tags"] = frozenset(tags or ())
+    options["tags"] = tag_set(options.get("tags"))
     merged = {key: value for key, value in keywords.items() if key not in _NAMES} | dict(fixed or {})
     return ToolOptions(**options), merged

@@ -1,4 +1,4 @@
-"""Check of results against the return annotation, by their type, and said once for each tool."""
+"""Check of results against the return annotation, by their type, logged once for each tool."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from toolcrib.tools._options import ToolKeywords, ToolOptions, ToolType, split_k
 __all__ = ["Tool", "ToolRegistry", "register_tool"]
 
 P = ParamSpec("P")
-R = TypeVar("R", covariant=True)  # so that a turn can tell what a tool gives from the coroutine that it returns
+R = TypeVar("R", covariant=True)  # so that a turn's type follows from the coroutine that its tool returns
 Q = ParamSpec("Q")
 S = TypeVar("S")
 
@@ -61,7 +61,7 @@ class Tool(Observed, Generic[P, R]):
         subtools: The tools attached with `subtool()`.
     """
 
-    __code__: CodeType  # of what a call runs: by its flags `inspect` tells a coroutine function
+    __code__: CodeType  # of what a call runs: by its flags `inspect` knows a coroutine function
     __defaults__: tuple[Any, ...] | None = None
     __kwdefaults__: dict[str, Any] | None = None
     __signature__ = _SignatureOfTool()
@@ -290,7 +290,7 @@ class Tool(Observed, Generic[P, R]):
 
 class _ToolRegistry(Registry[Tool[..., Any]]):
     def definitions(self) -> list[dict[str, Any]]:
-        """Return `doc_tree()` of every tool that is nobody's subtool."""
+        """Return `doc_tree()` of every tool that is not a subtool."""
         return [tool.doc_tree() for tool in self if "." not in tool.__name__]
 
 

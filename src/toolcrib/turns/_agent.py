@@ -10,7 +10,7 @@ from typing import Any, Self
 from toolcrib.approvals import Approver
 from toolcrib.calls import ApprovalRequest, StoredFields
 from toolcrib.errors import SafeExecutionError, UnknownTool, UnregisteredAgentError
-from toolcrib.hooks import AgentHook, HookMethod, HookType, Observed, Observers, TurnHook
+from toolcrib.hooks import AgentHook, HookMethod, HookType, Observed, Observers, TurnHook, tag_set
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import ActivityTrace, Sink, trace_activity
 from toolcrib.registry import Registry
@@ -18,9 +18,8 @@ from toolcrib.schema import RunContext
 from toolcrib.tools import Tool, ToolRegistry
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 from toolcrib.turns._agent_run import AgentRun, Results
-from toolcrib.turns._arguments import words
 from toolcrib.turns._backend import TurnBackend
-from toolcrib.turns._binding import TurnBinding, names_in, tell
+from toolcrib.turns._binding import TurnBinding, fire_event, names_in
 from toolcrib.turns._context import ContextPool, ContextQueue
 from toolcrib.turns._locked import Locked, locked
 from toolcrib.turns._queue import TurnQueue
@@ -32,8 +31,8 @@ __all__ = ["Agent", "AgentRegistry"]
 class Agent(Observed):
     """A queue of turns, the tools they may use, and what they remember.
 
-    A returned or yielded `Turn` joins the queue, a `ContextItem` goes to the context, and anything else to whoever
-    iterates over `run()`. Tools and hooks with a `ContextQueue` or `ContextPool` parameter are given this agent's.
+    A returned or yielded `Turn` joins the queue, a `ContextItem` goes to the context, and anything else to the
+    caller of `run()`. Tools and hooks with a `ContextQueue` or `ContextPool` parameter are given this agent's.
 
     Args:
         name: What it is registered by.
@@ -41,7 +40,7 @@ class Agent(Observed):
         context_pool: Items by id; an empty pool when None.
         context_queue: The latest items; an empty queue without a limit when None.
         tags: Words by which global hooks choose.
-        approver: Is asked when a turn needs approval, while the turn's clock stands; without one the turn is kept
+        approver: Is asked when a turn needs approval, while the turn's clock stands; without one the turn is suspended
             until `approve` or `deny`, and the agent goes on.
         sinks: Where the events of its runs, its turns and their calls go.
         register: Whether it is found by its name. An agent that nothing refers to any more gives its name back.
@@ -66,7 +65,7 @@ class Agent(Observed):
     description: Locked[str] = locked("description", "What it is for.")
     context_pool: Locked[ContextPool] = locked("context_pool", "What it remembers by id.")
     context_queue: Locked[ContextQueue] = locked("context_queue", "What it remembers of late.")
-    approver: Locked[Approver | None] = locked("approver", "Who is asked when a turn needs approval.")
+    approver: Locked[Approver | None] = locked("approver", "The approver that is asked when a turn needs approval.")
 
     def __init__(
         self,
@@ -87,7 +86,7 @@ class Agent(Observed):
         self._names = names_in(self._pipeline.toolset)
         self._context_pool = ContextPool() if context_pool is None else context_pool
         self._context_queue = ContextQueue() if context_queue is None else context_queue
-        self._observers = Observers(words(tags))
+        self._observers = Observers(tag_set(tags))
         self._work = TurnQueue()
         self._backend: TurnBackend | None = None
         self._is_paused = self._is_running = False
@@ -139,7 +138,7 @@ class Agent(Observed):
     @property
     def requests(self) -> list[ApprovalRequest]:
         """What people have to answer before turns that wait for approval can go on."""
-        return [outcome.request for _, outcome in self._work.held.values()]
+        return [outcome.request for _, outcome in self._work.suspended.values()]
 
     @property
     def is_paused(self) -> bool:
@@ -148,7 +147,7 @@ class Agent(Observed):
 
     @property
     def is_running(self) -> bool:
-        """Whether somebody iterates over `run()`."""
+        """Whether a caller iterates over `run()`."""
         return self._is_running
 
     def busy(self) -> str:
@@ -167,15 +166,15 @@ class Agent(Observed):
             self._names |= names_in(self.toolset)  # a source may have renewed its tools
             if turn.tool not in self._names:
                 raise self._unknown(turn.tool)
-        told = bool(self._observers.table())
-        if told:
-            await self._tell(AgentHook.BEFORE_PUT, turn)
+        observed = bool(self._observers.table())
+        if observed:
+            await self._fire(AgentHook.BEFORE_PUT, turn)
         if self._backend is None:
             self._work.add(turn)
         else:
             await self._backend.add(turn)
-        if told:
-            await self._tell(AgentHook.AFTER_PUT, turn)
+        if observed:
+            await self._fire(AgentHook.AFTER_PUT, turn)
 
     async def send(self, agent_name: str, turn: Turn[Any]) -> None:
         """Put a turn on another agent; raises UnregisteredAgentError when there is none of that name."""
@@ -192,7 +191,7 @@ class Agent(Observed):
                 self._run.changed(state="paused")
             if self._backend is not None:
                 await self._backend.stop()
-            await self._tell(AgentHook.ON_PAUSE)
+            await self._fire(AgentHook.ON_PAUSE)
 
     async def resume(self) -> None:
         """Start turns again."""
@@ -203,7 +202,7 @@ class Agent(Observed):
             self._work.wake()
             if self._backend is not None:
                 await self._backend.go()
-            await self._tell(AgentHook.ON_RESUME)
+            await self._fire(AgentHook.ON_RESUME)
 
     def approve(self, request: ApprovalRequest | str, approver: str = "host", **options: Any) -> None:
         """Say yes to a request, or to the one with that id: its turn is the next to be run.
@@ -249,7 +248,7 @@ class Agent(Observed):
         if max_concurrency < 1:
             raise ValueError(f"max_concurrency must be at least 1, and is {max_concurrency}")
         agent_run = AgentRun(self, self._work, run_for(run, "agent"), wait=wait)
-        return agent_run.in_order() if max_concurrency == 1 else agent_run.at_once(max_concurrency)
+        return agent_run.in_order() if max_concurrency == 1 else agent_run.concurrently(max_concurrency)
 
     @contextmanager
     def occupied(self, run: Run) -> Generator[TurnBinding]:
@@ -267,7 +266,7 @@ class Agent(Observed):
         finally:
             self._is_running, self._run = False, None
             if activity is not None:
-                activity.closed("completed", waiting=list(self._work.held))
+                activity.closed("completed", waiting=list(self._work.suspended))
 
     def binding(self, run: Run, pipeline: Pipeline, name: str = "agent") -> TurnBinding:
         """Return the binding that turns of a run go through to `pipeline`, whose tools are the agent's; for runs."""
@@ -327,7 +326,9 @@ class Agent(Observed):
             "queue": [turn.to_dict() for turn in work.unfinished()],
             "tags": sorted(self.tags),
             "is_paused": self._is_paused,
-            "held": [{"turn": turn.to_dict(), "outcome": outcome.to_dict()} for turn, outcome in work.held.values()],
+            "suspended": [
+                {"turn": turn.to_dict(), "outcome": outcome.to_dict()} for turn, outcome in work.suspended.values()
+            ],
             "answers": {turn.id: answer.to_dict() for turn, answer in work.answers.items()},
             "context_queue": self._context_queue.to_dict(),
             "context_pool": self._context_pool.to_dict(),
@@ -394,11 +395,11 @@ class Agent(Observed):
         queue, pool = self._context_queue, self._context_pool
         return {type(queue): queue, type(pool): pool, ContextQueue: queue, ContextPool: pool}
 
-    async def _tell(self, event: HookType, *about: Any) -> None:
+    async def _fire(self, event: HookType, *about: Any) -> None:
         table = self._observers.table()
         if table:
             ctx = RunContext[Any](None, "", "", self._name, provided=self._provided())
-            await tell(table, event, self, *about, ctx=ctx)
+            await fire_event(table, event, self, *about, ctx=ctx)
 
     def __repr__(self) -> str:
         return f"<Agent {self._name} with {len(self._work.waiting)} turns waiting>"

@@ -1,4 +1,4 @@
-"""One run of an agent: its turns in order, or several at a time."""
+"""Run of an agent: its turns in order, or several at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from toolcrib.errors import CompletionCheckReturnError, ToolcribError
 from toolcrib.hooks import AgentHook, Observers, ambient
 from toolcrib.pipeline import Run
 from toolcrib.tools import ToolType
-from toolcrib.turns._binding import Table, TurnBinding, tell
+from toolcrib.turns._binding import Table, TurnBinding, fire_event
 from toolcrib.turns._clock import Clock
 from toolcrib.turns._context import ContextItem, ContextPool, ContextQueue
 from toolcrib.turns._locked import Locked
@@ -52,11 +52,11 @@ class AgentRun:
     """
 
     def __init__(self, agent: RunnableAgent, work: TurnQueue, run: Run, *, wait: bool) -> None:
-        self._agent, self._work, self._scope, self._wait = agent, work, run, wait
+        self._agent, self._work, self._run, self._wait = agent, work, run, wait
         self.finished = False
         self._most = 1
         self._workers: set[asyncio.Task[None]] = set()
-        self._dismissed = False
+        self._stopping = False
         self._error: Exception | None = None
         self._full: deque[asyncio.Future[None]] = deque()
 
@@ -65,7 +65,7 @@ class AgentRun:
     async def in_order(self) -> Results:
         """Run one turn after the other."""
         work, turn = self._work, None
-        with self._agent.occupied(self._scope) as binding:
+        with self._agent.occupied(self._run) as binding:
             try:
                 while True:
                     while work.undelivered:  # left over by a run that was left early
@@ -81,7 +81,7 @@ class AgentRun:
                             keep = turn.output.append
                             async for value in values:  # no generator in between: each costs as much as a value
                                 keep(value)
-                                if not (table or isinstance(value, _ROUTED)) or await self._passes(
+                                if not (table or isinstance(value, _ROUTED)) or await self._is_for_caller(
                                     turn, value, binding
                                 ):
                                     clock.rest()
@@ -122,14 +122,14 @@ class AgentRun:
 
     # --- several at a time
 
-    async def at_once(self, most: int) -> Results:
+    async def concurrently(self, most: int) -> Results:
         """Run up to `most` turns at a time, and yield values as they come."""
         work, left = self._work, False
         self._most = most
-        with self._agent.occupied(self._scope) as binding:
+        with self._agent.occupied(self._run) as binding:
             try:
                 while True:
-                    self._hire(binding)
+                    self._start_workers(binding)
                     if work.undelivered:
                         turn, value = self._next_value()
                         if len(work.undelivered) * 2 <= most:  # all at once: waking a task costs as much as a turn
@@ -147,55 +147,55 @@ class AgentRun:
                 left = True
                 raise
             finally:
-                await self._dismiss()
+                await self._stop_workers()
                 work.settle(left=left)
 
-    def _hire(self, binding: TurnBinding) -> None:
+    def _start_workers(self, binding: TurnBinding) -> None:
         if len(self._workers) >= self._most or not self._work.waiting or not self._open():
             return
         for _ in range(min(self._most - len(self._workers), len(self._work.waiting))):
-            worker = asyncio.create_task(self._labour(binding), name=f"{self._agent.name}: turns")
+            worker = asyncio.create_task(self._work_off(binding), name=f"{self._agent.name}: turns")
             worker.add_done_callback(self._worker_ended)
             self._workers.add(worker)
 
     def _worker_ended(self, worker: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
-        if worker.cancelled() and not self._dismissed and self._error is None:
+        if worker.cancelled() and not self._stopping and self._error is None:
             self._error = ToolcribError(f"{self._agent!r}: a turn was cancelled, and nothing had asked for that")
         self._work.wake()
 
-    async def _dismiss(self) -> None:
-        self._dismissed = True
+    async def _stop_workers(self) -> None:
+        self._stopping = True
         workers = list(self._workers)
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
 
-    async def _labour(self, binding: TurnBinding) -> None:
-        """Run turns as long as there are any, for `at_once`."""
+    async def _work_off(self, binding: TurnBinding) -> None:
+        """Run turns as long as there are any, for `concurrently`."""
         work = self._work
         try:
             while self._open() and (turn := work.take()) is not None:
                 if turn.tool.is_watched:
-                    await self._pour(turn, binding)
+                    await self._run_stream(turn, binding)
                 elif (value := await self._returned(turn, binding)) is NOTHING:
                     work.done(turn)
                 else:
-                    await self._offer(turn, value)
+                    await self._deliver(turn, value)
         except Exception as error:  # the turn's own, for the caller that iterates over the run
             self._error = self._error or error
 
-    async def _pour(self, turn: Turn[Any], binding: TurnBinding) -> None:
+    async def _run_stream(self, turn: Turn[Any], binding: TurnBinding) -> None:
         async with self._streaming(turn, binding) as (values, clock, _):
             async for value in values:
                 turn.output.append(value)
-                if await self._passes(turn, value, binding):
+                if await self._is_for_caller(turn, value, binding):
                     clock.rest()
-                    await self._offer(turn, value)
+                    await self._deliver(turn, value)
                     clock.begin()
-        await self._offer(turn, END)
+        await self._deliver(turn, END)
 
-    async def _offer(self, turn: Turn[Any], value: Any) -> None:
+    async def _deliver(self, turn: Turn[Any], value: Any) -> None:
         """Leave a value for the caller, and wait while there are many that it has not taken."""
         undelivered = self._work.undelivered
         undelivered.append((turn, value))
@@ -207,13 +207,13 @@ class AgentRun:
 
     # --- one turn
 
-    async def one(self, turn: Turn[Any], binding: TurnBinding) -> AsyncGenerator[Any, None]:
+    async def run_turn(self, turn: Turn[Any], binding: TurnBinding) -> AsyncGenerator[Any, None]:
         """Run one turn, which the agent need not have waiting, and yield what it gives the caller."""
         if turn.tool.is_watched:
             async with self._streaming(turn, binding) as (values, clock, _):
                 async for value in values:
                     turn.output.append(value)
-                    if await self._passes(turn, value, binding):
+                    if await self._is_for_caller(turn, value, binding):
                         clock.rest()
                         yield value
                         clock.begin()
@@ -225,21 +225,21 @@ class AgentRun:
         self, turn: Turn[Any], binding: TurnBinding
     ) -> AsyncGenerator[tuple[AsyncIterator[Any], Clock, Table]]:
         """Run a turn whose tool streams, while the body takes what comes."""
-        table = await self._told_before(turn, binding)
+        table = await self._fire_before(turn, binding)
         try:
             async with turn.streaming(binding, self._work.answers.get(turn)) as (values, clock):
                 yield values, clock, table
             self._ended(turn, turn.outcome)
-        except Exception:  # it ended with an error: it is not to be run again, and whoever runs the agent is told
+        except Exception:  # it ended with an error: it is not run again, and the error goes to the caller of `run()`
             self._work.ended(turn)
             raise
-        await tell(table, AgentHook.AFTER_TURN, self._agent, turn, ctx=binding.ctx)
+        await fire_event(table, AgentHook.AFTER_TURN, self._agent, turn, ctx=binding.ctx)
 
     async def _returned(self, turn: Turn[Any], binding: TurnBinding) -> Any:
         """Run a turn whose tool returns, and give the value that is for the caller, or `NOTHING`."""
         table, answers = self._agent.observers.table(), self._work.answers
         if table:
-            await self._told_before(turn, binding)
+            await self._fire_before(turn, binding)
         value = NOTHING
         try:
             outcome = await turn.perform(binding, answers.get(turn) if answers else None)
@@ -247,7 +247,7 @@ class AgentRun:
                 value = outcome.value
                 if turn.tool.options.type is ToolType.COMPLETION_CHECK:
                     self._check(turn, value)
-                if (table or isinstance(value, _ROUTED)) and not await self._passes(turn, value, binding):
+                if (table or isinstance(value, _ROUTED)) and not await self._is_for_caller(turn, value, binding):
                     value = NOTHING
                 self._work.ended(turn)
             else:
@@ -256,13 +256,13 @@ class AgentRun:
             self._work.ended(turn)
             raise
         if table:
-            await tell(table, AgentHook.AFTER_TURN, self._agent, turn, ctx=binding.ctx)
+            await fire_event(table, AgentHook.AFTER_TURN, self._agent, turn, ctx=binding.ctx)
         return value
 
-    async def _told_before(self, turn: Turn[Any], binding: TurnBinding) -> Table:
+    async def _fire_before(self, turn: Turn[Any], binding: TurnBinding) -> Table:
         table = self._agent.observers.table()
         if not binding.taken_up:
-            await tell(table, AgentHook.BEFORE_TURN, self._agent, turn, ctx=binding.ctx)
+            await fire_event(table, AgentHook.BEFORE_TURN, self._agent, turn, ctx=binding.ctx)
         return table
 
     def _check(self, turn: Turn[Any], value: Any) -> None:
@@ -275,13 +275,15 @@ class AgentRun:
         if type(outcome) is Completed:
             return
         if isinstance(outcome, Suspended):
-            self._work.hold(turn, outcome)
+            self._work.suspend(turn, outcome)
         elif isinstance(outcome, Failed):
             raise error_of(outcome)
 
-    async def _passes(self, turn: Turn[Any], value: Any, binding: TurnBinding) -> bool:
-        """Return whether a value is for the caller; hooks are told of it, and one for the agent is routed."""
-        await tell(self._agent.observers.table(), AgentHook.ON_TURN_VALUE, self._agent, turn, value, ctx=binding.ctx)
+    async def _is_for_caller(self, turn: Turn[Any], value: Any, binding: TurnBinding) -> bool:
+        """Return whether a value is for the caller; hooks are called with it, and one for the agent is routed."""
+        await fire_event(
+            self._agent.observers.table(), AgentHook.ON_TURN_VALUE, self._agent, turn, value, ctx=binding.ctx
+        )
         if not isinstance(value, _ROUTED):
             return True
         await self._route(value, binding)

@@ -1,19 +1,18 @@
-"""What a turn is made of, checked and named: its tool, its arguments, its tags."""
+"""Tool and arguments of a turn, checked when it is made."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from inspect import iscoroutine
 from typing import Any, cast
 
 from toolcrib.tools import Tool, is_thunk
 
-__all__ = ["NO_WORDS", "checked_tool", "evaluated", "named_arguments", "seconds_of", "words"]
+__all__ = ["checked_tool", "evaluated", "named_arguments", "seconds_of"]
 
 _log = logging.getLogger("toolcrib.turns")
-NO_WORDS: frozenset[str] = frozenset()
 
 
 def checked_tool(tool: object) -> Tool[..., Any]:
@@ -21,15 +20,6 @@ def checked_tool(tool: object) -> Tool[..., Any]:
     if isinstance(tool, Tool):
         return cast("Tool[..., Any]", tool)
     raise TypeError(f"a turn needs a tool or the name of a registered one, not {tool!r}; decorate it with @tool")
-
-
-def words(tags: Iterable[str] | None) -> frozenset[str]:
-    """Return tags as a set; raises TypeError for a text, which is a series of letters."""
-    if tags is None:
-        return NO_WORDS
-    if isinstance(tags, str):
-        raise TypeError(f"tags must be a list of words, not the text {tags!r}; write tags=[{tags!r}]")
-    return frozenset(tags)
 
 
 def named_arguments(tool: Tool[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:

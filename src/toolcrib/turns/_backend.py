@@ -10,7 +10,7 @@ __all__ = ["TurnBackend"]
 
 
 class TurnBackend(Protocol):
-    """Takes what is put on an agent, and what the agent sends to others, and is told when it is paused or resumed."""
+    """Takes what is put on an agent, and what the agent sends to others, and acts when it is paused or resumed."""
 
     async def add(self, turn: Turn[Any]) -> None:
         """Take a turn that was put on the agent."""

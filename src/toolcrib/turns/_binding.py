@@ -1,4 +1,4 @@
-"""TurnBinding: how turns get to the counter."""
+"""Binding of turns: the pipeline and the run that they go through, and the hooks that are called for them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from toolcrib.schema import RunContext
 from toolcrib.tools import Deadline, Tool
 from toolcrib.toolsets import Toolset
 
-__all__ = ["UNFOLLOWED", "Table", "TurnBinding", "Watched", "lone_binding", "names_in", "tell"]
+__all__ = ["UNFOLLOWED", "ObservedTurn", "Table", "TurnBinding", "fire_event", "lone_binding", "names_in"]
 
 Table: TypeAlias = Mapping[HookType, tuple[Hook[Any], ...]]
 UNFOLLOWED = nullcontext(None)
 
 
-class Watched(Protocol):
+class ObservedTurn(Protocol):
     """A turn, as far as its hooks are concerned."""
 
     @property
@@ -39,7 +39,7 @@ class Watched(Protocol):
 
 
 class TurnBinding:
-    """The pipeline and the run that turns are part of, with what their hooks are told.
+    """The pipeline and the run that turns are part of, with what their hooks are given.
 
     Args:
         pipeline: Runs the tools.
@@ -49,10 +49,10 @@ class TurnBinding:
         parent: Whose turn hooks reach each turn, besides its own and the global ones.
 
     Attributes:
-        clocks: The deadlines of the turns that run, by call id, where somebody may be asked.
-        followed: Whether somebody wants to know of each turn.
+        clocks: The deadlines of the turns that run, by call id, where an approver may be asked.
+        followed: Whether a sink takes the events of each turn.
         stored: The call that the turn goes on with, where it was stored; None to make it anew.
-        taken_up: Whether its turns began before, in an execution that was cut off: hooks were told of that then.
+        taken_up: Whether its turns began before, in an execution that was cut off: hooks were called then.
     """
 
     __slots__ = (
@@ -95,8 +95,8 @@ class TurnBinding:
         self.clocks: dict[str, Deadline] | None = None if run.approver is None else {}
         self._merged: dict[frozenset[str], tuple[object, Observers]] = {}
 
-    def table(self, turn: Watched) -> Table:
-        """Return the hooks of a turn by moment: its own, its agent's, the global ones; each function once."""
+    def table(self, turn: ObservedTurn) -> Table:
+        """Return the hooks of a turn by event: its own, its agent's, the global ones; each function once."""
         parent, own = self._parent, turn.own_observers
         if parent is None or not parent.entries:
             if own is None:
@@ -111,9 +111,9 @@ class TurnBinding:
 
     @contextmanager
     def follow(
-        self, turn: Watched, tool: Tool[..., Any], arguments: Mapping[str, Any]
+        self, turn: ObservedTurn, tool: Tool[..., Any], arguments: Mapping[str, Any]
     ) -> Generator[ActivityTrace | None]:
-        """Tell whoever wants to know that a turn begins, and after the body how it ended."""
+        """Emit that a turn begins, and after the body how it ended."""
         name = self.names.get(tool) or tool.name
         run = trace_activity(
             "turn",
@@ -216,8 +216,8 @@ def lone_binding(tool: Tool[..., Any], run: Run | None = None, pipeline: Pipelin
     return TurnBinding(_pipeline_of(tool), part)
 
 
-async def tell(table: Table, event: HookType, *about: Any, ctx: RunContext[Any] | None = None) -> None:
-    """Tell the hooks of one moment; what one of them raises comes out as it is."""
+async def fire_event(table: Table, event: HookType, *about: Any, ctx: RunContext[Any] | None = None) -> None:
+    """Call the hooks of one event; what one of them raises comes out as it is."""
     hooks = table.get(event)
     if hooks is None:
         return

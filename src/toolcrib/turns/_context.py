@@ -1,4 +1,4 @@
-"""What an agent remembers between turns: a queue of the latest items, and a pool of items by id."""
+"""Context of an agent between turns: a queue of the latest items, and a pool of items by id."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from toolcrib.hooks import (
     Observed,
     Observers,
     fire,
+    tag_set,
 )
 from toolcrib.schema import Injectable
 from toolcrib.turns._json_values import pack
@@ -62,10 +63,8 @@ class _Store(Injectable, Observed):
     def __init__(self, limit: int | None, tags: Iterable[str] | None) -> None:
         if limit is not None and limit < 1:
             raise ValueError(f"a {type(self).__name__} must have room for at least 1 item, and the limit is {limit}")
-        if isinstance(tags, str):
-            raise TypeError(f"tags must be a list of words, not the text {tags!r}; write tags=[{tags!r}]")
         self._limit = limit
-        self._observers = Observers(frozenset(tags or ()))
+        self._observers = Observers(tag_set(tags))
 
     @property
     def limit(self) -> int | None:
@@ -82,7 +81,7 @@ class _Store(Injectable, Observed):
         """The table of its observers."""
         return self._observers
 
-    async def _tell(self, event: HookType, *about: Any) -> None:
+    async def _fire(self, event: HookType, *about: Any) -> None:
         hooks = self._observers.table().get(event)
         if hooks is None:
             return
@@ -130,23 +129,23 @@ class ContextQueue(_Store):
         """
         for item in items:
             _require_item(item)
-        await self._tell(ContextQueueHook.BEFORE_APPEND, items)
+        await self._fire(ContextQueueHook.BEFORE_APPEND, items)
         self._items.extend(items)
         evicted: list[ContextItem[Any]] = []
         while self._limit is not None and len(self._items) > self._limit:
             evicted.append(self._items.popleft())
         for item in evicted:
-            await self._tell(ContextQueueHook.ON_EVICT, item)
-        await self._tell(ContextQueueHook.AFTER_APPEND, items)
+            await self._fire(ContextQueueHook.ON_EVICT, item)
+        await self._fire(ContextQueueHook.AFTER_APPEND, items)
 
     async def clear(self) -> None:
         """Remove every item."""
-        await self._tell(ContextQueueHook.BEFORE_CLEAR, self.items)
+        await self._fire(ContextQueueHook.BEFORE_CLEAR, self.items)
         self._items.clear()
-        await self._tell(ContextQueueHook.AFTER_CLEAR)
+        await self._fire(ContextQueueHook.AFTER_CLEAR)
 
     def replace(self, items: Iterable[ContextItem[Any]]) -> None:
-        """Hold these items from now on, and tell no hook: for what brings a copy up to date."""
+        """Hold these items from now on, without calling hooks; for bringing a copy up to date."""
         self._items = deque(items if self._limit is None else list(items)[-self._limit :])
 
     def history(self, last: int | None = None) -> str:
@@ -221,15 +220,15 @@ class ContextPool(_Store):
             ValueError: It has no id or no description.
         """
         key = _key(item)
-        await self._tell(ContextPoolHook.BEFORE_ADD, item)
+        await self._fire(ContextPoolHook.BEFORE_ADD, item)
         self._items[key] = item
         self._items.move_to_end(key)
         evicted: list[ContextItem[Any]] = []
         while self._limit is not None and len(self._items) > self._limit:
             evicted.append(self._items.popitem(last=False)[1])
         for old in evicted:
-            await self._tell(ContextPoolHook.ON_EVICT, old)
-        await self._tell(ContextPoolHook.AFTER_ADD, item)
+            await self._fire(ContextPoolHook.ON_EVICT, old)
+        await self._fire(ContextPoolHook.AFTER_ADD, item)
 
     def get(self, id: str) -> ContextItem[Any]:
         """Return the item with this id; a KeyError names the ids that there are."""
@@ -241,18 +240,18 @@ class ContextPool(_Store):
     async def remove(self, id: str) -> None:
         """Forget the item with this id; KeyError when there is none."""
         item = self.get(id)
-        await self._tell(ContextPoolHook.BEFORE_REMOVE, item)
+        await self._fire(ContextPoolHook.BEFORE_REMOVE, item)
         self._items.pop(id, None)
-        await self._tell(ContextPoolHook.AFTER_REMOVE, item)
+        await self._fire(ContextPoolHook.AFTER_REMOVE, item)
 
     async def clear(self) -> None:
         """Forget every item."""
-        await self._tell(ContextPoolHook.BEFORE_CLEAR, self.items)
+        await self._fire(ContextPoolHook.BEFORE_CLEAR, self.items)
         self._items.clear()
-        await self._tell(ContextPoolHook.AFTER_CLEAR)
+        await self._fire(ContextPoolHook.AFTER_CLEAR)
 
     def replace(self, items: Iterable[ContextItem[Any]]) -> None:
-        """Hold these items from now on, and tell no hook: for what brings a copy up to date."""
+        """Hold these items from now on, without calling hooks; for bringing a copy up to date."""
         kept = list(items) if self._limit is None else list(items)[-self._limit :]
         self._items = OrderedDict((_key(item), item) for item in kept)
 

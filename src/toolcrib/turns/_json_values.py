@@ -1,4 +1,4 @@
-"""Values written down as JSON: only those that come back as what they were, and an error that names the others."""
+"""JSON form of a turn's values: of those that come back as what they were; an error names the others."""
 
 from __future__ import annotations
 

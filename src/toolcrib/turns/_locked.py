@@ -1,4 +1,4 @@
-"""An attribute that nobody may change while its owner is at work."""
+"""Attributes that cannot be changed while their owner is at work."""
 
 from __future__ import annotations
 

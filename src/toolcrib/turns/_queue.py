@@ -33,17 +33,17 @@ class TurnQueue:
         waiting: Those to be run, in order.
         running: Those that were taken and are not done with, in the order they were taken.
         undelivered: Values that the caller has not taken yet.
-        held: Those that wait for a person, by the id of the request.
-        answers: What a person said about one that waits to go on.
+        suspended: The suspended ones, by the id of their request.
+        answers: The answers to requests whose turns wait to go on.
     """
 
-    __slots__ = ("_waiters", "answers", "held", "running", "undelivered", "waiting")
+    __slots__ = ("_waiters", "answers", "running", "suspended", "undelivered", "waiting")
 
     def __init__(self) -> None:
         self.waiting: deque[Turn[Any]] = deque()
         self.running: dict[Turn[Any], Progress] = {}
         self.undelivered: deque[tuple[Turn[Any], Any]] = deque()
-        self.held: dict[str, tuple[Turn[Any], Suspended]] = {}
+        self.suspended: dict[str, tuple[Turn[Any], Suspended]] = {}
         self.answers: dict[Turn[Any], Grant | Denial] = {}
         self._waiters: list[asyncio.Future[None]] = []
 
@@ -72,7 +72,7 @@ class TurnQueue:
             self.running.pop(turn, None)
 
     def ended(self, turn: Turn[Any]) -> None:
-        """Note that the turn ran to an end: it is not to be run again, whatever happens now."""
+        """Note that the turn ran to an end: it is not to be run again."""
         self.running[turn] = Progress.ENDED
         if self.answers:
             self.answers.pop(turn, None)
@@ -106,26 +106,26 @@ class TurnQueue:
             if answer is not None:
                 kind = StoredFields(Grant, answer)["kind"]
                 self.answers[turn] = (Grant if kind == "grant" else Denial).from_dict(answer)
-        for held in (StoredFields(TurnQueue, held) for held in data.get("held", ())):
-            turn, outcome = Turn.from_dict(held["turn"], tools), outcome_from_dict(held["outcome"])
+        for suspended in (StoredFields(TurnQueue, suspended) for suspended in data.get("suspended", ())):
+            turn, outcome = Turn.from_dict(suspended["turn"], tools), outcome_from_dict(suspended["outcome"])
             turn.outcome = outcome
             if isinstance(outcome, Suspended):
-                self.hold(turn, outcome)
+                self.suspend(turn, outcome)
 
     # --- waiting for a person
 
-    def hold(self, turn: Turn[Any], outcome: Suspended) -> None:
-        """Keep a turn until a person has answered."""
-        self.held[outcome.request.id] = (turn, outcome)
+    def suspend(self, turn: Turn[Any], outcome: Suspended) -> None:
+        """Keep a turn until its request is answered."""
+        self.suspended[outcome.request.id] = (turn, outcome)
 
     def answer(self, request: ApprovalRequest | str, answer: Grant | Denial) -> None:
-        """Let a turn that was held be the next.
+        """Let a turn that was suspended be the next.
 
         Raises:
             ApprovalError: No turn waits for this answer.
         """
         key = request if isinstance(request, str) else request.id
-        found = self.held.pop(key, None)
+        found = self.suspended.pop(key, None)
         if found is None:
             raise ApprovalError(answer.tool, f"no turn waits for the request {key}; it was answered, or never asked")
         self.answers[found[0]] = answer
@@ -133,12 +133,12 @@ class TurnQueue:
         self.wake()
 
     def request(self, key: ApprovalRequest | str) -> ApprovalRequest:
-        """Return the request of a turn that is held, by itself or its id."""
+        """Return the request of a turn that is suspended, by itself or its id."""
         if not isinstance(key, str):
             return key
-        if key not in self.held:
+        if key not in self.suspended:
             raise ApprovalError("turn", f"no turn waits for the request {key}; it was answered, or never asked")
-        return self.held[key][1].request
+        return self.suspended[key][1].request
 
     # --- news
 
@@ -158,6 +158,6 @@ class TurnQueue:
         await waiter
 
     def unfinished(self) -> Iterator[Turn[Any]]:
-        """Yield every turn that is not done with and waits for nobody: those that were interrupted first."""
+        """Yield every turn that is not done with and not suspended: those that were interrupted first."""
         yield from self.running
         yield from self.waiting

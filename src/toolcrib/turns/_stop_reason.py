@@ -1,4 +1,4 @@
-"""What the end of a turn is called, and the exception that says an outcome where Python wants one."""
+"""Stop reasons of turns, and the exceptions that stand for outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turn: a tool with its arguments, to be run once by whoever has it."""
+"""Turn: a tool with its arguments, to be run once."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ from toolcrib.calls import (
     ToolCall,
 )
 from toolcrib.errors import SafeExecutionError, TurnTimeoutError, WrongRunMethodError
-from toolcrib.hooks import HookMethod, Observed, Observers, TurnHook
+from toolcrib.hooks import HookMethod, Observed, Observers, TurnHook, tag_set
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import Stepped
 from toolcrib.tools import Deadline, Tool, ToolRegistry
-from toolcrib.turns._arguments import NO_WORDS, checked_tool, evaluated, named_arguments, seconds_of, words
+from toolcrib.turns._arguments import checked_tool, evaluated, named_arguments, seconds_of
 from toolcrib.turns._binding import UNFOLLOWED, Table, TurnBinding, lone_binding
 from toolcrib.turns._clock import UNBOUNDED, Clock
 from toolcrib.turns._json_values import pack, pack_arguments, unpack_arguments
 from toolcrib.turns._locked import Locked, locked
 from toolcrib.turns._stop_reason import StopReason, error_of, reason_of
-from toolcrib.turns._turn_hooks import tell_begin, tell_end
+from toolcrib.turns._turn_hooks import fire_begin, fire_end
 
 __all__ = ["Turn"]
 
 T = TypeVar("T", default=Any)
+_NO_TAGS: frozenset[str] = frozenset()
 
 
 class Turn(Observed, Generic[T]):
-    """A tool with its arguments, as the host made them: what should happen, once somebody runs it.
+    """A tool with its arguments, as the host made them: what should happen, once it is run.
 
     The arguments are Python objects and pass as they are: extra ones are ignored with a log line, missing ones are a
     TypeError when the turn runs. One that is a callable without parameters is called then, and its result passed.
@@ -132,10 +133,10 @@ class Turn(Observed, Generic[T]):
             raise ValueError(f"the timeout of a turn must be more than 0 seconds, and is {timeout}")
         self._timeout = timeout
         self._kwargs = named_arguments(tool, args, kwargs or {}) if args else dict(kwargs) if kwargs else {}
-        self._tags = words(tags) if tags else NO_WORDS
+        self._tags = tag_set(tags) if tags else _NO_TAGS
         self._metadata = metadata
         self._is_running = False
-        self._uuid: str | None = None  # made when somebody wants it: most turns only wait
+        self._uuid: str | None = None  # made when it is asked for: most turns only wait
         self._observers: Observers | None = None
         self.started: float | None = None  # seconds since the epoch: a float costs less than a datetime
         self.ended: float | None = None
@@ -268,25 +269,25 @@ class Turn(Observed, Generic[T]):
             raise error_of(self.outcome)
 
     async def perform(
-        self, binding: TurnBinding, grant: Grant | Denial | None = None, *, told: bool = False
+        self, binding: TurnBinding, grant: Grant | Denial | None = None, *, followed: bool = False
     ) -> Outcome:
         """Run the turn over `binding` and return its outcome; for agents, which answer more than exceptions can say.
 
         Args:
-            told: Whoever wants to know that the turn runs was told.
+            followed: Sinks have had the event that the turn begins.
 
         Raises:
             TurnTimeoutError: It did not finish in its time.
             Exception: What a hook raised.
         """
-        if binding.followed and not (told or self._is_running):
+        if binding.followed and not (followed or self._is_running):
             with binding.follow(self, self._tool, self._kwargs) as run, UNFOLLOWED if run is None else run.within():
-                return await self.perform(binding, grant, told=True)
+                return await self.perform(binding, grant, followed=True)
         table, clock, waits = self._begin(binding, grant)
         error: Exception | None = None
         try:
             if table:
-                await tell_begin(self, binding, table)
+                await fire_begin(self, binding, table)
             with clock:  # what an argument waits for counts
                 call = waits or binding.stored or self._call(binding) or await self._asked_call(binding)
                 outcome = await binding.pipeline.run(call, binding.run, grant=grant)
@@ -300,7 +301,7 @@ class Turn(Observed, Generic[T]):
         finally:
             self._stop(binding, clock, error)
             if table:
-                await tell_end(self, binding, table, error)
+                await fire_end(self, binding, table, error)
 
     @asynccontextmanager
     async def streaming(
@@ -308,7 +309,7 @@ class Turn(Observed, Generic[T]):
     ) -> AsyncGenerator[tuple[AsyncIterator[T], Clock]]:
         """Run the turn over `binding` while the body takes the values, which it adds to `output`.
 
-        Gives the values and the turn's clock: whoever gives a value away says `rest()` before and `begin()` after, so
+        Gives the values and the turn's clock: who gives a value away says `rest()` before and `begin()` after, so
         that nothing of the taker's is stopped when the time is over. The outcome is in `outcome` in the end.
         """
         follows = binding.followed and not self._is_running
@@ -318,7 +319,7 @@ class Turn(Observed, Generic[T]):
             error: Exception | None = None
             try:
                 if table:
-                    await tell_begin(self, binding, table)
+                    await fire_begin(self, binding, table)
                 with clock:
                     call = waits or binding.stored or self._call(binding) or await self._asked_call(binding)
                 stream = aclosing(binding.pipeline.stream(call, binding.run, grant=grant, ended=self._conclude))
@@ -331,7 +332,7 @@ class Turn(Observed, Generic[T]):
             finally:
                 self._stop(binding, clock, error)
                 if table:
-                    await tell_end(self, binding, table, error)
+                    await fire_end(self, binding, table, error)
 
     # --- inside
 

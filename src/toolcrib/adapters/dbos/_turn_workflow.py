@@ -102,7 +102,7 @@ class TurnWorkflow:
         try:
             if context is not None:
                 await context.enter(current_engine().client, execution)
-            async for value in run.one(turn, binding):
+            async for value in run.run_turn(turn, binding):
                 if self._values is None:
                     values.append(lenient(value, media=True))
                 else:
