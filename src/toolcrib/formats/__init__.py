@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolcrib.formats._call_ids import unique_ids
-    from toolcrib.formats._format import ProviderFormat, ToolFormat
+    from toolcrib.formats._format import Declaration, ProviderFormat, ToolFormat
     from toolcrib.formats._json_reading import json_shape
     from toolcrib.formats._mistral import MistralFunction, MistralTool
     from toolcrib.formats._openai import OpenAIFunction, OpenAITool
@@ -40,6 +40,7 @@ __all__ = [
     "FORMATS",
     "PROVIDERS",
     "Choice",
+    "Declaration",
     "FormatName",
     "Item",
     "Layout",

@@ -15,7 +15,7 @@ from typing import Any, cast
 from toolcrib.calls import Media, carried
 from toolcrib.errors import FormatError
 from toolcrib.formats._call_ids import unique_ids
-from toolcrib.formats._format import ProviderFormat
+from toolcrib.formats._format import Declaration, ProviderFormat
 from toolcrib.formats._json_reading import is_object, json_shape, object_or_empty, objects_in, text_or_empty
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._strict_schema import STRUCTURE, TEXT_FORMATS, StrictRules, check_root, strict_schema
@@ -49,19 +49,12 @@ class _Anthropic(ProviderFormat):
     sdk = "anthropic"
     layout = Layout("next", unique=True)
 
-    def define(
-        self,
-        name: str,
-        description: str,
-        parameters: Mapping[str, Any],
-        strict: bool,
-        returns: Mapping[str, Any] | None,
-    ) -> Item:
-        made: Item = {"name": name}
-        if description:
-            made["description"] = description
-        made["input_schema"] = _input_schema(name, parameters, strict)
-        if strict:
+    def define(self, tool: Declaration) -> Item:
+        made: Item = {"name": tool.name}
+        if tool.description:
+            made["description"] = tool.description
+        made["input_schema"] = _input_schema(tool.name, tool.parameters, tool.strict)
+        if tool.strict:
             made["strict"] = True
         return made
 

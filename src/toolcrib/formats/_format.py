@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -12,7 +13,26 @@ from toolcrib.errors import FormatError
 from toolcrib.formats._transcript_rules import TranscriptRules
 from toolcrib.formats._wire import Choice, Item, WireReply
 
-__all__ = ["ProviderFormat", "ToolFormat"]
+__all__ = ["Declaration", "ProviderFormat", "ToolFormat"]
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A tool as a definition of it is made.
+
+    Attributes:
+        name: What the model calls it.
+        description: What it is for.
+        parameters: The JSON schema of its arguments, an object.
+        strict: Whether the provider is to hold the model to the schema.
+        returns: The JSON schema of the result, where the definition has a place for it.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    strict: bool = False
+    returns: Mapping[str, Any] | None = None
 
 
 @lru_cache(maxsize=4096)
@@ -38,15 +58,8 @@ class ToolFormat(ABC):
     returns: ClassVar[bool] = False
 
     @abstractmethod
-    def define(
-        self,
-        name: str,
-        description: str,
-        parameters: Mapping[str, Any],
-        strict: bool,
-        returns: Mapping[str, Any] | None,
-    ) -> Item:
-        """Return the definition of one tool; `returns` only where there is a place for it."""
+    def define(self, tool: Declaration) -> Item:
+        """Return the definition of one tool."""
 
     def wrap(self, definitions: list[Item]) -> list[Item]:
         """Return what the provider's `tools` parameter takes for these definitions."""

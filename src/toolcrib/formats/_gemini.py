@@ -10,14 +10,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from toolcrib.calls import Media, carried
 from toolcrib.errors import FormatError
 from toolcrib.formats._call_ids import made_id, seed_of, seeds_of, unused_id
-from toolcrib.formats._constraints import PROSE, described
-from toolcrib.formats._format import ProviderFormat
+from toolcrib.formats._format import Declaration, ProviderFormat
 from toolcrib.formats._json_reading import is_object, json_shape, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._openapi_schema import openapi_schema
+from toolcrib.formats._partial_call import PartialCall
 from toolcrib.formats._result_pairing import Layout, ResultSpot
 from toolcrib.formats._strict_schema import check_root
 from toolcrib.formats._transcript_rules import CallKey
@@ -25,15 +26,6 @@ from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["GEMINI"]
 
-_KEPT = (
-    "type", "format", "description", "nullable", "enum", "items", "minItems", "maxItems", "properties", "required",
-    "minProperties", "maxProperties", "minLength", "maxLength", "pattern", "minimum", "maximum", "anyOf", "default",
-)  # fmt: skip
-_TEXT_FORMATS = frozenset({"float", "double", "int32", "int64", "enum", "date-time"})
-_IN_PROSE = ("exclusiveMinimum", "exclusiveMaximum", "multipleOf", "uniqueItems")  # what the subset has no word for
-_PATH_STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<index>\d+)\]|\['(?P<single>[^']*)'\]|\[\"(?P<double>[^\"]*)\"\]")
-_MOST_STEPS = 100
-_VALUES = ("stringValue", "numberValue", "boolValue", "nullValue")
 _UNSENT = "unnamed_"  # begins the ids that were made here
 _FINE = frozenset({"", "STOP", "FINISH_REASON_UNSPECIFIED"})
 _TAKEN = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
@@ -48,21 +40,14 @@ class _Gemini(ProviderFormat):
     returns = True
     layout = Layout("next", needs_ids=False)
 
-    def define(
-        self,
-        name: str,
-        description: str,
-        parameters: Mapping[str, Any],
-        strict: bool,
-        returns: Mapping[str, Any] | None,
-    ) -> Item:
-        check_root(name, self.title, parameters)
-        _check_names(name, parameters)
-        made: Item = {"name": name, "description": description or name}
-        schema = _openapi_schema({"type": "object", **parameters})
+    def define(self, tool: Declaration) -> Item:
+        check_root(tool.name, self.title, tool.parameters)
+        _check_names(tool.name, tool.parameters)
+        made: Item = {"name": tool.name, "description": tool.description or tool.name}
+        schema = openapi_schema({"type": "object", **tool.parameters})
         if schema is not None:
             made["parameters"] = schema
-        response = None if returns is None else _openapi_schema(returns)
+        response = None if tool.returns is None else openapi_schema(tool.returns)
         if response is not None:
             made["response"] = response
         return made
@@ -283,110 +268,12 @@ def _inline(media: Media) -> Item:
     return {"mimeType": media.mime_type, "data": media.base64, **name}
 
 
-# --- schemas
-
-# A declaration's schema is a part of OpenAPI 3.0 and not JSON Schema: references are written out, `null` becomes
-# `nullable`, and a constraint that the subset cannot say goes into the description.
-# Source: https://ai.google.dev/api/caching#FunctionDeclaration and #Schema.
-
-
 def _check_names(tool: str, parameters: Mapping[str, Any]) -> None:
     """Raise FormatError for a parameter's name that is refused."""
     for key in parameters.get("properties", ()):
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", key):
             rule = "up to 64 letters, digits and `_`; rename it or give it an alias"
             raise FormatError(tool, "gemini", f"the name of the parameter `{key}` is none of {rule}")
-
-
-def _openapi_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a schema in the subset; None for an object without properties, which is refused and has to be left out."""
-    if schema.get("type") == "object" and not schema.get("properties"):
-        return None
-    return _schema(schema, schema, ())
-
-
-def _schema(schema: Any, root: Mapping[str, Any], inside: tuple[str, ...]) -> dict[str, Any]:
-    """Return `schema` in the subset; `inside` holds the references that are being written out."""
-    if not isinstance(schema, Mapping):  # `true`: anything
-        return {}
-    source = dict(cast("Mapping[str, Any]", schema))
-    ref = source.pop("$ref", None)
-    if isinstance(ref, str):
-        if ref in inside:  # a recursive type has no end; the innermost level is any object
-            return {"type": "object", "description": f"{ref.rpartition('/')[2]}, as above"}
-        return _schema({**_target(ref, root), **source}, root, (*inside, ref))
-    for part in source.pop("allOf", ()):
-        source = {**_target(part.get("$ref", ""), root), **{k: v for k, v in part.items() if k != "$ref"}, **source}
-    constraints = _constraints(source)
-    _choose_type(source)
-    made = {key: value for key, value in source.items() if key in _KEPT and value is not None}
-    if "properties" in made:
-        made["properties"] = {key: _schema(part, root, inside) for key, part in made["properties"].items()}
-    items = source.get("items", source.get("prefixItems"))
-    if items is not None:
-        made["items"] = _items(items, root, inside)
-    if "anyOf" in made:
-        made = _merge([_schema(part, root, inside) for part in made.pop("anyOf")], made)
-    return described(made, constraints)
-
-
-def _merge(choices: list[dict[str, Any]], outer: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with its choices; a single one is no choice and becomes part of it."""
-    return {**outer, "anyOf": choices} if len(choices) > 1 else {**choices[0], **outer}
-
-
-def _target(ref: str, root: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(root.get("$defs", {}).get(ref.rpartition("/")[2], {}))
-
-
-def _items(items: Any, root: Mapping[str, Any], inside: tuple[str, ...]) -> dict[str, Any]:
-    if not isinstance(items, list):
-        return _schema(items, root, inside)
-    choices = [_schema(item, root, inside) for item in cast("list[Any]", items)]
-    different = [choice for index, choice in enumerate(choices) if choice not in choices[:index]]
-    return different[0] if len(different) == 1 else {"anyOf": different}
-
-
-def _choose_type(source: dict[str, Any]) -> None:
-    """Turn what JSON Schema says of types into one type, `anyOf` and `nullable`."""
-    choices = list(source.pop("oneOf", ())) + list(source.pop("anyOf", ()))
-    kinds: Any = source.get("type")
-    if isinstance(kinds, list):
-        several = [kind for kind in cast("list[str]", kinds) if kind != "null"]
-        if "null" in kinds:
-            source["nullable"] = True
-        del source["type"]
-        if len(several) == 1:
-            source["type"] = several[0]
-        else:
-            choices += [{"type": kind} for kind in several]
-    if {"type": "null"} in choices:
-        choices.remove({"type": "null"})
-        source["nullable"] = True
-    if choices:
-        source["anyOf"] = choices
-
-
-def _constraints(source: dict[str, Any]) -> str:
-    """Take out of `source` the constraints that the subset cannot keep, and return them in prose."""
-    if "const" in source:
-        source["enum"] = [source.pop("const")]
-    words: list[str] = []
-    values = source.get("enum")
-    if isinstance(values, list):
-        texts = [value for value in cast("list[Any]", values) if value is not None]
-        if None in values:
-            source["nullable"] = True
-        if all(isinstance(value, str) for value in texts):
-            source.update(enum=texts)
-            source.setdefault("type", "string")
-        else:
-            words.append(f"one of: {', '.join(map(json.dumps, texts))}")
-            del source["enum"]
-    if source.get("format", "date-time") not in _TEXT_FORMATS:
-        words.append(PROSE["format"].format(source.pop("format")))
-    found = [key for key in _IN_PROSE if source.get(key, False) is not False]
-    return ", ".join([*words, *(PROSE[key].format(source[key]) for key in found)])
 
 
 # --- streams
@@ -397,7 +284,7 @@ def _gathered(chunks: Iterable[Mapping[str, Any]]) -> tuple[Item, list[str]]:
     whole: Item = {}
     candidate: Item = {}
     parts: list[Item] = []
-    begun: list[_PartialCall] = []
+    begun: list[PartialCall] = []
     for chunk in chunks:
         if chunk.get("promptFeedback"):
             whole["promptFeedback"] = chunk["promptFeedback"]
@@ -428,7 +315,7 @@ def _taken_back(part: Mapping[str, Any]) -> Item:
     return {} if kept == {"text": ""} else kept
 
 
-def _append_part(parts: list[Item], part: Item, begun: list[_PartialCall]) -> None:
+def _append_part(parts: list[Item], part: Item, begun: list[PartialCall]) -> None:
     """Append a part, unless it goes on with the one before.
 
     Text goes on where text of the same kind stopped, unless one of them is signed; a call whose arguments come in
@@ -441,8 +328,8 @@ def _append_part(parts: list[Item], part: Item, begun: list[_PartialCall]) -> No
         if going_on:
             begun[-1].add(part)
             return
-        if _PartialCall.begins(part):
-            begun.append(_PartialCall(part))
+        if PartialCall.begins(part):
+            begun.append(PartialCall(part))
             parts.append(begun[-1].part)
             return
     last = parts[-1] if parts else {}
@@ -451,102 +338,6 @@ def _append_part(parts: list[Item], part: Item, begun: list[_PartialCall]) -> No
         last["text"] = text_or_empty(last["text"]) + text_or_empty(part["text"])
     elif part:
         parts.append(dict(part))
-
-
-class _PartialCall:
-    """A call whose arguments are streamed one by one, each with the path to its place.
-
-    Attributes:
-        part: The part as it is taken back, with what is there of the arguments.
-        open: Whether more of it has to come.
-        broken: Whether a path leads nowhere, so that the arguments are not the model's.
-    """
-
-    def __init__(self, part: Mapping[str, Any]) -> None:
-        self.part: Item = {**part, "functionCall": {}}
-        self.open, self.broken = True, False
-        self._arguments: Item = {}
-        self._growing: object = None  # the path of a text that goes on
-        self.add(part)
-
-    @staticmethod
-    def begins(part: Mapping[str, Any]) -> bool:
-        """Return whether the arguments of a part's call come later, or in pieces."""
-        call = object_or_empty(part.get("functionCall"))
-        return bool(call.get("willContinue") or call.get("partialArgs"))
-
-    @property
-    def name(self) -> str:
-        """The tool's name."""
-        return text_or_empty(self.part["functionCall"].get("name"))
-
-    def add(self, part: Mapping[str, Any]) -> None:
-        """Take up the next part of it."""
-        call = object_or_empty(part.get("functionCall"))
-        self.part |= {key: value for key, value in part.items() if key != "functionCall"}
-        self._arguments |= object_or_empty(call.get("args"))
-        for piece in objects_in(call.get("partialArgs")):
-            self._put(piece)
-        kept = {key: value for key, value in call.items() if key not in ("args", "partialArgs", "willContinue")}
-        self.part["functionCall"] |= {**kept, "args": self._arguments}
-        self.open = bool(call.get("willContinue"))
-
-    def _put(self, piece: Mapping[str, Any]) -> None:
-        path = _steps(text_or_empty(piece.get("jsonPath")))
-        kind = next((key for key in _VALUES if key in piece), None)
-        if path is None or kind is None or not _put(self._arguments, path, _value(piece, kind), self._growing == path):
-            self.broken = True
-            return
-        self._growing = path if piece.get("willContinue") else None
-
-
-def _steps(path: str) -> list[str | int] | None:
-    """Return the steps of a path, `$.a.b[0]`; None for one that says nothing, or more than this."""
-    steps: list[str | int] = []
-    at = 1
-    while at < len(path):
-        found = _PATH_STEP.match(path, at)
-        if found is None:
-            return None
-        index = found["index"]
-        names = (found[key] for key in ("name", "single", "double"))
-        steps.append(next((name for name in names if name is not None), "") if index is None else int(index))
-        at = found.end()
-    return steps if path.startswith("$") and 0 < len(steps) < _MOST_STEPS and isinstance(steps[0], str) else None
-
-
-def _value(piece: Mapping[str, Any], kind: str) -> Any:
-    value = piece[kind]
-    if kind == "nullValue":
-        return None
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _fits(place: Any, step: str | int) -> bool:
-    """Return whether there is such a place: an object's, or one of a list up to the end of it."""
-    if isinstance(step, str):
-        return isinstance(place, dict)
-    return isinstance(place, list) and step <= len(cast("list[Any]", place))
-
-
-def _put(place: Any, path: list[str | int], value: Any, goes_on: bool) -> bool:
-    """Put a value where the path says, or after the text that is there; return whether there is such a place."""
-    step, rest = path[0], path[1:]
-    if not _fits(place, step):
-        return False
-    known = step < len(place) if isinstance(step, int) else step in place
-    held = place[step] if known else None
-    if rest:
-        made = held if known else list[Any]() if isinstance(rest[0], int) else Item()
-        if not _put(made, rest, value, goes_on):
-            return False
-    else:
-        made = held + value if goes_on and isinstance(held, str) and isinstance(value, str) else value
-    if known or not isinstance(step, int):
-        place[step] = made
-    else:
-        place.append(made)
-    return True
 
 
 GEMINI = _Gemini()

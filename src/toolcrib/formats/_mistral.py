@@ -14,6 +14,7 @@ from typing import Any, NotRequired, TypedDict
 
 from toolcrib.calls import Media, carried
 from toolcrib.formats._chat import ChatFormat
+from toolcrib.formats._format import Declaration
 from toolcrib.formats._json_reading import object_or_empty
 from toolcrib.formats._strict_schema import NUMBERS, STRUCTURE, StrictRules, check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey
@@ -47,18 +48,11 @@ class _Mistral(ChatFormat):
     title = "mistral"
     sdk = "mistralai"
 
-    def define(
-        self,
-        name: str,
-        description: str,
-        parameters: Mapping[str, Any],
-        strict: bool,
-        returns: Mapping[str, Any] | None,
-    ) -> Item:
-        check_root(name, self.title, parameters)
-        function: Item = {"name": name, "description": description, "parameters": dict(parameters)}
-        if strict:
-            function["parameters"] = strict_schema(name, self.title, parameters, _STRICT)
+    def define(self, tool: Declaration) -> Item:
+        check_root(tool.name, self.title, tool.parameters)
+        function: Item = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+        if tool.strict:
+            function["parameters"] = strict_schema(tool.name, self.title, tool.parameters, _STRICT)
             function["strict"] = True
         return {"type": "function", "function": function}
 

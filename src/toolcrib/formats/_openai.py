@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 
 from toolcrib.formats._chat import ChatFormat
+from toolcrib.formats._format import Declaration
 from toolcrib.formats._json_reading import object_or_empty
 from toolcrib.formats._strict_schema import NUMBERS, STRUCTURE, SchemaLimits, StrictRules, check_root, strict_schema
 from toolcrib.formats._wire import Choice, Item, WireResult
@@ -47,21 +48,14 @@ class OpenAITool(TypedDict):
 class _OpenAI(ChatFormat):
     title = "openai"
 
-    def define(
-        self,
-        name: str,
-        description: str,
-        parameters: Mapping[str, Any],
-        strict: bool,
-        returns: Mapping[str, Any] | None,
-    ) -> Item:
-        check_root(name, self.title, parameters)
-        function: Item = {"name": name}
-        if description:
-            function["description"] = description
-        function["parameters"] = dict(parameters)
-        if strict:
-            function["parameters"] = strict_schema(name, self.title, parameters, OPENAI_STRICT)
+    def define(self, tool: Declaration) -> Item:
+        check_root(tool.name, self.title, tool.parameters)
+        function: Item = {"name": tool.name}
+        if tool.description:
+            function["description"] = tool.description
+        function["parameters"] = dict(tool.parameters)
+        if tool.strict:
+            function["parameters"] = strict_schema(tool.name, self.title, tool.parameters, OPENAI_STRICT)
             function["strict"] = True
         return {"type": "function", "function": function}
 

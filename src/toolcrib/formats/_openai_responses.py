@@ -12,7 +12,7 @@ from typing import Any
 
 from toolcrib.calls import Media, carried
 from toolcrib.formats._call_ids import unique_ids
-from toolcrib.formats._format import ProviderFormat
+from toolcrib.formats._format import Declaration, ProviderFormat
 from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
 from toolcrib.formats._openai import OPENAI_STRICT
 from toolcrib.formats._result_pairing import Layout
@@ -31,20 +31,15 @@ class _Responses(ProviderFormat):
     title = "openai_responses"
     layout = Layout("later", unique=True)
 
-    def define(
-        self,
-        name: str,
-        description: str,
-        parameters: Mapping[str, Any],
-        strict: bool,
-        returns: Mapping[str, Any] | None,
-    ) -> Item:
+    def define(self, tool: Declaration) -> Item:
+        name, parameters = tool.name, tool.parameters
         check_root(name, self.title, parameters)
         made: Item = {"type": "function", "name": name}
-        if description:
-            made["description"] = description
-        made["parameters"] = strict_schema(name, self.title, parameters, OPENAI_STRICT) if strict else dict(parameters)
-        made["strict"] = strict  # left out, it would be true
+        if tool.description:
+            made["description"] = tool.description
+        strictly = strict_schema(name, self.title, parameters, OPENAI_STRICT) if tool.strict else dict(parameters)
+        made["parameters"] = strictly
+        made["strict"] = tool.strict  # left out, it would be true
         return made
 
     # --- replies

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from toolcrib.errors import closest
 from toolcrib.formats._anthropic import ANTHROPIC
-from toolcrib.formats._format import ProviderFormat, ToolFormat
+from toolcrib.formats._format import Declaration, ProviderFormat, ToolFormat
 from toolcrib.formats._gemini import GEMINI
 from toolcrib.formats._json_reading import is_object, json_shape
 from toolcrib.formats._mistral import MISTRAL
@@ -47,15 +47,8 @@ class _Raw(ToolFormat):
     names_rule = "any characters"
     strict = False
 
-    def define(
-        self,
-        name: str,
-        description: str,
-        parameters: Mapping[str, Any],
-        strict: bool,
-        returns: Mapping[str, Any] | None,
-    ) -> Item:
-        return {"name": name, "description": description, "parameters": dict(parameters)}
+    def define(self, tool: Declaration) -> Item:
+        return {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
 
 
 class _Table(dict[N, V]):
@@ -162,7 +155,7 @@ def definition(
     if returns is not None and not made.returns:
         text = f"Returns JSON of this schema: {json.dumps(returns, ensure_ascii=False)}"
         description, returns = f"{description}\n\n{text}".strip(), None
-    return made.define(name, description, parameters, strict, returns)
+    return made.define(Declaration(name, description, parameters, strict, returns))
 
 
 def definitions(

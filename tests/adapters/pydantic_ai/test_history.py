@@ -26,7 +26,7 @@ from tests.adapters.pydantic_ai.scripted import refunding
 from toolcrib.adapters.pydantic_ai import MESSAGES, MessageHistory, decode_response
 from toolcrib.calls import Media
 from toolcrib.errors import CommitError
-from toolcrib.formats import WireCall, WireResult, definitions
+from toolcrib.formats import Declaration, WireCall, WireResult, definitions
 from toolcrib.rounds import ToolRoundPlan
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import ToolRequirement
@@ -243,7 +243,7 @@ def test_texts_become_messages() -> None:
 
 async def test_tools_are_defined_for_a_direct_request() -> None:
     tool = refunding([], requires_approval=False)
-    made = MESSAGES.define(tool.name, tool.description, tool.parameters, False, None)
+    made = MESSAGES.define(Declaration(tool.name, tool.description, tool.parameters))
     parameters = ModelRequestParameters(function_tools=[ToolDefinition(**made)])
     history = MessageHistory([HI])
 

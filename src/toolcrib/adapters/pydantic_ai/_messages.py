@@ -17,6 +17,7 @@ from toolcrib.adapters.pydantic_ai._media import content_of
 from toolcrib.calls import Media
 from toolcrib.formats import (
     Choice,
+    Declaration,
     Item,
     Layout,
     ProviderFormat,
@@ -46,16 +47,10 @@ class _Messages(ProviderFormat):
     title = "pydantic_ai"
     layout = Layout("run")
 
-    def define(
-        self,
-        name: str,
-        description: str,
-        parameters: Mapping[str, Any],
-        strict: bool,
-        returns: Mapping[str, Any] | None,
-    ) -> Item:
-        made: Item = {"name": name, "description": description, "parameters_json_schema": dict(parameters)}
-        return {**made, "strict": True} if strict else made
+    def define(self, tool: Declaration) -> Item:
+        made: Item = {"name": tool.name, "description": tool.description}
+        made["parameters_json_schema"] = dict(tool.parameters)
+        return {**made, "strict": True} if tool.strict else made
 
     # --- replies
 
