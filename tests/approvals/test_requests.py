@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.approvals import misfit
-from toolcrib.calls import ApprovalRequest, Grant
+from toolcrib.calls import ApprovalRequest, Grant, Media
 
 
 def asked(arguments: dict[str, Any], requested: Any = None, **fields: Any) -> ApprovalRequest:
@@ -145,6 +145,12 @@ def test_a_grant_fits_what_the_tool_was_said_to_be() -> None:
 def test_a_grant_that_makes_no_sense_is_not_made(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         Grant("ship", **options)
+
+
+def test_a_result_keeps_its_media_in_json() -> None:
+    given = asked({}).done(["a chart", Media("image/png", b"bytes")])
+
+    assert Grant.from_dict(json.loads(json.dumps(given.to_dict()))) == given
 
 
 def test_a_grant_turns_to_json_and_back() -> None:

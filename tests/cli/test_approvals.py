@@ -177,6 +177,19 @@ def test_a_call_in_doubt_is_given_its_result(toolcrib: Command, keep: Keep, answ
     assert re.search(r'^result +\{"receipt": 12\}$', toolcrib("approvals", "show", "1a").stdout, re.MULTILINE)
 
 
+def test_a_result_that_does_not_fit_the_tool_leaves_the_request_pending(
+    toolcrib: Command, keep: Keep, answer_to: Callable[[str], Grant]
+) -> None:
+    keep("ask_1a", in_doubt=True, returns={"type": "object", "properties": {"receipt": {"type": "integer"}}})
+
+    refused = toolcrib("approvals", "done", "1a", "--result", '{"receipt": "twelve"}')
+
+    assert refused.exit_code == 2
+    said = " ".join(re.sub("[│╭╰─╮╯]", "", refused.stderr).split())
+    assert '`buy` cannot have this result: receipt: must be an integer; got "twelve"' in said
+    assert answer_to("ask_1a") is None
+
+
 @pytest.mark.parametrize(
     ("args", "status", "said"),
     [

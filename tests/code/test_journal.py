@@ -20,7 +20,7 @@ from tests.code.scripts import Asks, ScriptSandbox
 from toolcrib.approvals import approve_all
 from toolcrib.code import FileJournal, PausedProgram, Toolkit, paused_program_in
 from toolcrib.code._journal import Journal, JournalEntry, call_digest
-from toolcrib.errors import ApprovalError, PausedProgramError, ReplayDiverged
+from toolcrib.errors import ApprovalError, InvalidOutput, PausedProgramError, ReplayDiverged
 from toolcrib.pipeline import Run
 from toolcrib.sandbox import Host, Program, Raised, SandboxResult, Value
 from toolcrib.schema import RunContext
@@ -168,6 +168,19 @@ async def test_what_is_in_doubt_is_not_repeated_by_a_yes_to_every_call_of_the_to
 
     assert [call.in_doubt for call in again.suspended_calls] == [True]
     assert done == []
+
+
+def test_what_is_in_doubt_is_given_its_result_if_that_is_of_the_tools_type(left: PausedProgram) -> None:
+    done: list[str] = []
+    first = here(done).resume(left)
+    assert first.paused is not None
+    request = first.suspended_calls[0].request
+
+    with pytest.raises(InvalidOutput, match="`pay`"):
+        here(done).resume(first.paused, grants=[request.done(5)])
+    result = here(done).resume(first.paused, grants=[request.done("by hand")])
+
+    assert (result.return_value, done) == ("by hand", [])
 
 
 def test_what_is_in_doubt_may_be_left_as_it_is(left: PausedProgram) -> None:

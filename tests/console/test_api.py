@@ -270,6 +270,17 @@ async def test_a_call_in_doubt_is_given_its_result(console: Console) -> None:
     assert (given.done, given.approver, given.message) == (Done({"receipt": 12}), "Ann (console)", "looked it up")
 
 
+async def test_a_result_that_does_not_fit_the_tool_is_no_answer(console: Console) -> None:
+    returns = {"type": "object", "properties": {"receipt": {"type": "integer"}}, "required": ["receipt"]}
+    request = await asked(console, "doubt_misfit", in_doubt=True, returns=returns)
+
+    reply = answer(console, request, "done", result='{"receipt": "twelve"}')
+
+    assert (reply.status, reply.json["field"]) == (422, "result")
+    assert reply.json["problems"] == ['receipt: must be an integer; got "twelve"']
+    assert (await console.store.show(request.id)).answer is None
+
+
 async def test_a_call_that_is_not_in_doubt_is_given_no_result(console: Console) -> None:
     request = await asked(console, "no_doubt")
 

@@ -8,11 +8,22 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from toolcrib.approvals import MemoryApprovalStore, approve_all, deny_all
-from toolcrib.calls import Completed, Done, Failed, Grant, Outcome, Rejected, RunNormally, Suspended, ToolCall
-from toolcrib.errors import ApprovalError, CallStateError, ModelRetry
+from toolcrib.calls import (
+    ApprovalRequest,
+    Completed,
+    Done,
+    Failed,
+    Grant,
+    Outcome,
+    Rejected,
+    RunNormally,
+    Suspended,
+    ToolCall,
+)
+from toolcrib.errors import ApprovalError, CallStateError, InvalidOutput, ModelRetry
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Call, CallLimits, Pipeline, Run, is_call
 from toolcrib.testing import RecordingSink
@@ -114,6 +125,120 @@ async def test_a_given_result_takes_the_way_of_every_result() -> None:
     assert outcome.value == "post: " + "S" * 500
     assert len(outcome.text()) < 100
     assert sink.records[-1].outcome["kind"] == "completed"
+
+
+class Receipt(BaseModel):
+    """What a payment leaves."""
+
+    number: int
+
+
+def receipted(*, post: list[Any] | None = None) -> Pipeline:
+    """A pipeline of one tool, `pay`, whose result is a receipt; `post` collects what its post hook is given."""
+    seen: list[Any] = [] if post is None else post
+
+    @ez_tool
+    async def pay(amount: int) -> Receipt:
+        return Receipt(number=amount)
+
+    def note(ctx: Any, result: Any, metadata: Any) -> Any:
+        seen.append(result)
+        return result
+
+    return Pipeline(Toolset([pay], post_hooks={"pay": note}))
+
+
+async def test_a_given_result_is_of_the_type_that_the_tool_declares() -> None:
+    post: list[Any] = []
+    pipeline = receipted(post=post)
+    suspended = await pipeline.run(await begun(pipeline))
+    assert isinstance(suspended, Suspended)
+
+    outcome = await pipeline.run(suspended, grant=suspended.request.done({"number": 12}))
+
+    assert isinstance(outcome, Completed)
+    assert post == [Receipt(number=12)]
+
+
+async def test_a_result_of_another_type_is_an_error_and_its_request_stays_pending() -> None:
+    pipeline = receipted()
+    run = Run(approvals=MemoryApprovalStore())
+    suspended = await pipeline.run(await begun(pipeline), run)
+    assert isinstance(suspended, Suspended)
+
+    with pytest.raises(InvalidOutput, match="`pay` cannot be completed with this output: number: ") as refused:
+        await pipeline.run(suspended, run, grant=suspended.request.done({"number": "twelve"}))
+    outcome = await pipeline.run(suspended, run, grant=suspended.request.done({"number": 12}))
+
+    assert refused.value.problems[0].field == "number"
+    assert isinstance(outcome, Completed)
+
+
+async def test_a_request_about_a_call_in_doubt_says_what_its_tool_returns() -> None:
+    pipeline = receipted()
+
+    suspended = await pipeline.run(await begun(pipeline))
+
+    assert isinstance(suspended, Suspended)
+    assert suspended.request.returns is not None
+    assert suspended.request.returns["properties"]["number"]["type"] == "integer"
+    assert ApprovalRequest.from_dict(suspended.request.to_dict()) == suspended.request
+
+
+async def test_a_stored_result_of_another_type_is_asked_for_again() -> None:
+    pipeline = receipted()
+    store = MemoryApprovalStore()
+    run = Run(approvals=store)
+    first = await pipeline.run(await begun(pipeline), run)
+    assert isinstance(first, Suspended)
+
+    await store.answer(first.request.done({"number": "twelve"}))
+    second = await pipeline.run(first, run)
+    third = await pipeline.run(second, run)  # nothing was answered meanwhile
+    assert isinstance(second, Suspended)
+    assert isinstance(third, Suspended)
+    await store.answer(second.request.done({"number": 12}))
+    outcome = await pipeline.run(third, run)
+
+    assert "number: " in second.request.reason
+    assert second.request.id == third.request.id != first.request.id
+    assert isinstance(outcome, Completed)
+
+
+async def test_the_result_of_a_stream_in_doubt_is_the_list_of_its_values() -> None:
+    @ez_tool
+    async def pay(amount: int) -> AsyncIterator[int]:
+        yield amount
+
+    pipeline = Pipeline([pay])
+    suspended = await pipeline.run(await begun(pipeline))
+    assert isinstance(suspended, Suspended)
+
+    with pytest.raises(InvalidOutput):
+        await pipeline.run(suspended, grant=suspended.request.done(5))
+    outcome = await pipeline.run(suspended, grant=suspended.request.done([5, 6]))
+
+    assert suspended.request.returns == {"type": "array", "items": {"type": "integer"}}
+    assert isinstance(outcome, Completed)
+    assert outcome.value == [5, 6]
+
+
+async def test_a_given_result_of_a_class_of_its_own_goes_on_as_it_is() -> None:
+    class Ticket:
+        """What pydantic knows nothing of, as of a Turn."""
+
+    @ez_tool
+    async def pay(amount: int) -> str | Ticket:
+        return Ticket()
+
+    pipeline, given = Pipeline([pay]), Ticket()
+    suspended = await pipeline.run(await begun(pipeline))
+    assert isinstance(suspended, Suspended)
+
+    outcome = await pipeline.run(suspended, grant=suspended.request.done(given))
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value is given
 
 
 async def test_a_standing_grant_does_not_answer_for_a_call_in_doubt() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.rounds.replies import FORMATS, ReadFile, SearchResult, WebSearch, adding, asks, results_in, round_of
 from toolcrib.approvals import MemoryApprovalStore, approve_all, deny_all
 from toolcrib.calls import Ask, Complete, Grant, Media, Reject, RunNormally, ToolCall
-from toolcrib.errors import CommitError, ModelRetry, ResultNotSerializable, RoundError
+from toolcrib.errors import CommitError, InvalidOutput, ModelRetry, ResultNotSerializable, RoundError
 from toolcrib.hooks import GlobalHooks, HookSet
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.rounds import DecodedCall, Finished, Session, ToolRound, ToolRoundPlan, Transcript, WireFormat, decode
@@ -234,6 +234,19 @@ async def test_a_call_in_doubt_is_answered_and_committed(answer: Any, text: str,
     await plan.commit(messages, await plan.run_pending())
 
     assert (results_in(messages), len(ran)) == ([("call_0", text)], times)
+
+
+async def test_a_result_of_another_type_leaves_the_call_in_doubt_suspended() -> None:
+    tools, saved, ran = await saved_while_it_executes()
+    plan = await ToolRoundPlan.from_json(tools, saved)
+    messages: list[Any] = []
+
+    with pytest.raises(InvalidOutput, match="`save`"):
+        await plan.resolve([plan.suspended[0].request.done(5)])
+    await plan.resolve([plan.suspended[0].request.done("by hand")])
+    await plan.commit(messages, await plan.run_pending())
+
+    assert (results_in(messages), len(ran)) == ([("call_0", "by hand")], 1)
 
 
 async def test_what_is_pending_is_asked_for_approval_again() -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from toolcrib.calls._diff import differences, label, printable, shown
 from toolcrib.calls._json import lenient, now, parse_time
+from toolcrib.calls._media import revived
 from toolcrib.calls._stored import StoredFields
 
 __all__ = ["ApprovalRequest", "Denial", "Done", "Grant"]
@@ -29,6 +30,7 @@ class ApprovalRequest:
         definition: A digest of what the tool says that it is and takes; None for one without a schema. A grant holds
             for this definition alone.
         in_doubt: Whether the call was begun before and is not known to have ended: it may have been done.
+        returns: Of a call in doubt, the JSON schema of its result, which `done` has to fit; None when nothing is known.
     """
 
     id: str
@@ -45,6 +47,7 @@ class ApprovalRequest:
     parameters: Mapping[str, Any] | None = None
     definition: str | None = None
     in_doubt: bool = False
+    returns: Mapping[str, Any] | None = None
 
     def grant(self, approver: str = "host", **options: Any) -> Grant:
         """Return a `Grant` for this request; options are the other fields of `Grant`."""
@@ -59,7 +62,11 @@ class ApprovalRequest:
         return Grant(tool=self.tool, approver=approver, **bound)
 
     def done(self, result: Any, approver: str = "host", message: str = "") -> Grant:
-        """Return a `Grant` that says what a call in doubt came to: its tool is not executed, and has this result."""
+        """Return a `Grant` that says what a call in doubt came to: its tool is not executed, and has this result.
+
+        The result has to be of the type that the tool declares: what takes the grant raises InvalidOutput for another,
+        and the request stays pending.
+        """
         return self.grant(approver, message=message, done=Done(result))
 
     def always(
@@ -124,6 +131,7 @@ class ApprovalRequest:
             "parameters": None if self.parameters is None else dict(self.parameters),
             **({} if self.definition is None else {"definition": self.definition}),
             **({"in_doubt": True} if self.in_doubt else {}),
+            **({} if self.returns is None else {"returns": dict(self.returns)}),
         }
 
     @classmethod
@@ -206,7 +214,7 @@ class Grant:
             "expires_at": self.expires_at.isoformat() if self.expires_at else None,
             "principal": self.principal,
             **({} if self.definition is None else {"definition": self.definition}),
-            **({} if self.done is None else {"done": {"value": lenient(self.done.value)}}),
+            **({} if self.done is None else {"done": {"value": lenient(self.done.value, media=True)}}),
         }
 
     @classmethod
@@ -215,7 +223,7 @@ class Grant:
         values = StoredFields(cls, data)
         values.pop("kind", None)
         values["at"], values["expires_at"] = parse_time(values["at"]), parse_time(values.get("expires_at"))
-        values["done"] = None if values.get("done") is None else Done(values["done"]["value"])
+        values["done"] = None if values.get("done") is None else Done(revived(values["done"]["value"]))
         return cls(**values)
 
 

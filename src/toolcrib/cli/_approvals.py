@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from collections.abc import Callable, Coroutine
@@ -12,7 +13,7 @@ import typer
 
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
-from toolcrib.calls import Denial, Grant, now
+from toolcrib.calls import ApprovalRequest, Denial, Grant, now
 from toolcrib.cli._approval_formatting import entries_table, entry_json, entry_text, state_of
 from toolcrib.cli._approver import is_hidden, user_name
 from toolcrib.cli._database import DatabaseOption, database_errors, open_approvals, shown_name
@@ -133,7 +134,12 @@ def done(
 ) -> None:
     """Say that a call in doubt was done, and give its result: its tool does not run again."""
     value = _json(result, "--result")
-    _answer(request, database, lambda entry: entry.request.done(value, name or user_name(), message), as_json)
+
+    def answer(entry: ApprovalEntry) -> Grant:
+        _require_fit(entry.request, value)
+        return entry.request.done(value, name or user_name(), message)
+
+    _answer(request, database, answer, as_json)
 
 
 @approvals.command()
@@ -214,6 +220,16 @@ def _json(text: str, option: str) -> object:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"it is not JSON: {error}", param_hint=option) from None
+
+
+def _require_fit(request: ApprovalRequest, result: object) -> None:
+    """Refuse a result that does not fit what the tool of a request says that it returns; the request stays pending."""
+    if request.returns is None:
+        return
+    checker: Any = importlib.import_module("toolcrib.schema.checker")  # which no other command needs
+    problems = "; ".join(str(misfit) for misfit in checker.misfits(request.returns, result))
+    if problems:
+        raise typer.BadParameter(f"`{request.tool}` cannot have this result: {problems}", param_hint="--result")
 
 
 def _expiry(text: str | None) -> datetime | None:

@@ -190,6 +190,8 @@ class ProgramRunner:
         if missing:
             raise PausedProgramError(f"it was offered `{missing[0]}`, and this toolkit has no such tool")
         found = answers_by_call(paused, answers)
+        for answer in found.values():
+            self._pipeline.check_answer(answer.tool, answer)
         run, records = self._open_run(options.run, paused.run)
         program = self._resumed(paused, options)
         held_back = bool(paused.state.get("suspended")) and not paused.state.get("cut")  # see `Resumable.resume`

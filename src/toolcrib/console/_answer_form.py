@@ -52,7 +52,7 @@ def answer_to(entry: ApprovalEntry, sent: Mapping[str, Any], visitor: Visitor) -
             arguments = arguments_of(request, sent["arguments"])
             return request.grant(by, message=message, override_args=arguments)
         case "done":
-            return request.done(_result(sent), by, message)
+            return request.done(_result(request, sent), by, message)
         case "always":
             return request.always(by, scope=_scope(sent), expires=_expiry(sent), message=message)
         case other:
@@ -81,15 +81,22 @@ def arguments_of(request: ApprovalRequest, sent: Any) -> dict[str, Any]:
     return arguments
 
 
-def _result(sent: Mapping[str, Any]) -> Any:
-    """Return what a call in doubt came to, from JSON text."""
+def _result(request: ApprovalRequest, sent: Mapping[str, Any]) -> Any:
+    """Return what a call in doubt came to, from JSON text.
+
+    Raises:
+        AnswerError: It is no JSON, or does not fit what the tool says that it returns.
+    """
     text = sent.get("result")
     if not isinstance(text, str):
         raise AnswerError("result", ["Give the result of the call as JSON."])
     try:
-        return json.loads(text)
+        result: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise AnswerError("result", [f"This is not JSON: {error}"]) from None
+    if problems := [str(misfit) for misfit in misfits(request.returns or {}, result)]:
+        raise AnswerError("result", problems)
+    return result
 
 
 def _hidden(value: Any, path: str = "") -> list[str]:

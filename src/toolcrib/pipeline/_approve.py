@@ -11,10 +11,11 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from toolcrib.approvals import misfit
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended
-from toolcrib.errors import ApprovalError, InvalidArguments, SchemaError
+from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, SchemaError
 from toolcrib.pipeline._decide import decide_and_edit
 from toolcrib.pipeline._failures import failure, hook_failure
 from toolcrib.pipeline._live_call import LiveCall
+from toolcrib.tools import checked_output, output_schema
 
 __all__ = ["answered", "approve", "reasons_for"]
 
@@ -63,7 +64,7 @@ async def answered(call: LiveCall, reasons: list[str], given: Grant | Denial | N
         call.approve(answer)
         if answer.done is not None:
             call.begun = (call.original or call).begun = True
-            call.executed(answer.done.value)
+            call.executed(checked_output(call.tool, call.name, answer.done.value))
         return await _take_input(call, answer)
 
 
@@ -122,6 +123,8 @@ async def _ask(call: LiveCall, reasons: list[str], given: Grant | Denial | None)
             return await _suspend(call, request)
         _note(call, request, answer)
         _use_up(call, before, request, answer, stored=stored)
+        if stored and (why := _wrong_result(call, answer)):
+            return await _ask_again(call, reasons, why)
         if not stored:
             who = run.approvals
             await _keep(call, request, answer)
@@ -135,6 +138,22 @@ async def _ask(call: LiveCall, reasons: list[str], given: Grant | Denial | None)
         return answer
     by = "" if answer.approver in ("host", "deny_all") else f" by {answer.approver}"
     return Rejected(request.tool, request.call_id, answer.message or f"`{request.tool}` was denied{by}", "user")
+
+
+def _wrong_result(call: LiveCall, answer: Grant | Denial) -> str:
+    """Return why the result that an answer gives is not the tool's; empty when it is, or when there is none."""
+    try:
+        if isinstance(answer, Grant) and answer.done is not None:
+            checked_output(call.tool, call.name, answer.done.value)
+    except InvalidOutput as error:
+        return str(error)
+    return ""
+
+
+async def _ask_again(call: LiveCall, reasons: list[str], why: str) -> Suspended:
+    """Suspend a call whose stored answer is used up and was none: another request says why."""
+    call.request = replace(_request(call, [*reasons, why]), id=f"ask_{uuid4().hex}")
+    return await _suspend(call, call.request)
 
 
 async def _suspend(call: LiveCall, request: ApprovalRequest) -> Suspended:
@@ -240,10 +259,11 @@ def _request(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
         parameters=_schema_of(call),
         definition=plan.definition,
         in_doubt=in_doubt,
+        returns=output_schema(plan.tool) if in_doubt else None,
     )
     before = call.request
-    known = call.state == "suspended" or run.approvals is not None
-    if before is None or in_doubt or not known or _bound_to(before) != _bound_to(request):
+    known = call.state == "suspended" or (run.approvals is not None and not in_doubt)
+    if before is None or not known or _bound_to(before) != _bound_to(request):
         return request
     return replace(request, id=before.id, created_at=before.created_at)  # a recovered call asks what it asked before
 

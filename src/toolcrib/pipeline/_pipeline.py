@@ -26,6 +26,7 @@ from toolcrib.pipeline._recover import pass_again, resolve_doubt, restored
 from toolcrib.pipeline._run import Run
 from toolcrib.record import LogSink, Sink, Trace, calls_log, merged_sinks
 from toolcrib.schema import RunContext
+from toolcrib.tools import checked_output
 from toolcrib.toolsets import Toolset, ToolsetLike
 
 __all__ = ["Pipeline", "Stored"]
@@ -300,11 +301,13 @@ class Pipeline:
 
         Raises:
             CallStateError: The call has ended.
+            InvalidOutput: The result that the grant gives does not fit the tool; the call is as it was.
         """
         run = Run() if run is None else run
         kept: Any = state.call if isinstance(state, Suspended) else state
         name, call_id = (state.tool, state.call_id) if isinstance(state, Suspended) else _named(kept)
         plan, received = self._plan(name), ToolCall(name, {}, call_id)
+        self.check_answer(name, grant)
         trace = self._trace(received, run, plan)
         if plan is None or kept is None:
             return _refused(trace, unknown(self.toolset, received, run))
@@ -324,6 +327,16 @@ class Pipeline:
         with call:
             refused = await pass_again(call, grant)
         return _recovered(call, refused)
+
+    def check_answer(self, name: str, answer: Grant | Denial | None) -> None:
+        """Check the result that an answer about a call in doubt gives, if it gives one.
+
+        Raises:
+            InvalidOutput: It is not of the type that the tool of this name declares.
+        """
+        plan = self._plan(name)
+        if plan is not None and isinstance(answer, Grant) and answer.done is not None:
+            checked_output(plan.tool, plan.name, answer.done.value)
 
     async def _begun_before(self, call: LiveCall, grant: Grant | Denial | None, begun: int) -> Call | Outcome:
         refused = await pass_gates(call, ask=False)

@@ -22,9 +22,9 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, RoundError, ToolcribError, closest
 from toolcrib.hooks import HookSet
-from toolcrib.rounds._results import ToolResult, checked_output
+from toolcrib.rounds._results import ToolResult
 from toolcrib.rounds._round_call import RoundCall
-from toolcrib.tools import Tool
+from toolcrib.tools import Tool, checked_output
 from toolcrib.toolsets import Selector
 
 __all__ = [

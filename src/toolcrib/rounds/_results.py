@@ -1,23 +1,16 @@
-"""Results of the calls of a round: the host's own, checked against the tool's type, and rendered for the model."""
+"""Results of the calls of a round: the host's answers, and what the model is shown of an outcome."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from toolcrib.calls import REJECTION_PREFIX, CallMetadata, Failed, Media, Outcome, Rejected, render, value_class
-from toolcrib.errors import FieldProblem, InvalidOutput
 from toolcrib.formats import WireCall, WireResult
-from toolcrib.schema import modern
-from toolcrib.tools import Tool
 
 __all__ = [
     "ToolCallIssue",
     "ToolResult",
-    "checked_output",
     "rejection_reason",
     "rendered",
 ]
@@ -60,42 +53,6 @@ def rejection_reason(text: str) -> str | None:
     A tool's own text is never taken for a refusal: where it begins like one, it has a mark before it in the transcript.
     """
     return text.removeprefix(REJECTION_PREFIX) if text.startswith(REJECTION_PREFIX) else None
-
-
-# --- checking what the host gives
-
-
-def checked_output(tool: Tool[..., Any], name: str, output: Any) -> Any:
-    """Return an output as the tool's declared type, converted where pydantic can; as it is where no type is known.
-
-    Raises:
-        InvalidOutput: It does not fit; every problem is named.
-    """
-    adapter = _adapter_of(tool)
-    if adapter is None:
-        return output
-    try:
-        return adapter.validate_python(output)
-    except ValidationError as error:
-        problems = tuple(FieldProblem(_path(e["loc"]), e["msg"]) for e in error.errors(include_url=False))
-    raise InvalidOutput(name, problems)  # out here, so that it does not carry pydantic's error along
-
-
-@lru_cache(maxsize=1024)
-def _adapter_of(tool: Tool[..., Any]) -> TypeAdapter[Any] | None:
-    kind = tool.spec.return_type
-    if kind is None:
-        return None
-    declared: Any = list[kind] if tool.is_streaming else kind
-    try:
-        return TypeAdapter(modern(declared))
-    except Exception:  # the annotation is the user's, and may be of a type that pydantic does not know
-        return None
-
-
-def _path(location: tuple[str | int, ...]) -> str:
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
-    return "".join(parts).removeprefix(".")
 
 
 # --- showing it to the model

@@ -9,9 +9,9 @@ from toolcrib.calls import Outcome, StoredFields, Suspended, outcome_from_dict
 from toolcrib.errors import InvalidOutput, RoundError
 from toolcrib.formats import PROVIDERS, ProviderFormat, WireCall, WireReply
 from toolcrib.pipeline import Call, Pipeline, Run, is_call
-from toolcrib.rounds._results import checked_output
 from toolcrib.rounds._round_call import RoundCall
 from toolcrib.rounds._round_state import RoundState, pipeline_of
+from toolcrib.tools import checked_output
 from toolcrib.toolsets import ToolsetLike
 
 __all__ = ["loaded", "run_from", "run_of", "saved"]

@@ -9,6 +9,7 @@ from toolcrib.tools._deadline import Deadline
 from toolcrib.tools._decorators import as_tool, ez_tool, object_tools, tool, tool_input
 from toolcrib.tools._metadata import ToolMetadata
 from toolcrib.tools._options import LockOption, ToolKeywords, ToolOptions, ToolType
+from toolcrib.tools._outputs import checked_output, output_schema
 from toolcrib.tools._tool import Tool, ToolRegistry, register_tool
 
 __all__ = [
@@ -24,9 +25,11 @@ __all__ = [
     "ToolRegistry",
     "ToolType",
     "as_tool",
+    "checked_output",
     "ez_tool",
     "is_thunk",
     "object_tools",
+    "output_schema",
     "register_tool",
     "tool",
     "tool_input",

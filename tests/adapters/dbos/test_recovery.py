@@ -18,7 +18,7 @@ import pytest
 from tests.adapters.dbos import dying
 from toolcrib.adapters.dbos import Client, DurableAgent, TurnHandle, recover, workers
 from toolcrib.calls import Completed, Rejected, Suspended
-from toolcrib.errors import WorkerError
+from toolcrib.errors import InvalidOutput, WorkerError
 from toolcrib.turns import Turn
 
 _server = multiprocessing.get_context("forkserver")  # workers are forked off a process that has imported everything
@@ -120,6 +120,8 @@ async def test_a_person_gives_the_result_of_a_call_in_doubt_or_leaves_it(file_sh
     async with shop.working():
         asked = [await handle.outcome() for handle in (first, second)]
         requests = [outcome.request for outcome in asked if isinstance(outcome, Suspended)]
+        with pytest.raises(InvalidOutput, match="`charge`"):
+            await shop.agent.done(requests[0], 5, "ann")
         await shop.agent.done(requests[0], "charged 5, by the bank's books", "ann")
         await shop.agent.deny(requests[1], "the bank knows nothing of it", "ann")
         given, left = [await handle.outcome(through=True) for handle in (first, second)]

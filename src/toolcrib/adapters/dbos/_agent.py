@@ -196,9 +196,12 @@ class DurableAgent:
 
         Raises:
             ApprovalError: The request is unknown or answered already, or its call is not in doubt.
+            InvalidOutput: The result is not of the type that the tool declares; the request stays pending.
         """
         asked = await self._request(request)
-        await self._answer(asked.done(result, approver, message))
+        answer = asked.done(result, approver, message)
+        self._pipeline.check_answer(asked.tool, answer)
+        await self._answer(answer)
 
     async def deny(self, request: ApprovalRequest | str, message: str = "", approver: str = "host") -> None:
         """Say no to a request, or to the one with that id: its turn ends as rejected, and its tool never runs.

@@ -9,8 +9,8 @@ from typing import Any, cast
 import mcp_types as types
 
 from toolcrib.adapters.mcp_server._media import is_block_type
-from toolcrib.errors import SchemaError
 from toolcrib.schema.checker import Checker, checker_of
+from toolcrib.tools import output_schema
 from toolcrib.toolsets import ToolEntry
 
 __all__ = ["ListedTool"]
@@ -55,13 +55,13 @@ class ListedTool:
         entry = self.entry
         if entry.tool.options.max_result_chars is not None or entry.post or is_block_type(entry.tool.spec.return_type):
             return None
-        try:
-            schema = entry.return_schema
-        except SchemaError:  # results are shown as they are
+        schema = output_schema(entry.tool)
+        if schema is None:
             return None
-        if schema is None or schema.get("type") == "string":  # a text is all there is to it
+        one: Mapping[str, Any] = schema["items"] if entry.tool.is_streaming else schema
+        if one.get("type") == "string":  # a text is all there is to it
             return None
-        return _wrapped(schema, several=entry.tool.is_streaming) if self._wraps(schema) else dict(schema)
+        return _wrapped(schema) if self._wraps(one) else dict(schema)
 
     def structured(self, value: Any, *, in_blocks: bool = False) -> Any:
         """Return the structured content for a value of JSON shapes: an object, as older clients want it, or None.
@@ -97,10 +97,9 @@ def _object(schema: Mapping[str, Any]) -> dict[str, Any]:
     return dict(schema) if schema.get("type") == "object" else {"type": "object", **schema}
 
 
-def _wrapped(schema: Mapping[str, Any], *, several: bool) -> dict[str, Any]:
-    """Return the schema of an object that has the result, or the list of a stream's values, as its one property."""
-    inner = {key: value for key, value in schema.items() if key != "$defs"}
-    result: dict[str, Any] = {"type": "array", "items": inner} if several else inner
+def _wrapped(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object that has the result as its one property."""
+    result = {key: value for key, value in schema.items() if key != "$defs"}
     made: dict[str, Any] = {"type": "object", "properties": {_RESULT: result}, "required": [_RESULT]}
     return {**made, "$defs": schema["$defs"]} if "$defs" in schema else made
 

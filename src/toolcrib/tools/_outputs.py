@@ -1,0 +1,60 @@
+"""Outputs that a host or an approver gives in the place of a tool's own, checked against its declared type."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from toolcrib.errors import FieldProblem, InvalidOutput, SchemaError
+from toolcrib.schema import modern
+from toolcrib.tools._tool import Tool
+
+__all__ = ["checked_output", "output_schema"]
+
+
+def checked_output(tool: Tool[..., Any], name: str, output: Any) -> Any:
+    """Return an output as the tool's declared type, converted where pydantic can; as it is where no type is known.
+
+    Raises:
+        InvalidOutput: It does not fit; every problem is named.
+    """
+    adapter = _adapter_of(tool)
+    if adapter is None:
+        return output
+    try:
+        return adapter.validate_python(output)
+    except ValidationError as error:
+        problems = tuple(FieldProblem(_path(e["loc"]), e["msg"]) for e in error.errors(include_url=False))
+    raise InvalidOutput(name, problems)  # out here, so that it does not carry pydantic's error along
+
+
+@lru_cache(maxsize=1024)
+def _adapter_of(tool: Tool[..., Any]) -> TypeAdapter[Any] | None:
+    kind = tool.spec.return_type
+    if kind is None:
+        return None
+    declared: Any = list[kind] if tool.is_streaming else kind
+    try:
+        return TypeAdapter(modern(declared))
+    except Exception:  # the annotation is the user's, and may be of a type that pydantic does not know
+        return None
+
+
+def _path(location: tuple[str | int, ...]) -> str:
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return "".join(parts).removeprefix(".")
+
+
+def output_schema(tool: Tool[..., Any]) -> dict[str, Any] | None:
+    """Return the JSON schema of an output, of a stream the list of its values; None where nothing is said of it."""
+    try:
+        schema = tool.return_schema
+    except SchemaError:  # outputs are shown as they are
+        return None
+    if schema is None or not tool.is_streaming:
+        return schema
+    items = {key: value for key, value in schema.items() if key != "$defs"}
+    made: dict[str, Any] = {"type": "array", "items": items}
+    return {**made, "$defs": schema["$defs"]} if "$defs" in schema else made
