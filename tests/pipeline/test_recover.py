@@ -160,6 +160,20 @@ async def test_a_given_result_is_of_the_type_that_the_tool_declares() -> None:
     assert post == [Receipt(number=12)]
 
 
+async def test_a_call_that_was_done_is_run_to_its_end_without_its_tool() -> None:
+    paid: list[int] = []
+    pipeline = Pipeline([paying(paid)])
+    suspended = await pipeline.run(await begun(pipeline))
+    assert isinstance(suspended, Suspended)
+    call = await pipeline.recover(suspended, grant=suspended.request.done("paid by hand"))
+    assert is_call(call)
+
+    outcome = await pipeline.run(call)
+
+    assert isinstance(outcome, Completed)
+    assert (outcome.value, paid) == ("paid by hand", [])
+
+
 async def test_a_result_of_another_type_is_an_error_and_its_request_stays_pending() -> None:
     pipeline = receipted()
     run = Run(approvals=MemoryApprovalStore())

@@ -96,6 +96,12 @@ class LiveCall:
         return plan.body is not None or bool(plan.runners) or plan.executor is not None
 
     @property
+    def done_before(self) -> bool:
+        """Whether it has a result that is not of an execution here: of another process, or as the approver said."""
+        said = self.grant is not None and self.grant.done is not None
+        return self.state == "executed" and (said or self.resumed is not None)
+
+    @property
     def waits_for_post_hooks(self) -> bool:
         return bool(self.plan.held)
 

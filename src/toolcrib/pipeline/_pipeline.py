@@ -247,6 +247,8 @@ class Pipeline:
             return await self.recover(call, run, grant=grant)
         else:
             live, read = _live(call), True
+            if live.done_before:
+                return live
             if live.state not in ("received", "admitted"):
                 raise CallStateError(live.name, live.id, live.state)
         if arguments is not None:
@@ -361,8 +363,8 @@ class Pipeline:
             Exception: What an observer raised, unless the run has it fail the call.
         """
         live = _live(call)
-        if live.state == "executed" and (live.resumed is not None or (live.grant is not None and live.grant.done)):
-            return live  # it was done before, in another process or as the approver said
+        if live.done_before:
+            return live
         outcome = await execute(live)
         return live if outcome is None else outcome
 
