@@ -94,7 +94,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a new tool with a name that is taken",
-        "toolsets/_renewal.py",
+        "toolsets/_toolset.py",
         "            add(made, entry)\n",
         "            made[entry.name] = entry\n",
         _OF_CHANGES,

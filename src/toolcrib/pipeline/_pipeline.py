@@ -67,7 +67,7 @@ class Pipeline:
             hooks.check(self.toolset.entries)
         self._hooks, self._executor = hooks, executor
         self._plans: dict[str, Plan] = {}
-        self.toolset.tell_when_renewed(self)
+        self.toolset.listen_for_renewal(self)
 
     @property
     def sinks(self) -> tuple[Sink, ...]:

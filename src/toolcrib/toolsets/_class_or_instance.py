@@ -1,18 +1,27 @@
-"""Methods that a toolset class answers as the toolset it would make."""
+"""Methods that a toolset class answers as the toolset it would make; one of them, `definitions`, has overloads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
 
-__all__ = ["either"]
+import toolcrib.formats as formats  # its names are loaded when a format is asked for
+from toolcrib.errors import UnknownTool
+from toolcrib.toolsets._entry import ToolEntry
+from toolcrib.toolsets._members import define, offered_names
+from toolcrib.toolsets._select import Definition, ToolAvailability, names_of
+
+if TYPE_CHECKING:
+    from toolcrib.formats import FormatName, MistralTool, OpenAITool
+
+__all__ = ["Definitions", "DefinitionsOf", "class_or_instance"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class either(Generic[P, R]):
+class class_or_instance(Generic[P, R]):
     """Let a method be called on a class too, where it means an object made without arguments."""
 
     def __init__(self, fn: Callable[Concatenate[Any, P], R]) -> None:
@@ -21,3 +30,112 @@ class either(Generic[P, R]):
 
     def __get__(self, item: object | None, owner: type) -> Callable[P, R]:
         return partial(self._fn, owner() if item is None else item)
+
+
+class DefinitionsOf:
+    """Call it for the definitions of the tools of one toolset."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Mapping[str, ToolEntry]) -> None:
+        self._entries = entries
+
+    @overload
+    def __call__(
+        self,
+        available: ToolAvailability | None = None,
+        *,
+        describe: Mapping[Any, str] | None = None,
+        revealed: Iterable[str] = (),
+    ) -> list[Definition]: ...
+
+    @overload
+    def __call__(
+        self,
+        available: ToolAvailability | None = None,
+        *,
+        format: Literal["openai"],
+        strict: bool = False,
+        return_schemas: bool = False,
+        describe: Mapping[Any, str] | None = None,
+        revealed: Iterable[str] = (),
+    ) -> list[OpenAITool]: ...
+
+    @overload
+    def __call__(
+        self,
+        available: ToolAvailability | None = None,
+        *,
+        format: Literal["mistral"],
+        strict: bool = False,
+        return_schemas: bool = False,
+        describe: Mapping[Any, str] | None = None,
+        revealed: Iterable[str] = (),
+    ) -> list[MistralTool]: ...
+
+    @overload
+    def __call__(
+        self,
+        available: ToolAvailability | None = None,
+        *,
+        format: FormatName,
+        strict: bool = False,
+        return_schemas: bool = False,
+        describe: Mapping[Any, str] | None = None,
+        revealed: Iterable[str] = (),
+    ) -> list[Any]: ...
+
+    def __call__(
+        self,
+        available: ToolAvailability | None = None,
+        *,
+        format: FormatName | None = None,
+        strict: bool = False,
+        return_schemas: bool = False,
+        describe: Mapping[Any, str] | None = None,
+        revealed: Iterable[str] = (),
+    ) -> list[Any]:
+        """Return the definitions of the tools that are offered, in order.
+
+        Type checkers take them for what the provider's SDK declares; the SDKs of some declare more keys with each
+        release, and there a definition is `Any`.
+
+        Args:
+            available: Which tools; the default ones when None.
+            format: The wire format, for what the provider's `tools` parameter takes; values when None.
+            strict: Have the provider hold the model to the schemas; decode the replies with `strict=True`, too.
+            return_schemas: Show the model what the tools return, as far as that is known.
+            describe: Descriptions in place of the tools' own, by selector or name; the last one for a tool wins.
+            revealed: The names that were found in the run (`Run.revealed`). They come last and in the order they
+                were found, so that what was sent before stays the beginning of what is sent now.
+
+        Raises:
+            UnknownTool: A description is given for a tool that is not in it.
+            ToolConstraintError: `available` names one that is not.
+            FormatError: The provider refuses a name, has no strict mode, or cannot keep a schema strictly.
+        """
+        offered = _described(self._entries, available, describe or {}, revealed)
+        return offered if format is None else formats.definitions(offered, format, strict, return_schemas)
+
+
+class Definitions:
+    """The descriptor of `definitions`; like a method of `class_or_instance`, but its overloads stay."""
+
+    def __get__(self, item: Any, owner: type[Any]) -> DefinitionsOf:
+        return DefinitionsOf((owner() if item is None else item).entries)
+
+
+def _described(
+    entries: Mapping[str, ToolEntry],
+    available: ToolAvailability | None,
+    describe: Mapping[Any, str],
+    revealed: Iterable[str],
+) -> list[Definition]:
+    offered = offered_names(entries, available)
+    texts = {name: text for key, text in describe.items() for name in names_of([key])}
+    unknown = next((name for name in texts if name not in entries), None)
+    if unknown is not None:
+        raise UnknownTool(unknown, tuple(entries))
+    found = [name for name in revealed if name in entries and name not in offered]
+    names = [*(name for name in entries if name in offered), *found]
+    return [define(entries[name], texts.get(name)) for name in names]

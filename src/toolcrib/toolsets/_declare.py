@@ -1,33 +1,30 @@
-"""Members of a toolset that is declared as a class: `use`, `off`, `nested`."""
+"""Members of a toolset that is declared as a class: made by `use` and `off`, or another toolset."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, overload, runtime_checkable
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from pydantic import BaseModel
 
 from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool, Tool, as_tool
+from toolcrib.toolsets._entry import ToolEntry
 from toolcrib.toolsets._select import Group, Selector
 
-if TYPE_CHECKING:
-    from toolcrib.toolsets._toolset import Toolset
-
-__all__ = ["Member", "NestedMember", "ToolSource", "declared_members", "member_of", "nested", "off", "use"]
+__all__ = ["AnyMember", "Member", "NestedMember", "ToolSource", "declared_members", "member_of", "off", "use"]
 
 X = TypeVar("X")
-T = TypeVar("T", bound="Toolset")
 
 
 @runtime_checkable
 class ToolSource(Protocol):
     """A member whose tools are known only when a run opens: an MCP server, another framework's toolset."""
 
-    def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Toolset]:
-        """Return a context manager that gives the tools while it is open."""
+    def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Iterable[ToolEntry]]:
+        """Return a context manager that gives the tools while it is open: a toolset."""
         ...
 
 
@@ -46,19 +43,22 @@ class Member(Generic[X]):
         return Selector(made.name, made, self.item)
 
 
-class NestedMember(Generic[T]):
-    """Another toolset as a member: its tools are members too, and its attributes are their selectors."""
+class NestedMember:
+    """Another toolset as a member, or its class: its tools are members too, and its attributes are their selectors."""
 
     __slots__ = ("item", "off")
 
-    def __init__(self, item: Toolset | type[Toolset], *, off: bool = False) -> None:
+    def __init__(self, item: Any, *, off: bool = False) -> None:
         self.item, self.off = item, off
 
     def __get__(self, toolset: object, owner: type) -> Group:
-        cls = self.item if isinstance(self.item, type) else type(self.item)
+        names = tuple[str, ...](self.item.names())
+        cls: Any = self.item if isinstance(self.item, type) else type(self.item)
         members = {name: getattr(cls, name) for name, one in cls.declared() if not isinstance(one.item, ToolSource)}
-        made = self.item() if isinstance(self.item, type) else self.item
-        return Group(tuple(made.names()), MappingProxyType(members))
+        return Group(names, MappingProxyType(members))
+
+
+AnyMember: TypeAlias = Member[Any] | NestedMember
 
 
 def use(item: X) -> Member[X]:
@@ -71,18 +71,6 @@ def off(item: X) -> Member[X]:
     return Member(item, off=True)
 
 
-@overload
-def nested(item: type[T], *, off: bool = False) -> type[T]: ...
-@overload
-def nested(item: T, *, off: bool = False) -> T: ...
-def nested(item: Any, *, off: bool = False) -> Any:
-    """Declare another toolset whose tools become members; `off` leaves all of them out of what is offered by default.
-
-    Type checkers see the toolset itself, so that `AppTools.data.get_user` is checked as `DataTools.get_user` is.
-    """
-    return NestedMember[Any](item, off=off)
-
-
 def _is_member(value: object) -> bool:
     """Return whether a class attribute stands for tools without having been wrapped."""
     if isinstance(value, Tool | BaseTool):
@@ -93,18 +81,18 @@ def _is_member(value: object) -> bool:
     return declared or issubclass(value, BaseTool)
 
 
-def member_of(value: object) -> Member[Any] | NestedMember[Any] | None:
+def member_of(value: object) -> AnyMember | None:
     """Return the member that a class attribute is, or stands for bare; None for anything else."""
     if isinstance(value, Member | NestedMember):
-        return cast("Member[Any] | NestedMember[Any]", value)
+        return cast("AnyMember", value)
     return Member(value) if _is_member(value) else None
 
 
-def declared_members(cls: type) -> Iterator[tuple[str, Member[Any] | NestedMember[Any]]]:
+def declared_members(cls: type) -> Iterator[tuple[str, AnyMember]]:
     """Yield the members that a class and its bases declare, bases first, each name once."""
-    found: dict[str, Member[Any] | NestedMember[Any]] = {}
+    found: dict[str, AnyMember] = {}
     for owner in reversed(cls.__mro__):
         for name, value in vars(owner).items():
             if isinstance(value, Member | NestedMember):
-                found[name] = cast("Member[Any] | NestedMember[Any]", value)
+                found[name] = cast("AnyMember", value)
     yield from found.items()

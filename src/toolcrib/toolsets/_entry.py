@@ -1,4 +1,4 @@
-"""What a toolset knows of one tool: its name there, and every gate around it."""
+"""Entry of a tool in a toolset: its name there, and every gate around it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class ToolEntry:
 
     @property
     def description(self) -> str:
-        """What models are told it is for."""
+        """The text that tells models what it is for."""
         return self.tool.description if self.description_override is None else self.description_override
 
     @property

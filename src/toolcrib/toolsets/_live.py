@@ -1,10 +1,11 @@
-"""LiveTools: what a source gives whose tools may change while it is open."""
+"""LiveTools: the toolset of a source whose tools may change while it is open."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
+from weakref import WeakSet
 
 from toolcrib.toolsets._entry import ToolEntry
 from toolcrib.toolsets._members import Step
@@ -20,8 +21,8 @@ class LiveTools(Toolset):
         super().__init__(tools)
         self._followers: list[Callable[[], None]] = []
 
-    def follow(self, bound: Toolset, steps: Sequence[Step]) -> None:
-        """Have an opened toolset, which has these tools with `steps` taken, get those that come later."""
+    def _send_renewals_to(self, bound: Toolset, steps: Sequence[Step]) -> None:
+        bound._listeners = WeakSet()
         shown = self._through(steps)
 
         def again() -> None:
@@ -37,7 +38,7 @@ class LiveTools(Toolset):
         """Take other tools; those that are gone stay known, and are not offered any more.
 
         Raises:
-            DuplicateNameError: Two have one name; nothing is changed for whoever would have both.
+            DuplicateNameError: Two have one name; a toolset that would have both is not changed.
         """
         self._entries = dict(Toolset(tools).entries)
         for again in self._followers:

@@ -1,4 +1,4 @@
-"""What toolsets do with entries: admit, guard, describe, switch off, ask whether they are available."""
+"""Entries of a toolset: added, guarded, described, switched off, offered, and asked whether they are available."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolcrib.errors import DuplicateNameError, ToolConstraintError
 from toolcrib.hooks import GlobalHooks, HookSet
 from toolcrib.schema import RunContext
 from toolcrib.toolsets._entry import Availability, ToolEntry, steps_after, steps_before
-from toolcrib.toolsets._select import Definition
+from toolcrib.toolsets._select import Definition, ToolAvailability
 
 __all__ = [
     "Change",
@@ -23,6 +23,7 @@ __all__ = [
     "guard",
     "is_available",
     "listed",
+    "offered_names",
     "require",
     "switched_off",
 ]
@@ -34,7 +35,7 @@ class Step:
     """One change that a toolset or view makes to its entries, kept for members that are known only when a run opens.
 
     Attributes:
-        names: The tools it was told by name, each of which some member has to have.
+        names: The tools that it names, each of which some member has to have.
         known: The names that members had when it was made.
     """
 
@@ -66,9 +67,25 @@ def listed(tools: object) -> Iterable[Any]:
 
 
 def define(entry: ToolEntry, description: str | None = None) -> Definition:
-    """Return what a model is told of an entry."""
+    """Return what a model is shown of an entry."""
     text = entry.description if description is None else description
     return Definition(entry.name, text, entry.parameters, entry.return_schema)
+
+
+def offered_names(entries: Mapping[str, ToolEntry], available: ToolAvailability | None) -> frozenset[str]:
+    """Return the names that an availability comes to; ToolConstraintError for one that no entry has."""
+    choice = available or ToolAvailability()
+    if not isinstance(cast("object", choice), ToolAvailability):
+        kind = type(choice).__name__
+        raise TypeError(f"say what is available as in ToolAvailability.only('name'); this is a {kind}")
+    unknown = next((name for name in choice.names if name not in entries), None)
+    if unknown is not None:
+        raise ToolConstraintError(unknown, "it is not in the toolset", tuple(entries))
+    if choice.kind == "all":
+        return frozenset(entries)
+    if choice.kind == "only":
+        return frozenset(choice.names)
+    return frozenset(name for name, entry in entries.items() if not entry.off) | set(choice.names)
 
 
 def switched_off(entries: Iterable[ToolEntry]) -> Iterable[ToolEntry]:

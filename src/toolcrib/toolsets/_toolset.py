@@ -7,17 +7,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from inspect import isawaitable
 from types import MappingProxyType
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, Protocol, Self, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 
 from toolcrib.approvals import ApprovalPolicy
-from toolcrib.errors import ToolConstraintError, UnknownTool, closest
+from toolcrib.errors import UnknownTool, closest
 from toolcrib.hooks import GlobalHooks, HookSet, PerValue, PostHookFunc, PreHookFunc, require_middleware, target_name
 from toolcrib.schema import RunContext
 from toolcrib.tools import Instruction, Tool, as_tool, object_tools
-from toolcrib.toolsets._class_or_instance import either
-from toolcrib.toolsets._declare import Member, NestedMember, ToolSource, declared_members, member_of
-from toolcrib.toolsets._definitions import Definitions
+from toolcrib.toolsets._class_or_instance import Definitions, class_or_instance
+from toolcrib.toolsets._declare import AnyMember, NestedMember, ToolSource, declared_members, member_of
 from toolcrib.toolsets._entry import ToolEntry, entry_of
 from toolcrib.toolsets._members import (
     Change,
@@ -29,18 +28,28 @@ from toolcrib.toolsets._members import (
     guard,
     is_available,
     listed,
+    offered_names,
     require,
     switched_off,
 )
-from toolcrib.toolsets._renewal import Followed, Renewable
 from toolcrib.toolsets._select import Definition, Selectable, Selector, ToolAvailability, names_of
 
-__all__ = ["Toolset", "ToolsetLike"]
+__all__ = ["Toolset", "ToolsetLike", "nested"]
+
+T = TypeVar("T", bound="Toolset | type[Toolset]")
 
 ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
 
 
-class Toolset(Renewable):
+class RenewalListener(Protocol):
+    """An object that was made of a toolset's tools, such as a pipeline."""
+
+    def renewed(self) -> None:
+        """Forget the tools: they are others now."""
+        ...
+
+
+class Toolset:
     """Tools by name, with middleware, hooks and limits around them.
 
     Declared as a class, with members made by `use`, `off` and `nested`, or made of a sequence. Views (`subset`,
@@ -72,7 +81,7 @@ class Toolset(Renewable):
             member = member_of(value)
             if member is None:
                 if _is_toolset(value):
-                    member = NestedMember[Any](value)
+                    member = NestedMember(value)
                 else:
                     continue
             elif isinstance(member, NestedMember) and not _is_toolset(member.item):
@@ -101,6 +110,7 @@ class Toolset(Renewable):
         self.toolset_id = toolset_id
         self._sources: tuple[tuple[ToolSource, tuple[Step, ...]], ...] = ()
         self._entries: dict[str, ToolEntry] = {}
+        self._listeners: WeakSet[Any] | None = None  # a set once it is open with tools that may change
         self._defaults = (max_retries, timeout, skip_unavailable)
         for _, member in declared_members(type(self)):
             self._admit(member.item, off=member.off)
@@ -140,7 +150,7 @@ class Toolset(Renewable):
         return Toolset([Toolset.of(tools) for tools in toolsets])
 
     @classmethod
-    def declared(cls) -> Iterator[tuple[str, Member[Any] | NestedMember[Any]]]:
+    def declared(cls) -> Iterator[tuple[str, AnyMember]]:
         """Yield the members that the class declares, by attribute."""
         return declared_members(cls)
 
@@ -165,59 +175,49 @@ class Toolset(Renewable):
         """Whether every tool is known; a toolset with sources has to be opened first."""
         return not self._sources
 
-    @either
+    @class_or_instance
     def groups(self) -> dict[str, tuple[str, ...]]:
         """Return the names of the tools of each nested member, by attribute."""
         nested = (name for name, member in self.declared() if isinstance(member, NestedMember))
         return {name: getattr(type(self), name).names for name in nested}
 
-    @either
+    @class_or_instance
     def tools(self) -> list[Tool[..., Any]]:
         """Return the tools, in order."""
         return [entry.tool for entry in self]
 
-    @either
+    @class_or_instance
     def names(self) -> list[str]:
         """Return the names models call the tools by, in order."""
         return list(self._entries)
 
-    @either
+    @class_or_instance
     def all(self) -> list[Selector[Any]]:
         """Return a selector of every tool, in order."""
         return [Selector(entry.name, entry.tool, entry.tool) for entry in self]
 
-    @either
+    @class_or_instance
     def from_name(self, name: str) -> Selector[Any]:
         """Return the selector of a tool, or raise UnknownTool."""
         tool = self[name].tool
         return Selector(name, tool, tool)
 
-    @either
+    @class_or_instance
     def try_from_name(self, name: str) -> Selector[Any] | None:
         """Return the selector of a tool, or None."""
         return self.from_name(name) if name in self else None
 
-    @either
+    @class_or_instance
     def definition(self, selected: Selectable) -> Definition:
-        """Return what a model is told of one tool."""
+        """Return what a model is shown of one tool."""
         return define(self[target_name(selected)])
 
     definitions = Definitions()
 
-    @either
+    @class_or_instance
     def offered(self, available: ToolAvailability | None = None) -> frozenset[str]:
         """Return the names that an availability comes to; ToolConstraintError for one that is not a member."""
-        choice = available or ToolAvailability()
-        if not isinstance(cast("object", choice), ToolAvailability):
-            raise TypeError(f"tell it as in ToolAvailability.only('name'); this is a {type(choice).__name__}")
-        unknown = next((name for name in choice.names if name not in self._entries), None)
-        if unknown is not None:
-            raise ToolConstraintError(unknown, "it is not in the toolset", tuple(self._entries))
-        if choice.kind == "all":
-            return frozenset(self._entries)
-        if choice.kind == "only":
-            return frozenset(choice.names)
-        return frozenset(name for name, entry in self._entries.items() if not entry.off) | set(choice.names)
+        return offered_names(self._entries, available)
 
     def __getitem__(self, name: str) -> ToolEntry:
         try:
@@ -245,7 +245,7 @@ class Toolset(Renewable):
         Availability is asked again when a call arrives.
 
         Args:
-            hide_unavailable: False keeps tools that are not available now, for a door that asks at each step.
+            hide_unavailable: False keeps tools that are not available now, for an adapter that asks at each step.
 
         Raises:
             ToolConstraintError: A hook, an approval or a new name is given for a tool that no member has.
@@ -260,15 +260,33 @@ class Toolset(Renewable):
                     found.setdefault(step, set(step.known)).update(entry.name for entry in entries)
                     entries = [*step.change(entries)]
                 bound._extend(entries)
-                if isinstance(given, Followed):
-                    bound._told = WeakSet()
-                    given.follow(bound, steps)
+                if isinstance(given, Toolset):
+                    given._send_renewals_to(bound, steps)
             require(found)
             asked = [entry for entry in bound if hide_unavailable and entry.skip_unavailable]
             hidden = [entry.name for entry in asked if not await is_available(entry, context)]
             for name in hidden:
                 del bound._entries[name]
             yield bound
+
+    def renew_entries(self, names: Iterable[str], entries: Iterable[ToolEntry]) -> None:
+        """Have other tools in the place of those named; for a source that changes while it is open.
+
+        Raises:
+            DuplicateNameError: One has the name of another member; nothing is changed.
+        """
+        before = frozenset(names)
+        made = {name: entry for name, entry in self._entries.items() if name not in before}
+        for entry in entries:
+            add(made, entry)
+        self._entries = made
+        for listener in self._listeners or ():
+            listener.renewed()
+
+    def listen_for_renewal(self, listener: RenewalListener) -> None:
+        """Call the listener, as long as it lives, when the tools are others."""
+        if self._listeners is not None:
+            self._listeners.add(listener)
 
     async def get_instructions(self, ctx: RunContext[Any]) -> list[Instruction]:
         """Return the texts the available tools want in the system prompt, one for each group: the first."""
@@ -345,7 +363,7 @@ class Toolset(Renewable):
         return self._view(lambda entries: (e.with_hooks(hooks) for e in entries), hooks.targets())
 
     def with_approval(self, policy: ApprovalPolicy = True, *, names: Iterable[Selectable] | None = None) -> Toolset:
-        """Return the toolset whose tools (or those named) need approval when `policy` says so, whatever they say."""
+        """Return the toolset whose tools (or those named) need approval when `policy` says so, beside their own."""
         chosen = None if names is None else frozenset(names_of(names))
         unknown = next((name for name in chosen or () if name not in self._entries), None)
         if unknown is not None and not self._sources:
@@ -360,6 +378,9 @@ class Toolset(Renewable):
         return self._view(lambda entries: (e.with_timeout(seconds) for e in entries))
 
     # --- inside
+
+    def _send_renewals_to(self, bound: Toolset, steps: Sequence[Step]) -> None:
+        """Have a toolset, which was opened with these tools and `steps` taken, get later ones: only of `LiveTools`."""
 
     def _admit(self, item: Any, *, off: bool = False) -> None:
         if _is_toolset(item):
@@ -401,6 +422,14 @@ class Toolset(Renewable):
     def __repr__(self) -> str:
         title = f" {self.toolset_id}" if self.toolset_id else ""
         return f"<{type(self).__name__}{title} of {len(self)} tools>"
+
+
+def nested(item: T, *, off: bool = False) -> T:
+    """Declare another toolset whose tools become members; `off` leaves all of them out of what is offered by default.
+
+    Type checkers see the toolset itself, so that `AppTools.data.get_user` is checked as `DataTools.get_user` is.
+    """
+    return cast("T", NestedMember(item, off=off))
 
 
 def _is_toolset(item: object) -> bool:

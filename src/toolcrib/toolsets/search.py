@@ -32,7 +32,7 @@ except ModuleNotFoundError as error:
 __all__ = ["FoundTool", "SearchTools", "searchable"]
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")  # HTTPServer_v2 -> HTTP Server v 2
-_READ = 2_000  # characters of a query: whoever asks may write a megabyte of it
+_READ = 2_000  # characters of a query, of which a model may write a megabyte
 _COMMON = frozenset(
     re.findall("[a-z]+", "a an and are as at be by for from in is it its of on or that the this to with")
 )
@@ -58,13 +58,13 @@ def searchable(tools: ToolsetLike, *, keep: Iterable[Selectable] = ()) -> Toolse
 
     @tool()
     async def send_email(recipient: str, body: str) -> str:
-        '''Send a message to somebody.'''
+        '''Send a message to a person.'''
         return f"sent to {recipient}"
 
-    counter, run = Pipeline(searchable([send_email])), Run()
-    print([d.name for d in counter.toolset.definitions()])
-    await counter.run(ToolCall("search_tools", {"query": "write an email"}), run)
-    print([d.name for d in counter.toolset.definitions(revealed=run.revealed)])
+    pipeline, run = Pipeline(searchable([send_email])), Run()
+    print([d.name for d in pipeline.toolset.definitions()])
+    await pipeline.run(ToolCall("search_tools", {"query": "write an email"}), run)
+    print([d.name for d in pipeline.toolset.definitions(revealed=run.revealed)])
     ```
 
     ```output

@@ -26,7 +26,7 @@ async def test_an_open_toolset_follows_what_the_server_has(mode: str) -> None:
     told, crib = Told(), Toolset([connect(small_server(), mode=mode)]).prefixed("s_").with_approval()
 
     async with crib.open() as tools:
-        tools.tell_when_renewed(told)
+        tools.listen_for_renewal(told)
         pipeline = Pipeline(tools)
         await granted(pipeline, "s_grow", {"name": "oak"})
         await told.wait()
@@ -58,7 +58,7 @@ async def test_a_new_tool_with_a_name_that_is_taken_changes_nothing(caplog: pyte
 
     crib = Toolset([connect(small_server("one"), prefix="x"), connect(small_server("two"), include_resources=False)])
     async with crib.open() as tools:
-        tools.tell_when_renewed(told)
+        tools.listen_for_renewal(told)
         before = tools.names()
         await called(tools, "grow", name="xadd")
         await settled()

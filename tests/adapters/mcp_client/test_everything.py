@@ -132,7 +132,7 @@ async def test_a_file_that_a_tool_makes_is_read_where_it_says(everything: Everyt
 
 async def test_a_new_resource_is_a_new_tool_of_the_open_toolset(everything: Everything) -> None:
     told = Told()
-    everything.tools.tell_when_renewed(told)
+    everything.tools.listen_for_renewal(told)
 
     await called(everything.tools, "gzip-file-as-resource", name="new.gz", data="data:text/plain,hello")
     while "read_new_gz" not in everything.tools:

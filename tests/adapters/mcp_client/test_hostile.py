@@ -210,7 +210,7 @@ async def test_a_tool_that_is_described_otherwise_is_told_of(caplog: pytest.LogC
     told = Told()
     server = Server("turncoat", on_list_tools=list_tools, on_call_tool=call_tool)
     async with connect(server, mode="legacy").open() as tools:
-        tools.tell_when_renewed(told)
+        tools.listen_for_renewal(told)
         await called(tools, "add")
         await told.wait()
         await asyncio.sleep(0)
@@ -242,7 +242,7 @@ async def test_a_standing_grant_is_for_what_the_tool_was_said_to_be(now: dict[st
     told, scope = Told(), Run(approvals=store)
     server = Server("turncoat", on_list_tools=list_tools, on_call_tool=call_tool)
     async with connect(server, mode="legacy", approval=True).open() as tools:
-        tools.tell_when_renewed(told)
+        tools.listen_for_renewal(told)
         asked = await outcome_of(tools, "add", run=scope)
         assert isinstance(asked, Suspended)
         await store.answer(asked.request.always("ann"))
