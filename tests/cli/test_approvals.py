@@ -206,7 +206,7 @@ def test_a_result_that_does_not_fit_the_tool_leaves_the_request_pending(
         (["approve", "1a", "--arguments", "{"], 2, "it is not JSON"),
         (["approve", "1a", "--arguments", '{"card": "**********"}'], 2, "type the real values"),
         (["approve", "1a", "--always", "--input", "x"], 2, "are for one call"),
-        (["approve", "1a", "--always", "--scope", "all"], 2, "neither tool nor arguments"),
+        (["approve", "1a", "--always", "--scope", "all"], 2, "not one of 'tool', 'arguments'"),
         (["approve", "1a", "--expires", "soon"], 2, "'soon' is no time"),
         (["approve", "1a", "--expires", "2001-01-01"], 2, "2001-01-01 is past"),
         (["done", "1a", "--result", "7"], 1, "the call is not in doubt: it was not executed"),

@@ -105,8 +105,8 @@ def test_stdout_is_for_the_protocol_and_ctrl_c_ends_it(tmp_path: Path, shop: str
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--transport", "sse"], "'sse' is neither stdio nor http"),
-        (["--approve-by", "nobody"], "'nobody' is neither store nor elicit"),
+        (["--transport", "sse"], "'sse' is not one of 'stdio', 'http'"),
+        (["--approve-by", "nobody"], "'nobody' is not one of 'store', 'elicit'"),
         (["--code-mode", "--search"], "leave out --search"),
         (["--token", "ann"], "write NAME=SECRET, or NAME=@FILE"),
         (["--token", "ann=@gone"], "cannot read gone: No such file"),

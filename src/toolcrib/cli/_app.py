@@ -13,10 +13,10 @@ from toolcrib.cli._approver import ApprovalFlags
 from toolcrib.cli._call import make_call, show_outcome
 from toolcrib.cli._console import console as console_command
 from toolcrib.cli._exec import run_program, show_program
-from toolcrib.cli._formatting import console, print_json, tools_json, tools_table
+from toolcrib.cli._formatting import JsonOption, console, print_json, tools_json, tools_table
 from toolcrib.cli._live_view import LiveView
 from toolcrib.cli._paused import read_paused, signing_key, write_paused
-from toolcrib.cli._resume import Resumption, has_resumed, resume_program, target_of
+from toolcrib.cli._resume import has_resumed, resume_program, target_of
 from toolcrib.cli._run import RunOptions, exit_on_error, listed_tools, open_run, text_of
 from toolcrib.cli._serve import serve
 from toolcrib.cli._terminal import Terminal
@@ -52,7 +52,10 @@ ApproveOption = Annotated[
 DenyOption = Annotated[list[str] | None, typer.Option("--deny", metavar="NAME", help="Deny this tool's calls.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Approve every call that is not denied.")]
 SuspendOption = Annotated[bool, typer.Option("--suspend", help="Stop at a call that needs approval; exit status 3.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Write one JSON document to stdout, and nothing else.")]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Stop the tool, or the program, after this long."),
+]
 KeyOption = Annotated[
     Path | None,
     typer.Option("--key", metavar="FILE", help="The key that signs a paused program; your own when left out."),
@@ -115,14 +118,12 @@ def call(
     deny: DenyOption = None,
     yes: YesOption = False,
     suspend: SuspendOption = False,
-    timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Stop the tool after this long.")
-    ] = None,
+    timeout: TimeoutOption = None,
     as_json: JsonOption = False,
     record: RecordOption = None,
 ) -> None:
     """Call one tool of TARGET and print its result; the values of a streaming tool are printed as they come."""
-    options = RunOptions(target, _approval_flags(approve, deny, yes, suspend), timeout, as_json, record)
+    options = RunOptions(target, _approval_flags(approve, deny, yes, suspend), as_json, record)
     with exit_on_error():
         raw = text_of("-") if arguments == "-" else arguments
         with open_run(options) as run:
@@ -140,9 +141,7 @@ def execute(
     deny: DenyOption = None,
     yes: YesOption = False,
     suspend: SuspendOption = False,
-    timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Stop the program after this long.")
-    ] = None,
+    timeout: TimeoutOption = None,
     as_json: JsonOption = False,
     record: RecordOption = None,
     pause: Annotated[
@@ -153,7 +152,7 @@ def execute(
 ) -> None:
     """Run a Python program that calls the tools of TARGET, in a sandbox, and show its output and its calls."""
     flags = _approval_flags(approve, deny, yes, suspend or pause is not None)
-    options = RunOptions(target, flags, timeout, as_json, record)
+    options = RunOptions(target, flags, as_json, record)
     terminal = Terminal()
     view = LiveView(terminal.console, live=not as_json)
     with exit_on_error():
@@ -161,10 +160,10 @@ def execute(
         secret = None if pause is None else signing_key(key)
         with open_run(options, terminal, view) as run:
             result = run.wait(lambda opened: run_program(opened, code, view, timeout))
-            kept = None
+            file_written = None
             if pause is not None and secret is not None and result.paused is not None:
-                write_paused(kept := pause, result.paused, target, secret)
-            status = show_program(run, result, kept)
+                write_paused(file_written := pause, result.paused, target, secret)
+            status = show_program(run, result, file_written)
     raise typer.Exit(status)
 
 
@@ -182,9 +181,7 @@ def resume(
         str | None,
         typer.Option("--target", metavar="TARGET", help="Its tools; those it was started with when left out."),
     ] = None,
-    timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Stop the program after this long.")
-    ] = None,
+    timeout: TimeoutOption = None,
     as_json: JsonOption = False,
     record: RecordOption = None,
     key: KeyOption = None,
@@ -200,8 +197,8 @@ def resume(
         secret = signing_key(key)
         paused = read_paused(file, secret)
         place = target_of(paused, target)
-        with open_run(RunOptions(place, flags, timeout, as_json, record), terminal, view) as run:
-            result = run.wait(lambda opened: resume_program(opened, Resumption(paused, timeout), view))
+        with open_run(RunOptions(place, flags, as_json, record), terminal, view) as run:
+            result = run.wait(lambda opened: resume_program(opened, paused, timeout, view))
             if result.paused is not None:
                 write_paused(file, result.paused, place, secret)
             elif has_resumed(paused, result):

@@ -12,18 +12,17 @@ from rich.text import Text
 
 from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import Denial, Grant, lenient, now
-from toolcrib.cli._formatting import arguments_text
-from toolcrib.cli._terminal import escape_control
+from toolcrib.cli._formatting import arguments_text, cell_text, table_of
 
 __all__ = ["entries_table", "entry_json", "entry_text", "state_of"]
 
-_SHORT = 16  # characters of an id in a list: enough to tell requests apart, and to answer them by
+_SHORT = 16  # characters of an id in a list: enough to find and answer one request by
 _SCOPES = {"once": "", "arguments": "always, with these arguments", "tool": "always, with any arguments"}
 _WIDE = 60  # characters of the arguments in a list
 
 
 def entry_json(entry: ApprovalEntry) -> dict[str, Any]:
-    """Return a request and its answer as JSON shapes; secrets are hidden, as they are kept."""
+    """Return a request and its answer as JSON shapes; secrets are hidden, as the store has them."""
     return {
         **entry.request.to_dict(),
         "state": state_of(entry),
@@ -49,11 +48,8 @@ def entries_table(entries: Iterable[ApprovalEntry], *, answers: bool) -> Table:
     Args:
         answers: Whether to show the answers, too.
     """
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("id", "tool", "since", "for", "state"):
-        table.add_column(column, no_wrap=True)
-    for column in ("by", "until") if answers else ():
-        table.add_column(column, no_wrap=True)
+    answered = ("by", "until") if answers else ()
+    table = table_of("id", "tool", "since", "for", "state", *answered, no_wrap=True)
     table.add_column("arguments", overflow="fold")
     for entry in entries:
         request = entry.request
@@ -61,7 +57,7 @@ def entries_table(entries: Iterable[ApprovalEntry], *, answers: bool) -> Table:
         if answers:
             cells += [entry.answer.approver if entry.answer is not None else "-", _until(entry)]
         cells.append(arguments_text(request.arguments))
-        table.add_row(*(Text(_line(cell)) for cell in cells))
+        table.add_row(*(Text(cell_text(cell, _WIDE)) for cell in cells))
     return table
 
 
@@ -104,11 +100,6 @@ def _answer_lines(answer: Grant | Denial) -> dict[str, str]:
 def _aligned(named: dict[str, str]) -> list[str]:
     width = max(map(len, named))
     return [f"{name:{width}}  {text}" for name, text in named.items()]
-
-
-def _line(text: str) -> str:
-    line = " ".join(escape_control(text[: 2 * _WIDE]).split())
-    return line if len(line) <= _WIDE else line[: _WIDE - 1] + "…"
 
 
 def _until(entry: ApprovalEntry) -> str:

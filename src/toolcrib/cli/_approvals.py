@@ -17,7 +17,7 @@ from toolcrib.calls import ApprovalRequest, Denial, Grant, now
 from toolcrib.cli._approval_formatting import entries_table, entry_json, entry_text, state_of
 from toolcrib.cli._approver import is_hidden, user_name
 from toolcrib.cli._database import DatabaseOption, database_errors, open_approvals, shown_name
-from toolcrib.cli._formatting import console, print_json, say, write
+from toolcrib.cli._formatting import JsonOption, console, print_json, say, write
 from toolcrib.cli._run import Status, exit_on_error
 from toolcrib.errors import ApprovalError
 
@@ -34,7 +34,6 @@ approvals = typer.Typer(name="approvals", help="Requests for approval, and their
 IdArgument = Annotated[
     str, typer.Argument(metavar="ID", help="The request's id, or enough of its beginning.", show_default=False)
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Write one JSON document to stdout, and nothing else.")]
 AsOption = Annotated[
     str | None, typer.Option("--as", metavar="NAME", help="The approver in the record; your user name when left out.")
 ]
@@ -84,7 +83,8 @@ def approve(
     ] = None,
     always: Annotated[bool, typer.Option("--always", help="Let further calls of this tool run as well.")] = False,
     scope: Annotated[
-        str, typer.Option("--scope", metavar="tool|arguments", help="With --always: any arguments, or just these.")
+        Literal["tool", "arguments"],
+        typer.Option("--scope", metavar="tool|arguments", help="With --always: any arguments, or just these."),
     ] = "tool",
     expires: Annotated[
         str | None, typer.Option("--expires", metavar="TIME", help="Until when: 30m, 2h, 7d, or 2030-01-31T12:00.")
@@ -95,14 +95,13 @@ def approve(
     """Approve a request: its call runs, with the arguments that `show` shows."""
     if always and (arguments is not None or typed is not None):
         raise typer.BadParameter("--arguments and --input are for one call, not for --always", param_hint="--always")
-    reach: Literal["once", "tool", "arguments"] = _scope(scope) if always else "once"
     until, override = _expiry(expires), _override(arguments)
 
     def answer(entry: ApprovalEntry) -> Grant:
         return entry.request.grant(
             name or user_name(),
             message=message,
-            scope=reach,
+            scope=scope if always else "once",
             expires_at=until,
             override_args=override,
             user_input=typed,
@@ -195,12 +194,6 @@ def _find(store: ReviewableApprovalStore, text: str, database: str | None) -> Ap
 def _wait(work: Coroutine[Any, Any, T], database: str | None) -> T:
     with database_errors(database):
         return run_sync(work)
-
-
-def _scope(text: str) -> Literal["tool", "arguments"]:
-    if text == "tool" or text == "arguments":
-        return text
-    raise typer.BadParameter(f"{text!r} is neither tool nor arguments", param_hint="--scope")
 
 
 def _override(text: str | None) -> dict[str, Any] | None:

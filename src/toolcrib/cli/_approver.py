@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from toolcrib.approvals import Approver
 from toolcrib.calls import ApprovalRequest, Denial, Grant
-from toolcrib.cli._terminal import Prompter
+from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import InvalidArguments, SchemaError, UnknownTool
 from toolcrib.schema import REDACTED
 from toolcrib.toolsets import Toolset
@@ -55,9 +55,9 @@ class ApprovalFlags:
         return replace(self, approve=frozenset(approve), deny=frozenset(deny))
 
 
-def approver_of(flags: ApprovalFlags, toolset: Toolset, prompter: Prompter | None) -> Approver:
-    """Return the approver of calls; `prompter` is None where there is no terminal."""
-    person = None if prompter is None else _TerminalApprover(prompter, toolset)
+def approver_of(flags: ApprovalFlags, toolset: Toolset, terminal: Terminal | None) -> Approver:
+    """Return the approver of calls; `terminal` is None where there is no terminal."""
+    person = None if terminal is None else _TerminalApprover(terminal, toolset)
 
     async def approver(request: ApprovalRequest) -> Grant | Denial | None:
         tool = request.tool
@@ -79,8 +79,8 @@ def approver_of(flags: ApprovalFlags, toolset: Toolset, prompter: Prompter | Non
 class _TerminalApprover:
     """Asks a person at the terminal one question at a time, and remembers the tools that are always approved."""
 
-    def __init__(self, prompter: Prompter, toolset: Toolset) -> None:
-        self._prompter, self._toolset = prompter, toolset
+    def __init__(self, terminal: Terminal, toolset: Toolset) -> None:
+        self._terminal, self._toolset = terminal, toolset
         self._name = user_name()
         self._always: set[str] = set()
         self._turn = asyncio.Lock()
@@ -90,10 +90,10 @@ class _TerminalApprover:
         async with self._turn:
             if request.tool in self._always:
                 return request.grant(self._name, scope="tool")
-            with self._prompter.quiet():
-                self._prompter.say(request.text())
+            with self._terminal.quiet():
+                self._terminal.say(request.text())
                 while True:
-                    answer = await self._answer_line(request, await self._prompter.ask(_QUESTION))
+                    answer = await self._answer_line(request, await self._terminal.ask(_QUESTION))
                     if answer is not None:
                         return answer
 
@@ -105,7 +105,7 @@ class _TerminalApprover:
             case "y" | "yes":
                 return request.grant(self._name)
             case "n" | "no":
-                message = rest or await self._prompter.ask("message for the model (Enter for none): ") or ""
+                message = rest or await self._terminal.ask("message for the model (Enter for none): ") or ""
                 return request.deny(message.strip(), self._name)
             case "a" | "always":
                 self._always.add(request.tool)
@@ -113,20 +113,20 @@ class _TerminalApprover:
             case "e" | "edit":
                 return await self._edit(request)
             case _:
-                self._prompter.say(_HELP)
+                self._terminal.say(_HELP)
                 return None
 
     async def _edit(self, request: ApprovalRequest) -> Grant | None:
         """Ask for arguments until they fit; None when the person gives up."""
-        self._prompter.say(json.dumps(request.arguments, ensure_ascii=False))
+        self._terminal.say(json.dumps(request.arguments, ensure_ascii=False))
         while True:
-            line = await self._prompter.ask("all arguments as JSON (Enter to go back): ")
+            line = await self._terminal.ask("all arguments as JSON (Enter to go back): ")
             if not line:
                 return None
             problem = self._problem(request.tool, line)
             if problem is None:
                 return request.grant(self._name, override_args=json.loads(line))
-            self._prompter.say(problem)
+            self._terminal.say(problem)
 
     def _problem(self, tool: str, line: str) -> str | None:
         """Return why these arguments cannot be used, or None."""

@@ -14,7 +14,7 @@ import typer
 from toolcrib._sqlite import sqlite3
 from toolcrib.approvals import ReviewableApprovalStore, SqliteApprovalStore
 from toolcrib.errors import DatabaseError, MissingExtraError, ToolcribError
-from toolcrib.record import BatchSink, EventLog, JsonLinesSink, Sink, SqliteSink, sqlite_events
+from toolcrib.record import BatchSink, EventLog, JsonLinesSink, SqliteSink, sqlite_events
 
 __all__ = [
     "DATABASE_HINT",
@@ -78,9 +78,8 @@ def open_approvals(database: str | None = None, *, create: bool = True) -> Revie
         return SqliteApprovalStore(path)
 
 
-@contextmanager
-def open_events(name: str) -> Generator[Sink]:
-    """Give a sink that adds to a file or a database; it is closed at the end.
+def open_events(name: str) -> BatchSink | JsonLinesSink:
+    """Return a sink that adds to a file or a database; close it, or use it in `with`.
 
     Args:
         name: A `.db` or `.sqlite` file, `sqlite:///path` or a `postgresql://` URL, which keep the events of calls and
@@ -90,8 +89,14 @@ def open_events(name: str) -> Generator[Sink]:
         DatabaseError: It cannot be used.
         OSError: The file of records cannot be written.
     """
-    with _events(name) as sink:
-        yield sink
+    scheme = _scheme(name)
+    if scheme in _POSTGRES:
+        return cast("BatchSink", _postgres("PostgresSink", name))
+    path = Path(name.removeprefix("sqlite:///"))
+    if scheme or path.suffix in (".db", ".sqlite"):
+        with database_errors(name):
+            return SqliteSink(path)
+    return JsonLinesSink(path)
 
 
 def open_log(database: str | None = None) -> EventLog:
@@ -106,17 +111,6 @@ def open_log(database: str | None = None) -> EventLog:
         return cast("EventLog", _postgres("postgres_events", name))
     with database_errors(name):
         return sqlite_events(name.removeprefix("sqlite:///"))
-
-
-def _events(name: str) -> BatchSink | JsonLinesSink:
-    scheme = _scheme(name)
-    if scheme in _POSTGRES:
-        return cast("BatchSink", _postgres("PostgresSink", name))
-    path = Path(name.removeprefix("sqlite:///"))
-    if scheme or path.suffix in (".db", ".sqlite"):
-        with database_errors(name):
-            return SqliteSink(path)
-    return JsonLinesSink(path)
 
 
 def _postgres(kind: str, url: str) -> Any:

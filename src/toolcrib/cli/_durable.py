@@ -15,7 +15,6 @@ from typing import Any, cast
 from uuid import uuid4
 
 from toolcrib.adapters.dbos import (
-    WORK_STATES,
     Client,
     Database,
     DurableAgent,
@@ -23,12 +22,7 @@ from toolcrib.adapters.dbos import (
     Engine,
     Placement,
     Queue,
-    cancel_work,
     enqueue_program,
-    list_work,
-    recover,
-    resume_work,
-    show_work,
     turn_id_of,
     workers,
 )
@@ -41,22 +35,7 @@ from toolcrib.code import Toolkit
 from toolcrib.errors import DatabaseError, TargetError, UnknownTool
 from toolcrib.turns import Agent, Turn
 
-__all__ = [
-    "WORK_STATES",
-    "Job",
-    "Placement",
-    "WorkerOptions",
-    "cancel_work",
-    "durable_of",
-    "enqueue_job",
-    "list_work",
-    "open_client",
-    "recover",
-    "resume_work",
-    "show_work",
-    "work",
-    "workers",
-]
+__all__ = ["Job", "Placement", "WorkerOptions", "durable_of", "enqueue_job", "open_client", "work"]
 
 _FORCED = 130  # the exit status of a worker that is stopped twice
 
@@ -219,8 +198,8 @@ def _stop_text(database: str | None, worker_id: str) -> str:
         return f"worker {worker_id} has stopped; nothing of its work is left"
     several, go = ("1 workflow", "it goes") if left == 1 else (f"{left} workflows", "they go")
     return (
-        f"worker {worker_id} has stopped in the middle of {several}: {go} on when it starts again, or elsewhere "
-        f"after `toolcrib workers recover {worker_id}`"
+        f"worker {worker_id} has stopped in the middle of {several}: {go} on when it starts again, or in another "
+        f"worker after `toolcrib workers recover {worker_id}`"
     )
 
 

@@ -35,14 +35,14 @@ def limits_for(timeout: float | None) -> SandboxLimits:
     return SandboxLimits(wall_time=None) if Terminal.is_interactive() else SandboxLimits()
 
 
-def show_program(run: CliRun, result: ExecutionResult, kept: Path | None = None) -> Status:
+def show_program(run: CliRun, result: ExecutionResult, file: Path | None = None) -> Status:
     """Write the result of a program: its value to stdout, everything else to stderr; return the exit status.
 
     Args:
-        kept: The file that a paused program is in.
+        file: The file that a paused program is in.
     """
     if run.json:
-        print_json(_document(result) | ({} if kept is None else {"paused": str(kept)}))
+        print_json(_document(result) | ({} if file is None else {"paused": str(file)}))
         return _status(result)
     if result.output and not result.output.endswith("\n"):
         write("\n")
@@ -55,10 +55,10 @@ def show_program(run: CliRun, result: ExecutionResult, kept: Path | None = None)
         for request in result.suspended:
             say(f"\n{request.text()}")
         suspended = ", ".join(f"`{request.tool}`" for request in result.suspended)
-        if kept is None:
+        if file is None:
             say(f"the program stopped: {suspended} needs approval and has not run")
         else:
-            say(f"the program is paused: {suspended} needs approval and has not run. Resume it with: {_command(kept)}")
+            say(f"the program is paused: {suspended} needs approval and has not run. Resume it with: {_command(file)}")
     elif result.error_output:
         say("\n" + result.error_output.rstrip("\n"))
     if result.error and not result.suspended and _TRACEBACK not in result.error_output:
@@ -66,8 +66,8 @@ def show_program(run: CliRun, result: ExecutionResult, kept: Path | None = None)
     return _status(result)
 
 
-def _command(kept: Path) -> str:
-    return f"toolcrib resume {shlex.quote(str(kept))}"
+def _command(file: Path) -> str:
+    return f"toolcrib resume {shlex.quote(str(file))}"
 
 
 def _status(result: ExecutionResult) -> Status:

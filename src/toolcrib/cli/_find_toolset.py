@@ -66,7 +66,7 @@ def _of_module(target: str, module: ModuleType) -> Toolset:
             target,
             f"the module `{module.__name__}` has no tools; decorate functions with @tool, or name an object in it",
         )
-    return Toolset(_distinct(tools))
+    return Toolset({id(tool): tool for tool in tools}.values())
 
 
 def _members(module: ModuleType) -> dict[str, object]:
@@ -95,11 +95,6 @@ def _is_tool(value: object) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _distinct(tools: list[object]) -> list[object]:
-    seen: set[int] = set()
-    return [tool for tool in tools if not (id(tool) in seen or seen.add(id(tool)))]
 
 
 def _describe(value: object) -> str:

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -18,17 +18,22 @@ from toolcrib.cli._terminal import escape_control
 from toolcrib.toolsets import Toolset
 
 __all__ = [
+    "JsonOption",
     "arguments_text",
     "calls_table",
+    "cell_text",
     "console",
     "outcome_json",
     "print_json",
     "result_text",
     "say",
+    "table_of",
     "tools_json",
     "tools_table",
     "write",
 ]
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Write one JSON document to stdout, and nothing else.")]
 
 _PIPED = 2_000  # columns of a pipe or a file
 _WIDE = 120  # characters of one cell
@@ -53,6 +58,20 @@ def write(text: str) -> None:
 def print_json(data: Any) -> None:
     """Write one JSON document to stdout."""
     write(json.dumps(data, ensure_ascii=False, indent=2) + "\n")
+
+
+def table_of(*columns: str, no_wrap: bool = False) -> Table:
+    """Return a table without rows or lines; its cells are folded unless `no_wrap`."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold", no_wrap=no_wrap)
+    return table
+
+
+def cell_text(text: str, most: int = _WIDE) -> str:
+    """Return a text for a cell: on one line, with control characters escaped, and no longer than `most` characters."""
+    line = escape_control(" ".join(text[: 2 * most].split()))
+    return line if len(line) <= most else line[: most - 1] + "…"
 
 
 # --- tools
@@ -81,9 +100,7 @@ def tools_json(toolset: Toolset) -> list[dict[str, Any]]:
 
 def tools_table(toolset: Toolset) -> Table:
     """Return the tools with their marks as a table."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("tool", "what it does", "marks"):
-        table.add_column(column, overflow="fold")
+    table = table_of("tool", "what it does", "marks")
     for entry in toolset:
         signature, marks = escape_control(entry.tool.signature), ", ".join(_marks(toolset, entry.name))
         table.add_row(
@@ -109,9 +126,7 @@ def calls_table(calls: Sequence[Mapping[str, Any]]) -> Table:
     Of very many the first and the last are shown, and how many are between them.
     """
     asked = any("approval" in call for call in calls)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("tool", "arguments", "outcome", *(["answered by"] if asked else [])):
-        table.add_column(column, overflow="fold")
+    table = table_of("tool", "arguments", "outcome", *(["answered by"] if asked else []))
     table.add_column("ms", justify="right")
     first, last = _ROWS
     between = range(first, len(calls) - last)
@@ -121,11 +136,11 @@ def calls_table(calls: Sequence[Mapping[str, Any]]) -> Table:
                 table.add_row(Text(f"({len(between)} more)"))
             continue
         kind = str(call["outcome"])
-        outcome = Text(_brief(_outcome_text(call)), style=_STYLES[kind])
+        outcome = Text(cell_text(_outcome_text(call)), style=_STYLES[kind])
         if kind == "completed":
             outcome.no_wrap, outcome.overflow = True, "ellipsis"
         took = f"{call['duration_ms']:.1f}" if "duration_ms" in call else ""
-        arguments = Text(_brief(arguments_text(call["arguments"])))
+        arguments = Text(cell_text(arguments_text(call["arguments"])))
         answered = [escape_control(call["approval"]["approver"]) if "approval" in call else ""] if asked else []
         table.add_row(Text(escape_control(call["name"])), arguments, outcome, *answered, took)
     return table
@@ -137,11 +152,6 @@ def _outcome_text(call: Mapping[str, Any]) -> str:
         result = call["result"]
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
     return str(call.get("error", kind))
-
-
-def _brief(text: str) -> str:
-    line = escape_control(" ".join(text[: 2 * _WIDE].split()))
-    return line if len(line) <= _WIDE else line[: _WIDE - 1] + "…"
 
 
 def result_text(value: Any) -> str:

@@ -20,7 +20,7 @@ from toolcrib.adapters.mcp_server import HttpOptions, McpServer, ServerOptions, 
 from toolcrib.cli._database import open_approvals, shown_name
 from toolcrib.cli._formatting import say
 from toolcrib.cli._run import Status, recorder_of, tools_of
-from toolcrib.cli._serve_options import ServeOptions
+from toolcrib.cli._serve import ServeOptions
 from toolcrib.record import BatchSink, JsonLinesSink, Sink
 
 __all__ = ["serve_target"]
@@ -159,14 +159,14 @@ def _stopping(task: asyncio.Future[None]) -> Generator[None]:
 def _clean_stdout() -> Generator[None]:
     """Send what the body prints to stderr: stdout is for the protocol."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    stdout = os.dup(1)
     os.dup2(2, 1)
     try:
         yield
     finally:
         sys.stdout.flush()
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(stdout, 1)
+        os.close(stdout)
 
 
 # --- messages for the person

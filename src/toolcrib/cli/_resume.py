@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from toolcrib.calls import Denial, Grant
 from toolcrib.cli._approver import ApprovalFlags, approver_of
@@ -16,15 +16,7 @@ from toolcrib.cli._terminal import Terminal
 from toolcrib.code import ExecutionResult, PausedProgram, Toolkit
 from toolcrib.errors import PausedProgramError
 
-__all__ = ["Resumption", "has_resumed", "resume_program", "target_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class Resumption:
-    """A paused program, and the limit of its time."""
-
-    paused: PausedProgram
-    timeout: float | None = None
+__all__ = ["has_resumed", "resume_program", "target_of"]
 
 
 def target_of(paused: PausedProgram, given: str | None) -> str:
@@ -43,7 +35,7 @@ def target_of(paused: PausedProgram, given: str | None) -> str:
     return target
 
 
-async def resume_program(run: CliRun, given: Resumption, view: LiveView) -> ExecutionResult:
+async def resume_program(run: CliRun, paused: PausedProgram, timeout: float | None, view: LiveView) -> ExecutionResult:
     """Get an answer to each suspended call, and resume the program."""
     interactive = Terminal.is_interactive()
     flags = run.flags
@@ -52,7 +44,7 @@ async def resume_program(run: CliRun, given: Resumption, view: LiveView) -> Exec
     approver = approver_of(flags, run.toolset, run.terminal if interactive else None)
     grants: list[Grant] = []
     denials: list[Denial] = []
-    for call in given.paused.suspended_calls:
+    for call in paused.suspended_calls:
         answer = await approver(call.request)
         if answer is not None and not run.json and (not interactive or _named(flags, call.tool)):
             say(call.request.text())  # a person at the terminal has seen it
@@ -63,11 +55,11 @@ async def resume_program(run: CliRun, given: Resumption, view: LiveView) -> Exec
     later = replace(flags, approve=frozenset())  # a name approves the calls that were seen, and no others
     run.run.approver = approver_of(later, run.toolset, run.terminal if interactive else None)
     run.run.approvals = UsedAnswers()
-    toolkit = Toolkit(run.toolset, limits=limits_for(given.timeout))
+    toolkit = Toolkit(run.toolset, limits=limits_for(timeout))
     run.terminal.pause_view = view.paused
     with view.shown():
         return await toolkit.resume_async(
-            given.paused,
+            paused,
             run.run,
             grants=grants,
             denials=denials,

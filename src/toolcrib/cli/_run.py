@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext, redirect_stdout
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
@@ -57,7 +57,6 @@ class RunOptions:
 
     target: str
     flags: ApprovalFlags
-    timeout: float | None = None
     json: bool = False
     record: str | None = None
 
@@ -145,14 +144,14 @@ def recorder_of(name: str | None) -> Generator[Sink | None]:
     if name is None:
         yield None
         return
-    with ExitStack() as stack:
-        try:
-            sink = stack.enter_context(open_events(name))
-        except OSError as error:
-            if isinstance(error, DatabaseError):
-                raise
-            say(f"cannot write the record to {name}: {error.strerror}")
-            raise typer.Exit(Status.MISUSED) from None
+    try:
+        sink = open_events(name)
+    except DatabaseError:
+        raise
+    except OSError as error:
+        say(f"cannot write the record to {name}: {error.strerror}")
+        raise typer.Exit(Status.MISUSED) from None
+    with sink:
         yield sink
 
 

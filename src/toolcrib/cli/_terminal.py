@@ -8,11 +8,10 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
 
 from rich.console import Console
 
-__all__ = ["Prompter", "Terminal", "escape_control"]
+__all__ = ["Terminal", "escape_control"]
 
 
 def escape_control(text: str) -> str:
@@ -20,24 +19,8 @@ def escape_control(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 
-class Prompter(Protocol):
-    """A person who answers questions with a line of text."""
-
-    async def ask(self, question: str) -> str | None:
-        """Show a question and return the answer; None when no answer comes any more."""
-        ...
-
-    def say(self, text: str) -> None:
-        """Show a text."""
-        ...
-
-    def quiet(self) -> AbstractContextManager[object]:
-        """Hide everything else on the screen while the body asks."""
-        ...
-
-
 class Terminal:
-    """The terminal of this process, as a `Prompter`.
+    """The terminal of this process, and the person at it, who answers questions with a line of text.
 
     Attributes:
         console: Shows everything but results, on stderr.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toolcrib.cli._database import DatabaseOption, shown_name
-from toolcrib.cli._formatting import console, print_json, say, write
+from toolcrib.cli._formatting import JsonOption, cell_text, console, print_json, say, table_of, write
 from toolcrib.cli._run import exit_on_error
 from toolcrib.cli._worker import durable
 
@@ -22,7 +23,6 @@ workflows = typer.Typer(name="workflows", help="Durable turns and programs.", no
 workers = typer.Typer(name="workers", help="Workers that run durable work.", no_args_is_help=True)
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The workflow's id.", show_default=False)]
-JsonOption = Annotated[bool, typer.Option("--json", help="Write one JSON document to stdout, and nothing else.")]
 _STYLES = {"done": "green", "failed": "red", "given up": "red", "cancelled": "red", "paused": "yellow", "lost": "red"}
 _WIDE = 60  # characters of one cell
 
@@ -30,10 +30,9 @@ _WIDE = 60  # characters of one cell
 @contextmanager
 def _client(database: str | None) -> Generator[tuple[Any, Any]]:
     with exit_on_error():
-        module = durable()
-        client = module.open_client(database, create=False)
+        client = durable().open_client(database, create=False)
         try:
-            yield module, client
+            yield importlib.import_module("toolcrib.adapters.dbos"), client
         finally:
             client.close()
 
@@ -118,7 +117,7 @@ def list_workers(database: DatabaseOption = None, as_json: JsonOption = False) -
 @workers.command()
 def recover(
     worker_id: Annotated[str, typer.Argument(metavar="WORKER", help="The worker's id.", show_default=False)],
-    force: Annotated[bool, typer.Option("--force", help="Even if it was seen a moment ago.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Even if it was seen just now.")] = False,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -151,8 +150,8 @@ def _when(seconds: float | None) -> str:
 
 
 def _table(titles: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Table:
-    table = Table(*titles, box=None, pad_edge=False)
+    table = table_of(*titles)
     for row in rows:
-        cells = ["" if value is None else str(value) for value in row]
-        table.add_row(*(Text(c if len(c) <= _WIDE else c[: _WIDE - 1] + "…", style=_STYLES.get(c, "")) for c in cells))
+        cells = ["" if value is None else cell_text(str(value), _WIDE) for value in row]
+        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
     return table
