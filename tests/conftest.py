@@ -70,6 +70,6 @@ def postgres() -> Iterator[Postgres]:
 def no_engine_left() -> Iterator[None]:
     """Stop the engine of the durable door after each module: a process has one, and others want it."""
     yield
-    visits = sys.modules.get("toolcrib.testing._durable")
-    if visits is not None:
-        visits.close_visits()
+    durable = sys.modules.get("toolcrib.testing._durable")
+    if durable is not None:
+        durable.close_engine()

@@ -56,7 +56,7 @@ async def test_decisions_and_approval_are_told_between() -> None:
     sink = await events(adding(requires_approval=True), hooks=deciding(RunNormally), approver=approve_all)
 
     assert sink.kinds() == ["received", "decided", "decided", "started", "ended"]
-    assert sink.told("decided")[1].data["approval"]["approver"] == "approve_all"
+    assert sink.of_kind("decided")[1].data["approval"]["approver"] == "approve_all"
 
 
 async def test_a_suspension_is_told_and_ends_the_record() -> None:
@@ -76,7 +76,7 @@ async def test_every_value_of_a_stream_is_told() -> None:
     sink = await events(count, {"to": 2})
 
     assert sink.kinds() == ["received", "started", "yielded", "yielded", "ended"]
-    assert [event.data["value"] for event in sink.told("yielded")] == [{"n": 0}, {"n": 1}]
+    assert [event.data["value"] for event in sink.of_kind("yielded")] == [{"n": 0}, {"n": 1}]
 
 
 @pytest.mark.parametrize("arguments", [{"a": "one"}, "{", "[]"])

@@ -9,7 +9,7 @@ from toolcrib.calls import Completed, Outcome, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.pipeline import Pipeline
 from toolcrib.sandbox import ProcessSandbox, Raised, SuspendedReply, Value, default_sandbox
-from toolcrib.testing import DOORS, Door, FakeSandbox, RecordingSink, Visit, doors, every_door
+from toolcrib.testing import DOORS, Door, DoorRequest, FakeSandbox, RecordingSink, doors, every_door
 from toolcrib.tools import ez_tool
 
 
@@ -67,7 +67,7 @@ async def test_a_recording_sink_is_asked_in_a_test() -> None:
     await pipeline.run(ToolCall("add", {"a": 1}, "c2"))
 
     assert told == (["received", "started", "ended"], "add")
-    assert [event.call_id for event in sink.told("started")] == ["c1", "c2"]
+    assert [event.call_id for event in sink.of_kind("started")] == ["c1", "c2"]
     with pytest.raises(ValueError, match="2 calls ended, not one"):
         _ = sink.record
 
@@ -75,9 +75,9 @@ async def test_a_recording_sink_is_asked_in_a_test() -> None:
 class Backdoor(Door):
     title = "backdoor"
 
-    async def carry(self, visit: Visit) -> Outcome:
-        tool: Any = visit.toolset[visit.new.name].tool
-        return Completed(visit.new.name, visit.new.id, await tool(**visit.arguments))
+    async def carry(self, request: DoorRequest) -> Outcome:
+        tool: Any = request.toolset[request.new.name].tool
+        return Completed(request.new.name, request.new.id, await tool(**request.arguments))
 
 
 async def test_a_door_of_ones_own_is_one_method() -> None:

@@ -13,26 +13,26 @@ from toolcrib.testing._replies import wire_reply
 from toolcrib.testing._scripted import ScriptedModel, Step
 
 if TYPE_CHECKING:
-    from toolcrib.testing._doors import Ability, Counter, Door, Visit
+    from toolcrib.testing._doors import Ability, Caller, Door, DoorRequest
     from toolcrib.testing._every import DOORS, doors, every_door
 
 __all__ = [
     "DOORS",
     "Ability",
-    "Counter",
+    "Caller",
     "Door",
+    "DoorRequest",
     "FakeSandbox",
     "RecordingSink",
     "ScriptedModel",
     "Step",
-    "Visit",
     "doors",
     "every_door",
     "wire_reply",
 ]
 
 _LATER = {
-    **dict.fromkeys(("Ability", "Counter", "Door", "Visit"), "_doors"),
+    **dict.fromkeys(("Ability", "Caller", "Door", "DoorRequest"), "_doors"),
     **dict.fromkeys(("DOORS", "doors", "every_door"), "_every"),
 }
 

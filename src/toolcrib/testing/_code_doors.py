@@ -1,4 +1,4 @@
-"""The ways of calling a tool from a program, each as a door."""
+"""Doors through a program: the ways of calling a tool from one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolcrib.code import ExecutionResult, PausedProgram, ProgramDone, Toolkit
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
 from toolcrib.sandbox import sandbox_named
-from toolcrib.testing._doors import Door, Visit
+from toolcrib.testing._doors import Door, DoorRequest
 from toolcrib.testing._fakes import RecordingSink
 
 __all__ = [
@@ -40,12 +40,12 @@ class CodeDoor(Door):
         self._sandbox = sandbox
         self.title = "code" if sandbox is None else f"code in {sandbox}"
 
-    async def carry(self, visit: Visit) -> Outcome:
+    async def carry(self, request: DoorRequest) -> Outcome:
         watch = RecordingSink()
-        run = visit.run.with_sinks(watch)
+        run = request.run.with_sinks(watch)
         sandbox = None if self._sandbox is None else sandbox_named(self._sandbox)
-        result = await self._execute(Toolkit(visit.toolset, sandbox=sandbox), program_of(visit), run)
-        return outcome_of(visit, watch, result)
+        result = await self._execute(Toolkit(request.toolset, sandbox=sandbox), program_of(request), run)
+        return outcome_of(request, watch, result)
 
     async def _execute(self, toolkit: Toolkit, code: str, run: Run) -> ExecutionResult:
         """Run the program this door's own way."""
@@ -81,9 +81,9 @@ class CodeSessionDoor(CodeDoor):
 
 
 class ResumedProgramDoor(Door):
-    """A program that pauses at the call, goes through bytes, and is taken up with the answer.
+    """A program that pauses at the call, goes through bytes, and is resumed with the answer.
 
-    Where nobody has to be asked, it is the same as the door `code`.
+    For a call that needs no approval it is the same as the door `code`.
 
     Args:
         sandbox: Where it runs, by name.
@@ -96,22 +96,25 @@ class ResumedProgramDoor(Door):
         self._paused: dict[str, PausedProgram] = {}
         self.title = f"resumed program in {sandbox}"
 
-    async def carry(self, visit: Visit) -> Outcome:
+    async def carry(self, request: DoorRequest) -> Outcome:
         watch = RecordingSink()
-        run = visit.run.with_sinks(watch)
-        toolkit = Toolkit(visit.toolset, sandbox=sandbox_named(self._sandbox))
-        if not isinstance(visit.call, Suspended):
-            result = await toolkit.execute_async(program_of(visit), run)
-            return self._waiting(result.paused) or outcome_of(visit, watch, result)
-        paused = self._paused_at(visit.call)
+        run = request.run.with_sinks(watch)
+        toolkit = Toolkit(request.toolset, sandbox=sandbox_named(self._sandbox))
+        if not isinstance(request.call, Suspended):
+            result = await toolkit.execute_async(program_of(request), run)
+            return self._waiting(result.paused) or outcome_of(request, watch, result)
+        call = request.call
+        paused = self._paused_at(call)
         answers: dict[str, Any] = {"grants": [], "denials": []}
-        if visit.answer is not None:
-            answers["grants" if isinstance(visit.answer, Grant) else "denials"].append(visit.answer)
+        if request.answer is not None:
+            answers["grants" if isinstance(request.answer, Grant) else "denials"].append(request.answer)
         try:
             result = await toolkit.resume_async(paused, run, **answers)
         except ApprovalError as error:
-            return Failed(visit.call.tool, visit.call.call_id, error.code, str(error), "ApprovalError", exception=error)
-        return self._waiting(result.paused) or outcome_of(visit, watch, result)
+            return Failed(
+                request.call.tool, request.call.call_id, error.code, str(error), "ApprovalError", exception=error
+            )
+        return self._waiting(result.paused) or outcome_of(request, watch, result)
 
     def _waiting(self, paused: PausedProgram | None) -> Suspended | None:
         """Return the call that a paused program waits for, and keep the program."""
@@ -136,29 +139,29 @@ class ProgramToolDoor(Door):
     title = "program tool"
     abilities = frozenset({"model", "concurrent", "cancel"})
 
-    async def carry(self, visit: Visit) -> Outcome:
-        watch, given = RecordingSink(), visit.run
-        toolkit = Toolkit(visit.toolset, approver=given.approver, deps=given.deps, sinks=(*given.sinks, watch))
-        said = await toolkit.as_tool()(program_of(visit))
-        return outcome_of(visit, watch, said)
+    async def carry(self, request: DoorRequest) -> Outcome:
+        watch, given = RecordingSink(), request.run
+        toolkit = Toolkit(request.toolset, approver=given.approver, deps=given.deps, sinks=(*given.sinks, watch))
+        said = await toolkit.as_tool()(program_of(request))
+        return outcome_of(request, watch, said)
 
 
-def program_of(visit: Visit) -> str:
+def program_of(request: DoorRequest) -> str:
     """Return the program that makes the call."""
-    call = visit.new
-    code = f"{call.name}(**{visit.arguments!r})"
-    streams = call.name in visit.toolset and visit.toolset[call.name].tool.is_streaming
+    call = request.new
+    code = f"{call.name}(**{request.arguments!r})"
+    streams = call.name in request.toolset and request.toolset[call.name].tool.is_streaming
     return f"list({code})" if streams else code
 
 
-def outcome_of(visit: Visit, watch: RecordingSink, result: ExecutionResult | str) -> Outcome:
+def outcome_of(request: DoorRequest, watch: RecordingSink, result: ExecutionResult | str) -> Outcome:
     """Return what became of the call, as its record says."""
     shown = result if isinstance(result, str) else result.text()
-    visit.shown.append(shown)
+    request.shown.append(shown)
     if watch.records:
         return outcome_from_dict(watch.records[-1].outcome)
     # Python itself said no: a tool that is not offered is a name that does not exist
-    return Failed(visit.new.name, visit.new.id, "unknown_tool", shown, "NameError")
+    return Failed(request.new.name, request.new.id, "unknown_tool", shown, "NameError")
 
 
 code_doors: tuple[Door, ...] = (

@@ -1,4 +1,4 @@
-"""Every way of calling a tool, behind one shape, so that one test holds for all of them."""
+"""Doors: the ways of calling a tool behind one interface, so that one test holds for all of them."""
 
 from __future__ import annotations
 
@@ -43,25 +43,25 @@ from toolcrib.turns import Agent, Turn
 __all__ = [
     "Ability",
     "AgentDoor",
+    "Caller",
     "CommandLineDoor",
-    "Counter",
     "Door",
+    "DoorRequest",
     "RunDoor",
     "StepsDoor",
     "StreamDoor",
     "TurnDoor",
-    "Visit",
     "unknown_of",
 ]
 
 Ability: TypeAlias = Literal["model", "json", "run", "id", "answer", "concurrent", "cancel", "media"]
-"""What not every door can do.
+"""An ability that some doors have and others lack.
 
 - `model`: its arguments are a model's, so that they are validated and unknown ones refused.
 - `json`: they come as JSON text, which may be malformed.
 - `run`: several calls belong to one run, whose limits, dependencies and approver the test chooses.
 - `id`: the call has the id that the test gave it.
-- `answer`: a suspended call is taken up with a grant or a denial.
+- `answer`: a suspended call is resumed with a grant or a denial.
 - `concurrent`: calls run at a time in one event loop.
 - `cancel`: a call can be cancelled.
 - `media`: the caller is sent an image itself, and not a placeholder.
@@ -69,8 +69,8 @@ Ability: TypeAlias = Literal["model", "json", "run", "id", "answer", "concurrent
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
-    """One call that a test makes, for a door to carry to the counter.
+class DoorRequest:
+    """A request of a test: one call, for a door to make.
 
     Attributes:
         call: The call; or the suspended one that `answer` is for.
@@ -94,7 +94,7 @@ class Visit:
     def new(self) -> ToolCall:
         """The call, for a door that only makes new ones."""
         if isinstance(self.call, Suspended):
-            raise TypeError("this door cannot take up a suspended call; ask for the ability `answer`")
+            raise TypeError("this door cannot resume a suspended call; ask for the ability `answer`")
         return self.call
 
     @property
@@ -104,6 +104,11 @@ class Visit:
             return dict(self.call.request.arguments)
         raw = self.call.arguments
         return dict(raw) if isinstance(raw, Mapping) else json.loads(raw)
+
+    @property
+    def json_arguments(self) -> dict[str, Any]:
+        """The arguments as JSON shapes, as a model would send them, which knows secrets as text."""
+        return json.loads(json.dumps(self.arguments, default=lambda value: value.get_secret_value()))
 
     def ended(self, outcome: Outcome) -> Outcome:
         """Return the outcome, for a door whose caller is given it as it is."""
@@ -122,22 +127,22 @@ class Visit:
 
 
 class Door(ABC):
-    """A way of calling a tool, of which a test wants to know that no gate is missing.
+    """A way of calling a tool, for tests that no gate is missing on it.
 
-    Calling the door with tools gives a `Counter` to call them at. A new door is a subclass with one method, put into
+    Calling the door with tools gives a `Caller` of these tools. A new door is a subclass with one method, put into
     `DOORS`.
     """
 
     title: str
     abilities: ClassVar[frozenset[Ability]] = frozenset()
 
-    def __call__(self, tools: ToolsetLike, *, hooks: HookSet | None = None, **run: Any) -> Counter:
-        """Return the counter of these tools; `scope` are the fields of the `Run` that its calls belong to."""
+    def __call__(self, tools: ToolsetLike, *, hooks: HookSet | None = None, **run: Any) -> Caller:
+        """Return the caller of these tools; `run` are the fields of the `Run` that its calls belong to."""
         toolset = Toolset.of(tools)
-        return Counter(self, toolset if hooks is None else toolset.with_hooks(hooks), run)
+        return Caller(self, toolset if hooks is None else toolset.with_hooks(hooks), run)
 
     @abstractmethod
-    async def carry(self, visit: Visit) -> Outcome:
+    async def carry(self, request: DoorRequest) -> Outcome:
         """Make the call this door's own way, and return what came of it."""
 
     def __repr__(self) -> str:
@@ -154,8 +159,8 @@ class _RecordsTo:
             self._records.append(event.record.to_dict())
 
 
-class Counter:
-    """Tools behind one door, in one run.
+class Caller:
+    """A caller of tools through one door, in one run.
 
     Attributes:
         run: The run; for a door without the ability `run`, only its approver counts.
@@ -174,13 +179,13 @@ class Counter:
     async def call(self, name: str, arguments: str | Mapping[str, Any] = "{}", *, id: str | None = None) -> Outcome:
         """Call a tool with arguments as JSON text or as values, and return the outcome."""
         call = ToolCall(name, arguments) if id is None else ToolCall(name, arguments, id)
-        return await self._door.carry(Visit(self._toolset, call, self.run, None, self.records, self.shown))
+        return await self._door.carry(DoorRequest(self._toolset, call, self.run, None, self.records, self.shown))
 
     async def answer(self, suspended: Outcome, answer: Grant | Denial | None) -> Outcome:
-        """Take up a suspended call with an answer, and return the outcome; raises TypeError for another outcome."""
+        """Resume a suspended call with an answer, and return the outcome; raises TypeError for another outcome."""
         if not isinstance(suspended, Suspended):
             raise TypeError(f"the call was not suspended: {suspended}")
-        return await self._door.carry(Visit(self._toolset, suspended, self.run, answer, self.records, self.shown))
+        return await self._door.carry(DoorRequest(self._toolset, suspended, self.run, answer, self.records, self.shown))
 
 
 class RunDoor(Door):
@@ -189,8 +194,8 @@ class RunDoor(Door):
     title = "run"
     abilities = frozenset({"model", "json", "run", "id", "answer", "concurrent", "cancel", "media"})
 
-    async def carry(self, visit: Visit) -> Outcome:
-        return visit.ended(await visit.pipeline.run(visit.call, visit.run, grant=visit.answer))
+    async def carry(self, request: DoorRequest) -> Outcome:
+        return request.ended(await request.pipeline.run(request.call, request.run, grant=request.answer))
 
 
 class StepsDoor(Door):
@@ -199,13 +204,13 @@ class StepsDoor(Door):
     title = "steps"
     abilities = RunDoor.abilities
 
-    async def carry(self, visit: Visit) -> Outcome:
-        pipeline, run = visit.pipeline, visit.run
-        admitted = await pipeline.admit(visit.call, run, grant=visit.answer)
+    async def carry(self, request: DoorRequest) -> Outcome:
+        pipeline, run = request.pipeline, request.run
+        admitted = await pipeline.admit(request.call, run, grant=request.answer)
         if not is_call(admitted):
-            return visit.ended(admitted)
+            return request.ended(admitted)
         executed = await pipeline.execute(admitted)
-        return visit.ended(await pipeline.finish(executed) if is_call(executed) else executed)
+        return request.ended(await pipeline.finish(executed) if is_call(executed) else executed)
 
 
 class StreamDoor(Door):
@@ -214,11 +219,11 @@ class StreamDoor(Door):
     title = "stream"
     abilities = RunDoor.abilities
 
-    async def carry(self, visit: Visit) -> Outcome:
-        async with aclosing(visit.pipeline.stream(visit.call, visit.run, grant=visit.answer)) as items:
+    async def carry(self, request: DoorRequest) -> Outcome:
+        async with aclosing(request.pipeline.stream(request.call, request.run, grant=request.answer)) as items:
             async for item in items:
                 if not isinstance(item, Yielded):
-                    return visit.ended(item)
+                    return request.ended(item)
         raise AssertionError("the stream ended without an outcome")
 
 
@@ -228,22 +233,22 @@ class CommandLineDoor(Door):
     title = "command line"
     abilities = frozenset({"model", "json", "media"})
 
-    async def carry(self, visit: Visit) -> Outcome:
+    async def carry(self, request: DoorRequest) -> Outcome:
         answers: dict[object, list[str]] = {
             None: ["--suspend"],
             approve_all: ["--yes"],
-            deny_all: ["--deny", visit.new.name],
+            deny_all: ["--deny", request.new.name],
         }
-        raw = visit.new.arguments
+        raw = request.new.arguments
         text = raw if isinstance(raw, str) else json.dumps(raw) if isinstance(raw, Mapping) else raw.decode()
-        options = ["--json", *answers[visit.run.approver]]
-        return await asyncio.to_thread(self._run, visit, [visit.new.name, text, *options])
+        options = ["--json", *answers[request.run.approver]]
+        return await asyncio.to_thread(self._run, request, [request.new.name, text, *options])
 
-    def _run(self, visit: Visit, arguments: list[str]) -> Outcome:
+    def _run(self, request: DoorRequest, arguments: list[str]) -> Outcome:
         if app is None:  # pyright: ignore[reportUnnecessaryComparison] -- without the extra there is none
             pytest.skip("the command line needs the extra `cli`")
-        module = ModuleType(f"toolcrib_visit_{uuid4().hex}")
-        setattr(module, "crib", visit.toolset)  # noqa: B010 -- a module has no attributes that a type checker knows
+        module = ModuleType(f"toolcrib_door_{uuid4().hex}")
+        setattr(module, "tools", request.toolset)  # noqa: B010 -- a module has no attributes that a type checker knows
         sys.modules[module.__name__] = module
         try:
             with (
@@ -252,16 +257,16 @@ class CommandLineDoor(Door):
                 redirect_stderr(StringIO()) as err,
             ):
                 record = Path(folder) / "records"
-                app(["call", f"{module.__name__}:crib", *arguments, "--record", str(record)], standalone_mode=False)
+                app(["call", f"{module.__name__}:tools", *arguments, "--record", str(record)], standalone_mode=False)
                 lines = record.read_text("utf-8").splitlines()
         finally:
             del sys.modules[module.__name__]
-        visit.records.extend(map(json.loads, lines))
+        request.records.extend(map(json.loads, lines))
         out.seek(0)
         said = out.read()
         if not said:
-            raise AssertionError(f"the command said nothing but {err.getvalue()!r}")
-        return visit.ended(outcome_from_dict(json.loads(said)))
+            raise AssertionError(f"the command wrote nothing but {err.getvalue()!r}")
+        return request.ended(outcome_from_dict(json.loads(said)))
 
 
 class TurnDoor(Door):
@@ -270,12 +275,12 @@ class TurnDoor(Door):
     title = "turn"
     abilities = frozenset({"run", "answer", "concurrent", "cancel", "media"})
 
-    async def carry(self, visit: Visit) -> Outcome:
+    async def carry(self, request: DoorRequest) -> Outcome:
         try:
-            turn = visit.turn()
+            turn = request.turn()
         except UnknownTool as error:
-            return unknown_of(visit, error)
-        options: dict[str, Any] = {"run": visit.run, "grant": visit.answer, "pipeline": visit.pipeline}
+            return unknown_of(request, error)
+        options: dict[str, Any] = {"run": request.run, "grant": request.answer, "pipeline": request.pipeline}
         try:
             if turn.tool.is_streaming:
                 async for _ in turn.yielding(**options):
@@ -283,9 +288,9 @@ class TurnDoor(Door):
             else:
                 await turn.returning(**options)
         except Exception:
-            if turn.outcome is None:  # a hook's error, which is not said by an outcome
+            if turn.outcome is None:  # a hook's error, of which there is no outcome
                 raise
-        return visit.ended(_outcome_of(turn))
+        return request.ended(_outcome_of(turn))
 
 
 class AgentDoor(Door):
@@ -301,20 +306,20 @@ class AgentDoor(Door):
         self._most = most
         self.title = "agent" if most == 1 else "concurrent agent"
 
-    async def carry(self, visit: Visit) -> Outcome:
-        agent = Agent(f"visit_{uuid4().hex}", "Makes one call.", visit.toolset)
+    async def carry(self, request: DoorRequest) -> Outcome:
+        agent = Agent(f"door_{uuid4().hex}", "Makes one call.", request.toolset)
         try:
-            turn = visit.turn()
+            turn = request.turn()
             await agent.put(turn)
         except UnknownTool as error:
-            return unknown_of(visit, error)
+            return unknown_of(request, error)
         try:
-            async for _ in agent.run(run=visit.run, max_concurrency=self._most):
+            async for _ in agent.run(run=request.run, max_concurrency=self._most):
                 pass
         except Exception:
             if turn.outcome is None:
                 raise
-        return visit.ended(_outcome_of(turn))
+        return request.ended(_outcome_of(turn))
 
 
 def _outcome_of(turn: Turn[Any]) -> Outcome:
@@ -323,6 +328,6 @@ def _outcome_of(turn: Turn[Any]) -> Outcome:
     return turn.outcome
 
 
-def unknown_of(visit: Visit, error: UnknownTool) -> Failed:
+def unknown_of(request: DoorRequest, error: UnknownTool) -> Failed:
     """Return the outcome of a call that names no tool, for a door whose turns cannot be made then."""
-    return Failed(error.tool, visit.new.id, error.code, str(error), "UnknownTool", exception=error)
+    return Failed(error.tool, request.new.id, error.code, str(error), "UnknownTool", exception=error)

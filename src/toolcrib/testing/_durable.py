@@ -1,4 +1,4 @@
-"""The door that needs the extra `durable`: a turn in a queue, run as a workflow by an engine in a thread."""
+"""Doors that need the extra `durable`: a turn and a program in a queue, run as workflows by an engine in a thread."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, TypeVar
 from uuid import uuid4
 
-from toolcrib.adapters.dbos import DurableAgent, Engine, Queue
+from toolcrib.adapters.dbos import DurableAgent, DurableToolkit, Engine, Queue
 from toolcrib.calls import Outcome
+from toolcrib.code import ExecutionResult, Toolkit
 from toolcrib.errors import UnknownTool
-from toolcrib.testing._doors import Ability, Door, Visit, unknown_of
+from toolcrib.testing._code_doors import outcome_of, program_of
+from toolcrib.testing._doors import Ability, Door, DoorRequest, unknown_of
+from toolcrib.testing._fakes import RecordingSink
 from toolcrib.turns import Agent
 
-__all__ = ["DurableDoor", "close_visits", "durable_doors"]
+__all__ = ["close_engine", "durable_doors"]
 
 R = TypeVar("R")
-VISITS = Queue("visits", polling=0.005)
+_QUEUE = Queue("doors", polling=0.005)
 
 
-class _Office:
-    """An engine on a file of its own, in a thread with an event loop; started by the first visit."""
+class _EngineThread:
+    """An engine on a file of its own, in a thread with an event loop; started by the first request."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -41,19 +44,19 @@ class _Office:
         with self._lock:
             if self._thread is None:
                 ready = threading.Event()
-                # a daemon: where nobody closes the office it ends with the process
-                self._thread = threading.Thread(target=self._work, args=(ready,), name="toolcrib: visits", daemon=True)
+                # a daemon: without `close` it ends with the process
+                self._thread = threading.Thread(target=self._work, args=(ready,), name="toolcrib: doors", daemon=True)
                 self._thread.start()
                 ready.wait()
             if self._loop is None:
-                raise RuntimeError("the engine for visits could not be started; its thread says why")
+                raise RuntimeError("the engine of the doors could not be started; its thread says why")
             return self._loop
 
     def _work(self, ready: threading.Event) -> None:
         async def serve() -> None:
             with TemporaryDirectory() as folder:
-                database = Path(folder) / "visits.db"
-                async with Engine(database, worker_id=f"visits-{os.getpid()}", queues=[VISITS], grace=0.1):
+                database = Path(folder) / "doors.db"
+                async with Engine(database, worker_id=f"doors-{os.getpid()}", queues=[_QUEUE], grace=0.1):
                     self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
                     ready.set()
                     await self._over.wait()
@@ -64,7 +67,7 @@ class _Office:
             ready.set()
 
     def close(self) -> None:
-        """Stop the engine, if it runs; the next visit starts another."""
+        """Stop the engine, if it runs; the next request starts another."""
         with self._lock:
             if self._thread is not None:
                 if self._loop is not None and self._over is not None:
@@ -73,12 +76,12 @@ class _Office:
             self._thread = self._loop = self._over = None
 
 
-OFFICE = _Office()
+_ENGINE = _EngineThread()
 
 
-def close_visits() -> None:
-    """Stop the engine behind `DurableDoor`, for a process that wants to run another."""
-    OFFICE.close()
+def close_engine() -> None:
+    """Stop the engine of these doors, for a process that is to run another."""
+    _ENGINE.close()
 
 
 class DurableDoor(Door):
@@ -87,18 +90,35 @@ class DurableDoor(Door):
     title = "durable agent"
     abilities: ClassVar[frozenset[Ability]] = frozenset({"run", "media"})
 
-    async def carry(self, visit: Visit) -> Outcome:
-        agent = Agent(f"visit_{uuid4().hex}", "Makes one call.", visit.toolset)
-        durable = DurableAgent(agent, VISITS, run=visit.run)
-        return await OFFICE.run(self._carried(durable, visit))
+    async def carry(self, request: DoorRequest) -> Outcome:
+        agent = Agent(f"door_{uuid4().hex}", "Makes one call.", request.toolset)
+        durable = DurableAgent(agent, _QUEUE, run=request.run)
+        return await _ENGINE.run(self._carried(durable, request))
 
-    async def _carried(self, durable: DurableAgent, visit: Visit) -> Outcome:
+    async def _carried(self, durable: DurableAgent, request: DoorRequest) -> Outcome:
         try:
-            turn = visit.turn()
+            turn = request.turn()
             handle = await durable.put(turn)
         except UnknownTool as error:
-            return unknown_of(visit, error)
-        return visit.ended(await handle.outcome())
+            return unknown_of(request, error)
+        return request.ended(await handle.outcome())
 
 
-durable_doors: tuple[Door, ...] = (DurableDoor(),)
+class DurableProgramDoor(Door):
+    """A durable program of one line, which calls the tool."""
+
+    title = "durable program"
+    abilities: ClassVar[frozenset[Ability]] = frozenset({"model", "run"})
+
+    async def carry(self, request: DoorRequest) -> Outcome:
+        watch = RecordingSink()
+        run = request.run.with_sinks(watch)
+        toolkit = DurableToolkit(Toolkit(request.toolset), _QUEUE, name=f"door_{uuid4().hex}", run=run)
+        result = await _ENGINE.run(self._result(toolkit, program_of(request)))
+        return outcome_of(request, watch, result)
+
+    async def _result(self, toolkit: DurableToolkit, code: str) -> ExecutionResult:
+        return await (await toolkit.start(code)).settled(polling=0.005)
+
+
+durable_doors: tuple[Door, ...] = (DurableDoor(), DurableProgramDoor())

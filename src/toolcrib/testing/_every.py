@@ -34,12 +34,10 @@ except ImportError as error:  # without the extra `mcp` there are no such doors
 
 try:
     from toolcrib.testing._durable import durable_doors
-    from toolcrib.testing._durable_program import durable_program_doors
 except ImportError as error:  # without the extra `durable` there are no such doors
     if not isinstance(error, MissingExtraError):
         raise
     durable_doors: tuple[Door, ...] = ()
-    durable_program_doors: tuple[Door, ...] = ()
 
 __all__ = ["DOORS", "doors", "every_door"]
 
@@ -56,7 +54,6 @@ DOORS: list[Door] = [
     *pydantic_doors,
     *mcp_doors,
     *durable_doors,
-    *durable_program_doors,
 ]
 """Every way of calling a tool; put your own here to have it tested by the same tests."""
 

@@ -1,15 +1,11 @@
-"""Fakes of what a test has to stand in for: a sink that remembers, a sandbox that runs no code."""
+"""Fakes for tests: a sink that remembers, a sandbox that runs no code."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from toolcrib.calls import (
-    ActivityEvent,
-    CallEvent,
-    CallRecord,
-)
+from toolcrib.calls import ActivityEvent, CallEvent, CallRecord
 from toolcrib.record import ListSink
 from toolcrib.sandbox import Host, Program, ProgramError, Raised, Reply, SandboxResult, SuspendedReply, Value
 
@@ -17,10 +13,10 @@ __all__ = ["FakeSandbox", "RecordingSink"]
 
 
 class RecordingSink(ListSink):
-    """A sink that keeps everything, and is asked about it in a test.
+    """A sink that stores every event, for a test to look at.
 
     Attributes:
-        runs: What was told of agents, turns, programs, sessions and requests, in order.
+        runs: The events of agents, turns, programs, sessions and requests, in order.
     """
 
     def __init__(self) -> None:
@@ -28,14 +24,14 @@ class RecordingSink(ListSink):
         self.runs: list[ActivityEvent] = []
 
     def emit_activity(self, event: ActivityEvent) -> None:
-        """Keep one event of a run."""
+        """Store one event of a run."""
         self.runs.append(event)
 
     def kinds(self, call_id: str | None = None) -> list[str]:
         """Return what happened, in order: to one call, or to all of them."""
         return [event.kind for event in self.events if call_id in (None, event.call_id)]
 
-    def told(self, kind: str) -> list[CallEvent]:
+    def of_kind(self, kind: str) -> list[CallEvent]:
         """Return the events of one kind, in order."""
         return [event for event in self.events if event.kind == kind]
 
@@ -48,9 +44,9 @@ class RecordingSink(ListSink):
 
 
 class FakeSandbox:
-    """A sandbox that runs no code: it makes the calls it was told to make, for each program that it is given.
+    """A sandbox that runs no code: it makes the same calls for each program that it is given.
 
-    A program that paused is taken up as in the real one: by making all its calls again.
+    A paused program is resumed as in a real one: by making all its calls again.
 
     Args:
         calls: What the program calls, one after the other: a tool's name and its arguments.

@@ -1,10 +1,9 @@
-"""The doors that need the extra `mcp`: a toolset served over it, called by a client of the SDK's."""
+"""Doors that need the extra `mcp`: a toolset served over it, called by a client of the SDK's."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -25,7 +24,7 @@ from toolcrib.adapters.mcp_server import HttpApp, McpServer, ServerOptions, buil
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, outcome_from_dict
 from toolcrib.pipeline import Run
-from toolcrib.testing._doors import Ability, Door, Visit
+from toolcrib.testing._doors import Ability, Door, DoorRequest
 from toolcrib.testing._fakes import RecordingSink
 from toolcrib.toolsets import Toolset
 
@@ -44,34 +43,34 @@ async def piped(server: McpServer) -> AsyncGenerator[tuple[Any, Any]]:
     server_in = os.fdopen(to_server, encoding="utf-8", errors="replace")
     server_out, client_out = (os.fdopen(fd, "w", encoding="utf-8") for fd in (from_server, from_client))
     client_in = os.fdopen(to_client, encoding="utf-8")
-    heard, send_heard = _stream()
-    said, send_said = _stream()
+    received, send_received = _stream()
+    sent, send_sent = _stream()
 
     async def serve() -> None:
         with server_in, server_out:
             async with stdio_server(anyio.wrap_file(server_in), anyio.wrap_file(server_out)) as (read, write):
                 await server.run(read, write, server.create_initialization_options())
 
-    async def hear() -> None:
-        async with send_heard:
+    async def receive() -> None:
+        async with send_received:
             async for line in anyio.wrap_file(client_in):
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the client has gone; read on
-                    await send_heard.send(SessionMessage(jsonrpc_message_adapter.validate_json(line)))
+                    await send_received.send(SessionMessage(jsonrpc_message_adapter.validate_json(line)))
 
-    async def say() -> None:
-        async for message in said:
+    async def send() -> None:
+        async for message in sent:
             client_out.write(message.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n")
             client_out.flush()
 
-    with client_in, heard, said, send_said:
+    with client_in, received, sent, send_sent:
         async with anyio.create_task_group() as tasks:
-            for task in (serve, hear, say):
+            for task in (serve, receive, send):
                 tasks.start_soon(task)
             try:
-                yield heard, send_said
+                yield received, send_sent
             finally:
-                send_said.close()
-                client_out.close()  # the server then ends and closes its side, and what is heard ends as well
+                send_sent.close()
+                client_out.close()  # the server then ends and closes its side, and so ends what is received
 
 
 def _stream() -> tuple[MemoryObjectReceiveStream[SessionMessage], MemoryObjectSendStream[SessionMessage]]:
@@ -106,33 +105,33 @@ class McpDoor(Door):
         self.title = "mcp over stdio" + (", older" if generation == "legacy" else "")
 
     def transport(
-        self, visit: Visit, options: ServerOptions, outer: RecordingSink
+        self, request: DoorRequest, options: ServerOptions, outer: RecordingSink
     ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """Return how a client reaches a server of the tools."""
-        return piped(build_server(visit.toolset, options))
+        return piped(build_server(request.toolset, options))
 
-    async def carry(self, visit: Visit) -> Outcome:
+    async def carry(self, request: DoorRequest) -> Outcome:
         watch = RecordingSink()
-        run = visit.run.with_sinks(watch)
-        principal = visit.run.principal or "ann"
-        store = self._stores.setdefault(visit.run.id, MemoryApprovalStore())
-        options = ServerOptions(run=lambda name: run, principal=principal, approvals=store, errors=visit.run.errors)
+        run = request.run.with_sinks(watch)
+        principal = request.run.principal or "ann"
+        store = self._stores.setdefault(request.run.id, MemoryApprovalStore())
+        options = ServerOptions(run=lambda name: run, principal=principal, approvals=store, errors=request.run.errors)
         outer = RecordingSink()
-        transport = self.transport(visit, options, outer)
+        transport = self.transport(request, options, outer)
         async with Client(transport, mode=self._generation, cache=None) as client:
             try:
-                result = await client.call_tool(visit.new.name, _as_json(visit.arguments))
+                result = await client.call_tool(request.new.name, request.json_arguments)
             except MCPError as error:
                 result = error
-        visit.shown.append(str(result) if isinstance(result, MCPError) else result.model_dump_json())
-        if not watch.records:  # the counter on the way said no; what is secret its records do not know
-            return _refused(visit, outcome_from_dict(outer.record.outcome))
+        request.shown.append(str(result) if isinstance(result, MCPError) else result.model_dump_json())
+        if not watch.records:  # the outer pipeline refused it; its records do not know what is secret
+            return _refused(request, outcome_from_dict(outer.record.outcome))
         outcome = outcome_from_dict(watch.records[-1].outcome)
         self.compare(outcome, result)
         return outcome
 
     def compare(self, outcome: Outcome, result: CallToolResult | MCPError) -> None:
-        """Raise an AssertionError when the client was told something else than what came of the call."""
+        """Raise an AssertionError when the client got something else than the outcome of the call."""
         _compare(outcome, result)
 
 
@@ -144,10 +143,10 @@ class McpHttpDoor(McpDoor):
         self.title = self.title.replace("stdio", "http")
 
     def transport(
-        self, visit: Visit, options: ServerOptions, outer: RecordingSink
+        self, request: DoorRequest, options: ServerOptions, outer: RecordingSink
     ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """Return how a client reaches a server of the tools."""
-        return over_http(http_app(visit.toolset, options))
+        return over_http(http_app(request.toolset, options))
 
 
 class NestedMcpDoor(McpDoor):
@@ -161,31 +160,26 @@ class NestedMcpDoor(McpDoor):
         self._outside: dict[str, Run] = {}  # by the run inside
 
     def transport(
-        self, visit: Visit, options: ServerOptions, outer: RecordingSink
+        self, request: DoorRequest, options: ServerOptions, outer: RecordingSink
     ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """Return how a client reaches a server of the tools of a server of the tools."""
         outside = ServerOptions(run=lambda name: run.view(sinks=(outer,)))
-        run = self._outside.setdefault(visit.run.id, Run())
-        inner = Toolset([connect(build_server(visit.toolset, options))])
-        return super().transport(replace(visit, toolset=inner), outside, outer)
+        run = self._outside.setdefault(request.run.id, Run())
+        inner = Toolset([connect(build_server(request.toolset, options))])
+        return super().transport(replace(request, toolset=inner), outside, outer)
 
     def compare(self, outcome: Outcome, result: CallToolResult | MCPError) -> None:
-        """Raise an AssertionError when the client was told that a call succeeded which did not, or the other way."""
+        """Raise an AssertionError when the client got a success for a call that failed, or the other way."""
         succeeded = isinstance(result, CallToolResult) and not result.is_error
         if succeeded != isinstance(outcome, Completed):
             raise AssertionError(f"the client got {result} for {outcome}")
 
 
-def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments as a model would send them, which knows secrets as text."""
-    return json.loads(json.dumps(dict(values), default=lambda value: value.get_secret_value()))
-
-
 def _compare(outcome: Outcome, result: CallToolResult | MCPError) -> None:
-    """Raise an AssertionError when the client was told something else than what came of the call."""
+    """Raise an AssertionError when the client got something else than the outcome of the call."""
     if isinstance(result, MCPError):
-        told = outcome.message if isinstance(outcome, Failed) and outcome.code == "unknown_tool" else None
-        if (result.error.code, result.error.message) != (INVALID_PARAMS, told):
+        message = outcome.message if isinstance(outcome, Failed) and outcome.code == "unknown_tool" else None
+        if (result.error.code, result.error.message) != (INVALID_PARAMS, message):
             raise AssertionError(f"the client got the error {result} for {outcome}")
         return
     text = "\n".join(part.text if isinstance(part, TextContent) else f"[{part.type}]" for part in result.content)
@@ -196,9 +190,9 @@ def _compare(outcome: Outcome, result: CallToolResult | MCPError) -> None:
         raise AssertionError(f"the client got {result} for {outcome}")
 
 
-def _refused(visit: Visit, outcome: Outcome) -> Outcome:
-    """Return what the counter on the way said, to which a tool that is not listed does not exist."""
-    unknown = isinstance(outcome, Failed) and outcome.code == "unknown_tool" and outcome.tool in visit.toolset
+def _refused(request: DoorRequest, outcome: Outcome) -> Outcome:
+    """Return the outcome of the outer pipeline, to which a tool that is not listed does not exist."""
+    unknown = isinstance(outcome, Failed) and outcome.code == "unknown_tool" and outcome.tool in request.toolset
     return replace(outcome, code="not_available") if unknown else outcome
 
 

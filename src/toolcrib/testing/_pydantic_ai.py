@@ -1,4 +1,4 @@
-"""The doors that need the extra `models`: an agent of Pydantic AI, with the tools in it or behind another toolset."""
+"""Doors that need the extra `models`: an agent of Pydantic AI, with the tools in it or behind another toolset."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from toolcrib.calls import Denial, Failed, Grant, Outcome, Suspended, ToolCall, 
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
-from toolcrib.testing._doors import Ability, Door, RunDoor, Visit
+from toolcrib.testing._doors import Ability, Door, DoorRequest, RunDoor
 from toolcrib.testing._fakes import RecordingSink
 from toolcrib.toolsets import Toolset
 
@@ -39,15 +39,15 @@ class PydanticDoor(Door):
     def __init__(self) -> None:
         self._stopped: dict[str, tuple[bytes, dict[str, Any]]] = {}  # by request: the history, and what was deferred
 
-    async def carry(self, visit: Visit) -> Outcome:
+    async def carry(self, request: DoorRequest) -> Outcome:
         watch = RecordingSink()
-        inner = visit.run.with_sinks(watch)
-        toolset = as_toolset(visit.toolset, run=lambda ctx: inner)
-        made = visit.call
-        model = FunctionModel(_calling(made) if isinstance(made, ToolCall) else _silent)
+        inner = request.run.with_sinks(watch)
+        toolset = as_toolset(request.toolset, run=lambda ctx: inner)
+        made = request.call
+        model = FunctionModel(_calling(request) if isinstance(made, ToolCall) else _silent)
         agent = Agent(model, toolsets=[toolset], output_type=[str, DeferredToolRequests], deps_type=object)
         if isinstance(made, ToolCall):
-            run = await agent.run("call it", deps=visit.run.deps)
+            run = await agent.run("call it", deps=request.run.deps)
         else:
             history, deferred = self._stopped[made.request.id]
             deferred = {**deferred, "suspended": made.to_dict()}
@@ -55,10 +55,10 @@ class PydanticDoor(Door):
             metadata = {made.call_id: {"toolcrib": deferred}}
             asked = DeferredToolRequests(approvals=[_last_call(messages)], metadata=metadata)
             try:
-                results = await _results(asked, visit.answer, toolset, inner)
+                results = await _results(asked, request.answer, toolset, inner)
             except ApprovalError as error:
                 return Failed(made.tool, made.call_id, error.code, str(error), "ApprovalError", exception=error)
-            run = await agent.run(message_history=messages, deferred_tool_results=results, deps=visit.run.deps)
+            run = await agent.run(message_history=messages, deferred_tool_results=results, deps=request.run.deps)
         if isinstance(run.output, DeferredToolRequests):
             (metadata,) = run.output.metadata.values()
             deferred = json.loads(json.dumps(metadata["toolcrib"]))
@@ -66,10 +66,10 @@ class PydanticDoor(Door):
             if isinstance(suspended, Suspended):
                 self._stopped[suspended.request.id] = (run.all_messages_json(), deferred)
             return suspended
-        visit.shown.append(run.all_messages_json().decode())
+        request.shown.append(run.all_messages_json().decode())
         if watch.records:
             return outcome_from_dict(watch.records[-1].outcome)
-        return _not_offered(visit, run.all_messages())
+        return _not_offered(request, run.all_messages())
 
 
 async def _results(asked: DeferredToolRequests, answer: Grant | Denial | None, toolset: Any, run: Run) -> Any:
@@ -78,7 +78,7 @@ async def _results(asked: DeferredToolRequests, answer: Grant | Denial | None, t
             return await answers(asked, [answer])
         case Denial():
             return await answers(asked, denials=[answer], toolset=toolset, run=run)
-        case None:  # somebody approves who knows nothing of our metadata
+        case None:  # an approver who knows nothing of our metadata
             return DeferredToolResults(approvals={call.tool_call_id: True for call in asked.approvals})
 
 
@@ -91,56 +91,52 @@ class NestedPydanticDoor(Door):
     def __init__(self) -> None:
         self._outside: dict[str, Run] = {}  # by the run inside
 
-    async def carry(self, visit: Visit) -> Outcome:
+    async def carry(self, request: DoorRequest) -> Outcome:
         watch = RecordingSink()
-        theirs_run = visit.run.with_sinks(watch)
+        theirs_run = request.run.with_sinks(watch)
         outer = RecordingSink()
         outside = self._outside.setdefault(theirs_run.id, Run(deps=theirs_run.deps, hook_errors=theirs_run.hook_errors))
         outside = outside.view(sinks=(outer,))
-        theirs = from_toolset(as_toolset(visit.toolset, run=lambda ctx: theirs_run))
-        async with Toolset([theirs]).open(_about(visit)) as opened:
-            outcome = visit.ended(await Pipeline(opened).run(visit.new, outside))
-        if not watch.records:  # the outer counter said no
-            visit.records.extend(record.to_dict() for record in outer.records)
+        theirs = from_toolset(as_toolset(request.toolset, run=lambda ctx: theirs_run))
+        async with Toolset([theirs]).open(_about(request)) as opened:
+            outcome = request.ended(await Pipeline(opened).run(request.new, outside))
+        if not watch.records:  # the outer pipeline refused it
+            request.records.extend(record.to_dict() for record in outer.records)
             unknown = isinstance(outcome, Failed) and outcome.code == "unknown_tool"
-            return _not_offered(visit, []) if unknown else outcome
+            return _not_offered(request, []) if unknown else outcome
         inner = outcome_from_dict(watch.records[-1].outcome)
         if isinstance(inner, Suspended) and not isinstance(outcome, Suspended):
             raise AssertionError(f"the inner call waits, and the outer one does not: {outcome}")
         return inner
 
 
-def _calling(call: ToolCall) -> Any:
+def _calling(request: DoorRequest) -> Any:
+    call, raw = request.new, request.new.arguments
+    given = request.json_arguments if isinstance(raw, Mapping) else raw if isinstance(raw, str) else raw.decode()
+
     async def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         if any(isinstance(message, ModelResponse) for message in messages):
             return ModelResponse(parts=[TextPart("done")])
-        raw = call.arguments
-        given = _as_json(raw) if isinstance(raw, Mapping) else raw if isinstance(raw, str) else raw.decode()
         return ModelResponse(parts=[ToolCallPart(call.name, given, call.id)])
 
     return model
-
-
-def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments as a model would send them, which knows secrets as text."""
-    return json.loads(json.dumps(dict(values), default=lambda value: value.get_secret_value()))
 
 
 async def _silent(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     return ModelResponse(parts=[TextPart("done")])
 
 
-def _not_offered(visit: Visit, messages: list[ModelMessage]) -> Failed:
+def _not_offered(request: DoorRequest, messages: list[ModelMessage]) -> Failed:
     """Return what the agent itself said of a tool that it does not offer."""
-    name = visit.call.tool if isinstance(visit.call, Suspended) else visit.call.name
-    call_id = visit.call.call_id if isinstance(visit.call, Suspended) else visit.call.id
+    name = request.call.tool if isinstance(request.call, Suspended) else request.call.name
+    call_id = request.call.call_id if isinstance(request.call, Suspended) else request.call.id
     said = [str(part.content) for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
     text = said[-1] if said else f"there is no tool `{name}`"
-    return Failed(name, call_id, "not_available" if name in visit.toolset else "unknown_tool", text)
+    return Failed(name, call_id, "not_available" if name in request.toolset else "unknown_tool", text)
 
 
-def _about(visit: Visit) -> RunContext[Any]:
-    return RunContext(visit.run.deps, "", "", visit.run.id)
+def _about(request: DoorRequest) -> RunContext[Any]:
+    return RunContext(request.run.deps, "", "", request.run.id)
 
 
 def _last_call(messages: list[ModelMessage]) -> ToolCallPart:

@@ -1,4 +1,4 @@
-"""Replies as each provider's API gives them, for whoever plays a model."""
+"""Replies in the wire format of each provider, for a scripted model."""
 
 from __future__ import annotations
 

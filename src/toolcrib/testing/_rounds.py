@@ -11,7 +11,7 @@ from toolcrib.calls import Denial, Grant, Outcome, Suspended, outcome_from_dict
 from toolcrib.formats import PROVIDERS
 from toolcrib.pipeline import Run
 from toolcrib.rounds import NeedsTools, Session, ToolRoundPlan, Transcript, WireFormat, decode
-from toolcrib.testing._doors import Ability, Door, RunDoor, Visit
+from toolcrib.testing._doors import Ability, Door, DoorRequest, RunDoor
 from toolcrib.testing._fakes import RecordingSink
 from toolcrib.testing._replies import wire_reply
 from toolcrib.testing._scripted import ScriptedModel
@@ -22,7 +22,7 @@ _SAVED = "round"  # where a call that waits has the JSON of its round
 
 
 class RoundDoor(Door):
-    """A reply with one call, decoded, decided on, run and committed; one that waits is taken up from its JSON.
+    """A reply with one call, decoded, decided on, run and committed; one that is suspended is resumed from its JSON.
 
     Args:
         format: The wire format of the reply and of the transcript.
@@ -34,13 +34,13 @@ class RoundDoor(Door):
         self._format: WireFormat = format
         self.title = f"{format} round"
 
-    async def carry(self, visit: Visit) -> Outcome:
+    async def carry(self, request: DoorRequest) -> Outcome:
         watch = RecordingSink()
-        run = visit.run.with_sinks(watch)
-        if not isinstance(visit.call, Suspended):
-            return await (await self._begin(visit, run, watch)).go_on()
-        begun = await self._take_up(visit, visit.call, run, watch)
-        match visit.answer:
+        run = request.run.with_sinks(watch)
+        if not isinstance(request.call, Suspended):
+            return await (await self._begin(request, run, watch)).go_on()
+        begun = await self._take_up(request, request.call, run, watch)
+        match request.answer:
             case Grant() as grant:
                 await begun.plan.resolve([grant])
             case Denial() as denial:
@@ -49,18 +49,18 @@ class RoundDoor(Door):
                 await begun.plan.resolve()
         return await begun.go_on()
 
-    async def _begin(self, visit: Visit, run: Run, watch: RecordingSink) -> Begun:
-        reply = wire_reply(self._format, [visit.new])
-        round = decode(visit.pipeline, reply, format=self._format, run=run)
-        return self._begun(visit, await round.apply_hooks(), watch)
+    async def _begin(self, request: DoorRequest, run: Run, watch: RecordingSink) -> Begun:
+        reply = wire_reply(self._format, [request.new])
+        round = decode(request.pipeline, reply, format=self._format, run=run)
+        return self._begun(request, await round.apply_hooks(), watch)
 
-    async def _take_up(self, visit: Visit, waiting: Suspended, run: Run, watch: RecordingSink) -> Begun:
+    async def _take_up(self, request: DoorRequest, waiting: Suspended, run: Run, watch: RecordingSink) -> Begun:
         text = json.dumps(_with_call(_saved(waiting), waiting))
-        return self._begun(visit, await ToolRoundPlan.from_json(visit.pipeline, text, run=run), watch)
+        return self._begun(request, await ToolRoundPlan.from_json(request.pipeline, text, run=run), watch)
 
-    def _begun(self, visit: Visit, plan: ToolRoundPlan, watch: RecordingSink) -> Begun:
+    def _begun(self, request: DoorRequest, plan: ToolRoundPlan, watch: RecordingSink) -> Begun:
         transcript = Transcript(PROVIDERS[self._format].user("go"), self._format)
-        return Begun(visit, plan, transcript, watch, plan.to_json)
+        return Begun(request, plan, transcript, watch, plan.to_json)
 
 
 class TextRoundDoor(RoundDoor):
@@ -82,31 +82,31 @@ class SessionDoor(OpenAIRoundDoor):
         super().__init__("openai")
         self.title = "session"
 
-    async def _begin(self, visit: Visit, run: Run, watch: RecordingSink) -> Begun:
-        session = Session(ScriptedModel(visit.new), run=run, tools=visit.pipeline).say("go")
+    async def _begin(self, request: DoorRequest, run: Run, watch: RecordingSink) -> Begun:
+        session = Session(ScriptedModel(request.new), run=run, tools=request.pipeline).say("go")
         made = await session.step()
         if not isinstance(made, NeedsTools):
             raise AssertionError("the session took a reply with a call for an answer")
-        return await self._opened(visit, session, watch)
+        return await self._opened(request, session, watch)
 
-    async def _take_up(self, visit: Visit, waiting: Suspended, run: Run, watch: RecordingSink) -> Begun:
-        told = _saved(waiting)
-        told["round"] = json.dumps(_with_call(json.loads(told["round"]), waiting))
+    async def _take_up(self, request: DoorRequest, waiting: Suspended, run: Run, watch: RecordingSink) -> Begun:
+        saved = _saved(waiting)
+        saved["round"] = json.dumps(_with_call(json.loads(saved["round"]), waiting))
         model = ScriptedModel()
-        session = await Session.from_json(model, json.dumps(told), run=run, tools=visit.pipeline)
-        return await self._opened(visit, session, watch)
+        session = await Session.from_json(model, json.dumps(saved), run=run, tools=request.pipeline)
+        return await self._opened(request, session, watch)
 
-    async def _opened(self, visit: Visit, session: Session, watch: RecordingSink) -> Begun:
+    async def _opened(self, request: DoorRequest, session: Session, watch: RecordingSink) -> Begun:
         if session.open_round is None:
             raise AssertionError("the session has lost its round")
-        return Begun(visit, await session.open_round.apply_hooks(), session.transcript, watch, session.to_json)
+        return Begun(request, await session.open_round.apply_hooks(), session.transcript, watch, session.to_json)
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
     """A round of one call whose gates were asked."""
 
-    visit: Visit
+    request: DoorRequest
     plan: ToolRoundPlan
     transcript: Transcript
     watch: RecordingSink
@@ -120,7 +120,7 @@ class Begun:
             outcome = call["outcome"]
             return outcome_from_dict({**outcome, "call": {**outcome["call"], _SAVED: self.save()}})
         await self.plan.commit(self.transcript, results)
-        self.visit.shown.append(json.dumps(list(self.transcript)))
+        self.request.shown.append(json.dumps(list(self.transcript)))
         problems = self.transcript.check()
         if problems:
             raise AssertionError(f"the round left a transcript that its provider refuses: {problems}")

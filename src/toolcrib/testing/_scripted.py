@@ -1,4 +1,4 @@
-"""ScriptedModel: a model that says what a test tells it to, and nothing else."""
+"""ScriptedModel: a model whose replies a test writes down."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from toolcrib.testing._replies import wire_reply
 __all__ = ["ScriptedModel", "Step"]
 
 Step: TypeAlias = "str | ToolCall | Sequence[ToolCall] | dict[str, Any] | Exception | Callable[[ChatRequest], Step]"
-"""What it does: say a text, make calls, send a reply or (as a list of dicts) chunks as they are, or raise."""
+"""A step of the script: say a text, make calls, send a reply or (as a list of dicts) chunks as they are, or raise."""
 
 
 class ScriptedModel:
     """A chat model that plays a script, one step for each request.
 
-    A request after the last step is an error, and so are steps that nobody asked for: `model.finish()` says so, and the
-    end of `with ScriptedModel(...) as model:`.
+    A request after the last step is an error, and so are steps that are left over: `model.finish()` raises it, and
+    so does the end of `with ScriptedModel(...) as model:`.
 
     Attributes:
-        requests: What it was asked.
+        requests: The requests so far.
     """
 
     def __init__(self, *steps: Step) -> None:
@@ -40,7 +40,7 @@ class ScriptedModel:
         """Raise AssertionError when there are steps left."""
         left = self._steps[len(self.requests) :]
         if left:
-            raise AssertionError(f"nobody asked for {len(left)} of the script's steps; the next is {left[0]!r}")
+            raise AssertionError(f"{len(left)} of the script's steps were not asked for; the next is {left[0]!r}")
 
     def _play(self, step: Any, request: ChatRequest) -> object:
         match step:
@@ -49,7 +49,7 @@ class ScriptedModel:
             case ToolCall():
                 return wire_reply(request.format, [step])
             case dict():
-                return step  # pyright: ignore[reportUnknownVariableType] -- anybody's reply
+                return step  # pyright: ignore[reportUnknownVariableType] -- a reply as the test has it
             case Exception():
                 raise step
             case list() | tuple():
