@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from copy import copy
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from toolcrib.approvals import Approver
 from toolcrib.calls import ApprovalRequest, StoredFields
@@ -18,7 +18,6 @@ from toolcrib.schema import RunContext
 from toolcrib.tools import Tool, ToolRegistry
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 from toolcrib.turns._agent_run import AgentRun, Results
-from toolcrib.turns._backend import TurnBackend
 from toolcrib.turns._binding import TurnBinding, fire_event, names_in
 from toolcrib.turns._context import ContextPool, ContextQueue
 from toolcrib.turns._locked import Locked, locked
@@ -26,6 +25,26 @@ from toolcrib.turns._queue import TurnQueue
 from toolcrib.turns._turn import Turn
 
 __all__ = ["Agent", "AgentRegistry"]
+
+
+class TurnBackend(Protocol):
+    """Takes what is put on an agent, and what the agent sends to others, and acts when it is paused or resumed."""
+
+    async def add(self, turn: Turn[Any]) -> None:
+        """Take a turn that was put on the agent."""
+        ...
+
+    async def send(self, agent_name: str, turn: Turn[Any]) -> None:
+        """Put a turn on another agent."""
+        ...
+
+    async def stop(self) -> None:
+        """Start no further turn."""
+        ...
+
+    async def go(self) -> None:
+        """Start turns again."""
+        ...
 
 
 class Agent(Observed):

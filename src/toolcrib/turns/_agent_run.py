@@ -13,8 +13,7 @@ from toolcrib.errors import CompletionCheckReturnError, ToolcribError
 from toolcrib.hooks import AgentHook, Observers, ambient
 from toolcrib.pipeline import Run
 from toolcrib.tools import ToolType
-from toolcrib.turns._binding import Table, TurnBinding, fire_event
-from toolcrib.turns._clock import Clock
+from toolcrib.turns._binding import Clock, Table, TurnBinding, fire_event
 from toolcrib.turns._context import ContextItem, ContextPool, ContextQueue
 from toolcrib.turns._locked import Locked
 from toolcrib.turns._queue import END, TurnQueue

@@ -1,21 +1,32 @@
-"""Binding of turns: the pipeline and the run that they go through, and the hooks that are called for them."""
+"""Binding of turns: the pipeline and the run that they go through, their hooks, and their clocks."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended
-from toolcrib.hooks import Hook, HookRaised, HookType, Observers, ambient_context, fire
+from toolcrib.hooks import Hook, HookRaised, HookType, Observers, TurnHook, ambient_context, fire
 from toolcrib.pipeline import Pipeline, Run, Stored, run_for, shown_values
 from toolcrib.record import ActivityTrace, trace_activity, wants_activities
 from toolcrib.schema import RunContext
 from toolcrib.tools import Deadline, Tool
 from toolcrib.toolsets import Toolset
+from toolcrib.turns._stop_reason import StopReason, error_of
 
-__all__ = ["UNFOLLOWED", "ObservedTurn", "Table", "TurnBinding", "fire_event", "lone_binding", "names_in"]
+__all__ = [
+    "UNBOUNDED",
+    "UNFOLLOWED",
+    "Clock",
+    "ObservedTurn",
+    "Table",
+    "TurnBinding",
+    "fire_event",
+    "lone_binding",
+    "names_in",
+]
 
 Table: TypeAlias = Mapping[HookType, tuple[Hook[Any], ...]]
 UNFOLLOWED = nullcontext(None)
@@ -36,6 +47,31 @@ class ObservedTurn(Protocol):
     def stop_reason(self) -> str | None: ...
     @property
     def outcome(self) -> Outcome | None: ...
+
+
+class _Unbounded:
+    """The clock of a turn that may take any time; does what a `Deadline` does that never passes."""
+
+    __slots__ = ()
+
+    def begin(self) -> None:
+        """Say that a step begins."""
+
+    def rest(self) -> None:
+        """Say that a step is over."""
+
+    def close(self) -> None:
+        """Say that no step comes any more."""
+
+    def __enter__(self) -> _Unbounded:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+
+Clock: TypeAlias = Deadline | _Unbounded
+UNBOUNDED = _Unbounded()
 
 
 class TurnBinding:
@@ -108,6 +144,23 @@ class TurnBinding:
         if kept is None or kept[0] is not parent.entries:
             kept = self._merged[turn.tags] = (parent.entries, _merge(turn.tags, parent))
         return kept[1].table()
+
+    async def fire_begin(self, turn: ObservedTurn, table: Table) -> None:
+        """Call the hooks in `table` as a turn begins, unless they were called before it was cut off."""
+        if not self.taken_up:
+            await fire_event(table, TurnHook.BEFORE_RUN, turn, ctx=self.ctx)
+
+    async def fire_end(self, turn: ObservedTurn, table: Table, error: Exception | None) -> None:
+        """Call the hooks in `table` as a turn ends, which raised `error` if it raised anything."""
+        ctx, reason, outcome = self.ctx, turn.stop_reason, turn.outcome
+        if reason is StopReason.COMPLETED:
+            await fire_event(table, TurnHook.AFTER_RUN, turn, ctx=ctx)
+        elif reason is StopReason.TIMEOUT:
+            await fire_event(table, TurnHook.ON_TIMEOUT, turn, ctx=ctx)
+        elif reason is StopReason.ERROR and (error is not None or outcome is not None):
+            what = error if error is not None else error_of(cast("Outcome", outcome))
+            await fire_event(table, TurnHook.ON_ERROR, turn, what, ctx=ctx)
+        await fire_event(table, TurnHook.ON_COMPLETE, turn, reason, ctx=ctx)
 
     @contextmanager
     def follow(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,15 +16,14 @@ from toolcrib.hooks import (
     ContextPoolHook,
     ContextQueueHook,
     HookMethod,
-    HookRaised,
     HookType,
     Observed,
     Observers,
-    fire,
     tag_set,
 )
 from toolcrib.schema import Injectable
-from toolcrib.turns._json_values import pack
+from toolcrib.turns._arguments import pack
+from toolcrib.turns._binding import fire_event
 
 __all__ = ["ContextItem", "ContextPool", "ContextQueue"]
 
@@ -56,15 +56,16 @@ class ContextItem(Generic[T]):
 
 
 class _Store(Injectable, Observed):
-    """What queue and pool have in common: a limit, tags, and observers."""
+    """The common part of queue and pool: a limit, tags, observers, and copies of the items."""
 
     __slots__ = ("_limit", "_observers")
 
-    def __init__(self, limit: int | None, tags: Iterable[str] | None) -> None:
+    def __init__(self, limit: int | None = None, tags: Iterable[str] | None = None) -> None:
         if limit is not None and limit < 1:
             raise ValueError(f"a {type(self).__name__} must have room for at least 1 item, and the limit is {limit}")
         self._limit = limit
         self._observers = Observers(tag_set(tags))
+        self.replace(())
 
     @property
     def limit(self) -> int | None:
@@ -81,21 +82,51 @@ class _Store(Injectable, Observed):
         """The table of its observers."""
         return self._observers
 
-    async def _fire(self, event: HookType, *about: Any) -> None:
-        hooks = self._observers.table().get(event)
-        if hooks is None:
-            return
-        try:
-            await fire(hooks, (self, *about))
-        except HookRaised as raised:
-            raise raised.error from None
+    @property
+    @abstractmethod
+    def items(self) -> list[ContextItem[Any]]:
+        """The items, oldest first."""
 
-    def _described(self, items: Iterable[ContextItem[Any]]) -> dict[str, Any]:
-        return {
-            "limit": self._limit,
-            "tags": sorted(self.tags),
-            "items": [item.to_dict() for item in items],
-        }
+    @abstractmethod
+    def replace(self, items: Iterable[ContextItem[Any]]) -> None:
+        """Hold these items from now on, without calling hooks; for bringing a copy up to date."""
+
+    def branch(self, limit: int | None = None) -> Self:
+        """Return a copy with the same items, hooks and tags, which goes its own way from now on.
+
+        Args:
+            limit: The copy's own limit; this one's when None.
+        """
+        made = type(self)(self._limit if limit is None else limit, self.tags)
+        made._observers.adopt(self._observers)
+        made.replace(self.items)
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return limit, tags and items as JSON shapes; hooks are left out."""
+        return {"limit": self._limit, "tags": sorted(self.tags), "items": [item.to_dict() for item in self]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return what `to_dict` described."""
+        made = cls(data.get("limit"), data.get("tags"))
+        made.replace(ContextItem.from_dict(item) for item in StoredFields(cls, data)["items"])
+        return made
+
+    def _latest(self, items: Iterable[ContextItem[Any]]) -> Iterable[ContextItem[Any]]:
+        return items if self._limit is None else list(items)[-self._limit :]
+
+    async def _fire(self, event: HookType, *about: Any) -> None:
+        await fire_event(self._observers.table(), event, self, *about)
+
+    def __iter__(self) -> Iterator[ContextItem[Any]]:
+        return iter(self.items)
+
+    def __bool__(self) -> bool:
+        return True  # an empty one is still one: `queue or other` must not drop it
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self.items)} items>"
 
 
 class ContextQueue(_Store):
@@ -112,13 +143,8 @@ class ContextQueue(_Store):
     after_clear = HookMethod(ContextQueueHook.AFTER_CLEAR)
     on_evict = HookMethod(ContextQueueHook.ON_EVICT)
 
-    def __init__(self, limit: int | None = None, tags: Iterable[str] | None = None) -> None:
-        super().__init__(limit, tags)
-        self._items: deque[ContextItem[Any]] = deque()
-
     @property
     def items(self) -> list[ContextItem[Any]]:
-        """The items, oldest first."""
         return list(self._items)
 
     async def append(self, *items: ContextItem[Any]) -> None:
@@ -145,47 +171,15 @@ class ContextQueue(_Store):
         await self._fire(ContextQueueHook.AFTER_CLEAR)
 
     def replace(self, items: Iterable[ContextItem[Any]]) -> None:
-        """Hold these items from now on, without calling hooks; for bringing a copy up to date."""
-        self._items = deque(items if self._limit is None else list(items)[-self._limit :])
+        self._items = deque(self._latest(items))
 
     def history(self, last: int | None = None) -> str:
         """Return the contents as text for a prompt, an item to a line, or only those of the `last` items."""
         items = self.items if last is None else self.items[max(0, len(self._items) - last) :]
         return "\n".join(_line(item) for item in items)
 
-    def branch(self, limit: int | None = None) -> ContextQueue:
-        """Return a queue with the same items, hooks and tags, which goes its own way from now on.
-
-        Args:
-            limit: The branch's own limit; this queue's when None.
-        """
-        made = ContextQueue(self._limit if limit is None else limit, self.tags)
-        made._observers.adopt(self._observers)
-        made._items.extend(self.items if made._limit is None else self.items[-made._limit :])
-        return made
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return limit, tags and items as JSON shapes; hooks are left out."""
-        return self._described(self._items)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ContextQueue:
-        """Return the queue that `to_dict` described."""
-        made = cls(data.get("limit"), data.get("tags"))
-        made._items.extend(ContextItem.from_dict(item) for item in StoredFields(cls, data)["items"])
-        return made
-
     def __len__(self) -> int:
         return len(self._items)
-
-    def __iter__(self) -> Iterator[ContextItem[Any]]:
-        return iter(self.items)
-
-    def __bool__(self) -> bool:
-        return True  # an empty queue is still a queue: `queue or other` must not drop it
-
-    def __repr__(self) -> str:
-        return f"<ContextQueue of {len(self)} items>"
 
 
 class ContextPool(_Store):
@@ -204,13 +198,8 @@ class ContextPool(_Store):
     after_clear = HookMethod(ContextPoolHook.AFTER_CLEAR)
     on_evict = HookMethod(ContextPoolHook.ON_EVICT)
 
-    def __init__(self, limit: int | None = None, tags: Iterable[str] | None = None) -> None:
-        super().__init__(limit, tags)
-        self._items: OrderedDict[str, ContextItem[Any]] = OrderedDict()
-
     @property
     def items(self) -> list[ContextItem[Any]]:
-        """The items, oldest first."""
         return list(self._items.values())
 
     async def add(self, item: ContextItem[Any]) -> None:
@@ -251,52 +240,17 @@ class ContextPool(_Store):
         await self._fire(ContextPoolHook.AFTER_CLEAR)
 
     def replace(self, items: Iterable[ContextItem[Any]]) -> None:
-        """Hold these items from now on, without calling hooks; for bringing a copy up to date."""
-        kept = list(items) if self._limit is None else list(items)[-self._limit :]
-        self._items = OrderedDict((_key(item), item) for item in kept)
+        self._items = OrderedDict((_key(item), item) for item in self._latest(items))
 
     def catalogue(self) -> str:
         """Return ids and descriptions for a prompt, an item to a line: `- [id] description`."""
         return "\n".join(f"- [{item.id}] {item.description}" for item in self._items.values())
-
-    def branch(self, limit: int | None = None) -> ContextPool:
-        """Return a pool with the same items, hooks and tags, which goes its own way from now on.
-
-        Args:
-            limit: The branch's own limit; this pool's when None.
-        """
-        made = ContextPool(self._limit if limit is None else limit, self.tags)
-        made._observers.adopt(self._observers)
-        kept = self.items if made._limit is None else self.items[-made._limit :]
-        made._items.update((_key(item), item) for item in kept)
-        return made
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return limit, tags and items as JSON shapes; hooks are left out."""
-        return self._described(self._items.values())
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ContextPool:
-        """Return the pool that `to_dict` described."""
-        made = cls(data.get("limit"), data.get("tags"))
-        items = [ContextItem.from_dict(item) for item in StoredFields(cls, data)["items"]]
-        made._items.update((_key(item), item) for item in items)
-        return made
 
     def __contains__(self, id: object) -> bool:
         return id in self._items
 
     def __len__(self) -> int:
         return len(self._items)
-
-    def __iter__(self) -> Iterator[ContextItem[Any]]:
-        return iter(self.items)
-
-    def __bool__(self) -> bool:
-        return True  # an empty pool is still a pool: `pool or other` must not drop it
-
-    def __repr__(self) -> str:
-        return f"<ContextPool of {len(self)} items>"
 
 
 def _line(item: ContextItem[Any]) -> str:

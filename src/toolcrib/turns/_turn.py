@@ -26,13 +26,17 @@ from toolcrib.hooks import HookMethod, Observed, Observers, TurnHook, tag_set
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import Stepped
 from toolcrib.tools import Deadline, Tool, ToolRegistry
-from toolcrib.turns._arguments import checked_tool, evaluated, named_arguments, seconds_of
-from toolcrib.turns._binding import UNFOLLOWED, Table, TurnBinding, lone_binding
-from toolcrib.turns._clock import UNBOUNDED, Clock
-from toolcrib.turns._json_values import pack, pack_arguments, unpack_arguments
+from toolcrib.turns._arguments import (
+    checked_tool,
+    evaluated,
+    named_arguments,
+    pack,
+    pack_arguments,
+    unpack_arguments,
+)
+from toolcrib.turns._binding import UNBOUNDED, UNFOLLOWED, Clock, Table, TurnBinding, lone_binding
 from toolcrib.turns._locked import Locked, locked
 from toolcrib.turns._stop_reason import StopReason, error_of, reason_of
-from toolcrib.turns._turn_hooks import fire_begin, fire_end
 
 __all__ = ["Turn"]
 
@@ -287,7 +291,7 @@ class Turn(Observed, Generic[T]):
         error: Exception | None = None
         try:
             if table:
-                await fire_begin(self, binding, table)
+                await binding.fire_begin(self, table)
             with clock:  # what an argument waits for counts
                 call = waits or binding.stored or self._call(binding) or await self._asked_call(binding)
                 outcome = await binding.pipeline.run(call, binding.run, grant=grant)
@@ -301,7 +305,7 @@ class Turn(Observed, Generic[T]):
         finally:
             self._stop(binding, clock, error)
             if table:
-                await fire_end(self, binding, table, error)
+                await binding.fire_end(self, table, error)
 
     @asynccontextmanager
     async def streaming(
@@ -319,7 +323,7 @@ class Turn(Observed, Generic[T]):
             error: Exception | None = None
             try:
                 if table:
-                    await fire_begin(self, binding, table)
+                    await binding.fire_begin(self, table)
                 with clock:
                     call = waits or binding.stored or self._call(binding) or await self._asked_call(binding)
                 stream = aclosing(binding.pipeline.stream(call, binding.run, grant=grant, ended=self._conclude))
@@ -332,7 +336,7 @@ class Turn(Observed, Generic[T]):
             finally:
                 self._stop(binding, clock, error)
                 if table:
-                    await fire_end(self, binding, table, error)
+                    await binding.fire_end(self, table, error)
 
     # --- inside
 
@@ -430,7 +434,9 @@ class Turn(Observed, Generic[T]):
         kwargs = unpack_arguments(tool.spec, data["kwargs"], data.get("typed", []))
         made: Turn[Any] = cls(tool, data["timeout"], None, kwargs, data.get("tags"), dict(data["metadata"]))
         made._uuid, made.output = str(UUID(data["uuid"])), data["output"]
-        made.started, made.ended = seconds_of(data["start_time"]), seconds_of(data["end_time"])
+        start, end = data["start_time"], data["end_time"]
+        made.started = start and datetime.fromisoformat(start).timestamp()
+        made.ended = end and datetime.fromisoformat(end).timestamp()
         made.stop_reason = data["stop_reason"] and StopReason(data["stop_reason"])
         return made
 
