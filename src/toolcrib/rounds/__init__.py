@@ -13,11 +13,10 @@ from toolcrib.rounds._call import (
     RoundHooks,
     SuspendedTool,
 )
-from toolcrib.rounds._model import ChatModel, ChatRequest
 from toolcrib.rounds._plan import ToolRoundPlan
-from toolcrib.rounds._results import ToolCallIssue, ToolResult, rejection_reason
+from toolcrib.rounds._results import ToolCallIssue, ToolResult, rejection_reason, unfenced
 from toolcrib.rounds._round import DecodeKeywords, ToolRound, decode, decode_stream
-from toolcrib.rounds._session import Finished, NeedsTools, Session, StepKeywords, unfenced
+from toolcrib.rounds._session import ChatModel, ChatRequest, Finished, NeedsTools, Session, StepKeywords
 from toolcrib.rounds._transcript import Transcript
 
 __all__ = [

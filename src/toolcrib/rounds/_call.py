@@ -134,17 +134,7 @@ class DecodedCall(Generic[I]):
         It is the call itself while it may be executed; a Failed when a gate broke.
         """
         await self._call.ask(hooks_of(hooks, {self.id: self._call}))
-        match self._call.outcome:
-            case None:
-                return self
-            case Completed(value=output):
-                return HandledTool(self, output)
-            case Rejected(reason=reason, source=source):
-                return RejectedTool(self, reason, source)
-            case Suspended() as suspended:
-                return SuspendedTool(self, suspended.request)
-            case Failed() as failed:
-                return failed
+        return standing_of(self, self._call.outcome)
 
     async def call(self, **provided: Any) -> Any:
         """Execute the tool's function with the input, and return what it returns.
@@ -216,6 +206,25 @@ class SuspendedTool(Generic[I]):
 
     call: DecodedCall[I]
     request: ApprovalRequest
+
+
+Standing: TypeAlias = DecodedCall[I] | HandledTool[I] | RejectedTool[I] | SuspendedTool[I] | Failed
+"""Where a call stands: the call itself while it may be executed, and a Failed when a gate broke."""
+
+
+def standing_of(call: DecodedCall[I], outcome: Outcome | None) -> Standing[I]:
+    """Return where a call stands that came to this outcome, or to none yet."""
+    match outcome:
+        case None:
+            return call
+        case Completed(value=output):
+            return HandledTool(call, output)
+        case Rejected(reason=reason, source=source):
+            return RejectedTool(call, reason, source)
+        case Suspended(request=request):
+            return SuspendedTool(call, request)
+        case Failed():
+            return outcome
 
 
 Answer: TypeAlias = ToolResult | HandledTool[Any] | RejectedTool[Any]

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, MutableSequence, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Rejected, Suspended, cut
 from toolcrib.errors import ApprovalError, CommitError
 from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireResult
-from toolcrib.pipeline import Pipeline, Run
 from toolcrib.rounds._call import (
     Answer,
     DecodedCall,
     HandledTool,
     RejectedTool,
     RoundHooks,
+    Standing,
     SuspendedTool,
     answered_call,
     hooks_of,
+    standing_of,
 )
 from toolcrib.rounds._results import ToolCallIssue, ToolResult, rendered
 from toolcrib.rounds._round_call import Group, RoundCall
-from toolcrib.rounds._round_json import loaded, saved
+from toolcrib.rounds._round_json import StoredRound
 from toolcrib.rounds._round_state import RoundState
 from toolcrib.rounds._transcript import Transcript, ids_in, known_of, shapes
-from toolcrib.toolsets import ToolsetLike
 
 __all__ = ["HasTranscript", "ToolRoundPlan", "TranscriptLike", "functionless", "suggestion"]
 
@@ -45,14 +44,11 @@ class HasTranscript(Protocol):
 TranscriptLike: TypeAlias = "MutableSequence[Any] | HasTranscript"
 
 
-class ToolRoundPlan:
+class ToolRoundPlan(StoredRound):
     """What is to be done for each call of a round.
 
     Nothing is executed unless the host does it, or asks for it with `run_pending`.
     """
-
-    def __init__(self, state: RoundState) -> None:
-        self._state = state
 
     def _in(self, group: Group) -> list[RoundCall]:
         return [call for call in self._state.calls if call.group == group]
@@ -65,30 +61,26 @@ class ToolRoundPlan:
     @property
     def handled(self) -> list[HandledTool[Any]]:
         """The calls that hooks answered; commit adds their results."""
-        found = ((call, call.outcome) for call in self._state.calls)
-        return [HandledTool(DecodedCall(call), made.value) for call, made in found if isinstance(made, Completed)]
+        return [one for one in self._standing() if isinstance(one, HandledTool)]
 
     @property
     def rejected(self) -> list[RejectedTool[Any]]:
         """The calls that were refused, by hooks, people or limits; commit adds their results."""
-        found = ((call, call.outcome) for call in self._state.calls)
-        return [
-            RejectedTool(DecodedCall(call), made.reason, made.source)
-            for call, made in found
-            if isinstance(made, Rejected)
-        ]
+        return [one for one in self._standing() if isinstance(one, RejectedTool)]
 
     @property
     def suspended(self) -> list[SuspendedTool[Any]]:
         """The calls that are suspended until a person answers; nothing can be committed before `resolve`."""
-        found = ((call, call.outcome) for call in self._state.calls)
-        return [SuspendedTool(DecodedCall(call), made.request) for call, made in found if isinstance(made, Suspended)]
+        return [one for one in self._standing() if isinstance(one, SuspendedTool)]
 
     @property
     def issues(self) -> list[ToolCallIssue]:
         """The calls that cannot be made, or that a broken gate stopped; commit adds their results."""
         found = ((call.metadata, call.outcome) for call in self._state.calls)
         return [ToolCallIssue(metadata, made) for metadata, made in found if isinstance(made, Failed)]
+
+    def _standing(self) -> Iterator[Standing[Any]]:
+        return (standing_of(DecodedCall[Any](call), call.outcome) for call in self._state.calls)
 
     @property
     def continue_suggestion(self) -> str | None:
@@ -204,50 +196,6 @@ class ToolRoundPlan:
             known.add([*rest, *added], [*ids_in(state.format, rest), *(call.id for call in state.calls)])
         state.ended = "committed"
         return added
-
-    def discard(self) -> None:
-        """Drop the assistant's turn; the records of calls that were not answered are closed as cancelled."""
-        self._state.discard()
-
-    # --- another process
-
-    def to_json(self) -> str:
-        """Return the plan as JSON, from which `from_json` goes on, in another process perhaps.
-
-        It holds the real arguments, so it belongs in safe keeping and never in a log.
-
-        Raises:
-            RoundError: The round is over, or the input of a call was edited since its gates were asked.
-            ResultNotSerializable: What a tool returned has no JSON form; commit first.
-        """
-        return json.dumps(saved(self._state), ensure_ascii=False)
-
-    @classmethod
-    async def from_json(
-        cls,
-        tools: Pipeline | ToolsetLike,
-        text: str | bytes,
-        *,
-        run: Run | None = None,
-        format: ProviderFormat | None = None,
-    ) -> ToolRoundPlan:
-        """Return the plan that `to_json` described.
-
-        Hooks are not asked about a call a second time, and no tool is run a second time. Availability and approval of
-        what is pending are asked again: a grant for one call alone does not come along. A call that was executed has
-        its result. One that was executing is in doubt, unless its tool is idempotent: it is suspended, and its request
-        says so.
-
-        Args:
-            tools: The toolset, or a pipeline of it; of tools that have changed, calls may become issues.
-            text: What `to_json` returned.
-            run: The run that goes on; what was counted in it before is added. One of the same id when None.
-            format: What the round was decoded with, where that is no provider's name.
-
-        Raises:
-            ValueError: The text is no plan.
-        """
-        return cls(await loaded(tools, json.loads(text), run, format))
 
     def __repr__(self) -> str:
         counted = Counter(call.group for call in self._state.calls)

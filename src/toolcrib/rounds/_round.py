@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterable, Callable, Collection, Iterable, Sequence
 from typing import Any, TypedDict, Unpack, cast
 
@@ -13,7 +12,7 @@ from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import Answer, DecodedCall, RoundHooks
 from toolcrib.rounds._plan import ToolRoundPlan, TranscriptLike, suggestion
 from toolcrib.rounds._results import ToolCallIssue
-from toolcrib.rounds._round_json import loaded, saved
+from toolcrib.rounds._round_json import StoredRound
 from toolcrib.rounds._round_state import RoundState, pipeline_of
 from toolcrib.rounds._transcript import taken_ids
 from toolcrib.toolsets import ToolAvailability, ToolsetLike
@@ -21,7 +20,7 @@ from toolcrib.toolsets import ToolAvailability, ToolsetLike
 __all__ = ["DecodeKeywords", "ToolRound", "decode", "decode_stream", "gathered"]
 
 
-class ToolRound:
+class ToolRound(StoredRound):
     """An assistant's turn and the calls in it, of which nothing has been executed or committed.
 
     Attributes:
@@ -34,7 +33,7 @@ class ToolRound:
     """
 
     def __init__(self, state: RoundState) -> None:
-        self._state = state
+        super().__init__(state)
         self.format, self.run = state.format.title, state.run
         reply = state.reply
         self.text, self.problems, self.stop = reply.text, reply.problems, reply.stop
@@ -99,26 +98,6 @@ class ToolRound:
         """Ask the toolset's own gates, unless they were asked before, and commit as the plan does."""
         plan = await self.apply_hooks()
         return await plan.commit(transcript, results)
-
-    def discard(self) -> None:
-        """Drop the assistant's turn; nothing reaches a transcript."""
-        self._state.discard()
-
-    def to_json(self) -> str:
-        """Return the round as JSON, from which `from_json` goes on; see `ToolRoundPlan.to_json`."""
-        return json.dumps(saved(self._state), ensure_ascii=False)
-
-    @classmethod
-    async def from_json(
-        cls,
-        tools: Pipeline | ToolsetLike,
-        text: str | bytes,
-        *,
-        run: Run | None = None,
-        format: ProviderFormat | None = None,
-    ) -> ToolRound:
-        """Return the round that `to_json` described; see `ToolRoundPlan.from_json`, whose arguments these are."""
-        return cls(await loaded(tools, json.loads(text), run, format))
 
     def __repr__(self) -> str:
         return f"<ToolRound of {len(self._calls)} calls and {len(self._unread)} issues>"

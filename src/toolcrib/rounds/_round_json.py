@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from toolcrib.calls import Outcome, StoredFields, Suspended, outcome_from_dict
 from toolcrib.errors import InvalidOutput, RoundError
@@ -14,18 +15,62 @@ from toolcrib.rounds._round_state import RoundState, pipeline_of
 from toolcrib.tools import checked_output
 from toolcrib.toolsets import ToolsetLike
 
-__all__ = ["loaded", "run_from", "run_of", "saved"]
+__all__ = ["StoredRound", "run_from", "run_of"]
 
 _VERSION = 2
 
 
-def saved(state: RoundState) -> dict[str, Any]:
-    """Return a round as JSON shapes; they hold the real arguments, so they belong in safe keeping.
+class StoredRound:
+    """The common part of a round and its plan, over the state that they share: its end, and its form as JSON."""
 
-    Raises:
-        RoundError: It was committed or discarded, or the host edited a call and its gates were not asked since.
-        ResultNotSerializable: What a tool returned has no JSON form.
-    """
+    def __init__(self, state: RoundState) -> None:
+        self._state = state
+
+    def discard(self) -> None:
+        """Drop the assistant's turn; the records of calls that were not answered are closed as cancelled."""
+        self._state.discard()
+
+    def to_json(self) -> str:
+        """Return the round as JSON, from which `from_json` goes on, in another process perhaps.
+
+        It holds the real arguments, so it belongs in safe keeping and never in a log.
+
+        Raises:
+            RoundError: The round is over, or the input of a call was edited since its gates were asked.
+            ResultNotSerializable: What a tool returned has no JSON form; commit first.
+        """
+        return json.dumps(_saved(self._state), ensure_ascii=False)
+
+    @classmethod
+    async def from_json(
+        cls,
+        tools: Pipeline | ToolsetLike,
+        text: str | bytes,
+        *,
+        run: Run | None = None,
+        format: ProviderFormat | None = None,
+    ) -> Self:
+        """Return the round, or plan, that `to_json` described.
+
+        Hooks are not asked about a call a second time, and no tool is run a second time. Availability and approval of
+        what is pending are asked again: a grant for one call alone does not come along. A call that was executed has
+        its result. One that was executing is in doubt, unless its tool is idempotent: it is suspended, and its request
+        says so.
+
+        Args:
+            tools: The toolset, or a pipeline of it; of tools that have changed, calls may become issues.
+            text: What `to_json` returned.
+            run: The run that goes on; what was counted in it before is added. One of the same id when None.
+            format: What the round was decoded with, where that is no provider's name.
+
+        Raises:
+            ValueError: The text is no round, of another version, or in a format that is not known.
+        """
+        return cls(await _loaded(tools, json.loads(text), run, format))
+
+
+def _saved(state: RoundState) -> dict[str, Any]:
+    """Return a round as JSON shapes."""
     state.require_open()
     reply = state.reply
     calls = [{"id": c.id, "name": c.name, "arguments": c.arguments, "kind": c.kind} for c in reply.calls]
@@ -45,14 +90,10 @@ def saved(state: RoundState) -> dict[str, Any]:
     }
 
 
-async def loaded(
+async def _loaded(
     tools: Pipeline | ToolsetLike, data: Mapping[str, Any], run: Run | None, format: ProviderFormat | None
 ) -> RoundState:
-    """Return the round that `saved` described, with availability and approval asked again; no hook is.
-
-    Raises:
-        ValueError: It is no round, of another version, or in a format that is not known.
-    """
+    """Return the round that `_saved` described, with availability and approval asked again; no hook is."""
     data = StoredFields("ToolRound", data)
     if data.get("version") != _VERSION:
         raise ValueError(f"a saved round has the version {_VERSION}, and this has {data.get('version')!r}")

@@ -1,24 +1,22 @@
-"""Session: a conversation with a model. Only a commit adds to its transcript."""
+"""Session: a conversation with a model, and what it needs of one. Only a commit adds to its transcript."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import isawaitable
-from typing import Any, Generic, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Generic, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from toolcrib.calls import StoredFields
-from toolcrib.errors import FieldProblem, InvalidOutput, NotCallable, RoundError, closest
+from toolcrib.errors import NotCallable, RoundError, closest
 from toolcrib.formats import PROVIDERS, Item, WireFormat, json_shape, text_delta
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import DecodedCall, HandledTool, RejectedTool, RoundHooks
-from toolcrib.rounds._model import ChatModel, ChatRequest
 from toolcrib.rounds._plan import ToolRoundPlan, functionless
-from toolcrib.rounds._results import ToolResult
+from toolcrib.rounds._results import ToolResult, typed_answer
 from toolcrib.rounds._round import ToolRound, decode, gathered
 from toolcrib.rounds._round_json import run_from, run_of
 from toolcrib.rounds._round_state import pipeline_of
@@ -26,14 +24,41 @@ from toolcrib.rounds._transcript import Transcript
 from toolcrib.schema import modern
 from toolcrib.toolsets import ToolAvailability, ToolRequirement, ToolsetLike
 
-__all__ = ["Finished", "NeedsTools", "Session", "StepKeywords", "unfenced"]
-
-_FENCED = re.compile(r"\s*```\w*\s*\n(?P<inner>.*?)\n?\s*```\s*", re.DOTALL)
+__all__ = ["ChatModel", "ChatRequest", "Finished", "NeedsTools", "Session", "StepKeywords"]
 
 Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Any]
 
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One request, in the session's wire format.
+
+    Attributes:
+        format: The wire format of everything in it.
+        messages: The transcript.
+        system: The instructions.
+        tools: What the provider's `tools` parameter takes; empty when none are offered.
+        tool_choice: What its parameter for the choice of a tool takes; None when no tools are offered.
+        output: The JSON schema of the answer; None for text.
+    """
+
+    format: WireFormat
+    messages: tuple[Item, ...]
+    system: str = ""
+    tools: tuple[Item, ...] = ()
+    tool_choice: Any = None
+    output: Mapping[str, Any] | None = None
+
+
+class ChatModel(Protocol):
+    """A model that a session talks to."""
+
+    async def reply(self, request: ChatRequest) -> object:
+        """Return the provider's reply as `decode` takes it, or an async iterator of a stream's chunks."""
+        ...
 
 
 class StepOptions(TypedDict, total=False):
@@ -198,7 +223,7 @@ class Session:
         if _asks(round):
             self._staged = round
             return NeedsTools(round)
-        made = Finished(round, _typed(round.text, asked.get("output")), self.transcript)
+        made = Finished(round, typed_answer(round.text, asked.get("output")), self.transcript)
         if asked.get("commit", True):
             await made.commit()
         else:
@@ -414,20 +439,3 @@ async def _dispatched(call: DecodedCall[Any], dispatch: Dispatch) -> ToolResult 
     if isinstance(made, ToolResult | HandledTool | RejectedTool):
         return cast("ToolResult | HandledTool[Any] | RejectedTool[Any]", made)
     return call.complete(made)
-
-
-def _typed(text: str, output: Any) -> Any:
-    """Return an answer as a value of the type that was asked for; models like to put JSON between fences."""
-    if output is None or output is str:
-        return text
-    try:
-        return TypeAdapter(modern(output)).validate_json(unfenced(text))
-    except ValidationError as error:
-        problems = tuple(FieldProblem(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors(include_url=False))
-    raise InvalidOutput("the answer", problems)  # out here, so that it does not carry pydantic's error along
-
-
-def unfenced(text: str) -> str:
-    """Return what is between the fences of a text that is one block of code; any other text as it is."""
-    found = _FENCED.fullmatch(text)
-    return text if found is None else found["inner"]
