@@ -15,7 +15,7 @@ _AGENT = "adapters/dbos/_agent.py"
 _CONTEXT = "adapters/dbos/_context.py"
 _PROGRAM = "adapters/dbos/_program.py"
 _JOURNAL = "adapters/dbos/_program_journal.py"
-_RUN_STORE = "adapters/dbos/_run_store.py"
+_WORK_STORE = "adapters/dbos/_work_store.py"
 
 _OF_RECOVERY = ("tests/adapters/dbos/test_recovery.py",)
 _OF_WORKERS = ("tests/adapters/dbos/test_workers.py",)
@@ -41,9 +41,9 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "an answer belongs to the work that used it up",
-        "adapters/dbos/_turn_execution.py",
-        "            if request.id != self._execution.asked:\n",
-        "            if False:\n",
+        _WORK_STORE,
+        "        if self._execution is not None and request_id != self._execution.asked:\n",
+        "        if False:\n",
         ("tests/adapters/dbos/test_workers.py",),
     ),
     Gate(
@@ -111,8 +111,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "who answered for a turn",
-        "adapters/dbos/_turn_execution.py",
-        "        if answer is not None:\n            self._execution.note(request, answer)\n",
+        _WORK_STORE,
+        "        if answer is not None:\n            self._note(request, answer)\n",
         "",
         ("tests/adapters/dbos/test_once.py",),
     ),
@@ -231,7 +231,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "what a stopped worker leaves",
-        "adapters/dbos/_worker_sink.py",
+        "adapters/dbos/_sinks.py",
         'if self.leaving and event.kind == "closed"',
         'if False and event.kind == "closed"',
         ("tests/adapters/dbos/test_console.py",),
@@ -252,14 +252,14 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "an answer that a run used up",
-        _RUN_STORE,
+        _WORK_STORE,
         "await self._store.take(request) if used is None else used",
         "await self._store.take(request)",
         _OF_ONCE,
     ),
     Gate(
         "an answer that a run used up and was given",
-        _RUN_STORE,
+        _WORK_STORE,
         "if await self._used(request.id) != answer:",
         "if True:",
         _OF_ONCE,
@@ -267,7 +267,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     # --- the store on Postgres
     Gate(
         "one writer of approvals at a time",
-        "adapters/dbos/_postgres_store.py",
+        "adapters/dbos/_approvals.py",
         "_LOCK if write else None",
         "None",
         ("tests/adapters/dbos/test_approvals.py",),

@@ -122,8 +122,8 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "type of an output",
         "rounds/_results.py",
-        "    if adapter is None:\n",
-        "    if True:\n",
+        "return output if adapter is None else",
+        "return output if True else",
         ("tests/rounds/test_call.py", "tests/rounds"),
     ),
 )

@@ -14,8 +14,8 @@ from tests.adapters.dbos.durable import durable, engine_of
 from toolcrib.adapters.dbos import Client, show_work
 from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import continue_approved
-from toolcrib.adapters.dbos._run_store import RunStore
-from toolcrib.adapters.dbos._turn_execution import TurnExecution, WorkStore
+from toolcrib.adapters.dbos._turn_execution import TurnExecution
+from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.approvals import MemoryApprovalStore, digest
 from toolcrib.calls import ApprovalRequest, Completed, Suspended
 from toolcrib.tools import ez_tool
@@ -50,7 +50,7 @@ async def test_a_run_gets_the_answer_again_that_it_used_up() -> None:
     store = MemoryApprovalStore()
     await store.put(request)
     await store.answer(request.grant("ann"))
-    run = RunStore(store)
+    run = WorkStore(store)
 
     answers = [await run.take(request), await run.take(request)]  # its worker died in between
     assert answers[0] is not None

@@ -16,7 +16,8 @@ import sqlalchemy as sa
 from tests.adapters.dbos.durable import durable, engine_of
 from toolcrib.adapters.dbos import Client, Engine, current_engine, recover, workers
 from toolcrib.adapters.dbos._client import tables
-from toolcrib.adapters.dbos._turn_execution import TurnExecution, WorkStore
+from toolcrib.adapters.dbos._turn_execution import TurnExecution
+from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workers import Lease
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Completed, Suspended

@@ -13,15 +13,14 @@ except ModuleNotFoundError as error:
 
 from toolcrib.adapters.dbos._admin import WORK_STATES, Work, cancel_work, list_work, resume_work, show_work, turn_id_of
 from toolcrib.adapters.dbos._agent import DurableAgent
+from toolcrib.adapters.dbos._approvals import PostgresApprovalStore, open_store
 from toolcrib.adapters.dbos._client import Client, DurableFailure, Placement, Queue
 from toolcrib.adapters.dbos._database import DEFAULT_DATABASE, Database
 from toolcrib.adapters.dbos._engine import Engine, Routine, current_engine, standing_routines
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._lost_work import keep_settling
-from toolcrib.adapters.dbos._postgres_store import PostgresApprovalStore
 from toolcrib.adapters.dbos._program import DurableProgram, DurableToolkit, enqueue_program
-from toolcrib.adapters.dbos._sink import PostgresSink, postgres_events
-from toolcrib.adapters.dbos._stores import open_store
+from toolcrib.adapters.dbos._sinks import PostgresSink, postgres_events
 from toolcrib.adapters.dbos._workers import Worker, recover, workers
 
 __all__ = [

@@ -17,8 +17,9 @@ from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import WAITING, continue_approved
 from toolcrib.adapters.dbos._engine import Engine, current_engine, workflow
 from toolcrib.adapters.dbos._handle import TurnHandle
-from toolcrib.adapters.dbos._turn_execution import TurnExecution, WorkStore, current_execution
+from toolcrib.adapters.dbos._turn_execution import TurnExecution, current_execution
 from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
+from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Suspended, outcome_from_dict
 from toolcrib.errors import UnregisteredAgentError
 from toolcrib.pipeline import Pipeline, Run

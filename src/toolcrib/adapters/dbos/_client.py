@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import weakref
 from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,8 +17,8 @@ from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSNonExistentWorkfl
 from dbos._serialization import Serializer
 from sqlalchemy.exc import SQLAlchemyError
 
+from toolcrib.adapters.dbos._approvals import open_store
 from toolcrib.adapters.dbos._database import Database
-from toolcrib.adapters.dbos._stores import open_store
 from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
 from toolcrib.errors import EngineError
 
@@ -167,7 +165,6 @@ class Client:
         self.dbos = DBOSClient(
             system_database_engine=self.engine, serializer=JsonSerializer(), application_name=APPLICATION
         )
-        _clients.add(self)
         self.approvals: AnswerStore = open_store(self.database) if approvals is None else approvals
         try:
             self.dbos._sys_db.run_migrations()  # pyright: ignore[reportPrivateUsage] -- a client may come before any worker; there is no public way with an engine of one's own
@@ -285,18 +282,6 @@ class Client:
                 yield value
         finally:
             await values.aclose()
-
-
-_clients: weakref.WeakSet[Client] = weakref.WeakSet()
-
-
-def _in_child() -> None:
-    for client in _clients:  # what a fork has of connections is its parent's
-        client.engine.dispose(close=False)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
 
 
 def _make_tables(engine: sa.Engine) -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 from dbos import WorkflowStatus
 
 from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement
+from toolcrib.adapters.dbos._engine import Engine, standing_routines
 from toolcrib.approvals import ApprovalEntry, misfit
 
 __all__ = [
@@ -100,9 +101,12 @@ async def _continued(client: Client, status: WorkflowStatus, request_id: str) ->
     return await client.enqueue(status.name, status.queue_name or "", goes_on, placement)
 
 
-async def keep_continuing(client: Client, store: AnswerStore, seconds: float) -> None:
-    """Look for answers every so often, for good."""
+async def _keep_continuing(engine: Engine) -> None:
+    """Look for answers every so often, as long as an engine runs."""
     foreign: set[str] = set()
     while True:
-        await continue_approved(client, store, foreign=foreign)
-        await asyncio.sleep(seconds)
+        await continue_approved(engine.client, engine.client.approvals, foreign=foreign)
+        await asyncio.sleep(engine.answers)
+
+
+standing_routines.append(_keep_continuing)

@@ -94,6 +94,7 @@ class Database:
         except SQLAlchemyError as error:
             made.dispose()
             raise _explained(self, error.__cause__ or error) from error
+        _engines.add(made)
         return made
 
     def _sqlite_engine(self, pool: int) -> sa.Engine:
@@ -127,7 +128,6 @@ class Database:
         )
         if "idle_in_transaction_session_timeout" not in str(self.url.query.get("options", "")):
             event.listen(made, "connect", _ready_postgres)
-        _engines.add(made)
         return made
 
 

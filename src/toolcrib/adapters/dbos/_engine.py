@@ -16,10 +16,8 @@ from dbos import DBOS
 from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSWorkflowCancelledError
 
 from toolcrib.adapters.dbos._client import APPLICATION, VERSION, AnswerStore, Client, JsonSerializer, Queue
-from toolcrib.adapters.dbos._continuation import keep_continuing
 from toolcrib.adapters.dbos._database import Database
-from toolcrib.adapters.dbos._stores import keeps_events_in, open_sink
-from toolcrib.adapters.dbos._worker_sink import WorkerSink
+from toolcrib.adapters.dbos._sinks import WorkerSink, keeps_events_in, open_sink
 from toolcrib.adapters.dbos._workers import LEASE_SECONDS, Lease, default_worker_id
 from toolcrib.errors import EngineError, WorkerError
 from toolcrib.pipeline import Run
@@ -83,7 +81,7 @@ class Engine:
         self.queues = tuple(queues)
         self._grace = grace
         self.answers, self._approvals, self._record = answers, approvals, record
-        self._routines = (self._continue, *standing_routines, *routines)
+        self._routines = (*standing_routines, *routines)
         self._client: Client | None = None
         self._lease: Lease | None = None
         self.sink: WorkerSink | None = None
@@ -157,9 +155,6 @@ class Engine:
         DBOS.launch()  # here, and not in a thread: DBOS runs async work in the loop that it is launched from
         self._tasks = [asyncio.create_task(self._live(self._lease), name="toolcrib: worker's lease")]
         self._tasks += [asyncio.create_task(_kept_up(routine, self)) for routine in self._routines]
-
-    async def _continue(self, engine: Engine) -> None:
-        await keep_continuing(engine.client, engine.client.approvals, self.answers)
 
     async def _live(self, lease: Lease) -> None:
         """Say every few seconds that this worker lives, until it turns out that it was given up."""

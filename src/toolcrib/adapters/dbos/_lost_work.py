@@ -12,7 +12,7 @@ from toolcrib.adapters.dbos._continuation import WAITS_FOR, continuation_id
 from toolcrib.adapters.dbos._engine import Engine
 from toolcrib.adapters.dbos._program import stretch_id
 from toolcrib.adapters.dbos._program_journal import program_run
-from toolcrib.adapters.dbos._worker_sink import INTERRUPTED
+from toolcrib.adapters.dbos._sinks import INTERRUPTED
 from toolcrib.calls import ActivityEvent, ActivityKind, now
 from toolcrib.record import QUIET, Activity, ActivityFilter, ActivitySink, EventLog
 

@@ -20,11 +20,17 @@ from toolcrib.adapters.dbos._program_journal import (
     paused_runs,
     program_run,
 )
-from toolcrib.adapters.dbos._program_result import result_from_dict, result_to_dict
-from toolcrib.adapters.dbos._run_store import RunStore
+from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.approvals import ApprovalStore
-from toolcrib.calls import Denial, Grant
-from toolcrib.code import ExecutionResult, PausedProgram, Toolkit, paused_program_in
+from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.code import (
+    ExecutionResult,
+    Finding,
+    PausedProgram,
+    SuspendedProgramCall,
+    Toolkit,
+    paused_program_in,
+)
 from toolcrib.errors import (
     ApprovalError,
     EngineError,
@@ -104,7 +110,7 @@ class DurableToolkit:
     def opened(self, run: str, principal: str | None, engine: Engine) -> Run:
         """Return the run of one program's calls."""
         given = Run(run) if self._scope is None else self._scope() if callable(self._scope) else self._scope
-        store = RunStore(cast("AnswerStore", given.approvals or engine.client.approvals))
+        store = WorkStore(cast("AnswerStore", given.approvals or engine.client.approvals))
         told = engine.recorded(given, self.toolkit.sinks)
         return told.view(principal=principal or given.principal, approvals=store, program_id=run)
 
@@ -161,7 +167,7 @@ class DurableProgram:
         while True:
             run = await asyncio.to_thread(program_run, self.client, self.id)
             if run is not None and run.state in ("paused", "done") and run.result is not None:
-                return result_from_dict(run.result)
+                return _result_from_dict(run.result)
             generation = 1 if run is None else run.generation
             if await self.state() in ("failed", "cancelled"):
                 await self.client.result(stretch_id(self.id, generation))
@@ -263,7 +269,7 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
         await journal.settle()
     for call in result.suspended_calls:
         await store.put(call.request)  # one that is in doubt has been shown to nobody yet
-    told = result_to_dict(replace(result, records=()))
+    told = _result_to_dict(replace(result, records=()))
     await asyncio.to_thread(journal.finish, "paused" if result.paused is not None else "done", told)
     return {"state": "paused" if result.paused is not None else "done", "success": result.success}
 
@@ -281,10 +287,43 @@ _TOLD: tuple[type[ToolcribError], ...] = (
 
 async def _answers(paused: PausedProgram, store: ApprovalStore | None) -> dict[str, Any]:
     """Return what people said to the calls that wait, as arguments of `Toolkit.resume_async`."""
-    if not isinstance(store, RunStore):
+    if not isinstance(store, WorkStore):
         return {}
     found = [await store.answer_to(call.request.id) for call in paused.suspended_calls]
     return {
         "grants": [answer for answer in found if isinstance(answer, Grant)],
         "denials": [answer for answer in found if isinstance(answer, Denial)],
     }
+
+
+# --- results as JSON
+
+_PLAIN = ("output", "error_output", "return_value", "tool_calls", "success", "error", "hint")
+
+
+def _result_to_dict(result: ExecutionResult) -> dict[str, Any]:
+    """Return a result as JSON shapes: without records, and without what only its own process can use."""
+    return {
+        **{name: getattr(result, name) for name in _PLAIN},
+        "isolation": list(result.isolation),
+        "warnings": list(result.warnings),
+        "pending": [[call.request.to_dict(), call.in_doubt] for call in result.suspended_calls],
+        "findings": [[finding.line, finding.kind, finding.message] for finding in result.findings],
+    }
+
+
+def _result_from_dict(data: Mapping[str, Any]) -> ExecutionResult:
+    """Return the result that `_result_to_dict` described."""
+    pending = tuple(
+        SuspendedProgramCall(ApprovalRequest.from_dict(request), doubt) for request, doubt in data["pending"]
+    )
+    return ExecutionResult(
+        **{name: data[name] for name in _PLAIN},
+        isolation=tuple(data["isolation"]),
+        warnings=tuple(data["warnings"]),
+        findings=tuple(Finding(*finding) for finding in data["findings"]),
+        suspended=tuple(call.request for call in pending),
+        suspended_calls=pending,
+        # it goes on by itself once there is an answer, and no toolkit can take this up
+        paused=PausedProgram("", "a durable program") if pending else None,
+    )

@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from toolcrib.adapters.dbos._client import AnswerStore
 from toolcrib.approvals import digest
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended
-from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Call
 from toolcrib.turns import Turn
 
-__all__ = ["TurnExecution", "WorkStore", "current_execution", "step_name"]
+__all__ = ["TurnExecution", "current_execution", "step_name"]
 
 
 class TurnExecution:
@@ -56,42 +54,6 @@ class TurnExecution:
 
 
 current_execution: ContextVar[TurnExecution | None] = ContextVar("toolcrib_turn_execution", default=None)
-
-
-class WorkStore:
-    """An approval store as one piece of work sees it: an answer that it used up before is given to it again.
-
-    The answer to a request is used up before it is kept that the call begins. A worker that dies in between has not
-    made the call, and the answer belongs to this work alone.
-    """
-
-    def __init__(self, store: AnswerStore, execution: TurnExecution) -> None:
-        self._store, self._execution = store, execution
-
-    async def put(self, request: ApprovalRequest) -> None:
-        """Keep a request until it is answered."""
-        await self._store.put(request)
-
-    async def answer(self, answer: Grant | Denial) -> None:
-        """Take a grant or a denial."""
-        await self._store.answer(answer)
-
-    async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
-        """Return what answers this request and use it up; or what this work used up for it before."""
-        try:
-            answer = await self._store.take(request)
-        except ApprovalError:
-            if request.id != self._execution.asked:
-                raise
-            answer = (await self._store.show(request.id)).answer
-        if answer is not None:
-            self._execution.note(request, answer)
-        return answer
-
-    async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
-        """Keep an answer that came with the call, and use it up."""
-        self._execution.note(request, answer)
-        await self._store.use(request, answer)
 
 
 def step_name(kind: str, turn: Turn[Any], data: Mapping[str, Any]) -> str:

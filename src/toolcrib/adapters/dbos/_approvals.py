@@ -1,4 +1,4 @@
-"""Approvals and suspended calls on a Postgres server, for processes on many hosts."""
+"""Approvals of durable work: the store of a database, and the one on a Postgres server, for processes on many hosts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from toolcrib.adapters.dbos._database import Database, PostgresTables
-from toolcrib.approvals import Execute, SqlApprovalStore, SuspendedCallStore
+from toolcrib.approvals import Execute, SqlApprovalStore, SqliteApprovalStore, SuspendedCallStore
 from toolcrib.serving import SUSPENDED_CALL_TABLES, SqlSuspendedCalls
 
-__all__ = ["PostgresApprovalStore"]
+__all__ = ["PostgresApprovalStore", "open_store"]
 
 _LOCK = "toolcrib: approvals"
 _TABLES = (
@@ -57,3 +57,13 @@ class PostgresApprovalStore(SqlApprovalStore):
 
     def _transaction(self, *, write: bool) -> AbstractContextManager[Execute]:
         return self._tables.transaction(_LOCK if write else None)
+
+
+def open_store(database: str | Path | Database | None = None) -> SqliteApprovalStore | PostgresApprovalStore:
+    """Return the approvals that are kept in a database, made when there are none yet.
+
+    Raises:
+        DatabaseError: No connection can be had.
+    """
+    named = database if isinstance(database, Database) else Database.named(database)
+    return PostgresApprovalStore(named) if named.path is None else SqliteApprovalStore(named.path)

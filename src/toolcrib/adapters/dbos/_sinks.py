@@ -1,0 +1,119 @@
+"""Sinks of durable work: events on a Postgres server, as SqliteSink keeps them in a file, and those of a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from toolcrib.adapters.dbos._database import Database, PostgresTables
+from toolcrib.calls import ActivityEvent, CallEvent
+from toolcrib.record import EVENT_TABLES, BatchSink, EventLog, SqliteSink, Told, write_events
+
+__all__ = ["INTERRUPTED", "PostgresSink", "WorkerSink", "keeps_events_in", "open_sink", "postgres_events"]
+
+_LOCK = "toolcrib: events"  # held by the writer, so that positions become visible in order
+
+
+class PostgresSink(BatchSink):
+    """Keeps events of calls and runs on a Postgres server; it does what `SqliteSink` does.
+
+    Args:
+        database: Its URL, or what `Database.named` made of one. Missing tables are made.
+
+    Raises:
+        DatabaseError: It is no Postgres database, or no connection can be had.
+    """
+
+    def __init__(self, database: str | Path | Database) -> None:
+        self._tables = PostgresTables(database, EVENT_TABLES, pool=2)
+        super().__init__(self._write_batch)
+
+    @property
+    def database(self) -> Database:
+        """The database."""
+        return self._tables.database
+
+    def log(self) -> EventLog:
+        """Return a log of the database, this sink's latest events included."""
+        self.flush()
+        return _log(self._tables)
+
+    def close(self) -> None:
+        """Write what is left, and close the connections; closing twice does nothing."""
+        super().close()
+        self._tables.close()
+
+    def _write_batch(self, batch: Sequence[Told]) -> None:
+        with self._tables.transaction(_LOCK) as execute:
+            write_events(batch, lambda sql, values: execute(sql, values).fetchall(), execute)
+
+
+def postgres_events(database: str | Path | Database) -> EventLog:
+    """Return the events that the sinks of all processes keep on a Postgres server; missing tables are made.
+
+    Raises:
+        DatabaseError: It is no Postgres database, or no connection can be had.
+    """
+    return _log(PostgresTables(database, EVENT_TABLES, pool=2))
+
+
+def _log(tables: PostgresTables) -> EventLog:
+    def rows(sql: str, values: Sequence[Any]) -> list[Any]:
+        with tables.transaction() as execute:
+            return execute(sql, values).fetchall()
+
+    return EventLog(rows)
+
+
+# --- of a worker
+
+INTERRUPTED = "interrupted"
+"""The state of a turn or program whose worker was stopped: it goes on elsewhere, or when the worker starts again."""
+
+
+class WorkerSink:
+    """A sink that does not say of what a stopped worker leaves that it was cancelled: it is interrupted.
+
+    Attributes:
+        kept: Where the events go.
+        leaving: Whether the worker stops, and cuts off what does not end in time.
+        lost: Whether its work was handed over to others, who tell of it now.
+    """
+
+    def __init__(self, kept: SqliteSink | PostgresSink) -> None:
+        self.kept = kept
+        self.leaving = self.lost = False
+
+    def emit(self, event: CallEvent) -> None:
+        """Take what is told of a call."""
+        cut_off = self.leaving and event.kind == "ended" and event.data["outcome"]["kind"] == "cancelled"
+        if not (self.lost or cut_off):
+            self.kept.emit(event)
+
+    def emit_activity(self, event: ActivityEvent) -> None:
+        """Take what is told of a run."""
+        if self.lost:
+            return
+        if self.leaving and event.kind == "closed" and event.data["outcome"] == "cancelled":
+            event = replace(event, kind="changed", data={"state": INTERRUPTED})
+        self.kept.emit_activity(event)
+
+
+def open_sink(database: Database) -> WorkerSink:
+    """Return a worker's sink that keeps events of calls and runs in a database; missing tables are made.
+
+    Raises:
+        DatabaseError: No connection can be had.
+    """
+    return WorkerSink(PostgresSink(database) if database.path is None else SqliteSink(database.path))
+
+
+def keeps_events_in(sink: object, database: Database) -> bool:
+    """Return whether a sink keeps events in this database."""
+    if isinstance(sink, WorkerSink):
+        sink = sink.kept
+    if isinstance(sink, PostgresSink):
+        return sink.database == database
+    return isinstance(sink, SqliteSink) and database.path is not None and sink.path.resolve() == database.path.resolve()

@@ -1,0 +1,70 @@
+"""Approval store of one piece of durable work, which may ask twice for one answer, but acts on it once."""
+
+from __future__ import annotations
+
+from toolcrib.adapters.dbos._client import AnswerStore
+from toolcrib.adapters.dbos._turn_execution import TurnExecution
+from toolcrib.approvals import ApprovalEntry
+from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.errors import ApprovalError
+
+__all__ = ["WorkStore"]
+
+
+class WorkStore:
+    """An approval store as one turn or program sees it: an answer that it used up before is given to it again.
+
+    A worker may die after it used an answer up and before it is recorded that the call has begun. The worker that takes
+    the work up gets the same answer again: the call has not been made, and the answer belongs to this work alone.
+
+    Args:
+        store: The store of requests and answers.
+        execution: The turn's, which notes the answers; of its requests, it owns the one that it waited for. None for a
+            program, which owns all of its requests: its journal lets one execution begin the call.
+    """
+
+    def __init__(self, store: AnswerStore, execution: TurnExecution | None = None) -> None:
+        self._store, self._execution = store, execution
+
+    async def put(self, request: ApprovalRequest) -> None:
+        """Keep a request until it is answered."""
+        await self._store.put(request)
+
+    async def answer(self, answer: Grant | Denial) -> None:
+        """Take a grant or a denial."""
+        await self._store.answer(answer)
+
+    async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
+        """Return the answer to this request and use it up; or the one that this work used up for it before."""
+        used = await self._used(request.id)
+        answer = await self._store.take(request) if used is None else used
+        if answer is not None:
+            self._note(request, answer)
+        return answer
+
+    async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
+        """Keep an answer that came with the call, and use it up, unless this work used it up before."""
+        self._note(request, answer)
+        if await self._used(request.id) != answer:
+            await self._store.use(request, answer)
+
+    async def answer_to(self, request_id: str) -> Grant | Denial | None:
+        """Return the answer to a request, used up or not; None for a pending or an unknown one."""
+        entry = await self._entry(request_id)
+        return None if entry is None or entry.state == "pending" else entry.answer
+
+    def _note(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
+        if self._execution is not None:
+            self._execution.note(request, answer)
+
+    async def _used(self, request_id: str) -> Grant | Denial | None:
+        if self._execution is not None and request_id != self._execution.asked:
+            return None
+        entry = await self._entry(request_id)
+        return None if entry is None or entry.used_at is None else entry.answer
+
+    async def _entry(self, request_id: str) -> ApprovalEntry | None:
+        try:
+            return await self._store.show(request_id)
+        except ApprovalError:  # there is no such request
+            return None
