@@ -83,16 +83,16 @@ def _entry(public: str, member: griffe.Object | griffe.Alias | None, homes: dict
     if home != public:
         yield f"{public} = {home}"
         return
-    yield from _object(public, member.final_target if isinstance(member, griffe.Alias) else member)
+    yield from _object(public, member.final_target if isinstance(member, griffe.Alias) else member, homes)
 
 
-def _object(public: str, thing: griffe.Object | griffe.Alias) -> Iterator[str]:
+def _object(public: str, thing: griffe.Object | griffe.Alias, homes: dict[str, str]) -> Iterator[str]:
     if isinstance(thing, griffe.Class):
         bases = ", ".join(str(base) for base in thing.bases)
         yield f"{public} class({bases})"  # the space sorts it before its members
-        for name, member in thing.members.items():
+        for name, member in _members(thing, homes).items():
             if _is_public(name, member):
-                yield from _object(f"{public}.{name}", member)
+                yield from _object(f"{public}.{name}", member, homes)
     elif isinstance(thing, griffe.Function):
         for one in thing.overloads or [thing]:
             yield one.signature(name=public) + _kind(thing)
@@ -100,6 +100,15 @@ def _object(public: str, thing: griffe.Object | griffe.Alias) -> Iterator[str]:
         yield public + _annotation(thing) + _value(thing)
     else:
         yield f"{public}: {thing.kind.value}"
+
+
+def _members(thing: griffe.Class, homes: dict[str, str]) -> dict[str, griffe.Object | griffe.Alias]:
+    """Return the members of a class, with those that it has from classes of the package without a public name."""
+    found: dict[str, griffe.Object | griffe.Alias] = {}
+    for base in reversed(thing.mro()):
+        if base.path.startswith("toolcrib.") and base.path not in homes:
+            found |= base.members
+    return found | thing.members
 
 
 def _is_public(name: str, member: griffe.Object | griffe.Alias) -> bool:
