@@ -121,9 +121,9 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "type of an output",
-        "rounds/_results.py",
-        "return output if adapter is None else",
-        "return output if True else",
+        "tools/_outputs.py",
+        "    if adapter is None:\n",
+        "    if True:\n",
         ("tests/rounds/test_call.py", "tests/rounds"),
     ),
 )
