@@ -148,7 +148,6 @@ CODE_GATES: tuple[Gate, ...] = (
         _OF_RESUME,
     ),
     Gate("two answers to one call", _PAUSED, "if call.call_id in found:", "if False:", _OF_RESUME),
-    Gate("standing answer to a call in doubt", _PAUSED, "and not call.in_doubt ", "", _OF_JOURNAL),
     Gate(
         "answer that was used in an earlier resumption",
         _REPLAY,
@@ -243,13 +242,6 @@ CODE_GATES: tuple[Gate, ...] = (
         "if answer is None and run.approver is not None and not request.in_doubt:",
         "if answer is None and run.approver is not None:",
         ("tests/pipeline/test_recover.py", "tests/code/test_journal.py"),
-    ),
-    Gate(
-        "answer to a stream in doubt",
-        _REPLAY,
-        "        if entry.in_doubt and answer is None:\n",
-        "        if False:\n",
-        _OF_JOURNAL,
     ),
     Gate("note before a call", _REPLAY, '            self._write("started", ', "            dict(", _OF_JOURNAL),
     # --- sessions

@@ -12,9 +12,7 @@ from typing import Any, cast
 from toolcrib.calls import (
     ApprovalRequest,
     Completed,
-    Denial,
     Failed,
-    Grant,
     Outcome,
     Rejected,
     Suspended,
@@ -113,22 +111,19 @@ class ProgramHost:
         self._summarize(summary, outcome, reply)
         return outcome, reply
 
-    async def _execute(
-        self, call: ToolCall | Suspended | Call, emit: Emit | None, answer: Grant | Denial | None = None
-    ) -> Outcome:
+    async def _execute(self, call: ToolCall | Call, emit: Emit | None) -> Outcome:
         """Take a call to the pipeline; the values of a stream go to the program one by one."""
         if emit is None:
-            return await self._pipeline.run(call, self._run, grant=answer)
-        name, call_id = (call.tool, call.call_id) if isinstance(call, Suspended) else (call.name, call.id)
-        most = self._pipeline.toolset[name].tool.options.max_result_chars
+            return await self._pipeline.run(call, self._run)
+        most = self._pipeline.toolset[call.name].tool.options.max_result_chars
         ended: list[Outcome] = []
-        stream = self._pipeline.stream(call, self._run, grant=answer, ended=ended.append)
+        stream = self._pipeline.stream(call, self._run, ended=ended.append)
         try:
             async with aclosing(stream) as values:
                 async for value in values:
-                    await emit(render_value(value, name, most, structured=True).value)
+                    await emit(render_value(value, call.name, most, structured=True).value)
         except ResultNotSerializable as error:
-            return _failed(name, call_id, error)
+            return _failed(call.name, call.id, error)
         return ended[0]
 
     def _summarize(self, summary: dict[str, Any], outcome: Outcome, reply: Reply) -> None:

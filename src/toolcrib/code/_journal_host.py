@@ -185,11 +185,12 @@ class JournalHost(ProgramHost):
             self._recovering = asyncio.create_task(self._recover_suspended())
         recovered = (await asyncio.shield(self._recovering)).get(entry.id)
         if recovered is None:
-            return await self._execute_in_doubt(entry, call, emit)
+            entry.in_doubt = entry.in_doubt or entry.suspended is None
+            recovered = await self._recover(entry, entry.suspended or call)
         if not is_call(recovered):
             return recovered
         await self._write_start(entry)
-        return await self._pipeline.run(recovered)
+        return await self._execute(recovered, self._recording(entry, emit, skipped=len(entry.values)))
 
     # --- suspended calls
 
@@ -200,25 +201,20 @@ class JournalHost(ProgramHost):
         for entry in sorted(self._earlier_open, key=lambda entry: entry.id not in self._answers):
             _, emit = self._asked.get(entry.id, (None, None))
             if entry.suspended is not None and emit is None and not entry.values:
-                made = await self._pipeline.recover(entry.suspended, self._run, grant=self._answers.get(entry.id))
-                recovered[entry.id] = _checked(made)
+                recovered[entry.id] = await self._recover(entry, entry.suspended)
         return recovered
 
-    async def _execute_in_doubt(self, entry: JournalEntry, call: ToolCall, emit: Emit | None) -> Outcome:
-        """Return the outcome of a suspended stream, or of a call in doubt."""
+    async def _recover(self, entry: JournalEntry, state: ToolCall | Suspended) -> Call | Outcome:
+        """Take up a call that was suspended, or one of which it is only known that it was begun.
+
+        Raises:
+            ApprovalError: Its answer cannot be used.
+        """
         answer = self._answers.get(entry.id)
-        recording = self._recording(entry, emit, skipped=len(entry.values))
-        if entry.suspended is None:
-            entry.in_doubt = True
-            recovered = await self._pipeline.recover(call, self._run, begun=entry.begun)
-            if not is_call(recovered):
-                return recovered
-            await self._write_start(entry)
-            return await self._execute(recovered, recording)
-        if entry.in_doubt and answer is None:
-            return entry.suspended
-        await self._write_start(entry)
-        return _checked(await self._execute(entry.suspended, recording, answer))
+        made = await self._pipeline.recover(state, self._run, grant=answer, begun=entry.begun)
+        if isinstance(made, Failed) and made.code == ApprovalError.code:
+            raise made.exception or ApprovalError(made.tool, made.message)
+        return made
 
     def _recording(self, entry: JournalEntry, emit: Emit | None, skipped: int = 0) -> Emit | None:
         if emit is None:
@@ -275,13 +271,6 @@ class JournalHost(ProgramHost):
     async def _flush(self) -> None:
         if self._log is not None:
             await self._log.flush()
-
-
-def _checked(made: Any) -> Any:
-    """Return the result for a call that was suspended; raises for an answer that cannot be used."""
-    if isinstance(made, Failed) and made.code == ApprovalError.code:
-        raise made.exception or ApprovalError(made.tool, made.message)
-    return made
 
 
 def paused_program(program: Program, sandbox: Resumable, host: JournalHost, state: Mapping[str, Any]) -> PausedProgram:

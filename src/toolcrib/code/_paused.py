@@ -213,5 +213,4 @@ def _is_answer_to(answer: Grant | Denial, call: SuspendedProgramCall) -> bool:
         return answer.request_id == call.request_id
     if answer.call_id is not None:
         return answer.call_id == call.call_id
-    # whether a call in doubt is repeated is a question of its own
-    return isinstance(answer, Grant) and answer.standing and not call.in_doubt and not misfit(answer, call.request)
+    return isinstance(answer, Grant) and answer.standing and not misfit(answer, call.request)

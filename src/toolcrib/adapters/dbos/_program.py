@@ -22,7 +22,7 @@ from toolcrib.adapters.dbos._program_journal import (
 )
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.approvals import ApprovalStore
-from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.calls import ApprovalRequest
 from toolcrib.code import (
     ExecutionResult,
     Finding,
@@ -122,8 +122,7 @@ class DurableToolkit:
             self._again = self.toolkit.with_sandbox(replayable(self.toolkit.sandbox))
         if paused is None:
             return await self._again.execute_async(code, run, journal=journal)
-        answers = await _answers(paused, run.approvals)
-        return await self._again.resume_async(paused, run, **answers, journal=journal)
+        return await self._again.resume_async(paused, run, journal=journal)  # its answers are in the run's store
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,11 +221,10 @@ async def continue_programs(engine: Engine) -> None:
     store = engine.client.approvals
     while True:
         paused = await asyncio.to_thread(paused_runs, engine.client)
-        answered = {entry.request.id for entry in await store.answered()} if paused else ()
-        allowed = {entry.request.id for entry in await allowed_meanwhile(store)} if paused else ()
+        entries = (*await store.answered(), *await allowed_meanwhile(store)) if paused else ()
+        answered = {entry.request.id for entry in entries}
         for run in paused:
-            pending = (run.result or {}).get("pending", ())
-            if any(asked["id"] in answered or (asked["id"] in allowed and not doubt) for asked, doubt in pending):
+            if any(asked["id"] in answered for asked, _ in (run.result or {}).get("pending", ())):
                 await _continue(engine.client, run.run, run.generation + 1)
         await asyncio.sleep(engine.answers)
 
@@ -283,17 +281,6 @@ _TOLD: tuple[type[ToolcribError], ...] = (
     UnregisteredError,
 )
 """What keeps a program from going on however often it is tried: its result says so."""
-
-
-async def _answers(paused: PausedProgram, store: ApprovalStore | None) -> dict[str, Any]:
-    """Return what people said to the calls that wait, as arguments of `Toolkit.resume_async`."""
-    if not isinstance(store, WorkStore):
-        return {}
-    found = [await store.answer_to(call.request.id) for call in paused.suspended_calls]
-    return {
-        "grants": [answer for answer in found if isinstance(answer, Grant)],
-        "denials": [answer for answer in found if isinstance(answer, Denial)],
-    }
 
 
 # --- results as JSON

@@ -48,11 +48,6 @@ class WorkStore:
         if await self._used(request.id) != answer:
             await self._store.use(request, answer)
 
-    async def answer_to(self, request_id: str) -> Grant | Denial | None:
-        """Return the answer to a request, used up or not; None for a pending or an unknown one."""
-        entry = await self._entry(request_id)
-        return None if entry is None or entry.state == "pending" else entry.answer
-
     def _note(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
         if self._execution is not None:
             self._execution.note(request, answer)
