@@ -42,6 +42,7 @@ EXAMPLES = [
     errors.SandboxError("the worker died"),
     errors.SandboxUnavailable("no kernel support"),
     errors.SchemaError("pay", "db", "has a type that pydantic cannot describe"),
+    errors.SchemaTooLarge("pay"),
     errors.ServerError("bank", "did not start"),
     errors.TargetError("tools.py", "there is no such file"),
     errors.ToolConstraintError("pay", "it is required and not available"),

@@ -11,6 +11,7 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
+from tests.schema.bombs import KINDS, bomb
 from toolcrib.code import Toolkit
 from toolcrib.code._as_tool import CODE_PARAMETERS
 from toolcrib.code._listing import Listing
@@ -18,8 +19,8 @@ from toolcrib.code._prompts import estimated_tokens, render_prompt
 from toolcrib.errors import SandboxError
 from toolcrib.formats import definition
 from toolcrib.sandbox import Dialect, Host, MontySandbox, Program, SandboxResult
-from toolcrib.schema import Injected, RunContext
-from toolcrib.tools import ez_tool, tool
+from toolcrib.schema import Injected, RunContext, ToolSpec
+from toolcrib.tools import Tool, ToolOptions, ez_tool, tool
 from toolcrib.toolsets import Toolset
 
 EXPECTED = Path(__file__).parent / "prompts"
@@ -245,3 +246,15 @@ def test_a_sandbox_that_gives_values_one_by_one_has_iterators() -> None:
 
     assert "def watch(symbol: str) -> Iterator[Weather]:" in prompt
     assert "# Returns: Iterator[{city: str" in prompt
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_type_that_is_too_large_to_be_shown_is_said_to_be(kind: str) -> None:
+    async def evil(**arguments: Any) -> Any:
+        return arguments
+
+    tool = Tool(ToolSpec.from_schema(evil, bomb(kind), name="evil", returns=bomb(kind)), ToolOptions())
+    prompt = Toolkit([tool], assist_tool_chaining=True).prompt()
+
+    assert len(prompt) < 3000
+    assert ("too large to be shown" in prompt) == (kind != "allOf")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import nullcontext
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -11,7 +13,8 @@ from pydantic import BaseModel, Field
 
 from tests.effort import examples
 from tests.formats.strictly import not_strict
-from toolcrib.errors import FormatError
+from tests.schema.bombs import KINDS, bomb
+from toolcrib.errors import FormatError, SchemaTooLarge
 from toolcrib.formats import WireFormat, definition, without_filler
 from toolcrib.tools import ez_tool
 
@@ -220,3 +223,37 @@ def test_any_schema_becomes_strict_or_is_refused(schema: dict[str, Any], provide
         assert "value" in error.problem  # noqa: PT017 -- it may be raised or not
     else:
         assert list(not_strict(made, provider)) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("provider", STRICT)
+def test_references_that_double_are_kept_or_refused(kind: str, provider: WireFormat) -> None:
+    kept = kind == "prefixItems" or (
+        kind == "properties" and not provider.startswith("openai")
+    )  # ten levels of objects
+
+    with nullcontext() if kept else pytest.raises(FormatError, match="`evil`"):
+        assert len(json.dumps(definition("evil", "", bomb(kind), provider, strict=True))) < 5000
+
+
+@pytest.mark.parametrize("provider", STRICT)
+def test_references_that_double_and_have_to_be_written_out_are_refused(provider: WireFormat) -> None:
+    schema = bomb("properties")
+    for part in schema["$defs"].values():
+        for inner in part["properties"].values():
+            inner["description"] = "Nothing may stand beside a reference."
+
+    with pytest.raises(SchemaTooLarge, match="`evil`"):
+        definition("evil", "", schema, provider, strict=True)
+
+
+def test_an_object_without_names_is_left_as_it_came() -> None:
+    schema = {"type": "object", "properties": {"any": {"type": "object"}}}
+
+    assert without_filler({"any": {}}, schema) == {"any": {}}
+
+
+def test_nulls_are_found_in_a_schema_that_would_be_too_large() -> None:
+    schema = bomb("allOf")
+
+    assert without_filler({"x": {"z": None}}, schema) == {"x": {}}

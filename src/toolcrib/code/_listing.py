@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from toolcrib.errors import SchemaError
+from toolcrib.errors import SchemaError, SchemaTooLarge
 from toolcrib.schema import describe_shape
 from toolcrib.toolsets import ToolEntry
 
 __all__ = ["Detail", "Listing"]
 
 _SENTENCE = re.compile(r".+?[.!?](?=\s|$)", re.DOTALL)
+_TOO_LARGE = "of a type that is too large to be shown"
 _INNER = re.compile(r"\[(.*)\]", re.DOTALL)
 
 
@@ -104,11 +105,11 @@ class Listing:
     def _shape_of(self, entry: ToolEntry) -> str:
         try:
             schema = entry.return_schema
+            shape = describe_shape(schema, entry.name) if schema else ""
+        except SchemaTooLarge:
+            return _TOO_LARGE
         except SchemaError:
             return ""
-        if not schema:
-            return ""
-        shape = describe_shape(schema)
         if "{" not in shape:
             return ""  # the signature shows it already
         if not entry.tool.is_streaming:
@@ -144,13 +145,20 @@ def _arguments(entry: ToolEntry) -> list[str]:
         return []
     lines: list[str] = []
     for name, part in schema.get("properties", {}).items():
-        words = [text for text in (_inner_shape(part, schema), " ".join(part.get("description", "").split())) if text]
+        words = [
+            text
+            for text in (_inner_shape(part, schema, entry.name), " ".join(part.get("description", "").split()))
+            if text
+        ]
         if words:
             lines.append(f"{name}: {'. '.join(words)}")
     return lines
 
 
-def _inner_shape(part: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+def _inner_shape(part: Mapping[str, Any], schema: Mapping[str, Any], tool: str) -> str:
     """Return the shape of an argument that has keys of its own: a type's name does not show them."""
-    shape = describe_shape({**part, "$defs": schema.get("$defs", {})})
+    try:
+        shape = describe_shape({**part, "$defs": schema.get("$defs", {})}, tool)
+    except SchemaTooLarge:
+        return _TOO_LARGE
     return shape if "{" in shape else ""

@@ -49,6 +49,7 @@ from toolcrib.errors._schema import (
     MissingProvided,
     ResultNotSerializable,
     SchemaError,
+    SchemaTooLarge,
 )
 from toolcrib.errors._turns import (
     CompletionCheckReturnError,
@@ -91,6 +92,7 @@ __all__ = [
     "SandboxError",
     "SandboxUnavailable",
     "SchemaError",
+    "SchemaTooLarge",
     "ServerError",
     "TargetError",
     "ToolCancelled",

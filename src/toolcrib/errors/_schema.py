@@ -14,6 +14,7 @@ __all__ = [
     "MissingProvided",
     "ResultNotSerializable",
     "SchemaError",
+    "SchemaTooLarge",
 ]
 
 
@@ -71,6 +72,23 @@ class SchemaError(ToolcribError, TypeError):
             f"`{self.tool}` has no schema: parameter `{self.parameter}` {self.problem}. Annotate it with a type that "
             "pydantic can describe, mark it `Annotated[T, Injected]` so that the host supplies it, or give it as a "
             "fixed argument."
+        )
+
+
+class SchemaTooLarge(SchemaError):
+    """A schema comes to too much when its references are written out; what sends it as it is still works."""
+
+    code = "schema_too_large"
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(tool, "*", "is too large")
+        self.args = (tool,)  # what it is made of again, in another process
+
+    def __str__(self) -> str:
+        owner = f"`{self.tool}` has a schema that" if self.tool else "the schema"
+        return (
+            f"{owner} is too large to be written out: its references lead to more than 10,000 parts, or to more than "
+            "100 levels. Give it fewer or smaller types, or leave the tool out."
         )
 
 

@@ -44,10 +44,10 @@ class _Gemini(ProviderFormat):
         check_root(tool.name, self.title, tool.parameters)
         _check_names(tool.name, tool.parameters)
         made: Item = {"name": tool.name, "description": tool.description or tool.name}
-        schema = openapi_schema({"type": "object", **tool.parameters})
+        schema = openapi_schema(tool.name, {"type": "object", **tool.parameters})
         if schema is not None:
             made["parameters"] = schema
-        response = None if tool.returns is None else openapi_schema(tool.returns)
+        response = None if tool.returns is None else openapi_schema(tool.name, tool.returns)
         if response is not None:
             made["response"] = response
         return made

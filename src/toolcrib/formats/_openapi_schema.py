@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from toolcrib.formats._constraints import PROSE, described
+from toolcrib.schema import SchemaWalk, ref_of
 
 __all__ = ["openapi_schema"]
 
@@ -22,35 +23,37 @@ _TEXT_FORMATS = frozenset({"float", "double", "int32", "int64", "enum", "date-ti
 _IN_PROSE = ("exclusiveMinimum", "exclusiveMaximum", "multipleOf", "uniqueItems")  # what the subset has no word for
 
 
-def openapi_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+def openapi_schema(tool: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return a schema in the subset; None for an object without properties, which is refused and has to be left out."""
     if schema.get("type") == "object" and not schema.get("properties"):
         return None
-    return _schema(schema, schema, ())
+    return _schema(schema, SchemaWalk(schema, tool))
 
 
-def _schema(schema: Any, root: Mapping[str, Any], inside: tuple[str, ...]) -> dict[str, Any]:
-    """Return `schema` in the subset; `inside` holds the references that are being written out."""
+def _schema(schema: Any, walk: SchemaWalk) -> dict[str, Any]:
+    """Return `schema` in the subset."""
     if not isinstance(schema, Mapping):  # `true`: anything
         return {}
-    source = dict(cast("Mapping[str, Any]", schema))
-    ref = source.pop("$ref", None)
-    if isinstance(ref, str):
-        if ref in inside:  # a recursive type has no end; the innermost level is any object
-            return {"type": "object", "description": f"{ref.rpartition('/')[2]}, as above"}
-        return _schema({**_target(ref, root), **source}, root, (*inside, ref))
+    ref = ref_of(schema)
+    if ref is not None and ref in walk.open:  # a recursive type has no end; the innermost level is any object
+        return {"type": "object", "description": f"{ref.rpartition('/')[2]}, as above"}
+    with walk.part(ref):
+        return _written_out(walk.resolved(schema), walk)
+
+
+def _written_out(source: dict[str, Any], walk: SchemaWalk) -> dict[str, Any]:
     for part in source.pop("allOf", ()):
-        source = {**_target(part.get("$ref", ""), root), **{k: v for k, v in part.items() if k != "$ref"}, **source}
+        source = {**walk.resolved(part), **source}
     constraints = _constraints(source)
     _choose_type(source)
     made = {key: value for key, value in source.items() if key in _KEPT and value is not None}
     if "properties" in made:
-        made["properties"] = {key: _schema(part, root, inside) for key, part in made["properties"].items()}
+        made["properties"] = {key: _schema(part, walk) for key, part in made["properties"].items()}
     items = source.get("items", source.get("prefixItems"))
     if items is not None:
-        made["items"] = _items(items, root, inside)
+        made["items"] = _items(items, walk)
     if "anyOf" in made:
-        made = _merge([_schema(part, root, inside) for part in made.pop("anyOf")], made)
+        made = _merge([_schema(part, walk) for part in made.pop("anyOf")], made)
     return described(made, constraints)
 
 
@@ -59,14 +62,10 @@ def _merge(choices: list[dict[str, Any]], outer: dict[str, Any]) -> dict[str, An
     return {**outer, "anyOf": choices} if len(choices) > 1 else {**choices[0], **outer}
 
 
-def _target(ref: str, root: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(root.get("$defs", {}).get(ref.rpartition("/")[2], {}))
-
-
-def _items(items: Any, root: Mapping[str, Any], inside: tuple[str, ...]) -> dict[str, Any]:
+def _items(items: Any, walk: SchemaWalk) -> dict[str, Any]:
     if not isinstance(items, list):
-        return _schema(items, root, inside)
-    choices = [_schema(item, root, inside) for item in cast("list[Any]", items)]
+        return _schema(items, walk)
+    choices = [_schema(item, walk) for item in cast("list[Any]", items)]
     different = [choice for index, choice in enumerate(choices) if choice not in choices[:index]]
     return different[0] if len(different) == 1 else {"anyOf": different}
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from toolcrib.errors import FormatError
 from toolcrib.formats._constraints import described, in_prose
+from toolcrib.schema import SchemaWalk, ref_of
 
 __all__ = [
     "NUMBERS",
@@ -44,7 +45,7 @@ class SchemaLimits:
     long_enum: int
     long_enum_text: int
 
-    def exceeded(self, schema: Mapping[str, Any]) -> str | None:
+    def exceeded(self, schema: Mapping[str, Any], tool: str) -> str | None:
         """Return the limit that `schema` breaks, in words; None when it is within all of them."""
         parts = list(_parts(schema))
         names = [name for part in parts for key in ("properties", "$defs") for name in part.get(key, ())]
@@ -53,7 +54,7 @@ class SchemaLimits:
         texts = [*names, *(value for values in enums for value in values), *consts]
         if sum(len(part.get("properties", ())) for part in parts) > self.properties:
             return f"at most {self.properties} properties"
-        if _depth(schema, schema, ()) > self.depth:
+        if _depth(schema, SchemaWalk(schema, tool)) > self.depth:
             return f"at most {self.depth} levels of objects in objects"
         if sum(len(text) for text in texts if isinstance(text, str)) > self.text:
             return f"at most {self.text} characters of names and values"
@@ -100,9 +101,10 @@ def strict_schema(tool: str, title: str, parameters: Mapping[str, Any], rules: S
 
     Raises:
         FormatError: Something in it cannot be said; names the field and what would mend it.
+        SchemaTooLarge: What has to be written out comes to too much.
     """
-    made = _Strict(tool, title, parameters, rules).root()
-    problem = rules.limits.exceeded(made) if rules.limits else None
+    made = _Strict(tool, title, parameters, rules, SchemaWalk(parameters, tool)).root()
+    problem = rules.limits.exceeded(made, tool) if rules.limits else None
     if problem:
         raise FormatError(tool, title, f"strict mode takes {problem}; leave `strict` out or make the schema smaller")
     return made
@@ -114,6 +116,8 @@ class _Strict:
     title: str
     source: Mapping[str, Any]
     rules: StrictRules
+    walk: SchemaWalk
+    recursive: dict[str, bool] = field(default_factory=dict[str, bool])
 
     def root(self) -> dict[str, Any]:
         made = self.schema({"type": "object", **{k: v for k, v in self.source.items() if k != "$defs"}}, "")
@@ -121,7 +125,7 @@ class _Strict:
         used = self._reached(made)
         if not self.rules.recursive:
             for name in sorted(used):
-                if name in self._reached(definitions[name]):
+                if self._holds_itself(name):
                     self.refuse(f"`{name}`", "holds itself", "end it at a fixed depth, or leave `strict` out")
         if used:
             made["$defs"] = {name: self.schema(part, name) for name, part in definitions.items() if name in used}
@@ -132,6 +136,10 @@ class _Strict:
 
     def schema(self, part: object, path: str) -> dict[str, Any]:
         """Return the schema at `path` as strict mode takes it."""
+        with self.walk.part():
+            return self._schema(part, path)
+
+    def _schema(self, part: object, path: str) -> dict[str, Any]:
         source = self._choices(dict(cast("Mapping[str, Any]", part)) if isinstance(part, Mapping) else {}, path)
         if "$ref" in source:
             return self._reference(source, path)
@@ -169,7 +177,7 @@ class _Strict:
         definitions = cast("Mapping[str, Mapping[str, Any]]", self.source.get("$defs", {}))
         if name not in definitions:
             self.refuse(f"`{path}`", f"refers to `{source['$ref']}`, which is not there", "put it into `$defs`")
-        if not beside or name in self._reached(definitions[name]):  # a type that holds itself cannot be written out
+        if not beside or self._holds_itself(name):  # a type that holds itself cannot be written out
             return {"$ref": source["$ref"]}
         return self.schema({**definitions[name], **beside}, path)
 
@@ -212,22 +220,39 @@ class _Strict:
 
     def _reached(self, part: object) -> set[str]:
         """Return the names of all definitions that a schema refers to, directly or through others."""
+        definitions = cast("Mapping[str, object]", self.source.get("$defs", {}))
         found: set[str] = set()
-        waiting: list[object] = [part]
+        waiting = _named_in(part)
         while waiting:
-            one = waiting.pop()
-            if isinstance(one, Mapping):
-                named = cast("Mapping[str, object]", one)
-                ref = named.get("$ref")
-                name = ref.removeprefix("#/$defs/") if isinstance(ref, str) else None
-                definitions = cast("Mapping[str, object]", self.source.get("$defs", {}))
-                if name is not None and name not in found and name in definitions:
-                    found.add(name)
-                    waiting.append(definitions[name])
-                waiting += [value for key, value in named.items() if key != "$defs"]
-            elif isinstance(one, list):
-                waiting += cast("list[object]", one)
+            name = waiting.pop()
+            if name in found or name not in definitions:
+                continue
+            self.walk.count()
+            found.add(name)
+            if name not in self.walk.memo:
+                self.walk.memo[name] = _named_in(definitions[name])
+            waiting |= self.walk.memo[name]
         return found
+
+    def _holds_itself(self, name: str) -> bool:
+        if name not in self.recursive:
+            self.recursive[name] = name in self._reached(self.walk.root["$defs"][name])
+        return self.recursive[name]
+
+
+def _named_in(part: object) -> set[str]:
+    """Return the names of the definitions that a schema itself refers to."""
+    found: set[str] = set()
+    waiting: list[object] = [part]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Mapping):
+            ref = ref_of(one)
+            found |= set() if ref is None else {ref.removeprefix("#/$defs/")}
+            waiting += [value for key, value in cast("Mapping[str, object]", one).items() if key != "$defs"]
+        elif isinstance(one, list):
+            waiting += cast("list[object]", one)
+    return found
 
 
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
@@ -264,18 +289,20 @@ def _parts(schema: object) -> Iterator[Mapping[str, Any]]:
         yield from _parts(part)
 
 
-def _depth(schema: object, root: Mapping[str, Any], inside: tuple[str, ...]) -> int:
-    """Return how many objects are in each other, each definition of a recursive type counted once."""
+def _depth(schema: object, walk: SchemaWalk) -> int:
+    """Return how many objects are in each other; inside a recursive type, the type itself counts no more."""
     if not isinstance(schema, Mapping):
         return 0
-    named = cast("Mapping[str, Any]", schema)
-    ref = named.get("$ref")
-    if isinstance(ref, str):
-        target = root.get("$defs", {}).get(ref.removeprefix("#/$defs/"))
-        return 0 if ref in inside else _depth(target, root, (*inside, ref))
-    within = [*named.get("properties", {}).values(), named.get("items"), *named.get("anyOf", ())]
-    deepest = max((_depth(part, root, inside) for part in within), default=0)
-    return deepest + ("properties" in named)
+    ref = ref_of(schema)
+    if ref is None:
+        named = cast("Mapping[str, Any]", schema)
+        within = [*named.get("properties", {}).values(), named.get("items"), *named.get("anyOf", ())]
+        return max((_depth(part, walk) for part in within), default=0) + ("properties" in named)
+    if ref not in walk.memo:
+        walk.memo[ref] = 0
+        with walk.part(ref):
+            walk.memo[ref] = _depth(walk.resolved(schema), walk)
+    return walk.memo[ref]
 
 
 # --- what a model sends for a tool that was defined strictly
@@ -288,14 +315,14 @@ def without_filler(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) 
         arguments: What a model sent for a tool that was defined with `strict=True`.
         parameters: The JSON schema of the tool's arguments as it was before, with its optional properties.
     """
-    return cast("dict[str, Any]", _clean(arguments, parameters, parameters))
+    return cast("dict[str, Any]", _clean(arguments, parameters, SchemaWalk(parameters)))
 
 
-def _clean(value: object, schema: object, root: Mapping[str, Any]) -> object:
-    choices = list(_choices(schema, root))
+def _clean(value: object, schema: object, walk: SchemaWalk) -> object:
+    choices = list(walk.choices(schema))
     if isinstance(value, list):
         items = next((choice["items"] for choice in choices if "items" in choice), None)
-        return [_clean(part, items, root) for part in cast("list[object]", value)]
+        return [_clean(part, items, walk) for part in cast("list[object]", value)]
     if not isinstance(value, Mapping):
         return value
     named = cast("Mapping[str, object]", value)
@@ -303,29 +330,17 @@ def _clean(value: object, schema: object, root: Mapping[str, Any]) -> object:
     if not fitting:
         return dict(named)
     chosen = fitting[0]
-    properties = cast("Mapping[str, object]", chosen["properties"])
+    properties = cast("Mapping[str, object]", chosen.get("properties", {}))
     kept = {
         key: part
         for key, part in named.items()
-        if part is not None or key in chosen.get("required", ()) or _takes_null(properties[key], root)
+        if part is not None or key in chosen.get("required", ()) or _takes_null(properties[key], walk)
     }
-    return {key: _clean(part, properties[key], root) for key, part in kept.items()}
+    return {key: _clean(part, properties[key], walk) for key, part in kept.items()}
 
 
-def _choices(schema: object, root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return what a schema may be: itself, or what it refers to or chooses from."""
-    if not isinstance(schema, Mapping):
-        return []
-    named = cast("Mapping[str, Any]", schema)
-    ref = named.get("$ref")
-    if isinstance(ref, str):
-        return _choices(root.get("$defs", {}).get(ref.removeprefix("#/$defs/")), root)
-    inner = [part for key in ("anyOf", "oneOf", "allOf") for part in named.get(key, ())]
-    return [named, *(choice for part in inner for choice in _choices(part, root))]
-
-
-def _takes_null(schema: object, root: Mapping[str, Any]) -> bool:
-    return any(_is_nullable(choice) for choice in _choices(schema, root))
+def _takes_null(schema: object, walk: SchemaWalk) -> bool:
+    return any(_is_nullable(choice) for choice in walk.choices(schema))
 
 
 def _is_nullable(schema: Mapping[str, Any]) -> bool:

@@ -14,6 +14,7 @@ from toolcrib.schema._markers import (
     InjectedParameter,
     Redacted,
 )
+from toolcrib.schema._schema_walk import SchemaWalk, ref_of
 from toolcrib.schema._shape import describe_shape
 from toolcrib.schema._spec import ToolSpec
 from toolcrib.schema._stub_types import STUB_IMPORTS, StubTypes
@@ -30,9 +31,11 @@ __all__ = [
     "InjectedParameter",
     "Redacted",
     "RunContext",
+    "SchemaWalk",
     "StubTypes",
     "ToolSpec",
     "describe_shape",
     "digest",
     "modern",
+    "ref_of",
 ]

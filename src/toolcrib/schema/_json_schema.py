@@ -15,8 +15,9 @@ from pydantic_core import CoreSchema, PydanticSerializationError, core_schema
 
 from toolcrib.schema._core_schema import holds_secret
 from toolcrib.schema._json_form import Notes, is_finite, json_form
+from toolcrib.schema._schema_walk import SchemaWalk
 
-__all__ = ["SchemaGenerator", "as_object", "part_at", "properties_of", "resolve_ref", "tidy", "type_words"]
+__all__ = ["SchemaGenerator", "as_object", "map_subschemas", "part_at", "properties_of", "tidy", "type_words"]
 
 _ONE = frozenset({"items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames"})
 _MANY = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
@@ -143,60 +144,46 @@ def _fold_null(schema: dict[str, Any], choices: list[Any]) -> dict[str, Any]:
 def as_object(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a tool's arguments as an object at the top: a recursive model's own reference resolved."""
     if "$ref" in schema:
-        schema = {**resolve_ref(schema, schema), **{key: value for key, value in schema.items() if key != "$ref"}}
+        schema = SchemaWalk(schema).resolved(schema)
     return {key: value for key, value in schema.items() if key != "description"}
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def resolve_ref(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema that a `$ref` names in `root`, or `schema` itself; empty for one that is not an object."""
-    if not isinstance(schema, Mapping):
-        return {}
-    named = cast("Mapping[str, Any]", schema)
-    ref = named.get("$ref")
-    if not isinstance(ref, str):
-        return dict(named)
-    target: Any = root
-    for part in ref.removeprefix("#/").split("/"):
-        target = cast("Mapping[str, Any]", target).get(part.replace("~1", "/").replace("~0", "~"), {})
-    if target.get("$ref", ref) != ref:  # an alias of an alias
-        target = resolve_ref(target, root)
-    return {**target, **{key: value for key, value in named.items() if key != "$ref"}}
-
-
-def _choices(schema: Mapping[str, Any]) -> list[Any]:
-    return [choice for key in ("anyOf", "oneOf", "allOf") for choice in schema.get(key, ())]
-
-
-def properties_of(schema: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
+def properties_of(schema: Any, walk: SchemaWalk) -> dict[str, Any]:
     """Return the properties that an object schema declares, in any of its choices."""
-    resolved = resolve_ref(schema, root)
-    found: dict[str, Any] = dict(resolved.get("properties", {}))
-    for choice in _choices(resolved):
-        found |= {name: part for name, part in properties_of(choice, root).items() if name not in found}
+    found: dict[str, Any] = {}
+    for choice in walk.choices(schema):
+        declared: Mapping[str, Any] = choice.get("properties") or {}
+        for name, part in declared.items():
+            found.setdefault(name, part)
     return found
 
 
-def part_at(root: Mapping[str, Any], path: Sequence[int | str]) -> dict[str, Any]:
+def part_at(walk: SchemaWalk, path: Sequence[int | str]) -> dict[str, Any]:
     """Return the schema of the value at `path`, empty where it is not declared."""
-    schema = dict(root)
+    schema: Any = walk.root
     for part in path:
-        schema = _inside(schema, part, root)
-    return schema
+        inside = _key if isinstance(part, str) else _item
+        schema = inside(schema, cast("Any", part), walk)
+    return walk.resolved(schema)
 
 
-def _inside(schema: Mapping[str, Any], part: int | str, root: Mapping[str, Any]) -> dict[str, Any]:
-    if isinstance(part, str):
-        found = properties_of(schema, root).get(part, schema.get("additionalProperties"))
-    else:
-        prefix = cast("list[Any]", schema.get("prefixItems", []))
-        found = prefix[part] if part < len(prefix) else schema.get("items")
-    if found is None:
-        inner = (_inside(resolve_ref(choice, root), part, root) for choice in _choices(schema))
-        found = next((choice for choice in inner if choice), None)
-    return resolve_ref(found, root)
+def _key(schema: Any, name: str, walk: SchemaWalk) -> Any:
+    found = properties_of(schema, walk)
+    rest = (choice["additionalProperties"] for choice in walk.choices(schema) if "additionalProperties" in choice)
+    return found[name] if name in found else next(rest, None)
+
+
+def _item(schema: Any, place: int, walk: SchemaWalk) -> Any:
+    for choice in walk.choices(schema):
+        prefix: list[Any] = choice.get("prefixItems") or []
+        if place < len(prefix):
+            return prefix[place]
+        if "items" in choice:
+            return choice["items"]
+    return None
 
 
 def type_words(schema: Mapping[str, Any]) -> str:
@@ -214,5 +201,5 @@ def type_words(schema: Mapping[str, Any]) -> str:
         return f"array of {inner}" if inner else "array"
     if isinstance(kind, str):
         return kind
-    words = [type_words(choice) for choice in _choices(schema)]
+    words = [type_words(choice) for key in ("anyOf", "oneOf", "allOf") for choice in schema.get(key, ())]
     return " or ".join(words) if all(words) else ""

@@ -14,6 +14,7 @@ from pydantic_core import from_json
 from toolcrib.errors import FieldProblem
 from toolcrib.schema._json_schema import part_at, properties_of, type_words
 from toolcrib.schema._model import InputModel
+from toolcrib.schema._schema_walk import SchemaWalk
 
 __all__ = ["Asked", "let_through", "parsed", "problems_of"]
 
@@ -186,7 +187,7 @@ def _explain(path: Path, misfits: list[_Misfit], asked: Asked) -> str:
     detail = misfits[0].detail
     match detail["type"]:
         case "missing" | "missing_argument":
-            return _missing(part_at(asked.schema, path))
+            return _missing(part_at(SchemaWalk(asked.schema), path))
         case "extra_forbidden" | "unexpected_keyword_argument":
             return unknown_argument(path, asked)
         case "json_invalid":
@@ -205,7 +206,7 @@ def _explain(path: Path, misfits: list[_Misfit], asked: Asked) -> str:
     text = f"must be {' or '.join(expected)}" if expected else _own_words(detail, secret)
     if secret or not path:
         return text
-    if detail["input"] is None and "default" in part_at(asked.schema, path):
+    if detail["input"] is None and "default" in part_at(SchemaWalk(asked.schema), path):
         return f"{text}; got null, leave it out to have the default"
     return f"{text}; got {brief(detail['input'])}"
 
@@ -222,7 +223,8 @@ def unknown_argument(path: Path, asked: Asked) -> str:
     if len(path) == 1 and name in asked.hidden:
         return "set by the host and not by the caller; leave it out"
     noun = "argument" if len(path) == 1 else "key"
-    names = list(properties_of(part_at(asked.schema, path[:-1]), asked.schema))
+    walk = SchemaWalk(asked.schema)
+    names = list(properties_of(part_at(walk, path[:-1]), walk))
     if not names:
         return f"unknown {noun}; there are none to give"
     near = get_close_matches(name[:_NAME], names, n=1, cutoff=0.6)
@@ -248,7 +250,7 @@ def _own_words(detail: Mapping[str, Any], secret: bool) -> str:
 def _is_secret(path: Path, asked: Asked) -> bool:
     if not path:
         return bool(asked.secret)
-    declared = properties_of(asked.schema, asked.schema)
+    declared = properties_of(asked.schema, SchemaWalk(asked.schema))
     return path[0] in asked.secret or ("*" in asked.secret and path[0] not in declared)
 
 

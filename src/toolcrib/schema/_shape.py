@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from toolcrib.schema._json_schema import resolve_ref
+from toolcrib.schema._schema_walk import SchemaWalk, ref_of
 
 __all__ = ["PYTHON_TYPES", "describe_shape"]
 
@@ -18,35 +18,31 @@ PYTHON_TYPES: Mapping[str, str] = {
 }
 
 
-def describe_shape(schema: Mapping[str, Any] | bool) -> str:
+def describe_shape(schema: Mapping[str, Any] | bool, tool: str = "") -> str:
     """Return the shape of what `schema` describes: `{location: str, temp: int}`, `list[{id: int, tag?: str}]`.
 
     `?` marks a key that may be absent, quoted texts are the only ones allowed, and `...` stands for a type that
     contains itself.
+
+    Raises:
+        SchemaTooLarge: It would have too many parts; names `tool`.
     """
-    return _Shape(schema).of(schema)
+    return _Shape(SchemaWalk(schema, tool)).of(schema)
 
 
 class _Shape:
-    def __init__(self, root: Mapping[str, Any] | bool) -> None:
-        self.root: Mapping[str, Any] = root if isinstance(root, Mapping) else {}
-        self.open: list[str] = []  # the references that are being described
+    def __init__(self, walk: SchemaWalk) -> None:
+        self.walk = walk
 
     def of(self, schema: Any) -> str:
         """Return the shape of one part."""
         if not isinstance(schema, Mapping):
             return "Any"
-        named = cast("Mapping[str, Any]", schema)
-        ref = named.get("$ref")
-        if not isinstance(ref, str):
-            return self._of_resolved(named)
-        if ref in self.open:
+        ref = ref_of(schema)
+        if ref in self.walk.open:
             return "..."
-        self.open.append(ref)
-        try:
-            return self._of_resolved(resolve_ref(named, self.root))
-        finally:
-            self.open.pop()
+        with self.walk.part(ref):
+            return self._of_resolved(self.walk.resolved(schema))
 
     def _of_resolved(self, schema: Mapping[str, Any]) -> str:
         if "const" in schema:

@@ -29,6 +29,7 @@ from toolcrib.schema._model import (
 from toolcrib.schema._parameters import Resolved
 from toolcrib.schema._problems import Asked, let_through, parsed, problems_of
 from toolcrib.schema._returns import return_schema_of, type_title
+from toolcrib.schema._schema_walk import check_nesting
 from toolcrib.schema._signature import signature_text
 from toolcrib.schema._stub import StubSource, stub_text
 from toolcrib.schema._stub_types import StubTypes, camel
@@ -156,7 +157,11 @@ class ToolSpec:
         Args:
             returns: The JSON schema of what comes back.
             check: Says what fits besides the names of the arguments, which are checked in any case.
+
+        Raises:
+            SchemaTooLarge: A schema is nested too deep to be read.
         """
+        check_nesting(name, [parameters, returns])
         spec = cls(name, None, model_of_schema(name, parameters, check))
         spec.fn, spec.is_coroutine = fn, True
         spec._description, spec._given_return, spec._resolved = description, returns, parameters_of_schema(parameters)

@@ -42,12 +42,13 @@ def stub_text(source: StubSource, types: StubTypes, docs: bool, is_async: bool) 
     properties: Mapping[str, Any] = source.schema.get("properties", {})
     texts: list[tuple[Resolved, str]] = []
     described: list[str] = []
-    for parameter in source.parameters:
-        part = _schema_of(parameter, source, properties)
-        annotation = types.annotation(part, source.schema, camel(f"{source.name}_{parameter.name}"))
-        texts.append((parameter, _parameter_text(parameter, annotation, part)))
-        if comment := comment_of(part):
-            described.append(f"    {parameter.name}: {comment}")
+    with types.walking(source.schema, source.name) as walk:
+        for parameter in source.parameters:
+            part = _schema_of(parameter, source, properties)
+            annotation = types.annotation(part, walk, camel(f"{source.name}_{parameter.name}"))
+            texts.append((parameter, _parameter_text(parameter, annotation, part)))
+            if comment := comment_of(part):
+                described.append(f"    {parameter.name}: {comment}")
     result = _result_text(source, types)
     head = f"{'async ' if is_async else ''}def {source.name}({joined(texts)}) -> {result}:"
     lines = [head, *(_docstring(source, described) if docs else ()), "    ..."]
@@ -79,7 +80,8 @@ def _result_text(source: StubSource, types: StubTypes) -> str:
     if source.returns is None:
         result = "None" if source.returns_none else "Any"
     else:
-        result = types.annotation(source.returns, source.returns, source.returns_name)
+        with types.walking(source.returns, source.name) as walk:
+            result = types.annotation(source.returns, walk, source.returns_name)
     return f"list[{result}]" if source.streams else result
 
 

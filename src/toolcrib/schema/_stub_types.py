@@ -9,10 +9,13 @@ import builtins
 import json
 import keyword
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
-from toolcrib.schema._json_schema import map_subschemas, resolve_ref
+from toolcrib.errors import SchemaTooLarge
+from toolcrib.schema._json_schema import map_subschemas
+from toolcrib.schema._schema_walk import SchemaWalk, ref_of
 from toolcrib.schema._shape import PYTHON_TYPES
 
 __all__ = ["STUB_IMPORTS", "StubTypes", "camel", "comment_of", "docstring_lines"]
@@ -34,10 +37,11 @@ _FORMATS = {
 
 
 class _Definition:
-    __slots__ = ("comments", "description", "keys", "name", "required")
+    __slots__ = ("comments", "description", "keys", "name", "required", "schema", "walk")
 
-    def __init__(self, name: str, description: str, required: set[str]) -> None:
-        self.name, self.description, self.required = name, description, required
+    def __init__(self, name: str, schema: Mapping[str, Any], walk: SchemaWalk) -> None:
+        self.name, self.schema, self.walk = name, schema, walk
+        self.description, self.required = schema.get("description", ""), set[str](schema.get("required", ()))
         self.keys: dict[str, str] = {}
         self.comments: dict[str, str] = {}
 
@@ -67,101 +71,121 @@ class StubTypes:
     """
 
     def __init__(self) -> None:
-        self._by_fingerprint: dict[str, _Definition] = {}
+        self._by_name: dict[str, list[_Definition]] = {}
+        self._names: set[str] = set()
         self._finished: list[_Definition] = []
         self._unfinished: list[_Definition] = []
-        self._aliases: list[str] = []
         self._forward = False
 
     def render(self, *, docs: bool = True) -> list[str]:
         """Return the definitions, each before the first that uses it."""
         return [definition.render(docs) for definition in self._finished]
 
-    def annotation(self, schema: Any, root: Mapping[str, Any], name: str) -> str:
+    @contextmanager
+    def walking(self, root: Any, tool: str) -> Generator[SchemaWalk]:
+        """Give the walk over a schema of a tool; what was defined on one that became too large is forgotten."""
+        walk = SchemaWalk(root, tool)
+        try:
+            yield walk
+        except SchemaTooLarge:
+            self._unfinished = []
+            self._finished = [one for one in self._finished if one.walk is not walk]
+            for name, known in self._by_name.items():
+                self._by_name[name] = [one for one in known if one.walk is not walk]
+            raise
+
+    def annotation(self, schema: Any, walk: SchemaWalk, name: str) -> str:
         """Return the type that a JSON schema describes, having defined what it refers to.
 
         Args:
-            root: Where references are looked up.
+            walk: The walk over the schema that it is in.
             name: What an object that has no name of its own is called.
+
+        Raises:
+            SchemaTooLarge: Too much would have to be written.
         """
         if not isinstance(schema, Mapping):
             return "Any"
-        named = cast("Mapping[str, Any]", schema)
-        ref = named.get("$ref")
-        if isinstance(ref, str):
-            return self._referred(ref.rsplit("/", 1)[-1], resolve_ref(named, root), root)
-        return self._plain(named, root, name)
-
-    def _referred(self, name: str, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
-        if is_record(schema):
-            return self._define(name, schema, root)
-        if name in self._aliases:
+        ref, named = ref_of(schema), walk.resolved(schema)
+        name = name if ref is None else ref.rsplit("/", 1)[-1]
+        if ref is not None and is_record(named):
+            return self._define(ref, name, named, walk)
+        if ref in walk.open:
             return "Any"  # an alias that contains itself has no name that every type checker takes
-        self._aliases.append(name)
-        try:
-            return self._plain(schema, root, name)
-        finally:
-            self._aliases.pop()
+        with walk.part(ref):
+            return self._plain(named, walk, name)
 
-    def _plain(self, schema: Mapping[str, Any], root: Mapping[str, Any], name: str) -> str:
+    def _plain(self, schema: Mapping[str, Any], walk: SchemaWalk, name: str) -> str:
         values = [schema["const"]] if "const" in schema else schema.get("enum")
         if isinstance(values, list):
             return literal(cast("list[Any]", values))
         for key in ("anyOf", "oneOf"):
             if isinstance(schema.get(key), list):
-                parts = [self.annotation(part, root, f"{name}{i + 1}") for i, part in enumerate(schema[key])]
+                parts = [self.annotation(part, walk, f"{name}{i + 1}") for i, part in enumerate(schema[key])]
                 return union(parts)
         if "type" not in schema and len(schema.get("allOf", ())) == 1:
-            return self.annotation(schema["allOf"][0], root, name)
+            return self.annotation(schema["allOf"][0], walk, name)
         kinds = schema.get("type", "object" if "properties" in schema else None)
         if not isinstance(kinds, list):
             kinds = [kinds]
-        return union([self._of_type(kind, schema, root, name) for kind in cast("list[Any]", kinds)])
+        return union([self._of_type(kind, schema, walk, name) for kind in cast("list[Any]", kinds)])
 
-    def _of_type(self, kind: Any, schema: Mapping[str, Any], root: Mapping[str, Any], name: str) -> str:
+    def _of_type(self, kind: Any, schema: Mapping[str, Any], walk: SchemaWalk, name: str) -> str:
         if kind == "array":
             items = schema.get("prefixItems")
             if isinstance(items, list):  # a list at run time: JSON has no tuple
                 parts = [
-                    self.annotation(part, root, f"{name}{i + 1}") for i, part in enumerate(cast("list[Any]", items))
+                    self.annotation(part, walk, f"{name}{i + 1}") for i, part in enumerate(cast("list[Any]", items))
                 ]
                 return f"list[{union(parts) or 'Any'}]"
-            return f"list[{self.annotation(schema.get('items'), root, f'{name}Item')}]"
+            return f"list[{self.annotation(schema.get('items'), walk, f'{name}Item')}]"
         if kind == "object":
             if is_record(schema):
-                return self._define(name, schema, root)
-            return f"dict[str, {self.annotation(schema.get('additionalProperties'), root, f'{name}Value')}]"
+                return self._define(None, name, schema, walk)
+            return f"dict[str, {self.annotation(schema.get('additionalProperties'), walk, f'{name}Value')}]"
         return PYTHON_TYPES.get(str(kind), "Any")
 
-    def _define(self, name: str, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
-        fingerprint = json.dumps([name, _expanded(schema, root, ())], sort_keys=True, default=str)
-        required = set[str](schema.get("required", ()))
-        known = self._by_fingerprint.get(fingerprint)
+    def _define(self, ref: str | None, name: str, schema: Mapping[str, Any], walk: SchemaWalk) -> str:
+        known = self._known(ref, name, schema, walk)
         if known is not None:
-            known.required &= required
+            known.required &= set(schema.get("required", ()))
             self._forward = self._forward or known in self._unfinished
             return known.name
-        definition = _Definition(self._free_name(name), schema.get("description", ""), required)
-        self._by_fingerprint[fingerprint] = definition
+        definition = _Definition(self._free_name(name), schema, walk)
+        self._by_name.setdefault(name, []).append(definition)
+        self._names.add(definition.name)
+        if ref is not None:
+            walk.memo[ref] = definition
         self._unfinished.append(definition)
         outer = self._forward
-        for key, part in schema["properties"].items():
-            self._forward = False
-            text = self.annotation(part, root, f"{definition.name}{camel(key)}")
-            definition.keys[key] = repr(text) if self._forward else text
-            definition.comments[key] = comment_of(part)
+        with walk.part():
+            for key, part in schema["properties"].items():
+                self._forward = False
+                text = self.annotation(part, walk, f"{definition.name}{camel(key)}")
+                definition.keys[key] = repr(text) if self._forward else text
+                definition.comments[key] = comment_of(part)
         self._forward = outer
         self._unfinished.pop()
         self._finished.append(definition)
         return definition.name
 
+    def _known(self, ref: str | None, name: str, schema: Mapping[str, Any], walk: SchemaWalk) -> _Definition | None:
+        """Return the definition of the same type, if there is one; each reference is compared once."""
+        walk.count()
+        if ref in walk.memo:
+            return walk.memo[ref]
+        same = (one for one in self._by_name.get(name, ()) if _same_type(schema, walk, one.schema, one.walk))
+        found = next(same, None)
+        if found is not None and ref is not None:
+            walk.memo[ref] = found
+        return found
+
     def _free_name(self, name: str) -> str:
         wanted = re.sub(_NO_WORD, "_", name).strip("_") or "Record"
         if wanted[0].isdigit() or keyword.iskeyword(wanted) or wanted in _TAKEN:
             wanted = f"{wanted}_" if not wanted[0].isdigit() else f"Record{wanted}"
-        used = {definition.name for definition in self._by_fingerprint.values()}
         free, number = wanted, 2
-        while free in used:
+        while free in self._names:
             free, number = f"{wanted}_{number}", number + 1
         return free
 
@@ -174,19 +198,39 @@ def is_record(schema: Mapping[str, Any]) -> bool:
 _WORDS_ABOUT = frozenset({"description", "default", "required", "title", "$defs", "examples"})
 
 
-def _expanded(schema: Any, root: Mapping[str, Any], open_refs: tuple[str, ...]) -> Any:
-    """Return what tells one type from another: references resolved, words and requiredness left out."""
+def _same_type(one: Any, walk: SchemaWalk, other: Any, others: SchemaWalk) -> bool:
+    """Return whether two schemas describe one type: references resolved, words and requiredness left out."""
+    waiting: list[tuple[Any, Any]] = [(one, other)]
+    compared: set[tuple[str, str]] = set()
+    while waiting:
+        left, right = waiting.pop()
+        walk.count()
+        refs = ref_of(left), ref_of(right)
+        if refs[0] is not None and refs[1] is not None:
+            if refs in compared and len(left) == len(right) == 1:
+                continue
+            compared.add((refs[0], refs[1]))
+        outside, inside = _split(walk.resolved(left) if isinstance(left, Mapping) else left)
+        others_outside, others_inside = _split(others.resolved(right) if isinstance(right, Mapping) else right)
+        if outside != others_outside:
+            return False
+        waiting += zip(inside, others_inside, strict=True)
+    return True
+
+
+def _split(schema: Any) -> tuple[str, list[Any]]:
+    """Return what a schema itself tells of its type, as JSON, and the schemas directly inside it, in one order."""
+    inside: list[Any] = []
     if not isinstance(schema, Mapping):
-        return schema
+        return json.dumps(schema, default=str), inside
     named = cast("Mapping[str, Any]", schema)
-    ref = named.get("$ref")
-    if isinstance(ref, str):
-        if ref in open_refs:
-            return ref
-        return _expanded(resolve_ref(named, root), root, (*open_refs, ref))
     skipped = _WORDS_ABOUT | {"additionalProperties"} if "properties" in named else _WORDS_ABOUT
-    telling = {key: part for key, part in named.items() if key not in skipped}
-    return map_subschemas(telling, lambda part: _expanded(part, root, open_refs))
+    telling = {
+        key: dict(sorted(cast("Mapping[str, Any]", part).items())) if isinstance(part, Mapping) else part
+        for key, part in sorted(named.items())
+        if key not in skipped
+    }
+    return json.dumps(map_subschemas(telling, inside.append), sort_keys=True, default=str), inside
 
 
 def literal(values: Sequence[Any]) -> str:

@@ -1,0 +1,124 @@
+"""Walk over a JSON schema: it follows references, and ends in an error when the schema comes to too much."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, cast
+
+from toolcrib.errors import SchemaTooLarge
+
+__all__ = ["SchemaWalk", "check_nesting"]
+
+_MOST_PARTS = 10_000  # a schema of 3 kB may come to a billion of them when its references are written out
+_DEEPEST = 100
+_CHOICES = ("anyOf", "oneOf", "allOf")
+
+
+class SchemaWalk:
+    """One walk over a schema of a tool, with one budget for all that is written from it.
+
+    Attributes:
+        root: The schema in which references are looked up.
+        tool: The tool whose schema it is, for messages; may be empty.
+        open: The references that are being written out. One that is in it belongs to a type that holds itself.
+        memo: What the walker has made of a reference before.
+    """
+
+    __slots__ = ("_deep", "_left", "_targets", "memo", "open", "root", "tool")
+
+    def __init__(self, root: Any, tool: str = "") -> None:
+        self.root: Mapping[str, Any] = cast("Mapping[str, Any]", root) if isinstance(root, Mapping) else {}
+        self.tool = tool
+        self.open: list[str] = []
+        self.memo: dict[str, Any] = {}
+        self._targets: dict[str, Mapping[str, Any]] = {}
+        self._left, self._deep = _MOST_PARTS, 0
+
+    def count(self) -> None:
+        """Count one part of the schema.
+
+        Raises:
+            SchemaTooLarge: There are too many, or they are too deep in each other.
+        """
+        self._left -= 1
+        if self._left < 0 or self._deep > _DEEPEST:
+            raise SchemaTooLarge(self.tool)
+
+    @contextmanager
+    def part(self, ref: str | None = None) -> Generator[None]:
+        """Count a part while what is in it is walked over; `ref` is the reference that led to it."""
+        self._deep += 1
+        if ref is not None:
+            self.open.append(ref)
+        try:
+            self.count()
+            yield
+        finally:
+            self._deep -= 1
+            if ref is not None:
+                self.open.pop()
+
+    def resolved(self, schema: Any) -> dict[str, Any]:
+        """Return the schema that a `$ref` names, or `schema` itself; empty for one that is not an object."""
+        if not isinstance(schema, Mapping):
+            return {}
+        named = cast("Mapping[str, Any]", schema)
+        ref = ref_of(named)
+        if ref is None:
+            return dict(named)
+        return {**self._target(ref), **{key: value for key, value in named.items() if key != "$ref"}}
+
+    def _target(self, ref: str) -> Mapping[str, Any]:
+        if ref not in self._targets:
+            found, seen = self._lookup(ref), {ref}
+            beside: dict[str, Any] = {}
+            while (further := ref_of(found)) is not None and further not in seen:  # an alias of an alias
+                seen.add(further)
+                beside = {**{key: value for key, value in found.items() if key != "$ref"}, **beside}
+                found = self._lookup(further)
+            self._targets[ref] = {**{key: value for key, value in found.items() if key != "$ref"}, **beside}
+        return self._targets[ref]
+
+    def _lookup(self, ref: str) -> Mapping[str, Any]:
+        target: Any = self.root
+        for step in ref.removeprefix("#").split("/")[1:]:
+            if isinstance(target, list) and step.isdecimal():
+                items = cast("list[Any]", target)
+                target = items[int(step)] if int(step) < len(items) else None
+            elif isinstance(target, Mapping):
+                target = cast("Mapping[str, Any]", target).get(step.replace("~1", "/").replace("~0", "~"))
+        return cast("Mapping[str, Any]", target) if isinstance(target, Mapping) and ref.startswith("#") else {}
+
+    def choices(self, schema: Any) -> Iterator[dict[str, Any]]:
+        """Yield a schema, resolved, and all that it chooses from, at any depth; each reference is followed once."""
+        waiting, seen = [schema], set[str]()
+        while waiting:
+            part = waiting.pop()
+            ref = ref_of(part)
+            if not isinstance(part, Mapping) or ref in seen:
+                continue
+            if ref is not None:
+                seen.add(ref)
+            named = self.resolved(part)
+            yield named
+            waiting += reversed([choice for key in _CHOICES for choice in named.get(key) or ()])
+
+
+def ref_of(schema: Any) -> str | None:
+    """Return the reference that a schema is; None for one that is none."""
+    ref: Any = cast("Mapping[str, Any]", schema).get("$ref") if isinstance(schema, Mapping) else None
+    return ref if isinstance(ref, str) else None
+
+
+def check_nesting(tool: str, schema: Any) -> None:
+    """Raise SchemaTooLarge for a schema that is nested deeper than a walk goes, its references not followed."""
+    waiting: list[tuple[Any, int]] = [(schema, 0)]
+    while waiting:
+        part, depth = waiting.pop()
+        if depth > 2 * _DEEPEST:  # each schema is in a keyword of another
+            raise SchemaTooLarge(tool)
+        if isinstance(part, Mapping):
+            waiting += [(inner, depth + 1) for inner in cast("Mapping[str, Any]", part).values()]
+        elif isinstance(part, list):
+            waiting += [(inner, depth + 1) for inner in cast("list[Any]", part)]
