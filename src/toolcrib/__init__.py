@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from toolcrib.rounds import Session, decode
     from toolcrib.schema import IdempotencyKey, Injectable, Injected, Redacted, RunContext
     from toolcrib.tools import BaseTool, Instruction, Tool, ToolRegistry, ToolType, ez_tool, tool, tool_input
+    from toolcrib.tools.from_schema import schema_tool
     from toolcrib.toolsets import ToolAvailability, ToolRequirement, Toolset, nested, off, use
     from toolcrib.turns import Agent, AgentRegistry, ContextItem, ContextPool, ContextQueue, StopReason, Turn
 
@@ -137,6 +138,7 @@ __all__ = [
     "off",
     "per_value",
     "registry_scope",
+    "schema_tool",
     "tool",
     "tool_input",
     "use",
@@ -192,6 +194,7 @@ _HOMES = {
     "toolcrib.rounds": ("Session", "decode"),
     "toolcrib.schema": ("IdempotencyKey", "Injectable", "Injected", "Redacted", "RunContext"),
     "toolcrib.tools": ("BaseTool", "Instruction", "Tool", "ToolRegistry", "ToolType", "ez_tool", "tool", "tool_input"),
+    "toolcrib.tools.from_schema": ("schema_tool",),
     "toolcrib.toolsets": ("ToolAvailability", "ToolRequirement", "Toolset", "nested", "off", "use"),
     "toolcrib.turns": ("Agent", "AgentRegistry", "ContextItem", "ContextPool", "ContextQueue", "StopReason", "Turn"),
 }

@@ -126,10 +126,7 @@ class ToolSpec:
         function = Function(name, fn, context_first)
         spec = cls(name, function, None)
         spec.fixed, spec._description, spec._given_return = fixed, description, return_schema
-        spec.is_coroutine = function.is_coroutine
-        spec.is_generator = function.is_generator
-        spec.is_sync_generator = function.is_sync_generator
-        spec.is_sync = not (spec.is_coroutine or spec.is_generator)
+        spec._note_kind(function)
         return spec
 
     @classmethod
@@ -144,28 +141,44 @@ class ToolSpec:
     @classmethod
     def from_schema(
         cls,
-        fn: Callable[..., Any],
+        fn: Callable[..., Any] | None,
         parameters: Mapping[str, Any],
         *,
         name: str,
-        description: str = "",
+        description: str | None = "",
         returns: Mapping[str, Any] | None = None,
         check: Check | None = None,
     ) -> ToolSpec:
-        """Return the spec of an async function that takes by keyword what a JSON schema describes.
+        """Return the spec of a function that takes by keyword what a JSON schema describes.
 
         Args:
+            fn: The function; None for an input that the host's own code executes.
+            description: What it is for; None for the first paragraph of the function's docstring.
             returns: The JSON schema of what comes back.
             check: Says what fits besides the names of the arguments, which are checked in any case.
 
         Raises:
             SchemaTooLarge: A schema is nested too deep to be read.
+            TypeError: The function does not take an argument that the schema describes.
         """
         check_nesting(name, [parameters, returns])
         spec = cls(name, None, model_of_schema(name, parameters, check))
-        spec.fn, spec.is_coroutine = fn, True
         spec._description, spec._given_return, spec._resolved = description, returns, parameters_of_schema(parameters)
+        if fn is None:
+            return spec
+        function = Function(name, fn, context_first=False)
+        refused = next((key for key in parameters.get("properties", ()) if not function.accepts(key)), None)
+        if refused is not None:
+            raise TypeError(f"`{name}`: its schema has the argument `{refused}`, and its function does not take that")
+        spec.fn, spec._doc = fn, function.doc
+        spec._resolved += tuple(p for p in function.parameters() if p.injected is not None)
+        spec._note_kind(function)
         return spec
+
+    def _note_kind(self, function: Function) -> None:
+        self.is_coroutine, self.is_generator = function.is_coroutine, function.is_generator
+        self.is_sync_generator = function.is_sync_generator
+        self.is_sync = not (self.is_coroutine or self.is_generator)
 
     def __repr__(self) -> str:
         return f"<ToolSpec {self.name}>"
@@ -262,7 +275,7 @@ class ToolSpec:
                 self._watched = made.open and bool(self.fixed or self.injected)
             else:
                 made = input_of_model(self.name, self._given_model or BaseModel)
-                self._watched = made.lenient
+                self._watched = made.lenient or any(p.injected is not None for p in self._resolved or ())
             self._input = made
             return made
 

@@ -1,6 +1,6 @@
 """Checker of JSON values against a JSON schema of another party, within limits of time; it fetches nothing.
 
-Needs `jsonschema`, which the extras `mcp` and `console` bring.
+Needs `jsonschema`, which the extras `schema`, `mcp` and `console` bring.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from typing import Any, TypeAlias, cast
 
 from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema.exceptions import SchemaError
+from pydantic import ValidationError as InvalidInput
+from pydantic_core import InitErrorDetails, PydanticCustomError, SchemaValidator
 from pydantic_core import SchemaError as PatternError
-from pydantic_core import SchemaValidator
 from pydantic_core.core_schema import str_schema
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from toolcrib.schema._problems import brief, path_of
 
-__all__ = ["Checker", "Misfit", "checker_of", "misfits"]
+__all__ = ["Checker", "Misfit", "checker_of", "checks_of", "misfits"]
 
 _Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 _NOTHING: Any = Registry[Any]()  # of schemas that others may refer to
@@ -107,6 +108,29 @@ def misfits(schema: Mapping[str, Any], value: Any) -> list[Misfit]:
     """Return where a value does not fit a schema, and why; nothing where the schema itself is broken."""
     checker = checker_of(schema)
     return [] if checker is None else checker.misfits(value)
+
+
+def checks_of(tool: str, schema: Mapping[str, Any]) -> Callable[[dict[str, Any]], object]:
+    """Return a check that raises pydantic's ValidationError for arguments that do not fit a schema."""
+    made: list[Checker | None] = []
+
+    def check(arguments: dict[str, Any]) -> None:
+        if not made:
+            made.append(checker_of(schema))
+        checker = made[0]
+        found = [] if checker is None else checker.misfits(arguments)
+        if found:
+            raise InvalidInput.from_exception_data(tool, [_detail(misfit) for misfit in found])
+
+    return check
+
+
+_PYDANTIC_KINDS = {"additionalProperties": "extra_forbidden", "required": "missing"}  # as pydantic calls them
+
+
+def _detail(misfit: Misfit) -> InitErrorDetails:
+    other = PydanticCustomError("json_schema", "{problem}", {"problem": misfit.text})
+    return InitErrorDetails(type=_PYDANTIC_KINDS.get(misfit.keyword, other), loc=misfit.place, input=misfit.value)
 
 
 # --- what is said of a misfit

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from toolcrib.schema import ToolSpec
 from toolcrib.tools._base import BaseTool
-from toolcrib.tools._options import ToolKeywords, ToolOptions, split_keywords
+from toolcrib.tools._options import ToolKeywords, ToolOptions, only_options, split_keywords
 from toolcrib.tools._tool import Tool, function_name, make_tool, register_tool
 
 __all__ = ["as_tool", "ez_tool", "object_tools", "tool", "tool_input"]
@@ -116,11 +116,7 @@ def tool_input(name: str | None = None, *, output: Any = None, **keywords: Any) 
     """
 
     def declare(model: M) -> M:
-        options, unknown = split_keywords(keywords, None)
-        if unknown:
-            raise TypeError(
-                f"@tool_input has no option `{next(iter(unknown))}`; it takes {', '.join(ToolKeywords.__annotations__)}"
-            )
+        options = only_options("@tool_input", keywords)
         if not isinstance(model, type) or not issubclass(model, BaseModel):  # pyright: ignore[reportUnnecessaryIsInstance] -- what a user gives
             given = getattr(model, "__name__", model)
             raise TypeError(

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypedDict
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.hooks import tag_set
 
-__all__ = ["LockOption", "ToolKeywords", "ToolOptions", "ToolType", "split_keywords"]
+__all__ = ["LockOption", "ToolKeywords", "ToolOptions", "ToolType", "only_options", "split_keywords"]
 
 LockOption: TypeAlias = bool | str | Callable[[dict[str, Any]], Hashable]
 
@@ -97,3 +97,12 @@ def split_keywords(keywords: Mapping[str, Any], fixed: Mapping[str, Any] | None)
     options["tags"] = tag_set(options.get("tags"))
     merged = {key: value for key, value in keywords.items() if key not in _NAMES} | dict(fixed or {})
     return ToolOptions(**options), merged
+
+
+def only_options(maker: str, keywords: Mapping[str, Any]) -> ToolOptions:
+    """Return the options that `keywords` are; a TypeError that names `maker` for one that is no option."""
+    options, unknown = split_keywords(keywords, None)
+    if unknown:
+        known = ", ".join(ToolKeywords.__annotations__)
+        raise TypeError(f"{maker} has no option `{next(iter(unknown))}`; it takes {known}")
+    return options

@@ -1,35 +1,16 @@
-"""Checks of arguments and results against the schemas of a server."""
+"""Check of results against the schemas of a server."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from jsonschema.exceptions import SchemaError
 from mcp.client import ClientSession
-from pydantic import ValidationError
-from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from toolcrib.schema.checker import Checker, Misfit, checker_of
+from toolcrib.schema.checker import Checker
 
-__all__ = ["check_results", "checks_of"]
-
-_KINDS = {"additionalProperties": "extra_forbidden", "required": "missing"}  # as pydantic calls them
-
-
-def checks_of(tool: str, schema: Mapping[str, Any]) -> Callable[[dict[str, Any]], object]:
-    """Return a check that raises pydantic's ValidationError for arguments that do not fit a schema."""
-    made: list[Checker | None] = []
-
-    def check(arguments: dict[str, Any]) -> None:
-        if not made:
-            made.append(checker_of(schema))
-        checker = made[0]
-        found = [] if checker is None else checker.misfits(arguments)
-        if found:
-            raise ValidationError.from_exception_data(tool, [_detail(misfit) for misfit in found])
-
-    return check
+__all__ = ["check_results"]
 
 
 def check_results(session: ClientSession) -> None:
@@ -48,8 +29,3 @@ def check_results(session: ClientSession) -> None:
 
     own: Any = session
     own._output_schema_validator = checker  # the SDK has no public way
-
-
-def _detail(misfit: Misfit) -> InitErrorDetails:
-    other = PydanticCustomError("json_schema", "{problem}", {"problem": misfit.text})
-    return InitErrorDetails(type=_KINDS.get(misfit.keyword, other), loc=misfit.place, input=misfit.value)

@@ -11,7 +11,6 @@ from typing import Any, cast
 import mcp_types as types
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
-from toolcrib.adapters.mcp_client._checking import checks_of
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._remote_server import RemoteServer
 from toolcrib.adapters.mcp_client._values import (
@@ -26,6 +25,7 @@ from toolcrib.adapters.mcp_client._values import (
 from toolcrib.errors import RemoteToolError, ServerError
 from toolcrib.hooks import ambient_context
 from toolcrib.schema import RunContext, ToolSpec
+from toolcrib.schema.checker import checks_of
 from toolcrib.tools import BaseTool, Instruction, Tool, ToolOptions
 
 __all__ = ["Member", "members_of"]
