@@ -170,17 +170,43 @@ async def test_what_is_in_doubt_is_not_repeated_by_a_yes_to_every_call_of_the_to
     assert done == []
 
 
-def test_what_is_in_doubt_is_given_its_result_if_that_is_of_the_tools_type(left: PausedProgram) -> None:
+def dies_in_its_last_call(path: Path) -> None:
+    """Cut a journal to what it would hold if the process had died before the last call's end."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    at = max(index for index, line in enumerate(lines) if b'"ended"' in line)
+    path.write_bytes(b"".join(lines[:at]))
+
+
+def test_what_is_in_doubt_is_given_its_result_if_that_is_of_the_tools_type(left: PausedProgram, tmp_path: Path) -> None:
     done: list[str] = []
     first = here(done).resume(left)
     assert first.paused is not None
     request = first.suspended_calls[0].request
 
     with pytest.raises(InvalidOutput, match="`pay`"):
-        here(done).resume(first.paused, grants=[request.done(5)])
+        here(done).resume(first.paused, grants=[request.done(5)], journal=FileJournal(tmp_path / "none"))
     result = here(done).resume(first.paused, grants=[request.done("by hand")])
 
     assert (result.return_value, done) == ("by hand", [])
+    assert not (tmp_path / "none").exists()
+
+
+def test_each_death_of_a_process_in_a_call_is_asked_about_by_itself(left: PausedProgram, tmp_path: Path) -> None:
+    done: list[str] = []
+    path = tmp_path / "again"
+    asked: list[str] = []
+    paused = left
+    for _ in range(3):
+        first = here(done).resume(paused)
+        assert first.paused is not None
+        asked.append(first.suspended_calls[0].request.id)
+        with FileJournal(path) as journal:
+            here(done).resume(first.paused, grants=[first.suspended_calls[0].grant("ada")], journal=journal)
+        dies_in_its_last_call(path)
+        paused = FileJournal(path).paused()
+
+    assert len(set(asked)) == 3
+    assert done == ["pay"] * 3
 
 
 def test_what_is_in_doubt_may_be_left_as_it_is(left: PausedProgram) -> None:

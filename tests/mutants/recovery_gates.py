@@ -18,6 +18,7 @@ _OF_RECOVERY = ("tests/pipeline/test_recover.py",)
 _OF_RESUMING = ("tests/pipeline/test_resume.py", "tests/test_doors.py")
 _OF_APPROVALS = ("tests/pipeline/test_approve.py", "tests/pipeline/test_recover.py", "tests/test_doors.py")
 _OF_RUNS = ("tests/pipeline/test_scope.py",)
+_OF_RENDERING = ("tests/calls/test_render.py", "tests/test_doors.py")
 _OF_STREAMS = ("tests/pipeline/test_stream.py", "tests/test_doors.py")
 
 RECOVERY_GATES: tuple[Gate, ...] = (
@@ -101,10 +102,87 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a call with a given result is not executed",
+        _CALL,
+        'return self.state == "executed" and (said or self.resumed is not None)',
+        "return False",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "type of a given result",
         _PIPELINE,
-        'if live.state == "executed" and (live.resumed is not None or (live.grant is not None and live.grant.done)):',
+        "            checked_output(plan.tool, plan.name, answer.done.value)\n",
+        "            pass\n",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "type of a stored result",
+        _APPROVE,
+        "if stored and (why := _wrong_result(call, answer)):",
         "if False:",
         _OF_RECOVERY,
+    ),
+    Gate(
+        "type of the result that a program is given",
+        "code/_runner.py",
+        "            self._pipeline.check_answer(answer.tool, answer)\n",
+        "            pass\n",
+        ("tests/code/test_journal.py",),
+    ),
+    Gate(
+        "type of the result that a durable agent is given",
+        "adapters/dbos/_agent.py",
+        "        self._pipeline.check_answer(asked.tool, answer)\n",
+        "",
+        ("tests/adapters/dbos/test_recovery.py",),
+    ),
+    Gate(
+        "type of a result on the command line",
+        "cli/_approvals.py",
+        "        _require_fit(entry.request, value)\n",
+        "",
+        ("tests/cli/test_approvals.py",),
+    ),
+    Gate(
+        "type of a result in the console",
+        "console/_answer_form.py",
+        "misfits(request.returns or {}, result)",
+        "misfits({}, result)",
+        ("tests/console/test_api.py",),
+    ),
+    Gate(
+        "a second doubt is asked about by a request of its own",
+        _APPROVE,
+        "{call.id}:{call.doubts}:{call.digest()}",
+        "{call.id}:{call.digest()}",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "a suspended call in doubt is asked about by the request that it has",
+        _APPROVE,
+        'known = call.state == "suspended" or (run.approvals is not None and not in_doubt)',
+        "known = run.approvals is not None and not in_doubt",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "times that a program's call was begun",
+        "code/_journal_host.py",
+        "begun=entry.begun)",
+        "begun=1)",
+        ("tests/code/test_journal.py", "tests/code/test_resume.py"),
+    ),
+    Gate(
+        "times that a call was begun in a journal of another process",
+        "code/_file_journal.py",
+        "entry.begun + 1",
+        "1",
+        ("tests/code/test_journal.py", "tests/code/test_resume.py"),
+    ),
+    Gate(
+        "times that a call was begun in a paused program",
+        "code/_journal.py",
+        'entry.begun = data.get("begun", 1)',
+        "entry.begun = 1",
+        ("tests/code/test_journal.py", "tests/code/test_resume.py"),
     ),
     # --- once
     Gate(
@@ -126,6 +204,20 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         _CALL,
         "        if first is not None:\n            first.begun = True\n        if self.plan",
         "        if self.plan",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "one execution in a run of a call that was written",
+        _CALL,
+        "if mark and not self.run.use_once(mark):",
+        "if False:",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "executions that a run knows of in another process",
+        _RUN,
+        '        state.used.update(counted.get("used", ()))\n',
+        "",
         _OF_RECOVERY,
     ),
     Gate(
@@ -200,6 +292,42 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         'if run.errors == "message":',
         "if True:",
         ("tests/pipeline/test_errors.py",),
+    ),
+    # --- what a model is shown
+    Gate(
+        "cap of a result",
+        "pipeline/_plan.py",
+        "self.max_result_chars = tool.options.max_result_chars",
+        "self.max_result_chars = None",
+        _OF_RENDERING,
+    ),
+    Gate(
+        "cap of a text",
+        "calls/_render.py",
+        "text = cut(value, limit)",
+        "text = value",
+        _OF_RENDERING,
+    ),
+    Gate(
+        "cap of a value",
+        "calls/_render.py",
+        "shown = cut(text, limit)",
+        "shown = text",
+        _OF_RENDERING,
+    ),
+    Gate(
+        "cap of the text around media",
+        "calls/_render.py",
+        "if limit is not None and len(words) > limit:",
+        "if False:",
+        _OF_RENDERING,
+    ),
+    Gate(
+        "errors that a server on a network masks",
+        "adapters/mcp_server/_http.py",
+        'given if given.errors is not None else replace(given, errors="masked")',
+        "given",
+        ("tests/adapters/mcp_server/test_errors.py",),
     ),
     # --- arguments
     Gate(

@@ -23,9 +23,10 @@ from toolcrib.calls import (
     Suspended,
     ToolCall,
 )
-from toolcrib.errors import ApprovalError, CallStateError, InvalidOutput, ModelRetry
+from toolcrib.errors import ApprovalError, ApprovalRequired, CallStateError, InvalidOutput, ModelRetry
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Call, CallLimits, Pipeline, Run, is_call
+from toolcrib.schema import RunContext
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import BaseTool, Tool, ez_tool
 from toolcrib.toolsets import Toolset
@@ -560,3 +561,91 @@ async def test_each_time_a_call_may_have_been_made_is_asked_about_by_itself() ->
 
     assert await asked(1) == await asked(1)
     assert await asked(1) != await asked(2)
+
+
+# --- one JSON, taken up twice
+
+
+def allowed() -> Run:
+    """A run in which every call of `pay` is approved."""
+    run = Run()
+    run.stand(Grant("pay", "ann", scope="tool"))
+    return run
+
+
+async def written(pipeline: Pipeline, run: Run) -> dict[str, Any]:
+    """Return the JSON of a call of `pay` that passed its gates."""
+    call = await pipeline.admit(ToolCall("pay", {"amount": 5}, "c1"), run)
+    assert is_call(call)
+    return json.loads(json.dumps(call.to_dict()))
+
+
+async def test_a_call_that_is_restored_twice_is_executed_once_in_a_run() -> None:
+    paid: list[int] = []
+    pipeline, run = Pipeline([paying(paid, requires_approval=True)]), allowed()
+    state = await written(pipeline, run)
+
+    await pipeline.run(state, run)
+    with pytest.raises(CallStateError, match="executed before"):
+        await pipeline.run(state, run)
+
+    assert paid == [5]
+
+
+async def test_a_call_and_its_json_are_executed_once_in_a_run() -> None:
+    paid: list[int] = []
+    pipeline = Pipeline([paying(paid)])
+    run = Run()
+    call = await pipeline.admit(ToolCall("pay", {"amount": 5}, "c1"), run)
+    assert is_call(call)
+    state = json.loads(json.dumps(call.to_dict()))
+
+    await pipeline.run(call)
+    with pytest.raises(CallStateError, match="executed before"):
+        await pipeline.run(state, run)
+
+    assert paid == [5]
+
+
+async def test_what_a_run_has_executed_is_known_where_it_goes_on() -> None:
+    paid: list[int] = []
+    pipeline, run, later = Pipeline([paying(paid, requires_approval=True)]), allowed(), allowed()
+    state = await written(pipeline, run)
+
+    await pipeline.run(state, run)
+    later.restore(json.loads(json.dumps(run.counted())))
+    with pytest.raises(CallStateError, match="executed before"):
+        await pipeline.run(state, later)
+
+    assert paid == [5]
+
+
+async def test_two_calls_of_one_id_are_two_calls() -> None:
+    paid: list[int] = []
+    pipeline, run = Pipeline([paying(paid, requires_approval=True)]), allowed()
+    first, second = await written(pipeline, run), await written(pipeline, run)
+
+    await pipeline.run(first, run)
+    await pipeline.run(second, run)
+
+    assert paid == [5, 5]
+
+
+async def test_a_tool_that_asks_first_may_be_executed_again_after_it_was_restored() -> None:
+    asked: list[bool] = []
+
+    @ez_tool
+    async def pay(ctx: RunContext[Any], amount: int) -> str:
+        asked.append(ctx.approved)
+        if not ctx.approved:
+            raise ApprovalRequired
+        return "paid"
+
+    pipeline, run = Pipeline([pay]), Run()
+    suspended = await pipeline.run(await written(pipeline, run), run)
+    assert isinstance(suspended, Suspended)
+
+    outcome = await pipeline.run(suspended, run, grant=suspended.request.grant())
+
+    assert isinstance(outcome, Completed)
+    assert asked == [False, True]

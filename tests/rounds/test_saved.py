@@ -10,7 +10,7 @@ import pytest
 from tests.rounds.replies import FORMATS, ReadFile, SearchResult, WebSearch, adding, asks, results_in, round_of
 from toolcrib.approvals import MemoryApprovalStore, approve_all, deny_all
 from toolcrib.calls import Ask, Complete, Grant, Media, Reject, RunNormally, ToolCall
-from toolcrib.errors import CommitError, InvalidOutput, ModelRetry, ResultNotSerializable, RoundError
+from toolcrib.errors import CallStateError, CommitError, InvalidOutput, ModelRetry, ResultNotSerializable, RoundError
 from toolcrib.hooks import GlobalHooks, HookSet
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.rounds import DecodedCall, Finished, Session, ToolRound, ToolRoundPlan, Transcript, WireFormat, decode
@@ -195,6 +195,19 @@ async def test_a_call_that_was_executing_is_in_doubt_unless_it_is_idempotent(ide
 
     assert [waiting.request.in_doubt for waiting in plan.suspended] == [True] * suspended
     assert ([one.output for one in results], len(ran)) == (["saved"], 2) if idempotent else ([], 1)
+
+
+async def test_a_round_that_is_taken_up_twice_in_one_run_executes_its_calls_once() -> None:
+    ran: list[Any] = []
+    tools, run = [adding(ran)], Run()
+    text = (await round_of(tools, ("add", {"a": 1})).apply_hooks()).to_json()
+    first, second = [await ToolRoundPlan.from_json(tools, text, run=run) for _ in range(2)]
+
+    await first.run_pending()
+    with pytest.raises(CallStateError, match="executed before"):
+        await second.run_pending()
+
+    assert ran == [(1, 1)]
 
 
 async def saved_while_it_executes(**options: Any) -> tuple[list[Any], str, list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
+from secrets import token_hex
 from types import MappingProxyType
 from typing import Any
 
@@ -42,6 +43,7 @@ class LiveCall:
         counted_in: The id of the run that counted the call when it came.
         doubts: How often the call was found begun and not known to have ended.
         original: The call that this is a later copy of: of all copies one is executed.
+        key: Names the call in its JSON and in all that is restored from that; empty for one that was never written.
     """
 
     ctx: RunContext[Any] | None = None
@@ -61,6 +63,7 @@ class LiveCall:
     doubts: int = 0
     counted_in: str = ""
     original: LiveCall | None = None
+    key: str = ""
     value: Any = None
     error: Exception | None = None
     outcome: Outcome | None = None
@@ -250,7 +253,7 @@ class LiveCall:
             raise ApprovalError(self.plan.name, "the arguments changed after it was given, before the tool ran")
 
     def begin(self) -> None:
-        """Move from `admitted` to `executing`: once, whoever asks, of all copies of a call.
+        """Move from `admitted` to `executing`: once, whoever asks, of all copies of a call, and once in a run of JSON.
 
         Raises:
             CallStateError: It was executed before, or did not pass its gates.
@@ -259,6 +262,9 @@ class LiveCall:
         if self.state != "admitted" or (first is not None and first.begun):
             begun = self.begun or (first is not None and first.begun)
             raise CallStateError(self.plan.name, self.received.id, "executed" if begun else self.state)
+        mark = self._mark()
+        if mark and not self.run.use_once(mark):
+            raise CallStateError(self.plan.name, self.received.id, "executed")
         self.state, self.begun = "executing", True
         if first is not None:
             first.begun = True
@@ -272,6 +278,15 @@ class LiveCall:
         first = self.original or self
         self.state, self.error = "admitted", None
         self.begun = first.begun = False
+        self.run.give_back(self._mark())
+
+    def _mark(self) -> str:
+        """Return what the run knows the execution of a written call by; each time it is in doubt is another.
+
+        It is empty for a call that was never written, and of an idempotent tool, which may be executed again.
+        """
+        key = (self.original or self).key
+        return f"call:{key}:{self.doubts}" if key and not self.plan.tool.options.idempotent else ""
 
     def executed(self, value: Any = None, error: Exception | None = None) -> LiveCall:
         """Move to `executed`, with what the tool came to."""
@@ -292,10 +307,12 @@ class LiveCall:
         return outcome
 
     def to_dict(self) -> dict[str, Any]:
-        ctx = self.ctx
+        ctx, first = self.ctx, self.original or self
+        first.key = first.key or token_hex(8)
         return {
             "name": self.received.name,
             "id": self.received.id,
+            "key": first.key,
             "origin": self.received.origin,
             "state": self.state,
             "run_id": self.counted_in or self.run.id,

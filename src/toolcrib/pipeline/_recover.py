@@ -46,7 +46,7 @@ def restored(plan: Plan, state: Any, run: Run) -> LiveCall:
     call.asks, call.ask_metadata = tuple(data["asks"]), dict(data["ask_metadata"])
     call.revealed, call.resumed = data.get("revealed", False), data.get("trace", {})
     call.state, call.doubts = data.get("state", "admitted"), data.get("doubts", 0)
-    call.counted_in = data.get("run_id", "")
+    call.counted_in, call.key = data.get("run_id", ""), data.get("key", "")
     if data.get("request") is not None:
         call.request = ApprovalRequest.from_dict(data["request"])
     if call.state in ("executed", "closed"):

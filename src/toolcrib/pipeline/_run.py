@@ -94,17 +94,17 @@ class _State:
     Attributes:
         grants: Standing grants given in the run, where it has no approval store.
         earlier_ids: The ids that the run had in other processes.
-        used_grants: Grants for one call that were used, where they name no request.
+        used: What may be used once and was: grants for one call that name no request, calls that were written as JSON.
     """
 
-    __slots__ = ("calls", "completed", "earlier_ids", "grants", "loop", "retries", "revealed", "slots", "used_grants")
+    __slots__ = ("calls", "completed", "earlier_ids", "grants", "loop", "retries", "revealed", "slots", "used")
 
     def __init__(self) -> None:
         self.calls: dict[str, int] = {}
         self.retries: dict[str, int] = {}
         self.revealed: dict[str, None] = {}
         self.completed: set[str] = set()
-        self.used_grants: set[str] = set()
+        self.used: set[str] = set()
         self.earlier_ids: set[str] = set()
         self.grants: tuple[Grant, ...] = ()
         self.slots: asyncio.Semaphore | None = None
@@ -228,7 +228,7 @@ class Run:
                 kept[name] = max(kept.get(name, 0), count)
         state.completed.update(counted.get("completed", ()))
         state.revealed.update(dict.fromkeys(counted.get("revealed", ())))
-        state.used_grants.update(counted.get("used_grants", ()))
+        state.used.update(counted.get("used", ()))
         state.earlier_ids.add(counted.get("id", self.id))
 
     def has_counted(self, run_id: str) -> bool:
@@ -244,7 +244,7 @@ class Run:
             "retries": dict(state.retries),
             "completed": sorted(state.completed),
             "revealed": list(state.revealed),
-            "used_grants": sorted(state.used_grants),
+            "used": sorted(state.used),
         }
 
     def slot(self) -> AbstractAsyncContextManager[Any]:
@@ -279,10 +279,14 @@ class Run:
             self._state.grants = (*self._state.grants, grant)
 
     def use_once(self, mark: str) -> bool:
-        """Note that a grant without a request was used; return False when it was used before."""
-        fresh = mark not in self._state.used_grants
-        self._state.used_grants.add(mark)
+        """Note that what may be used once was used; return False when it was used before."""
+        fresh = mark not in self._state.used
+        self._state.used.add(mark)
         return fresh
+
+    def give_back(self, mark: str) -> None:
+        """Note that what was used once was not used after all."""
+        self._state.used.discard(mark)
 
     # --- its end
 
