@@ -420,9 +420,9 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "what Pydantic AI's model is shown",
-        "adapters/pydantic_ai/_toolset.py",
-        "if (allowed or entry.name in run.revealed) and await _is_shown(entry, about, broken):",
-        "if True:",
+        "serving/_entries.py",
+        "return await is_available(entry, ctx) or not entry.skip_unavailable",
+        "return True",
         ("tests/adapters/pydantic_ai",),
     ),
     *CODE_GATES,

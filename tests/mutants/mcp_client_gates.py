@@ -187,8 +187,8 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "line of a server without an end",
         "adapters/mcp_client/_command.py",
-        "        if len(held) > most:\n",
-        "        if False:\n",
+        'receive_until(b"\\n", most + 1)',
+        'receive_until(b"\\n", most**2)',
         _OF_HOSTILE,
     ),
     Gate(

@@ -10,6 +10,7 @@ _SERVED = "adapters/mcp_server/_tool_server.py"
 _SERVER = "adapters/mcp_server/_server.py"
 _ASKING = "adapters/mcp_server/_elicitation.py"
 _PRINCIPALS = "serving/_principals.py"
+_ENTRIES = "serving/_entries.py"
 _PENDING = "serving/_pending_limit.py"
 _ALIKE = "serving/_single_flight.py"
 _TOOLS = "adapters/mcp_server/_tools.py"
@@ -173,10 +174,10 @@ MCP_GATES: tuple[Gate, ...] = (
     ),
     # --- the rest
     Gate("hook errors over MCP", _PRINCIPALS, 'hook_errors="fail",', "", _OF_TOOLS),
-    Gate("tools that are listed", _TOOLS, "if name in allowed]", "]", _OF_TOOLS),
+    Gate("tools that are listed", _ENTRIES, "if name in allowed]", "]", _OF_TOOLS),
     Gate(
         "availability of what is listed",
-        _TOOLS,
+        _ENTRIES,
         "return await is_available(entry, ctx) or not entry.skip_unavailable",
         "return True",
         _OF_TOOLS,

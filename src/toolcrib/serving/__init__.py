@@ -3,6 +3,7 @@
 Every server needs these, whatever it speaks; a protocol is an adapter's. Only `serving.http` needs an extra.
 """
 
+from toolcrib.serving._entries import run_reporting, shown_entries
 from toolcrib.serving._pending_limit import ListsRequests, PendingApprovals, check_countable
 from toolcrib.serving._principals import Principal, Principals, acting_as, local_user
 from toolcrib.serving._single_flight import Flight, SingleFlight
@@ -28,5 +29,7 @@ __all__ = [
     "acting_as",
     "check_countable",
     "local_user",
+    "run_reporting",
+    "shown_entries",
     "suspended_calls_beside",
 ]

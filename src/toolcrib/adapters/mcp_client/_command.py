@@ -1,4 +1,4 @@
-"""Transport to a server that is a command: JSON lines over its standard streams.
+"""Transport to a server that is a command: JSON lines over its standard streams, and its error output.
 
 The SDK's own transport has no limit for the length of a line.
 """
@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
+import threading
+from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, TextIO
 
 import anyio
 import mcp_types as types
+from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import StdioServerParameters, get_default_environment
 from mcp.os.posix.utilities import terminate_posix_process_tree
@@ -25,12 +29,14 @@ from mcp.os.win32.utilities import (
 )
 from mcp.shared.message import SessionMessage
 
-__all__ = ["command_streams"]
+__all__ = ["ErrorOutput", "command_streams"]
 
 _log = logging.getLogger("toolcrib.mcp")
 _STOP_SECONDS = 2.0  # that a server has to end after its input is closed, and again after a signal
 _WRITE_SECONDS = 0.5  # for messages that are on their way to the server
 _POLL_SECONDS = 0.01  # between two checks whether it has ended
+_KEPT_LINES, _LINE_CHARS = 20, 500  # of the error output
+_READ_SECONDS = 1.0  # for what a process that ended has written to arrive
 _CLOSED = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 
 
@@ -149,19 +155,17 @@ class _Command:
 
 async def _lines(stream: Any, most: int) -> AsyncGenerator[bytes | None]:
     """Yield each line without its end; None, and nothing after it, for one that is longer than `most`."""
-    held = bytearray()
-    while True:
-        looked = len(held)
-        held += await stream.receive()
-        while (end := held.find(b"\n", looked)) >= 0:
-            if end > most:
-                break
-            yield bytes(held[:end])
-            del held[: end + 1]
-            looked = 0
-        if len(held) > most:
-            yield None
-            return
+    buffered = BufferedByteReceiveStream(stream)
+    with suppress(anyio.IncompleteRead):
+        while True:
+            try:
+                line = await buffered.receive_until(b"\n", most + 1)
+            except anyio.DelimiterNotFound:
+                line = None
+            if line is None or len(line) > most:
+                yield None
+                return
+            yield line
 
 
 async def _started(command: StdioServerParameters, errors: TextIO) -> Any:
@@ -178,3 +182,35 @@ async def _terminate(process: Any) -> None:
         await terminate_windows_process_tree(process)
     else:
         await terminate_posix_process_tree(process, _STOP_SECONDS)
+
+
+class ErrorOutput:
+    """A pipe for the error output of a process, read by a thread.
+
+    Attributes:
+        file: The end that the process writes to.
+    """
+
+    def __init__(self, server: str) -> None:
+        reading, writing = os.pipe()
+        self.file: TextIO = os.fdopen(writing, "w", encoding="utf-8")
+        self._server, self._lines = server, deque[str](maxlen=_KEPT_LINES)
+        self._reader = threading.Thread(target=self._read, args=(reading,), name=f"{server}: stderr", daemon=True)
+        self._reader.start()
+
+    def _read(self, reading: int) -> None:
+        with os.fdopen(reading, encoding="utf-8", errors="replace") as lines:
+            for line in iter(lambda: lines.readline(_LINE_CHARS), ""):  # one without an end comes in pieces
+                text = line.rstrip()
+                self._lines.append(text)
+                _log.debug("%s: %s", self._server, text)
+
+    def close(self) -> None:
+        """Close this process's end of the pipe; the thread ends with the process."""
+        self.file.close()
+
+    async def last(self) -> list[str]:
+        """Return the last lines of a process that ended."""
+        self.close()
+        await asyncio.to_thread(self._reader.join, _READ_SECONDS)
+        return [line for line in self._lines if line]

@@ -18,11 +18,10 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 
 from toolcrib.adapters.mcp_client._checking import check_results
-from toolcrib.adapters.mcp_client._command import command_streams
+from toolcrib.adapters.mcp_client._command import ErrorOutput, command_streams
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._response_limit import PLAIN, limited_responses
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
-from toolcrib.adapters.mcp_client._stderr import ErrorOutput
 from toolcrib.errors import ServerError
 
 __all__ = ["Connection"]

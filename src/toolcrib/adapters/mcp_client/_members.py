@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
@@ -154,8 +154,7 @@ class ResourceMember(Member):
         super().__init__(remote, options)
         self._uri, name = listed.uri, _resource_name("read", listed.name, listed.uri)
         text = _description_of("Read", listed.title or listed.name, listed.uri, listed.description)
-        schema: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
-        self.about = RemoteTool(name, remote.name, "resource", text, schema, title=listed.title, read_only=True)
+        self.about = RemoteTool(name, remote.name, "resource", text, _schema({}), title=listed.title, read_only=True)
         self.names = frozenset({name, listed.name, listed.uri})
 
     def label(self) -> str:
@@ -174,14 +173,10 @@ class TemplateMember(Member):
         name = _resource_name("query", listed.name, listed.uri_template)
         text = _description_of("Read", listed.title or listed.name, listed.uri_template, listed.description)
         optional, variables = self._template.query_variable_names, self._template.variables
-        schema: dict[str, Any] = {
-            "type": "object",
-            "properties": {
-                part.name: {"type": "array", "items": _TEXT} if part.explode else _TEXT for part in variables
-            },
-            "required": [part.name for part in variables if part.name not in optional],
-            "additionalProperties": False,
-        }
+        schema = _schema(
+            {part.name: {"type": "array", "items": _TEXT} if part.explode else _TEXT for part in variables},
+            [part.name for part in variables if part.name not in optional],
+        )
         self.about = RemoteTool(name, remote.name, "template", text, schema, title=listed.title, read_only=True)
         self.names = frozenset({name, listed.name, listed.uri_template})
 
@@ -198,9 +193,8 @@ class PromptList(Member):
 
     def __init__(self, remote: RemoteServer, options: Options) -> None:
         super().__init__(remote, options)
-        schema: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
         text = f"List the prompts of the server {remote.name}: texts that it has ready, with the arguments they take."
-        self.about = RemoteTool("list_prompts", remote.name, "prompt", text, schema)
+        self.about = RemoteTool("list_prompts", remote.name, "prompt", text, _schema({}))
         self.names = frozenset({"list_prompts"})
 
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
@@ -212,12 +206,7 @@ class PromptText(Member):
 
     def __init__(self, remote: RemoteServer, options: Options) -> None:
         super().__init__(remote, options)
-        schema: dict[str, Any] = {
-            "type": "object",
-            "properties": {"name": _TEXT, "arguments": _NAMES},
-            "required": ["name"],
-            "additionalProperties": False,
-        }
+        schema = _schema({"name": _TEXT, "arguments": _NAMES}, ["name"])
         text = f"Return the messages of a prompt of the server {remote.name}, with its arguments filled in."
         self.about = RemoteTool("get_prompt", remote.name, "prompt", text, schema)
         self.names = frozenset({"get_prompt"})
@@ -246,6 +235,11 @@ def _template(remote: RemoteServer, options: Options, listed: types.ResourceTemp
         return TemplateMember(remote, options, listed)
     except InvalidUriTemplate:  # no arguments could fill it in
         return None
+
+
+def _schema(properties: dict[str, Any], required: Sequence[str] | None = None) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    return schema if required is None else {**schema, "required": [*required]}
 
 
 def _with_object_properties(schema: dict[str, Any]) -> dict[str, Any]:

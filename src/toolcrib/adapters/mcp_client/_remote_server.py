@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import anyio
@@ -16,7 +17,6 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from toolcrib.adapters.mcp_client._connection import Connection
-from toolcrib.adapters.mcp_client._listing import Listing, list_all, list_prompts
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
 from toolcrib.adapters.mcp_client._values import Progress
@@ -27,11 +27,21 @@ __all__ = ["RemoteServer"]
 
 T = TypeVar("T")
 _log = logging.getLogger("toolcrib.mcp")
+_MAX_PAGES, _MAX_ITEMS = 1000, 10_000  # a server could name a next page without end
 _RELIST_SECONDS = 0.2  # between two listings of a server that changes all the time
 _INPUT_ROUNDS = 10  # of input that a server may ask for in one call
 _STREAM_FAILED = "SSE stream failed: "  # the SDK's error when it stops reading
 _UNKNOWN_SESSION = re.compile(r"session (not found|terminated)|no valid session", re.IGNORECASE)
 """The words of servers, and of the SDK for a plain 404, for an unknown session: the server did nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The tools and resources of a server at one moment."""
+
+    tools: tuple[types.Tool, ...] = ()
+    resources: tuple[types.Resource, ...] = ()
+    templates: tuple[types.ResourceTemplate, ...] = ()
 
 
 class RemoteServer:
@@ -114,9 +124,7 @@ class RemoteServer:
         """Read a resource; raises what `call_tool` does."""
 
         async def ask(connection: Connection) -> types.ReadResourceResult:
-            if connection.client is not None:
-                return await connection.client.read_resource(uri)
-            return await connection.session.read_resource(uri)
+            return await (connection.client or connection.session).read_resource(uri)
 
         with self._as_call(ctx):
             return await self._request(ask, f"while it was asked for {uri}", again=True)
@@ -127,18 +135,18 @@ class RemoteServer:
         """Return a prompt; raises what `call_tool` does."""
 
         async def ask(connection: Connection) -> types.GetPromptResult:
-            if connection.client is not None:
-                return await connection.client.get_prompt(name, arguments)
-            return await connection.session.get_prompt(name, arguments)
+            return await (connection.client or connection.session).get_prompt(name, arguments)
 
         with self._as_call(ctx):
             return await self._request(ask, f"while it was asked for the prompt `{name}`", again=True)
 
     async def list_prompts(self) -> tuple[types.Prompt, ...]:
         """Return the prompts; raises what `call_tool` does."""
-        return await self._request(
-            lambda connection: list_prompts(connection.session), "while it listed prompts", again=True
-        )
+
+        async def ask(connection: Connection) -> tuple[types.Prompt, ...]:
+            return await _pages(connection.session.list_prompts, lambda page: page.prompts)
+
+        return await self._request(ask, "while it listed prompts", again=True)
 
     @contextmanager
     def _as_call(self, ctx: RunContext[Any] | None) -> Generator[None]:
@@ -216,7 +224,7 @@ class RemoteServer:
         seconds = self._options.connect_timeout
         try:
             async with asyncio.timeout(seconds):
-                self.listing = await list_all(
+                self.listing = await _list_all(
                     connection.session, resources=self._options.include_resources is not False
                 )
         except TimeoutError:
@@ -275,3 +283,35 @@ async def _with_input(session: ClientSession, send: Callable[[Any, Any], Awaitab
             responses[key] = answer
         result = await send(responses or None, result.request_state)
     raise InputRequiredRoundsExceededError(_INPUT_ROUNDS)
+
+
+# --- its listing, page by page
+
+
+async def _list_all(session: ClientSession, *, resources: bool) -> Listing:
+    """Return the listing of a server; only what its capabilities name is requested."""
+    known = session.server_capabilities or types.ServerCapabilities()
+    unknown = known == types.ServerCapabilities()  # with a fixed version there was no handshake
+    tools = await _pages(session.list_tools, lambda page: page.tools) if known.tools or unknown else ()
+    if not (resources and (known.resources or unknown)):
+        return Listing(tools)
+    static = await _pages(session.list_resources, lambda page: page.resources)
+    templates = await _pages(session.list_resource_templates, lambda page: page.resource_templates)
+    return Listing(tools, static, templates)
+
+
+async def _pages(ask: Callable[..., Awaitable[Any]], of: Callable[[Any], list[T]]) -> tuple[T, ...]:
+    found: list[T] = []
+    cursor: str | None = None
+    for _ in range(_MAX_PAGES):
+        try:
+            page = await ask(params=types.PaginatedRequestParams(cursor=cursor))
+        except MCPError as error:
+            if error.code == types.METHOD_NOT_FOUND:
+                break
+            raise
+        found += of(page)
+        if page.next_cursor in (None, cursor) or len(found) >= _MAX_ITEMS:
+            break
+        cursor = page.next_cursor
+    return tuple(found[:_MAX_ITEMS])

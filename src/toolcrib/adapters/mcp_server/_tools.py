@@ -6,7 +6,6 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
 from typing import Any
 
 import mcp_types as types
@@ -17,12 +16,11 @@ from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._replies import clean, reply_to
 from toolcrib.adapters.mcp_server._tool_server import ToolRequest, ToolServer
 from toolcrib.approvals import AgentContext, SuspendedCallStore
-from toolcrib.calls import Completed, Denial, Grant, Outcome, Suspended, ToolCall, Yielded, lenient, outcome_from_dict
+from toolcrib.calls import Completed, Denial, Grant, Outcome, Suspended, ToolCall, lenient, outcome_from_dict
 from toolcrib.errors import SchemaError
-from toolcrib.pipeline import Pipeline, Run
-from toolcrib.schema import RunContext
-from toolcrib.serving import Principal
-from toolcrib.toolsets import ToolEntry, is_available
+from toolcrib.pipeline import Pipeline
+from toolcrib.serving import Principal, run_reporting, shown_entries
+from toolcrib.toolsets import ToolEntry
 
 __all__ = ["DirectToolServer"]
 
@@ -53,26 +51,21 @@ class DirectToolServer(ToolServer):
     async def list(self, principal: Principal) -> Sequence[types.Tool]:
         """Return the tools that a principal is shown now; the ones it found come last."""
         texts = await self.pipeline.toolset.description_overrides()
-        shown = [self._listed_tool(entry, texts.get(entry.name)) for entry in await self._shown_entries(principal.run)]
+        shown = [
+            self._listed_tool(entry, texts.get(entry.name))
+            for entry in await shown_entries(self.pipeline.toolset, principal.run)
+        ]
         return [tool for tool in shown if tool is not None]
 
     async def instructions(self, principal: Principal) -> Sequence[str]:
         """Return the instructions of the tools that a principal is shown."""
-        names = [entry.name for entry in await self._shown_entries(principal.run)]
+        names = [entry.name for entry in await shown_entries(self.pipeline.toolset, principal.run)]
         try:
-            found = await self.pipeline.toolset.subset(names).get_instructions(_context_of(principal.run))
+            found = await self.pipeline.toolset.subset(names).get_instructions(principal.run.context())
         except Exception:  # the tools' own code; a server without instructions serves all the same
             _log.exception("the instructions of the tools cannot be read")
             return []
         return [clean(instruction.content) for instruction in found]
-
-    async def _shown_entries(self, run: Run) -> Sequence[ToolEntry]:
-        entries = self.pipeline.toolset.entries
-        allowed = self.pipeline.toolset.offered() if run.available is None else run.available
-        names = [name for name in entries if name in allowed]
-        found = [name for name in run.revealed if name in entries and name not in names]
-        about = _context_of(run)
-        return [entries[name] for name in (*names, *found) if await _is_shown(entries[name], about)]
 
     def _listed_tool(self, entry: ToolEntry, text: str | None) -> types.Tool | None:
         try:
@@ -117,12 +110,9 @@ class DirectToolServer(ToolServer):
             run = run.with_sinks(request.flight)
         if entry is None or not entry.tool.is_watched:
             return await self.pipeline.run(call, run, grant=answer)
-        async with aclosing(self.pipeline.stream(call, run, grant=answer)) as items:
-            async for item in items:
-                if not isinstance(item, Yielded):
-                    return item
-                await request.progress(*_progress(item.value))
-        raise RuntimeError("the pipeline gave no outcome")
+        return await run_reporting(
+            self.pipeline, call, run, lambda value: request.progress(*_progress(value)), grant=answer
+        )
 
     def _result(self, request: ToolRequest, outcome: Outcome) -> types.CallToolResult | Suspension:
         if isinstance(outcome, Suspended):
@@ -131,18 +121,6 @@ class DirectToolServer(ToolServer):
         if isinstance(outcome, Completed):
             request.run.retries.pop(outcome.tool, None)  # a principal's run may last for months
         return reply_to(outcome, self._listed.get(outcome.tool))
-
-
-def _context_of(run: Run) -> RunContext[Any]:
-    return RunContext(run.deps, "", "", run.id, provided=run.provide, revealed=run.revealed)
-
-
-async def _is_shown(entry: ToolEntry, ctx: RunContext[Any]) -> bool:
-    try:
-        return await is_available(entry, ctx) or not entry.skip_unavailable
-    except Exception:  # the condition is the user's code
-        _log.exception("the condition of %s failed; a call of it will be refused", entry.name)
-        return True
 
 
 def _progress(value: Any) -> tuple[str | None, float | None, float | None]:

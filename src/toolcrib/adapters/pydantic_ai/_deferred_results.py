@@ -14,7 +14,6 @@ from toolcrib.adapters.pydantic_ai._toolset import CribToolset
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.schema import RunContext
 
 __all__ = ["answers", "approval_requests"]
 
@@ -90,8 +89,7 @@ async def _record(waiting: Waiting, denial: Denial, toolset: CribToolset[Any], r
     """Let the denial end the suspended call at the counter: it is in the record, and no grant opens it any more."""
     if run.principal is None:
         run = run.view(principal=waiting.request.principal)
-    about = RunContext[Any](run.deps, "", "", run.id, provided=run.provide)
-    async with toolset.tools.open(about, hide_unavailable=False) as opened:
+    async with toolset.tools.open(run.context(), hide_unavailable=False) as opened:
         outcome = await Pipeline(opened, sinks=toolset.sinks).run(waiting.suspended, run, grant=denial)
     if isinstance(outcome, Failed) and isinstance(outcome.exception, ApprovalError):
         raise outcome.exception

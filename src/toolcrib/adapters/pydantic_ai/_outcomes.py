@@ -15,7 +15,7 @@ from toolcrib.adapters.pydantic_ai._deferred_calls import Waiting
 from toolcrib.adapters.pydantic_ai._media import content_of
 from toolcrib.calls import Completed, Failed, Media, Outcome, Rejected, Suspended, lenient, render
 
-__all__ = ["ToolYielded", "reply_to", "tell"]
+__all__ = ["ToolYielded", "emit_value", "reply_to"]
 
 
 @dataclass(kw_only=True)
@@ -29,7 +29,7 @@ class ToolYielded(CustomEvent, name="toolcrib_yielded"):
     value: Any = None
 
 
-async def tell(ctx: pydantic_ai.RunContext[Any], value: Any) -> bool:
+async def emit_value(ctx: pydantic_ai.RunContext[Any], value: Any) -> bool:
     """Put a value into the run's event stream; return whether there is one."""
     try:
         await ctx.emit(ToolYielded(value=lenient(value)))

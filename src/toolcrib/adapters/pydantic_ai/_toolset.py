@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack
 from typing import Any, Self, TypeAlias
 
 import pydantic_ai
@@ -13,19 +12,17 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 from toolcrib.adapters.pydantic_ai._arguments import PASS_THROUGH, RawText
 from toolcrib.adapters.pydantic_ai._deferred_calls import resumed
-from toolcrib.adapters.pydantic_ai._outcomes import reply_to, tell
-from toolcrib.calls import Grant, Outcome, Suspended, ToolCall, Yielded, new_call_id
+from toolcrib.adapters.pydantic_ai._outcomes import emit_value, reply_to
+from toolcrib.calls import ToolCall, new_call_id
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import Sink
-from toolcrib.schema import RunContext
-from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike, is_available
+from toolcrib.serving import run_reporting, shown_entries
+from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
 __all__ = ["CribToolset", "OpenRun", "as_toolset"]
 
 OpenRun: TypeAlias = Callable[[pydantic_ai.RunContext[Any]], Run]
 """Opens the run that the calls of one agent run belong to: its limits, approver, store, principal."""
-
-_log = logging.getLogger("toolcrib.adapters")
 
 
 def as_toolset(
@@ -38,10 +35,10 @@ def as_toolset(
         sinks: Where the events of calls go.
         id: Names the toolset; its own `toolset_id` when None.
     """
-    return CribToolset(Toolset.of(tools), run or _plain_scope, tuple(sinks), id)
+    return CribToolset(Toolset.of(tools), run or _plain_run, tuple(sinks), id)
 
 
-def _plain_scope(ctx: pydantic_ai.RunContext[Any]) -> Run:
+def _plain_run(ctx: pydantic_ai.RunContext[Any]) -> Run:
     return Run() if ctx.run_id is None else Run(id=ctx.run_id)
 
 
@@ -55,7 +52,7 @@ class CribToolset(AbstractToolset[AgentDepsT]):
 
     def __init__(self, tools: Toolset, run: OpenRun, sinks: tuple[Sink, ...], id: str | None) -> None:
         self.tools, self.sinks = tools, sinks
-        self._open_scope, self._id = run, id
+        self._open_run, self._id = run, id
         self._pipeline = Pipeline(tools, sinks=sinks) if tools.is_open else None
 
     @property
@@ -64,7 +61,7 @@ class CribToolset(AbstractToolset[AgentDepsT]):
 
     async def for_run(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         """Return the toolset for one run of the agent, with the run's limits and counts."""
-        run = self._open_scope(ctx)
+        run = self._open_run(ctx)
         deps = ctx.deps if run.deps is None else run.deps
         run = run_for(run, "pydantic_ai", deps=deps)
         return _CribRun(self, run, ctx, self._pipeline)
@@ -94,7 +91,7 @@ class _CribRun(AbstractToolset[AgentDepsT]):
         ctx: pydantic_ai.RunContext[AgentDepsT],
         pipeline: Pipeline | None,
     ) -> None:
-        self._toolset, self._scope, self._begun_with, self._pipeline = toolset, run, ctx, pipeline
+        self._toolset, self._run, self._begun_with, self._pipeline = toolset, run, ctx, pipeline
         self._stack = AsyncExitStack()
 
     @property
@@ -108,7 +105,7 @@ class _CribRun(AbstractToolset[AgentDepsT]):
     async def __aenter__(self) -> Self:
         """Ask members that list themselves for their tools, for as long as the run lasts."""
         if self._pipeline is None:
-            opened = self._toolset.tools.open(self._about(self._begun_with), hide_unavailable=False)
+            opened = self._toolset.tools.open(self._in(self._begun_with).context(), hide_unavailable=False)
             self._pipeline = Pipeline(await self._stack.enter_async_context(opened), sinks=self._toolset.sinks)
         return self
 
@@ -117,13 +114,14 @@ class _CribRun(AbstractToolset[AgentDepsT]):
         return None
 
     async def get_instructions(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> list[str] | None:
-        offered = [entry.name for entry in await self._offered(ctx, broken=False)]
-        found = await self._opened.toolset.subset(offered).get_instructions(self._about(ctx))
+        offered = [entry.name for entry in await shown_entries(self._opened.toolset, self._in(ctx), broken=False)]
+        found = await self._opened.toolset.subset(offered).get_instructions(self._in(ctx).context())
         return [instruction.content for instruction in found] or None
 
     async def get_tools(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
         texts = await self._opened.toolset.description_overrides()
-        return {entry.name: self._shown(entry, texts.get(entry.name)) for entry in await self._offered(ctx)}
+        shown = await shown_entries(self._opened.toolset, self._in(ctx))
+        return {entry.name: self._shown(entry, texts.get(entry.name)) for entry in shown}
 
     async def call_tool(
         self,
@@ -136,19 +134,13 @@ class _CribRun(AbstractToolset[AgentDepsT]):
         waiting = resumed(name, tool_args, ctx)
         call_id = ctx.tool_call_id or new_call_id()
         call, grant = waiting if waiting is not None else (ToolCall(name, given, call_id), None)
-        run = self._scope.view(provide={**self._scope.provide, pydantic_ai.RunContext: ctx})
-        return reply_to(await self._run(call, run, grant, ctx), tool_args)
-
-    async def _run(
-        self, call: ToolCall | Suspended, run: Run, grant: Grant | None, ctx: pydantic_ai.RunContext[AgentDepsT]
-    ) -> Outcome:
         watched = True
-        async with aclosing(self._opened.stream(call, run, grant=grant)) as items:
-            async for item in items:
-                if not isinstance(item, Yielded):
-                    return item
-                watched = watched and await tell(ctx, item.value)
-        raise RuntimeError("the pipeline gave no outcome")
+
+        async def report(value: Any) -> None:
+            nonlocal watched
+            watched = watched and await emit_value(ctx, value)
+
+        return reply_to(await run_reporting(self._opened, call, self._in(ctx), report, grant=grant), tool_args)
 
     # --- inside
 
@@ -158,24 +150,9 @@ class _CribRun(AbstractToolset[AgentDepsT]):
             raise RuntimeError("its members are not known yet: use it inside `async with`")
         return self._pipeline
 
-    def _about(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> RunContext[Any]:
-        run = self._scope
-        provided: dict[Any, Any] = {**run.provide, pydantic_ai.RunContext: ctx}
-        return RunContext(run.deps, "", "", run.id, provided=provided, revealed=run.revealed)
-
-    async def _offered(self, ctx: pydantic_ai.RunContext[AgentDepsT], *, broken: bool = True) -> list[ToolEntry]:
-        """Return what the model is shown at this step; whether it may be called is asked again by the pipeline.
-
-        Args:
-            broken: With the tools of which it cannot be told: a call is refused with the error, and that is recorded.
-        """
-        run, about = self._scope, self._about(ctx)
-        found: list[ToolEntry] = []
-        for entry in self._opened.toolset:
-            allowed = not entry.off if run.available is None else entry.name in run.available
-            if (allowed or entry.name in run.revealed) and await _is_shown(entry, about, broken):
-                found.append(entry)
-        return found
+    def _in(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> Run:
+        """Return the run as a tool of this step sees it, with Pydantic AI's own context."""
+        return self._run.view(provide={**self._run.provide, pydantic_ai.RunContext: ctx})
 
     def _shown(self, entry: ToolEntry, text: str | None) -> ToolsetTool[AgentDepsT]:
         definition = ToolDefinition(
@@ -186,11 +163,3 @@ class _CribRun(AbstractToolset[AgentDepsT]):
         )
         most = entry.max_retries  # where our count ends the retries, before theirs would end the run
         return ToolsetTool(toolset=self, tool_def=definition, max_retries=most, args_validator=PASS_THROUGH)
-
-
-async def _is_shown(entry: ToolEntry, ctx: RunContext[Any], broken: bool) -> bool:
-    try:
-        return await is_available(entry, ctx) or not entry.skip_unavailable
-    except Exception:  # the condition is the user's code
-        _log.exception("whether %s is available cannot be told; a call of it will be refused", entry.name)
-        return broken

@@ -1,0 +1,57 @@
+"""Entries of a toolset that a client of a run is shown, and calls whose values are reported to it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from typing import Any
+
+from toolcrib.calls import Denial, Grant, Outcome, Suspended, ToolCall, Yielded
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.schema import RunContext
+from toolcrib.toolsets import ToolEntry, Toolset, is_available
+
+__all__ = ["run_reporting", "shown_entries"]
+
+_log = logging.getLogger("toolcrib.adapters")
+
+
+async def shown_entries(toolset: Toolset, run: Run, *, broken: bool = True) -> list[ToolEntry]:
+    """Return the tools that a client is shown now, those that it found in the run last.
+
+    Whether one may be called is asked again by the pipeline.
+
+    Args:
+        broken: With the tools whose condition fails: a call of one is refused with the error, and that is recorded.
+    """
+    entries, ctx = toolset.entries, run.context()
+    allowed = toolset.offered() if run.available is None else run.available
+    names = [name for name in entries if name in allowed]
+    found = [name for name in run.revealed if name in entries and name not in names]
+    return [entries[name] for name in (*names, *found) if await _is_shown(entries[name], ctx, broken)]
+
+
+async def _is_shown(entry: ToolEntry, ctx: RunContext[Any], broken: bool) -> bool:
+    try:
+        return await is_available(entry, ctx) or not entry.skip_unavailable
+    except Exception:  # the condition is the user's code
+        _log.exception("the condition of %s failed; a call of it will be refused", entry.name)
+        return broken
+
+
+async def run_reporting(
+    pipeline: Pipeline,
+    call: ToolCall | Suspended,
+    run: Run,
+    report: Callable[[Any], Awaitable[object]],
+    *,
+    grant: Grant | Denial | None = None,
+) -> Outcome:
+    """Run a call, and return its outcome; `report` receives the values that its tool yields."""
+    async with aclosing(pipeline.stream(call, run, grant=grant)) as items:
+        async for item in items:
+            if not isinstance(item, Yielded):
+                return item
+            await report(item.value)
+    raise RuntimeError("the pipeline gave no outcome")
