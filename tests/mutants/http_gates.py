@@ -97,8 +97,8 @@ HTTP_GATES: tuple[Gate, ...] = (
     Gate(
         "clients that do not read on",
         "serving/http/_server.py",
-        "            super().pause_writing()\n            self._watch()\n",
-        "            super().pause_writing()\n",
+        "        super().pause_writing()\n        self._watch_reader()\n",
+        "        super().pause_writing()\n",
         _TESTS,
     ),
 )

@@ -17,9 +17,8 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("the console", "console") from error
 
-from toolcrib.console._app import ConsoleApp, console_app
+from toolcrib.console._app import ConsoleApp, console_app, serve
 from toolcrib.console._options import ConsoleOptions
-from toolcrib.console._serve import serve
 
 __all__ = ["ConsoleApp", "ConsoleOptions", "console_app", "serve"]
 

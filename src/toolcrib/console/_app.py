@@ -1,10 +1,11 @@
-"""The console as an ASGI application: the page, and the API that the page uses."""
+"""Console as an ASGI application, which has the page and the API that the page uses; and as a server."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.resources import files
 from typing import Any, cast
 
@@ -33,9 +34,9 @@ from toolcrib.console._views import (
 )
 from toolcrib.errors import ApprovalError
 from toolcrib.record import Activity, ActivityFilter, EventLog
-from toolcrib.serving.http import HttpGuard, Site
+from toolcrib.serving.http import HttpGuard, HttpLimits, Site, listen, serve_app
 
-__all__ = ["ConsoleApp", "console_app"]
+__all__ = ["ConsoleApp", "console_app", "serve"]
 
 _PAGE = {
     "index.html": "text/html; charset=utf-8",
@@ -256,6 +257,22 @@ def console_app(log: EventLog, approvals: ReviewableApprovalStore, options: Cons
         options: Its address and tokens.
     """
     return ConsoleApp(log, approvals, options or ConsoleOptions())
+
+
+def serve(app: ConsoleApp, options: ConsoleOptions, started: Callable[[str], None] = lambda url: None) -> None:
+    """Serve the console until SIGINT or SIGTERM.
+
+    Args:
+        app: The application that `console_app` made with the same options.
+        options: Where to listen.
+        started: Receives the URL when the console listens.
+
+    Raises:
+        OSError: The console cannot listen there.
+    """
+    with listen(options.host, options.port) as listener:
+        ready = partial(started, f"{listener.url}/")
+        asyncio.run(serve_app(app, listener, HttpLimits(), started=ready, signals=True))
 
 
 def _visitor(request: Request) -> Visitor:

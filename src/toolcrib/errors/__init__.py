@@ -40,7 +40,6 @@ from toolcrib.errors._finding import (
     UnregisteredHookError,
     UnregisteredToolError,
 )
-from toolcrib.errors._rounds import CommitError, RoundError
 from toolcrib.errors._schema import (
     FieldProblem,
     FormatError,
@@ -52,8 +51,10 @@ from toolcrib.errors._schema import (
     SchemaTooLarge,
 )
 from toolcrib.errors._turns import (
+    CommitError,
     CompletionCheckReturnError,
     NotPortableError,
+    RoundError,
     SafeExecutionError,
     TurnTimeoutError,
     WrongRunMethodError,

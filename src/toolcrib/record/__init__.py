@@ -12,8 +12,8 @@ from toolcrib.record._activity_trace import (
 )
 from toolcrib.record._batch_sink import BatchSink, Told
 from toolcrib.record._call_trace import Trace
-from toolcrib.record._event_log import QUIET, Activity, ActivityFilter, EventLog, KeptEvent
-from toolcrib.record._event_tables import EVENT_TABLES, Rows, write_events
+from toolcrib.record._event_log import QUIET, ActivityFilter, EventLog, KeptEvent
+from toolcrib.record._event_tables import EVENT_TABLES, Activity, Rows, write_events
 from toolcrib.record._sinks import (
     ActivitySink,
     Followed,

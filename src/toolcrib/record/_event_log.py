@@ -1,4 +1,4 @@
-"""EventLog: what was kept of calls and runs, read back: what is new, how each stands, what happened in one."""
+"""Log of kept events: new ones, the state of each call and run, and the events of one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import Any
 
-from toolcrib.record._event_tables import Rows
+from toolcrib.record._event_tables import Activity, Rows
 
-__all__ = ["QUIET", "Activity", "ActivityFilter", "EventLog", "KeptEvent"]
+__all__ = ["QUIET", "ActivityFilter", "EventLog", "KeptEvent"]
 
 QUIET = timedelta(seconds=60)
 """When nothing was told for so long of a call or run that has not ended, it is not taken to be alive."""
@@ -36,36 +36,6 @@ class KeptEvent:
     name: str
     at: str
     data: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Activity:
-    """How one call or run stands.
-
-    Attributes:
-        source: `call`, or the kind of run: `agent`, `turn`, `program`, `session`, `request`.
-        run_id: A call's scope; empty for a run.
-        parent_id: The run or call inside which it goes on.
-        name: The tool, or what the run is called.
-        status: `running`, `waiting`, or what it came to: a call's outcome, a run's.
-        first_position: The event that it began with.
-        last_position: The latest event that told of it.
-        started_at: ISO text, like `ended_at`.
-    """
-
-    source: str
-    run_id: str
-    id: str
-    parent_id: str | None
-    name: str
-    entry: str
-    status: str
-    principal: str | None
-    first_position: int
-    last_position: int
-    started_at: str
-    ended_at: str | None
-    duration_ms: float | None
 
 
 @dataclass(frozen=True, slots=True)

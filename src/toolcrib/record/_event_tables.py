@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any, TypeAlias, cast
 
 from toolcrib.calls import CallEvent
 from toolcrib.record._batch_sink import Told
 
-__all__ = ["EVENT_TABLES", "Rows", "batch_rows", "write_events"]
+__all__ = ["EVENT_TABLES", "Activity", "Rows", "batch_rows", "write_events"]
 
 Rows: TypeAlias = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
 """Runs one statement with its values, and returns its rows."""
@@ -48,9 +48,20 @@ _WAITING = {"suspended": "waiting", "paused": "waiting"}  # over for the process
 _WORDS = 2_000  # characters of one event that can be searched for
 
 
-@dataclass(slots=True)
-class _Change:
-    """What a batch does to one call or run: a row of the second table, the fields named as its columns are."""
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """How one call or run stands.
+
+    Attributes:
+        source: `call`, or the kind of run: `agent`, `turn`, `program`, `session`, `request`.
+        run_id: A call's scope; empty for a run.
+        parent_id: The run or call inside which it goes on.
+        name: The tool, or what the run is called.
+        status: `running`, `waiting`, or what it came to: a call's outcome, a run's.
+        first_position: The event that it began with.
+        last_position: The latest event that told of it.
+        started_at: ISO text, like `ended_at`.
+    """
 
     source: str
     run_id: str
@@ -65,18 +76,9 @@ class _Change:
     started_at: str
     ended_at: str | None
     duration_ms: float | None
-    words: str
-
-    def then(self, later: _Change) -> None:
-        """Take in what a later event of the same batch says."""
-        self.parent_id = later.parent_id or self.parent_id
-        self.principal = later.principal or self.principal
-        self.status, self.last_position = later.status, later.last_position
-        self.ended_at, self.duration_ms = later.ended_at, later.duration_ms
-        self.words += later.words
 
 
-_COLUMNS = tuple(field.name for field in fields(_Change))
+_COLUMNS = (*(field.name for field in fields(Activity)), "words")
 _CHANGE = f"""INSERT INTO toolcrib_activities ({", ".join(_COLUMNS)})
     VALUES ({", ".join("?" * len(_COLUMNS))})
     ON CONFLICT (id, source, run_id) DO UPDATE SET
@@ -88,7 +90,7 @@ _CHANGE = f"""INSERT INTO toolcrib_activities ({", ".join(_COLUMNS)})
         duration_ms = excluded.duration_ms,
         words = CASE WHEN LENGTH(toolcrib_activities.words) > 8000 THEN toolcrib_activities.words
             ELSE toolcrib_activities.words || excluded.words END"""
-_row = attrgetter(*_COLUMNS)
+_row = itemgetter(*_COLUMNS)
 
 
 def write_events(events: Iterable[Told], rows: Rows, each: Callable[[str, Sequence[Sequence[Any]]], object]) -> None:
@@ -108,65 +110,72 @@ def write_events(events: Iterable[Told], rows: Rows, each: Callable[[str, Sequen
 def batch_rows(events: Iterable[Told], first: int) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     """Return the rows that a batch adds to the first table, and those that it makes or changes in the second."""
     added: list[tuple[Any, ...]] = []
-    changes: dict[tuple[str, str, str], _Change] = {}
+    changes: dict[tuple[str, str, str], dict[str, Any]] = {}
     for position, event in enumerate(events, first):
         data = event.to_dict()
         change = _call_change(data, position) if isinstance(event, CallEvent) else _run_change(data, position)
         text = json.dumps(data, default=repr)
         source = "call" if isinstance(event, CallEvent) else "run"
-        added.append((position, source, change.run_id, change.id, data["kind"], change.name, data["at"], text))
-        key = (change.id, change.source, change.run_id)
+        added.append((position, source, change["run_id"], change["id"], data["kind"], change["name"], data["at"], text))
+        key = (change["id"], change["source"], change["run_id"])
         if key in changes:
-            changes[key].then(change)
+            _take_in(changes[key], change)
         else:
             changes[key] = change
     return added, [_row(changes[key]) for key in sorted(changes)]
 
 
-def _call_change(data: Mapping[str, Any], position: int) -> _Change:
+def _take_in(change: dict[str, Any], later: Mapping[str, Any]) -> None:
+    """Take in what a later event of the same batch says."""
+    change.update((name, later[name]) for name in ("status", "last_position", "ended_at", "duration_ms"))
+    change.update((name, later[name] or change[name]) for name in ("parent_id", "principal"))
+    change["words"] += later["words"]
+
+
+def _call_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
     kind, said = str(data["kind"]), cast("Mapping[str, Any]", data["data"])
     record: Mapping[str, Any] = data["record"] or {}
     request: Mapping[str, Any] = said.get("request") or {}
     ended = kind == "ended"
     status = str(said["outcome"]["kind"]) if ended else "waiting" if kind == "suspended" else "running"
-    return _Change(
-        source="call",
-        run_id=_plain(data["run_id"]),
-        id=_plain(data["call_id"]),
-        parent_id=_maybe(data["parent_id"]),
-        name=_plain(data["tool"]),
-        entry=_plain(data["entry"]),
-        status=_WAITING.get(status, status),
-        principal=_maybe(record.get("principal") or request.get("principal")),
-        first_position=position,
-        last_position=position,
-        started_at=str(data["at"]),
-        ended_at=str(data["at"]) if ended and status not in _WAITING else None,
-        duration_ms=record.get("duration_ms") if ended else None,
-        words="" if kind == "yielded" else _words(data["tool"], data["call_id"], record.get("principal"), said),
-    )
+    return {
+        "source": "call",
+        "run_id": _plain(data["run_id"]),
+        "id": _plain(data["call_id"]),
+        "parent_id": _maybe(data["parent_id"]),
+        "name": _plain(data["tool"]),
+        "entry": _plain(data["entry"]),
+        "status": _WAITING.get(status, status),
+        "principal": _maybe(record.get("principal") or request.get("principal")),
+        "first_position": position,
+        "last_position": position,
+        "started_at": str(data["at"]),
+        "ended_at": str(data["at"]) if ended and status not in _WAITING else None,
+        "duration_ms": record.get("duration_ms") if ended else None,
+        "words": "" if kind == "yielded" else _words(data["tool"], data["call_id"], record.get("principal"), said),
+    }
 
 
-def _run_change(data: Mapping[str, Any], position: int) -> _Change:
+def _run_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
     kind, said = str(data["kind"]), cast("Mapping[str, Any]", data["data"])
     closed = kind == "closed"
     status = _state(said.get("outcome"), "completed") if closed else _state(said.get("state"), "running")
-    return _Change(
-        source=str(data["activity"]),
-        run_id="",
-        id=_plain(data["activity_id"]),
-        parent_id=_maybe(data["parent_id"]),
-        name=_plain(data["name"]),
-        entry="",
-        status=_WAITING.get(status, status),
-        principal=_maybe(said.get("principal")),
-        first_position=position,
-        last_position=position,
-        started_at=str(data["at"]),
-        ended_at=str(data["at"]) if closed and status not in _WAITING else None,
-        duration_ms=said.get("duration_ms") if closed else None,
-        words=_words(data["name"], data["activity_id"], said.get("principal"), said),
-    )
+    return {
+        "source": str(data["activity"]),
+        "run_id": "",
+        "id": _plain(data["activity_id"]),
+        "parent_id": _maybe(data["parent_id"]),
+        "name": _plain(data["name"]),
+        "entry": "",
+        "status": _WAITING.get(status, status),
+        "principal": _maybe(said.get("principal")),
+        "first_position": position,
+        "last_position": position,
+        "started_at": str(data["at"]),
+        "ended_at": str(data["at"]) if closed and status not in _WAITING else None,
+        "duration_ms": said.get("duration_ms") if closed else None,
+        "words": _words(data["name"], data["activity_id"], said.get("principal"), said),
+    }
 
 
 def _state(said: Any, otherwise: str) -> str:

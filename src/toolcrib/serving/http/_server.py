@@ -7,7 +7,8 @@ import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, cast
 
 import h11
 import uvicorn
@@ -102,7 +103,7 @@ class _Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=_protocol(limits),
+                http=cast("Any", partial(_TimedProtocol, limits)),
                 ws="none",
                 lifespan="off",  # the caller runs it, and reports its errors
                 log_config=None,
@@ -131,73 +132,76 @@ class _Server(uvicorn.Server):
             yield
 
 
-def _protocol(limits: HttpLimits) -> type[asyncio.Protocol]:
-    """Return uvicorn's protocol, which waits for a request and for a reader without a limit, with these limits.
+class _Timer:
+    """Calls a function after some seconds, unless it is stopped or started again before."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._handle: asyncio.TimerHandle | None = None
+
+    def start(self, seconds: float, call: Callable[..., object], *given: Any) -> None:
+        self.stop()
+        self._handle = self._loop.call_later(seconds, call, *given)
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+
+
+class _TimedProtocol(H11Protocol):
+    """uvicorn's protocol, which waits for a request and for a reader without a limit, with limits.
 
     A client without a token could otherwise take all connections by sending little or nothing, and one with a token by
     not reading its replies.
     """
 
-    class TimedProtocol(H11Protocol):
-        _late: asyncio.TimerHandle | None = None
-        _slow: asyncio.TimerHandle | None = None
+    def __init__(self, limits: HttpLimits, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._limits = limits
+        self._late, self._slow = _Timer(self.loop), _Timer(self.loop)
 
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._expect(limits.arrive_seconds)
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._late.start(self._limits.arrive_seconds, self.transport.abort)
 
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self._stop_waiting_when_answering()
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._stop_waiting_when_answering()
 
-        def on_response_complete(self) -> None:
-            rest = self.conn.their_state is h11.SEND_BODY
-            self._expect(limits.arrive_seconds + (0 if rest else self.timeout_keep_alive))
-            super().on_response_complete()
-            self._stop_waiting_when_answering()
+    def on_response_complete(self) -> None:
+        rest = self.conn.their_state is h11.SEND_BODY
+        seconds = self._limits.arrive_seconds + (0 if rest else self.timeout_keep_alive)
+        self._late.start(seconds, self.transport.abort)
+        super().on_response_complete()
+        self._stop_waiting_when_answering()
 
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._watch()
+    def _stop_waiting_when_answering(self) -> None:
+        """End the wait for a request while one is answered, which has its own limits."""
+        cycle: Any = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            self._late.stop()
 
-        def resume_writing(self) -> None:
-            self._unwatch()
-            super().resume_writing()
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_reader()
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_waiting()
-            self._unwatch()
-            super().connection_lost(exc)
+    def _watch_reader(self) -> None:
+        """Abort the connection later, unless the client has read enough by then."""
+        seconds = self._limits.read_seconds
+        enough = self.transport.get_write_buffer_size() - _SLOWEST * seconds
+        self._slow.start(seconds, self._check_reader, enough)
 
-        def _expect(self, seconds: float) -> None:
-            self._stop_waiting()
-            self._late = self.loop.call_later(seconds, self.transport.abort)
+    def _check_reader(self, enough: float) -> None:
+        if self.transport.get_write_buffer_size() > enough:
+            self.transport.abort()
+        else:
+            self._watch_reader()
 
-        def _stop_waiting_when_answering(self) -> None:
-            """End the wait for a request while one is answered, which has its own limits."""
-            cycle: Any = self.cycle
-            if cycle is not None and not cycle.response_complete:
-                self._stop_waiting()
+    def resume_writing(self) -> None:
+        self._slow.stop()
+        super().resume_writing()
 
-        def _stop_waiting(self) -> None:
-            if self._late is not None:
-                self._late.cancel()
-                self._late = None
-
-        def _watch(self) -> None:
-            """Abort the connection later, unless the client has read enough by then."""
-            enough = self.transport.get_write_buffer_size() - _SLOWEST * limits.read_seconds
-            self._slow = self.loop.call_later(limits.read_seconds, self._check_reader, enough)
-
-        def _check_reader(self, enough: float) -> None:
-            if self.transport.get_write_buffer_size() > enough:
-                self.transport.abort()
-            else:
-                self._watch()
-
-        def _unwatch(self) -> None:
-            if self._slow is not None:
-                self._slow.cancel()
-                self._slow = None
-
-    return TimedProtocol
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._late.stop()
+        self._slow.stop()
+        super().connection_lost(exc)
