@@ -36,6 +36,15 @@ async def buy(item: str) -> str:
     return f"bought {item}"
 '''
 
+BROKEN = """
+from toolcrib import tool
+
+
+@tool()
+async def buy() -> str:
+    raise KeyError("hunter2")
+"""
+
 
 @pytest.fixture
 def shop(tmp_path: Path) -> str:
@@ -83,6 +92,35 @@ async def test_a_call_is_approved_from_a_second_terminal(
     assert again.is_error  # a yes counts once
 
 
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [((), "Error: `buy` failed (reference e_"), (("--errors", "message"), "KeyError: 'hunter2'")],
+)
+async def test_over_http_an_error_is_masked_unless_the_host_says_so(
+    tmp_path: Path, arguments: tuple[str, ...], shown: str
+) -> None:
+    (tmp_path / "shop.py").write_text(BROKEN, "utf-8")
+    with command_over_http(tmp_path, "shop.py", *arguments) as url:
+        async with Client(streamable_http_client(url)) as client:
+            result = await client.call_tool("buy", {})
+
+    assert result.content[0].text.startswith(shown)
+
+
+@pytest.mark.parametrize(("arguments", "shows"), [((), True), (("--errors", "masked"), False)])
+async def test_over_stdio_an_error_is_shown_unless_the_host_says_so(
+    tmp_path: Path, arguments: tuple[str, ...], shows: bool
+) -> None:
+    (tmp_path / "shop.py").write_text(BROKEN, "utf-8")
+    command, *rest = [*COMMAND, "serve", "shop.py", *arguments]
+    with (tmp_path / "log").open("w") as log:
+        place = stdio_client(StdioServerParameters(command=command, args=rest, cwd=tmp_path), errlog=log)
+        async with Client(place) as client:
+            result = await client.call_tool("buy", {})
+
+    assert ("hunter2" in result.content[0].text) is shows
+
+
 def test_stdout_is_for_the_protocol_and_ctrl_c_ends_it(tmp_path: Path, shop: str) -> None:
     start = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from toolcrib.cli import main; main()"
@@ -107,6 +145,7 @@ def test_stdout_is_for_the_protocol_and_ctrl_c_ends_it(tmp_path: Path, shop: str
     [
         (["--transport", "sse"], "'sse' is not one of 'stdio', 'http'"),
         (["--approve-by", "nobody"], "'nobody' is not one of 'store', 'elicit'"),
+        (["--errors", "all"], "'all' is not one of 'message', 'masked'"),
         (["--code-mode", "--search"], "leave out --search"),
         (["--token", "ann"], "write NAME=SECRET, or NAME=@FILE"),
         (["--token", "ann=@gone"], "cannot read gone: No such file"),

@@ -67,6 +67,7 @@ def _options(given: ServeOptions, sinks: tuple[Sink, ...]) -> ServerOptions:
         sinks=sinks,
         code_mode=given.code_mode,
         search=given.search,
+        errors=given.errors,
     )
 
 

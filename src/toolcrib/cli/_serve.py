@@ -13,11 +13,13 @@ import typer
 
 from toolcrib.cli._database import DatabaseOption
 from toolcrib.cli._run import exit_on_error
+from toolcrib.pipeline import ErrorPolicy
 
 __all__ = ["ServeOptions", "secret_of", "serve"]
 
 _TARGET = "The tools to serve, as for `list`."
 _TOKEN = "A client over HTTP; @FILE reads the secret from a file, TOOLCRIB_TOKENS from the environment."
+_ERRORS = "What clients are shown of an unexpected error; masked over HTTP and the message over stdio when left out."
 ListOption = list[str] | None
 Transport = Literal["stdio", "http"]
 ApproveBy = Literal["store", "elicit"]
@@ -33,6 +35,7 @@ class ServeOptions:
         search: Whether a few tools are listed, and the others found.
         wait: Seconds that a call waits for its answer before the client is asked to come back.
         telemetry: Whether events go to the process's providers of OpenTelemetry.
+        errors: What a client is shown of a tool's unexpected exception; None for what suits the transport.
     """
 
     target: str
@@ -50,6 +53,7 @@ class ServeOptions:
     database: str | None
     record: str | None
     telemetry: bool
+    errors: ErrorPolicy | None
 
 
 def serve(
@@ -70,6 +74,7 @@ def serve(
         str | None, typer.Option(metavar="FILE", help="Append each call's record to this file, or its events to a .db.")
     ] = None,
     telemetry: Annotated[bool, typer.Option("--telemetry", help="Make OpenTelemetry spans and metrics.")] = False,
+    errors: Annotated[ErrorPolicy | None, typer.Option(metavar="message|masked", help=_ERRORS)] = None,
 ) -> None:
     """Serve the tools of TARGET over MCP, until the client disconnects or Ctrl-C."""
     if code_mode and search:
@@ -90,6 +95,7 @@ def serve(
         database=database,
         record=record,
         telemetry=telemetry,
+        errors=errors,
     )
     with exit_on_error():
         module: Any = importlib.import_module("toolcrib.cli._mcp_server")  # of an extra, which its error names

@@ -15,6 +15,7 @@ from toolcrib.pipeline import Pipeline
 from toolcrib.tools import ez_tool
 
 DOT = Media("image/png", b"dot", name="dot.png")
+HUM = Media("audio/wav", b"hum", name="hum.wav", title="A hum", description="of a fridge")
 DASH = Media("image/png", b"das", name="dash.png")
 LOG = Media("text/plain", b"log", url="file:///var/log/a.txt", name="a.txt")
 
@@ -44,15 +45,24 @@ async def value_of(tool: Any) -> Any:
 @pytest.mark.parametrize(
     ("made", "value"),
     [
-        (DOT, Media("image/png", b"dot")),
-        (["a dot", DOT], ["a dot", Media("image/png", b"dot")]),
+        (DOT, DOT),
+        (["a dot", DOT], ["a dot", DOT]),
+        (HUM, HUM),
+        (Media("image/png", b"dot"), Media("image/png", b"dot")),
         (LOG, LOG),
         (types.ImageContent(data="ZG90", mime_type="image/png"), Media("image/png", b"dot")),
     ],
-    ids=["image", "in a list", "file", "block"],
+    ids=["image", "in a list", "sound", "without a name", "file", "block"],
 )
 async def test_media_arrive_as_media(made: Any, value: Any) -> None:
     assert await arrived(made) == value
+
+
+@pytest.mark.parametrize("said", [["dot.png"], {"name": 5, "more": "x"}, "dot.png"])
+async def test_names_that_a_server_gives_in_another_shape_are_none(said: Any) -> None:
+    block = types.ImageContent(data="ZG90", mime_type="image/png", _meta={"toolcrib/media": said})
+
+    assert await arrived(block) == Media("image/png", b"dot")
 
 
 async def test_a_link_is_a_dict_with_its_uri() -> None:

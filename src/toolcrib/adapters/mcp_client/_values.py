@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 from urllib.parse import unquote, urlsplit
@@ -162,12 +162,22 @@ def value_of(block: types.ContentBlock) -> Any:
         case types.TextContent():
             return block.text
         case types.ImageContent() | types.AudioContent():
-            return Media(block.mime_type, b64decode(block.data))
+            return Media(block.mime_type, b64decode(block.data), **_names_in(block.meta))
         case types.EmbeddedResource():
             return contents_of(block.resource)
         case types.ResourceLink():
             said = {"name": block.name, "description": block.description, "mime_type": block.mime_type}
             return {"uri": block.uri, **{key: value for key, value in said.items() if value is not None}}
+
+
+def _names_in(meta: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return what media are called, where another toolcrib says so beside an image or a sound."""
+    match meta:
+        case {"toolcrib/media": {**said}}:
+            names = {key: said.get(key) for key in ("name", "title", "description")}
+            return {key: text for key, text in names.items() if isinstance(text, str)}
+        case _:
+            return {}
 
 
 def contents_of(held: types.TextResourceContents | types.BlobResourceContents) -> Any:

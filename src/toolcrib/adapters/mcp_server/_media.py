@@ -26,13 +26,19 @@ def block_of(media: Media) -> types.ContentBlock:
         )
     match media.mime_type.partition("/")[0]:
         case "image":
-            return types.ImageContent(data=media.base64, mime_type=media.mime_type)
+            return types.ImageContent(data=media.base64, mime_type=media.mime_type, _meta=_names_of(media))
         case "audio":
-            return types.AudioContent(data=media.base64, mime_type=media.mime_type)
+            return types.AudioContent(data=media.base64, mime_type=media.mime_type, _meta=_names_of(media))
         case _:
             place = media.url or f"toolcrib://result/{quote(media.name)}"
             held = types.BlobResourceContents(uri=place, mime_type=media.mime_type, blob=media.base64)
             return types.EmbeddedResource(resource=held)
+
+
+def _names_of(media: Media) -> dict[str, Any] | None:
+    """Return what media are called, in the place for what a block of its kind has no field for."""
+    names = {key: text for key in ("name", "title", "description") if (text := getattr(media, key))}
+    return {"toolcrib/media": names} if names else None
 
 
 def is_block(value: object) -> TypeGuard[types.ContentBlock]:
