@@ -83,20 +83,22 @@ def test_a_text_begins_anew_where_the_one_before_was_whole() -> None:
     assert reply.calls[0].arguments == {"city": "Oslo"}
 
 
-def test_a_call_that_was_cut_is_left_out_and_said() -> None:
+def test_a_call_that_was_cut_is_not_whole_and_goes_back_empty() -> None:
     reply = gathered(streamed(piece("$.city", "Os", more=True))[:-1])
 
-    assert (reply.items, reply.calls) == ((), ())
+    [call] = reply.calls
+    assert (call.arguments, call.whole) == ({"city": "Os"}, False)
+    assert reply.items[0]["parts"][0]["functionCall"] == {"name": "look", "id": "a", "args": {}}
     assert "the arguments of a call of `look` were cut" in " ".join(reply.problems)
 
 
 @pytest.mark.parametrize("path", ["", "$", "$[0]", "city", "$.at[5]", "$.city.x", "$.city[0]", "$..city", "$.at[*]"])
-def test_a_path_that_leads_nowhere_makes_no_call(path: str) -> None:
+def test_a_path_that_leads_nowhere_makes_no_whole_call(path: str) -> None:
     reply = gathered(streamed(piece("$.city", "Oslo"), piece(path, "x")))
 
-    assert reply.calls == ()
+    assert [call.whole for call in reply.calls] == [False]
     assert "cut" in reply.problems[0]
 
 
-def test_a_piece_without_a_value_makes_no_call() -> None:
-    assert gathered(streamed({"jsonPath": "$.city"})).calls == ()
+def test_a_piece_without_a_value_makes_no_whole_call() -> None:
+    assert [call.whole for call in gathered(streamed({"jsonPath": "$.city"})).calls] == [False]

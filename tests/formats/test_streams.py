@@ -53,7 +53,7 @@ def test_a_cut_input_of_anthropic_is_an_empty_object_on_the_wire_and_text_in_the
 
     assert made.items[0]["content"] == [{"type": "tool_use", "name": "look", "input": {}, "id": "a"}]
     assert made.calls[0].arguments == '{"city":'
-    assert "was cut: it is no JSON object" in made.problems[1]
+    assert "`look` was cut" in made.problems[1]
 
 
 def test_a_thought_of_anthropic_is_signed_or_left_out() -> None:

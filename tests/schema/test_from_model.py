@@ -190,7 +190,7 @@ def test_arguments_of_a_root_model_make_the_model_and_come_out_of_it() -> None:
         ('{"root": {"kind": "jump"}}', 'root: the key .kind. must be one of .*; got "jump"'),
         ('{"kind": "say", "text": "x"}', "root: missing, it is required; kind: unknown argument"),
         ('"say"', "must be a JSON object with the arguments by name"),
-        ("", "root: missing"),
+        ("", "no arguments came"),
     ],
 )
 def test_a_misfit_of_a_root_model_is_told_by_where_it_is(sent: str, said: str) -> None:

@@ -144,13 +144,23 @@ def test_text_that_is_no_object_says_so(raw: str | bytes, problem: str) -> None:
 
 @pytest.mark.parametrize("raw", ["", " ", "null", b"", b"null", "{}"])
 def test_no_arguments_are_no_arguments(raw: str | bytes) -> None:
+    def now() -> str:
+        return "noon"
+
+    spec = ToolSpec.from_function(now, name="now")
+
+    assert spec.arguments(spec.validate_json(raw)) == {}
+
+
+@pytest.mark.parametrize("raw", ["", " ", "null", b"", b"null"])
+def test_nothing_is_not_taken_for_the_defaults(raw: str | bytes) -> None:
     def now(zone: str = "UTC") -> str:
         return zone
 
     spec = ToolSpec.from_function(now, name="now")
 
-    assert spec.arguments(spec.validate_json(raw)) == {"zone": "UTC"}
-    assert problems(BOOK, raw)["name"].startswith("missing")
+    assert problems(spec, raw)[""].startswith("no arguments came")
+    assert spec.arguments(spec.validate_json("{}")) == {"zone": "UTC"}
 
 
 def test_what_the_host_sets_is_refused_from_a_caller() -> None:

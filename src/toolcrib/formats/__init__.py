@@ -9,12 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolcrib.formats._call_ids import unique_ids
+    from toolcrib.formats._canonical_json import arguments_object, arguments_text, canonical, raw_arguments
     from toolcrib.formats._format import Declaration, ProviderFormat, ToolFormat
     from toolcrib.formats._json_reading import json_shape
     from toolcrib.formats._mistral import MistralFunction, MistralTool
     from toolcrib.formats._openai import OpenAIFunction, OpenAITool
     from toolcrib.formats._result_pairing import Layout
+    from toolcrib.formats._stop_kinds import FINISHED, StopKind, ending
     from toolcrib.formats._strict_schema import without_filler
     from toolcrib.formats._table import (
         FORMATS,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "FINISHED",
     "FORMATS",
     "PROVIDERS",
     "Choice",
@@ -50,18 +52,23 @@ __all__ = [
     "OpenAITool",
     "ProblemKind",
     "ProviderFormat",
+    "StopKind",
     "ToolFormat",
     "TranscriptProblem",
     "WireCall",
     "WireFormat",
     "WireReply",
     "WireResult",
+    "arguments_object",
+    "arguments_text",
+    "canonical",
     "definition",
     "definitions",
     "detected",
+    "ending",
     "json_shape",
+    "raw_arguments",
     "text_delta",
-    "unique_ids",
     "without_filler",
 ]
 
@@ -72,7 +79,8 @@ _HOMES = (
     "_table",
     "_format",
     "_strict_schema",
-    "_call_ids",
+    "_canonical_json",
+    "_stop_kinds",
     "_result_pairing",
     "_openai",
     "_mistral",

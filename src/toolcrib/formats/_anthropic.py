@@ -10,14 +10,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, cast
 
 from toolcrib.calls import Media, carried
 from toolcrib.errors import FormatError
-from toolcrib.formats._call_ids import unique_ids
+from toolcrib.formats._canonical_json import arguments_object, raw_arguments
 from toolcrib.formats._format import Declaration, ProviderFormat
-from toolcrib.formats._json_reading import is_object, json_shape, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
 from toolcrib.formats._result_pairing import Layout
+from toolcrib.formats._stop_kinds import StopKind
 from toolcrib.formats._strict_schema import STRUCTURE, TEXT_FORMATS, StrictRules, check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
@@ -48,6 +51,18 @@ class _Anthropic(ProviderFormat):
     title = "anthropic"
     sdk = "anthropic"
     layout = Layout("next", unique=True)
+    stops = MappingProxyType[str, StopKind](
+        {
+            "end_turn": "finished",
+            "stop_sequence": "finished",
+            "tool_use": "tool_calls",
+            "max_tokens": "length",
+            "model_context_window_exceeded": "length",
+            "pause_turn": "paused",
+            "compaction": "paused",
+            "refusal": "refusal",
+        }
+    )
 
     def define(self, tool: Declaration) -> Item:
         made: Item = {"name": tool.name}
@@ -64,11 +79,15 @@ class _Anthropic(ProviderFormat):
     # --- replies
 
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        return self._read(json_shape(reply), {}, (), taken)
+        message = json_shape(reply)
+        stop = text_or_empty(message.get("stop_reason")) or None
+        return self._read(message, (), WireReply((), "", (), stop, (), self.stop_kind(stop, streamed=False)), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
-        message, raw, problems = _gathered(json_shape(chunk) for chunk in chunks)
-        return self._read(message, raw, problems, taken)
+        message, cut, problems = _gathered(json_shape(chunk) for chunk in chunks)
+        stop = text_or_empty(message.get("stop_reason")) or None
+        kind = "error" if message.get("error") else self.stop_kind(stop, streamed=True)
+        return self._read(message, cut, WireReply((), "", (), stop, tuple(problems), kind), taken)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         kind = str(shape.get("type", ""))
@@ -81,15 +100,12 @@ class _Anthropic(ProviderFormat):
         return text_or_empty(delta.get("text")) if delta.get("type") == "text_delta" else ""
 
     def _read(
-        self, message: Mapping[str, Any], raw: Mapping[int, str], before: Sequence[str], taken: Collection[str]
+        self, message: Mapping[str, Any], cut: Collection[int], ended: WireReply, taken: Collection[str]
     ) -> WireReply:
-        """Return the reply; `raw` has the input of calls whose JSON was cut, by the place of their block."""
-        problems = list(before)
-        stop = text_or_empty(message.get("stop_reason")) or None
-        if stop == "max_tokens":
-            problems.append("the reply was cut at the limit of tokens")
+        """Return the reply; `cut` has the places of blocks whose input never came to its end."""
+        problems = list(ended.problems)
         blocks: list[Item] = []
-        cut: list[str | None] = []
+        broken: list[bool] = []
         for place, block in enumerate(objects_in(message.get("content"))):
             kept = {**block}
             if None in kept.values() or not _OUTPUT_ONLY.isdisjoint(kept):
@@ -100,29 +116,26 @@ class _Anthropic(ProviderFormat):
             elif kind != "text" or kept.get("text"):  # an empty text is not taken back
                 if kind == "tool_use":
                     kept["name"] = self.called(kept["name"], problems)
-                    given = kept.get("input", {})
-                    cut.append(raw.get(place) if is_object(given) else json.dumps(given, default=str))
-                    kept["input"] = given if is_object(given) else {}  # which is all that is taken back
+                    broken.append(place in cut)
                 blocks.append(kept)
         while (
             blocks and text_or_empty(blocks[-1].get("type")) in _THOUGHTS
         ):  # a message that ends in one is not taken back
             blocks.pop()
             problems.append("its last thought led to nothing and was left out")
-        item: Item = {"role": "assistant", "content": blocks}
-        calls = self.calls_of(item)
-        ids, changed = unique_ids(calls, self.make_id, taken)
-        if changed:
-            item = self.with_call_ids(item, ids)
-            calls = self.calls_of(item)
-        if any(text is not None for text in cut):
-            calls = tuple(
-                call if text is None else WireCall(call.id, call.name, text)
-                for call, text in zip(calls, cut, strict=True)
-            )
-        if not blocks:
-            problems.append("the reply is empty")
-        return WireReply((item,) if blocks else (), _text_of(blocks), calls, stop, (*problems, *changed))
+        items = ({"role": "assistant", "content": blocks},) if blocks else ()
+        reply = replace(ended, items=items, text=_text_of(blocks), problems=tuple(problems))
+        return self.with_calls(reply, taken, {at for at, is_broken in enumerate(broken) if is_broken})
+
+    def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
+        place, blocks = -1, list[Item]()
+        for block in item["content"]:
+            if block.get("type") == "tool_use":
+                place += 1
+                sent = {} if place in broken else arguments_object(block.get("input"))
+                block = block if sent is block.get("input") else {**block, "input": sent}
+            blocks.append(block)
+        return {**item, "content": blocks}
 
     # --- transcripts
 
@@ -131,7 +144,7 @@ class _Anthropic(ProviderFormat):
             return ()
         used = _blocks(item, "tool_use")
         return tuple(
-            WireCall(text_or_empty(b.get("id")), text_or_empty(b.get("name")), object_or_empty(b.get("input")))
+            WireCall(text_or_empty(b.get("id")), text_or_empty(b.get("name")), raw_arguments(b.get("input")))
             for b in used
         )
 
@@ -283,8 +296,8 @@ def _schemas(schema: object) -> Iterator[Mapping[str, Any]]:
 # --- streams
 
 
-def _gathered(events: Iterable[Mapping[str, Any]]) -> tuple[Item, dict[int, str], list[str]]:
-    """Return the message, the input of calls that was cut by their block's place, and what was wrong."""
+def _gathered(events: Iterable[Mapping[str, Any]]) -> tuple[Item, set[int], list[str]]:
+    """Return the message, the places of blocks whose input never came to its end, and what was wrong."""
     message: Item = {}
     blocks: dict[int, Item] = {}
     inputs: dict[int, str] = {}
@@ -309,15 +322,15 @@ def _gathered(events: Iterable[Mapping[str, Any]]) -> tuple[Item, dict[int, str]
                 message |= {
                     key: value for key, value in object_or_empty(event.get("delta")).items() if value is not None
                 }
+            case "error":
+                said = text_or_empty(object_or_empty(event.get("error")).get("message"))
+                problems.append(f"the stream ended in an error: {said}")
+                message["error"] = True
             case "message_stop":
                 ended = True
-            case "error":
-                problems.append(
-                    f"the stream ended in an error: {text_or_empty(object_or_empty(event.get('error')).get('message'))}"
-                )
             case _:  # pings, and what the SDK derives from the others
                 pass
-    if not ended:
+    if not ended and message.get("stop_reason"):
         problems.append("the stream was cut: it never came to its end")
     content, cut = _content(blocks, inputs, open_blocks, problems)
     return {**message, "content": content}, cut, problems
@@ -336,35 +349,35 @@ def _add(block: Item, inputs: dict[int, str], place: int, delta: Mapping[str, An
 
 def _content(
     blocks: dict[int, Item], inputs: Mapping[int, str], open_blocks: set[int], problems: list[str]
-) -> tuple[list[Item], dict[int, str]]:
-    """Return the blocks in order, without those that cannot be sent back, and the inputs that are no JSON object."""
+) -> tuple[list[Item], set[int]]:
+    """Return the blocks in order, without those that cannot be sent back, and the places of calls that were cut.
+
+    A call without parameters comes as an empty input that is closed, with an empty text of JSON or none.
+    """
     content: list[Item] = []
-    cut: dict[int, str] = {}
+    cut: set[int] = set()
     for place in sorted(blocks):
         block = blocks[place]
         kind = text_or_empty(block.get("type"))
         if place in open_blocks and kind not in ("text", "tool_use"):
             problems.append(f"a block of type `{kind}` was cut and left out")
             continue
-        if place in inputs:
-            read = _object(inputs[place])
-            block["input"] = {} if read is None else read
-            if read is None:
-                cut[len(content)] = inputs[place]
-                problems.append(
-                    f"the input of a call of `{text_or_empty(block.get('name'))}` was cut: it is no JSON object"
-                )
-        elif kind == "tool_use" and place in open_blocks:
-            cut[len(content)] = ""
-            problems.append(f"the input of a call of `{text_or_empty(block.get('name'))}` never came")
+        text = inputs.get(place, "")
+        unfinished = kind == "tool_use" and place in open_blocks
+        if text or unfinished:
+            read = _object(text)
+            block["input"] = read if read is not None else text if kind == "tool_use" else {}
+        if unfinished:
+            cut.add(len(content))
+            problems.append(f"the input of a call of `{text_or_empty(block.get('name'))}` was cut")
         content.append(block)
     return content, cut
 
 
 def _object(text: str) -> dict[str, Any] | None:
     try:
-        value: object = json.loads(text or "{}")
-    except ValueError:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 

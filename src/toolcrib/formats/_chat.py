@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
-from toolcrib.formats._call_ids import unique_ids
+from toolcrib.formats._canonical_json import arguments_text, raw_arguments
 from toolcrib.formats._format import ProviderFormat
 from toolcrib.formats._json_reading import is_object, json_shape, object_or_empty, objects_in, text_or_empty
 from toolcrib.formats._result_pairing import Layout
+from toolcrib.formats._stop_kinds import StopKind
 from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._wire import Item, WireCall, WireReply, WireResult
 
@@ -19,6 +21,22 @@ class ChatFormat(ProviderFormat):
     """What the two formats share."""
 
     layout = Layout("run")
+    stops = MappingProxyType[str, StopKind](
+        {
+            "stop": "finished",
+            "tool_calls": "tool_calls",
+            "function_call": "tool_calls",
+            "length": "length",
+            "content_filter": "content_filter",
+            "error": "error",
+            "model_length": "length",  # Mistral
+            "eos": "finished",  # Together
+            "eos_token": "finished",  # TGI, as the next one
+            "stop_sequence": "finished",
+            "insufficient_system_resource": "error",  # DeepSeek
+            "abort": "error",  # vLLM and SGLang
+        }
+    )
 
     def kept(self, message: Mapping[str, Any]) -> Item:
         """Return what the provider takes back of a message, beside its calls."""
@@ -30,13 +48,14 @@ class ChatFormat(ProviderFormat):
         choice = next(objects_in(json_shape(reply).get("choices")), None)
         if choice is None:
             return WireReply((), "", (), problems=("the reply has no choices",))
-        return self._read(
-            object_or_empty(choice.get("message")), text_or_empty(choice.get("finish_reason")) or None, taken, ()
-        )
+        stop = text_or_empty(choice.get("finish_reason")) or None
+        return self._read(object_or_empty(choice.get("message")), stop, self.stop_kind(stop, streamed=False), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
-        message, stop, problems = _gathered(self.chunk_of(json_shape(chunk)) for chunk in chunks)
-        return self._read(message, stop, taken, problems)
+        message, stop, failure = _gathered(self.chunk_of(json_shape(chunk)) for chunk in chunks)
+        if failure is not None:
+            return self._read(message, stop, "error", taken, [f"the stream ended in an error: {failure}"])
+        return self._read(message, stop, self.stop_kind(stop, streamed=True), taken)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         return "choices" in shape
@@ -50,37 +69,31 @@ class ChatFormat(ProviderFormat):
         return event
 
     def _read(
-        self, message: Mapping[str, Any], stop: str | None, taken: Collection[str], before: Sequence[str]
+        self,
+        message: Mapping[str, Any],
+        stop: str | None,
+        kind: StopKind,
+        taken: Collection[str],
+        before: Sequence[str] = (),
     ) -> WireReply:
         problems = list(before)
-        if stop in ("length", "model_length"):
-            problems.append("the reply was cut at the limit of tokens")
-        elif stop in ("content_filter", "error"):
-            problems.append(f"the reply ended early: {stop}")
         item: Item = {"role": "assistant", **self.kept(message)}
-        sent = list(objects_in(message.get("tool_calls")))
+        sent = list(objects_in(message.get("tool_calls"))) or _legacy(message.get("function_call"))
         asked = list(map(self.read_call, sent))
         if not all(read.name for read in asked):
             named = [(call, read) for call, read in zip(sent, asked, strict=True) if read.name]
             problems.append(f"{len(asked) - len(named)} of its calls named no tool and were left out")
             sent, asked = [call for call, _ in named], [read for _, read in named]
         for at, read in enumerate(asked):
-            name = read.name
-            if not self.takes_name(name):
-                name = self.called(name, problems)
+            if not self.takes_name(read.name):
+                name = self.called(read.name, problems)
                 sent[at] = {**sent[at], read.kind: {**object_or_empty(sent[at].get(read.kind)), "name": name}}
-                asked[at] = self.read_call(sent[at])
-        if asked:
+        if sent:
             item["tool_calls"] = list(map(_taken_back, sent))
-        calls = tuple(asked)
-        ids, changed = unique_ids(calls, self.make_id, taken)
-        if changed:
-            item = self.with_call_ids(item, ids)
-            calls = self.calls_of(item)
-        empty = len(item) == 1
-        if empty:
-            problems.append("the reply is empty")
-        return WireReply(() if empty else (item,), _text_of(item.get("content")), calls, stop, (*problems, *changed))
+        if message.get("refusal") and kind == "finished":
+            kind = "refusal"
+        items = () if len(item) == 1 else (item,)
+        return self.with_calls(WireReply(items, _text_of(item.get("content")), (), stop, tuple(problems), kind), taken)
 
     def read_call(self, call: Mapping[str, Any]) -> WireCall:
         """Return one of a message's calls."""
@@ -89,8 +102,10 @@ class ChatFormat(ProviderFormat):
             kind = text_or_empty(kind) or "function"
         said = object_or_empty(call.get(kind))
         sent: object = said.get("input" if kind == "custom" else "arguments")
-        arguments = sent if isinstance(sent, str) or is_object(sent) else ""
-        return WireCall(text_or_empty(call.get("id")), text_or_empty(said.get("name")), arguments, kind)
+        return WireCall(text_or_empty(call.get("id")), text_or_empty(said.get("name")), raw_arguments(sent), kind)
+
+    def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
+        return {**item, "tool_calls": list(map(_canonical_call, item["tool_calls"]))}
 
     # --- transcripts
 
@@ -142,6 +157,23 @@ class ChatFormat(ProviderFormat):
         return [{"role": "assistant", "content": text}]
 
 
+def _legacy(call: object) -> list[Mapping[str, Any]]:
+    """Return the call of a server that writes it as the API did before there were tools, as it is written now."""
+    return [{"type": "function", "function": call}] if is_object(call) else []
+
+
+def _canonical_call(call: Item) -> Item:
+    """Return a call as strict servers want it: with its type, and with the text of a JSON object as arguments."""
+    kind = text_or_empty(call.get("type")) or "function"
+    said = object_or_empty(call.get(kind))
+    if kind != "function":
+        return call
+    text = arguments_text(said.get("arguments"))
+    if text is said.get("arguments") and call.get("type"):
+        return call
+    return {**call, "type": kind, kind: {**said, "arguments": text}}
+
+
 def _taken_back(call: Mapping[str, Any]) -> Item:
     """Return a call as a request takes it: its place among the pieces of a stream is of no use there."""
     if "index" not in call and None not in call.values():
@@ -162,26 +194,31 @@ _KNOWN = frozenset({"role", "content", "refusal", "tool_calls", "function_call"}
 _OWN = ("index", "id", "type")
 
 
-def _gathered(chunks: Iterable[Mapping[str, Any]]) -> tuple[Item, str | None, list[str]]:
-    """Return the message, why it ended, and what was wrong with the stream."""
+def _gathered(chunks: Iterable[Mapping[str, Any]]) -> tuple[Item, str | None, str | None]:
+    """Return the message, why it ended, and what the server says that went wrong."""
     message: Item = {"role": "assistant"}
     calls: list[Item] = []
     current: dict[object, Item] = {}
     stop: str | None = None
+    failure: str | None = None
     for chunk in chunks:
         choice = _first_choice(chunk)
+        error = chunk.get("error")
+        if error:
+            failure = text_or_empty(object_or_empty(error).get("message")) or str(error)
         if choice is None:  # the last one, with the usage alone
             continue
         stop = text_or_empty(choice.get("finish_reason")) or stop
         delta = object_or_empty(choice.get("delta"))
         for key in ("content", "refusal"):
             _add_content(message, key, delta.get(key))
-        for position, piece in enumerate(objects_in(delta.get("tool_calls"))):
+        pieces = list(objects_in(delta.get("tool_calls"))) or _legacy(delta.get("function_call"))
+        for position, piece in enumerate(pieces):
             _add_call(calls, current, piece, position)
         _add_rest(message, delta)
     if calls:
         message["tool_calls"] = calls
-    return message, stop, [] if stop else ["the stream was cut: it never said why it ended"]
+    return message, stop, failure
 
 
 def _first_choice(chunk: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from toolcrib.errors import FormatError
+from toolcrib.formats._call_ids import unique_ids
+from toolcrib.formats._canonical_json import canonical, well_formed
+from toolcrib.formats._stop_kinds import FINISHED, StopKind, ending
 from toolcrib.formats._transcript_rules import TranscriptRules
-from toolcrib.formats._wire import Choice, Item, WireReply
+from toolcrib.formats._wire import Choice, Item, WireCall, WireReply
 
 __all__ = ["Declaration", "ProviderFormat", "ToolFormat"]
 
@@ -83,9 +88,11 @@ class ProviderFormat(TranscriptRules, ToolFormat):
 
     Attributes:
         sdk: The provider's Python package, where its replies and chunks come in this format alone.
+        stops: The provider's words for why a reply ended, and what they mean; any other word means `unknown`.
     """
 
     sdk: ClassVar[str] = ""
+    stops: ClassVar[Mapping[str, StopKind]] = MappingProxyType({})
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         """Return whether a reply, or a chunk of a streamed one, has the shape of this format."""
@@ -107,6 +114,54 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     @abstractmethod
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         """Return what is in a streamed reply, from all of its chunks; one that was cut has `problems`."""
+
+    def stop_kind(self, word: str | None, *, streamed: bool) -> StopKind:
+        """Return what the provider's word for why a reply ended means; a stream without one was cut."""
+        return self.stops.get(word, "unknown") if word else "cut" if streamed else "unknown"
+
+    def with_calls(self, reply: WireReply, taken: Collection[str], broken: Collection[int] = ()) -> WireReply:
+        """Return a reply with the calls that are in its items, in canonical form, and with how it ended.
+
+        Args:
+            reply: What was read: items as they came, without calls.
+            taken: Ids of earlier calls.
+            broken: Which of its calls never came to the end of their arguments, by their place.
+        """
+        items, calls, changed = self.with_own_ids(reply.items, taken)
+        if broken:
+            calls = [replace(call, whole=False) if at in broken else call for at, call in enumerate(calls)]
+        kind = "malformed" if reply.stop_kind == "tool_calls" and not calls else reply.stop_kind
+        problems = [*reply.problems, *changed]
+        if kind not in FINISHED and not (kind == "error" and problems):  # which say more of it
+            problems.insert(0, ending(kind, reply.stop))
+        elif kind in FINISHED and not items:
+            problems.append("the reply is empty")
+        sent = canonical([self.canonical_item(item, broken) if self.call_keys(item) else item for item in items])
+        return replace(
+            reply,
+            items=tuple(sent),
+            text=well_formed(reply.text),
+            calls=tuple(calls),
+            problems=tuple(problems),
+            stop_kind=kind,
+        )
+
+    def with_own_ids(
+        self, items: Sequence[Item], taken: Collection[str]
+    ) -> tuple[Sequence[Item], list[WireCall], list[str]]:
+        """Return items and their calls, each with an id that no other has, and what was changed for it."""
+        calls = [call for item in items for call in self.calls_of(item)]
+        ids, changed = unique_ids(calls, self.make_id, taken)
+        if changed:
+            new = iter(ids)
+            counted = [(item, len(self.call_keys(item))) for item in items]
+            items = [self.with_call_ids(item, list(islice(new, count))) if count else item for item, count in counted]
+            calls = [call for item in items for call in self.calls_of(item)]
+        return items, calls, changed
+
+    def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
+        """Return an item with calls as every server of the format takes it; `broken` as for `with_calls`."""
+        return item
 
     def text_delta(self, chunk: Mapping[str, Any]) -> str:
         """Return the text that a chunk of a streamed reply adds to the answer; calls, thoughts and usage are none."""

@@ -10,16 +10,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from toolcrib.calls import Media, carried
 from toolcrib.errors import FormatError
 from toolcrib.formats._call_ids import made_id, seed_of, seeds_of, unused_id
+from toolcrib.formats._canonical_json import arguments_object, raw_arguments
 from toolcrib.formats._format import Declaration, ProviderFormat
-from toolcrib.formats._json_reading import is_object, json_shape, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
 from toolcrib.formats._openapi_schema import openapi_schema
 from toolcrib.formats._partial_call import PartialCall
 from toolcrib.formats._result_pairing import Layout, ResultSpot
+from toolcrib.formats._stop_kinds import StopKind
 from toolcrib.formats._strict_schema import check_root
 from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
@@ -27,7 +31,11 @@ from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
 __all__ = ["GEMINI"]
 
 _UNSENT = "unnamed_"  # begins the ids that were made here
-_FINE = frozenset({"", "STOP", "FINISH_REASON_UNSPECIFIED"})
+_FILTERS = (
+    "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION", "MODEL_ARMOR",
+    "PUP_LIMITED_DISABLED", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION",
+)  # fmt: skip
+_ERRORS = ("OTHER", "IMAGE_OTHER", "NO_IMAGE", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE")
 _TAKEN = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
 
 
@@ -39,6 +47,18 @@ class _Gemini(ProviderFormat):
     strict = False
     returns = True
     layout = Layout("next", needs_ids=False)
+    stops = MappingProxyType[str, StopKind](
+        {
+            "STOP": "finished",
+            "MAX_TOKENS": "length",
+            "CONTINUATION": "length",
+            "MALFORMED_FUNCTION_CALL": "malformed",
+            "UNEXPECTED_TOOL_CALL": "malformed",
+            "MALFORMED_RESPONSE": "malformed",
+            **dict.fromkeys(_FILTERS, "content_filter"),
+            **dict.fromkeys(_ERRORS, "error"),
+        }
+    )
 
     def define(self, tool: Declaration) -> Item:
         check_root(tool.name, self.title, tool.parameters)
@@ -58,11 +78,11 @@ class _Gemini(ProviderFormat):
     # --- replies
 
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        return self._read(json_shape(reply), taken, ())
+        return self._read(json_shape(reply), taken, (), None)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
-        reply, problems = _gathered(json_shape(chunk) for chunk in chunks)
-        return self._read(reply, taken, problems)
+        reply, cut, problems = _gathered(json_shape(chunk) for chunk in chunks)
+        return self._read(reply, taken, problems, cut)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         return "candidates" in shape
@@ -71,31 +91,52 @@ class _Gemini(ProviderFormat):
         candidate = next((one for one in objects_in(chunk.get("candidates")) if not one.get("index")), None)
         return "" if candidate is None else _text_of(object_or_empty(candidate.get("content")).get("parts"))
 
-    def _read(self, reply: Mapping[str, Any], taken: Collection[str], before: Sequence[str]) -> WireReply:
+    def _read(
+        self, reply: Mapping[str, Any], taken: Collection[str], before: Sequence[str], cut: Collection[int] | None
+    ) -> WireReply:
+        """Return the reply; `cut` has the places of parts whose call never came to its end, None for no stream."""
         problems = list(before)
         candidate = next(objects_in(reply.get("candidates")), None)
+        blocked = text_or_empty(object_or_empty(reply.get("promptFeedback")).get("blockReason"))
         if candidate is None:
-            reason = text_or_empty(object_or_empty(reply.get("promptFeedback")).get("blockReason"))
-            problems.append(f"the prompt was blocked: {reason}" if reason else "the reply has no candidates")
-            return WireReply((), "", (), None, tuple(problems))
+            problems.append(f"the prompt was blocked: {blocked}" if blocked else "the reply has no candidates")
+            return WireReply((), "", (), None, tuple(problems), "content_filter" if blocked else "unknown")
         stop = text_or_empty(candidate.get("finishReason")) or None
-        if (stop or "") not in _FINE:
-            problems.append(f"the reply ended early: {text_or_empty(candidate.get('finishMessage')) or stop}")
+        kind = self.stop_kind(stop, streamed=cut is not None)
         parts: list[Item] = []
-        for sent in objects_in(object_or_empty(candidate.get("content")).get("parts")):
+        broken: list[bool] = []
+        for place, sent in enumerate(objects_in(object_or_empty(candidate.get("content")).get("parts"))):
             part = _taken_back(sent)
             if "functionCall" in part and not text_or_empty(object_or_empty(part["functionCall"]).get("name")):
                 problems.append("one of its calls named no tool and was left out")
             elif part:
                 if "functionCall" in part:
                     part["functionCall"]["name"] = self.called(part["functionCall"]["name"], problems)
+                    broken.append(place in (cut or ()))
                 parts.append(part)
-        item: Item = {"role": "model", "parts": parts}
-        changed = self._replace_used_ids(item, taken)
-        calls = self._calls(item, taken)
-        if not parts:
-            problems.append("the reply is empty")
-        return WireReply((item,) if parts else (), _text_of(parts), calls, stop, (*problems, *changed))
+        items: tuple[Item, ...] = ({"role": "model", "parts": parts},) if parts else ()
+        said = text_or_empty(candidate.get("finishMessage")) or stop
+        draft = WireReply(items, _text_of(parts), (), said, tuple(problems), kind)
+        read = self.with_calls(draft, taken, {at for at, is_broken in enumerate(broken) if is_broken})
+        return replace(read, stop=stop)
+
+    def with_own_ids(
+        self, items: Sequence[Item], taken: Collection[str]
+    ) -> tuple[Sequence[Item], list[WireCall], list[str]]:
+        changed = [problem for item in items for problem in self._replace_used_ids(item, taken)]
+        return items, [call for item in items for call in self._calls(item, taken)], changed
+
+    def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
+        place, parts = -1, list[Item]()
+        for part in item["parts"]:
+            if "functionCall" in part:
+                place += 1
+                call = part["functionCall"]
+                sent = {} if place in broken else arguments_object(call.get("args"))
+                if "args" in call and sent is not call["args"]:
+                    part = {**part, "functionCall": {**call, "args": sent}}
+            parts.append(part)
+        return {**item, "parts": parts}
 
     def _replace_used_ids(self, item: Item, taken: Collection[str]) -> list[str]:
         """Give a call another id where its own is in use; return what was changed."""
@@ -129,7 +170,7 @@ class _Gemini(ProviderFormat):
             made = (unused_id(seed, _unsent_id, taken, used) for seed in seeds)
             ids = [id or new for id, new in zip(ids, made, strict=True)]
         return tuple(
-            WireCall(id, text_or_empty(call.get("name")), object_or_empty(call.get("args")))
+            WireCall(id, text_or_empty(call.get("name")), raw_arguments(call.get("args")))
             for id, call in zip(ids, sent, strict=True)
         )
 
@@ -279,8 +320,8 @@ def _check_names(tool: str, parameters: Mapping[str, Any]) -> None:
 # --- streams
 
 
-def _gathered(chunks: Iterable[Mapping[str, Any]]) -> tuple[Item, list[str]]:
-    """Return the whole reply, and what was wrong with the stream."""
+def _gathered(chunks: Iterable[Mapping[str, Any]]) -> tuple[Item, set[int], list[str]]:
+    """Return the whole reply, the places of parts whose call never came to its end, and what was wrong."""
     whole: Item = {}
     candidate: Item = {}
     parts: list[Item] = []
@@ -294,24 +335,19 @@ def _gathered(chunks: Iterable[Mapping[str, Any]]) -> tuple[Item, list[str]]:
             candidate |= {key: value for key, value in piece.items() if key != "content" and value is not None}
             for part in objects_in(object_or_empty(piece.get("content")).get("parts")):
                 _append_part(parts, _taken_back(part), begun)
-    cut = [call for call in begun if call.open or call.broken]  # arguments that are not all there must not be acted on
-    parts = [part for part in parts if not any(part is call.part for call in cut)]
+    unfinished = [call for call in begun if call.open or call.broken]
+    problems = [f"the arguments of a call of `{call.name}` were cut" for call in unfinished]
+    cut = {place for place, part in enumerate(parts) if any(part is call.part for call in unfinished)}
     if candidate or parts:
         whole["candidates"] = [{**candidate, "content": {"role": "model", "parts": parts}}]
-    ended = bool(candidate.get("finishReason") or whole.get("promptFeedback"))
-    problems = [] if ended else ["the stream was cut: it never said why it ended"]
-    problems += [f"the arguments of a call of `{call.name}` were cut, and it was left out" for call in cut]
-    return whole, problems
+    return whole, cut, problems
 
 
 def _taken_back(part: Mapping[str, Any]) -> Item:
     """Return a part as it is taken back, without what is null; an empty text alone is nothing."""
     kept = {key: value for key, value in part.items() if value is not None}
     if isinstance(kept.get("functionCall"), Mapping):
-        said = {key: value for key, value in kept["functionCall"].items() if value is not None}
-        if not is_object(said.get("args", {})):
-            del said["args"]  # only an object is taken back
-        kept["functionCall"] = said
+        kept["functionCall"] = {key: value for key, value in kept["functionCall"].items() if value is not None}
     return {} if kept == {"text": ""} else kept
 
 

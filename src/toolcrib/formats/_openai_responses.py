@@ -7,15 +7,17 @@ Source: https://platform.openai.com/docs/api-reference/responses/create, the gui
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from toolcrib.calls import Media, carried
-from toolcrib.formats._call_ids import unique_ids
+from toolcrib.formats._canonical_json import arguments_text, raw_arguments
 from toolcrib.formats._format import Declaration, ProviderFormat
 from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
 from toolcrib.formats._openai import OPENAI_STRICT
 from toolcrib.formats._result_pairing import Layout
+from toolcrib.formats._stop_kinds import StopKind
 from toolcrib.formats._strict_schema import check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
@@ -30,6 +32,20 @@ _OUTPUT_ONLY = frozenset({"parsed", "parsed_arguments", "created_by"})
 class _Responses(ProviderFormat):
     title = "openai_responses"
     layout = Layout("later", unique=True)
+    stops = MappingProxyType[str, StopKind](
+        {  # the status of a response; of one that is incomplete the reason
+            "completed": "finished",
+            "failed": "error",
+            "cancelled": "cut",
+            "queued": "cut",
+            "in_progress": "cut",
+            "incomplete": "cut",
+            "max_output_tokens": "length",
+            "max_messages": "length",
+            "content_filter": "content_filter",
+            "steered": "cut",
+        }
+    )
 
     def define(self, tool: Declaration) -> Item:
         name, parameters = tool.name, tool.parameters
@@ -45,11 +61,11 @@ class _Responses(ProviderFormat):
     # --- replies
 
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        return self._read(json_shape(reply), taken, ())
+        return self._read(json_shape(reply), taken, (), streamed=False)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         response, problems = _gathered(json_shape(chunk) for chunk in chunks)
-        return self._read(response, taken, problems)
+        return self._read(response, taken, problems, streamed=True)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         if shape.get("object") == "response" or str(shape.get("type", "")).startswith("response."):
@@ -59,14 +75,16 @@ class _Responses(ProviderFormat):
     def text_delta(self, chunk: Mapping[str, Any]) -> str:
         return text_or_empty(chunk.get("delta")) if chunk.get("type") == "response.output_text.delta" else ""
 
-    def _read(self, response: Mapping[str, Any], taken: Collection[str], before: Sequence[str]) -> WireReply:
+    def _read(
+        self, response: Mapping[str, Any], taken: Collection[str], before: Sequence[str], *, streamed: bool
+    ) -> WireReply:
         problems = list(before)
         status = text_or_empty(response.get("status")) or None
         stop = text_or_empty(object_or_empty(response.get("incomplete_details")).get("reason")) or status
-        if status == "incomplete":
-            problems.append(f"the response is incomplete: {stop}")
+        kind = self.stop_kind(stop, streamed=streamed)
         error = object_or_empty(response.get("error")).get("message")
         if error:
+            kind = "error"
             problems.append(f"the response failed: {error}")
         items: list[Item] = []
         for sent in objects_in(response.get("output")):
@@ -80,18 +98,16 @@ class _Responses(ProviderFormat):
         while items and items[-1].get("type") == "reasoning":  # not taken back without the item that it led to
             items.pop()
             problems.append("its last reasoning led to nothing and was left out")
-        calls = [call for item in items for call in self.calls_of(item)]
-        ids, changed = unique_ids(calls, self.make_id, taken)
-        if changed:
-            new = iter(ids)
-            items = [
-                {**item, "call_id": next(new)} if text_or_empty(item.get("type")) in _CALLS else item for item in items
-            ]
-            calls = [call for item in items for call in self.calls_of(item)]
-        if not items:
-            problems.append("the reply is empty")
-        text = "".join([_text_of(item) for item in items if item.get("type") == "message"])
-        return WireReply(tuple(items), text, tuple(calls), stop, (*problems, *changed))
+        said = [item for item in items if item.get("type") == "message"]
+        if kind == "finished" and any(part.get("type") == "refusal" for item in said for part in _parts(item)):
+            kind = "refusal"
+        text = "".join(map(_text_of, said))
+        return self.with_calls(WireReply(tuple(items), text, (), stop, tuple(problems), kind), taken)
+
+    def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
+        sent = item.get("arguments")
+        text = arguments_text(sent) if item["type"] == "function_call" else sent
+        return item if text is sent else {**item, "arguments": text}
 
     # --- transcripts
 
@@ -104,8 +120,9 @@ class _Responses(ProviderFormat):
             WireCall(
                 text_or_empty(item.get("call_id")),
                 text_or_empty(item.get("name")),
-                text_or_empty(item.get(_CALLS[kind])),
+                raw_arguments(item.get(_CALLS[kind])),
                 name,
+                item.get("status") in (None, "completed"),
             ),
         )
 
@@ -181,8 +198,12 @@ def _taken_back(sent: Mapping[str, Any]) -> Item:
     return item
 
 
+def _parts(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    return objects_in(item.get("content"))
+
+
 def _text_of(item: Mapping[str, Any]) -> str:
-    return "".join(text_or_empty(part.get("text")) for part in objects_in(item.get("content")))
+    return "".join(text_or_empty(part.get("text")) for part in _parts(item))
 
 
 def _output(result: WireResult) -> str | list[Item]:
@@ -202,7 +223,7 @@ def _input(media: Media) -> Item:
 
 # --- streams
 
-_ENDED = ("response.completed", "response.incomplete", "response.failed")
+_ENDED = {f"response.{status}": status for status in ("completed", "incomplete", "failed")}
 
 
 def _gathered(events: Iterable[Mapping[str, Any]]) -> tuple[Item, list[str]]:
@@ -210,32 +231,28 @@ def _gathered(events: Iterable[Mapping[str, Any]]) -> tuple[Item, list[str]]:
     begun: dict[int, Item] = {}
     done: dict[int, Item] = {}
     problems: list[str] = []
+    response: Item = {}
     for event in events:
         kind = text_or_empty(event.get("type"))
         index = event.get("output_index")
         place = index if isinstance(index, int) else 0
         if kind in _ENDED:
-            response = dict(object_or_empty(event.get("response")))
-            if not response.get("output"):  # some servers leave it out of the last event
-                response["output"] = [done[at] for at in sorted(done)]
-            return response, problems
+            response = {"status": _ENDED[kind], **object_or_empty(event.get("response"))}
+            break
         if kind == "response.output_item.added":
             begun[place] = dict(object_or_empty(event.get("item")))
         elif kind == "response.output_item.done":
             done[place] = dict(object_or_empty(event.get("item")))
         elif kind == "error":
-            problems.append(f"the stream ended in an error: {text_or_empty(event.get('message'))}")
+            said = text_or_empty(event.get("message"))
+            response["status"] = "failed"
+            problems.append(f"the stream ended in an error: {said}")
         elif place in begun:
             _grow(begun[place], kind, text_or_empty(event.get("delta")))
-    problems.append("the stream was cut: the response never ended")
-    output: list[Item] = []
-    for place in sorted({*begun, *done}):
-        item = done.get(place)
-        if item is None:
-            item = _cut(begun[place], problems)
-        if item is not None:
-            output.append(item)
-    return {"output": output}, problems
+    if not response.get("output"):  # some servers leave it out of the last event
+        found = [done.get(place) or _cut(begun[place], problems) for place in sorted({*begun, *done})]
+        response["output"] = [item for item in found if item]
+    return response, problems
 
 
 def _grow(item: Item, kind: str, delta: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from toolcrib.calls import Media, value_class
+from toolcrib.formats._stop_kinds import StopKind
 
 __all__ = [
     "Choice",
@@ -32,12 +33,14 @@ class WireCall:
         name: The tool's.
         arguments: As the model sent them: JSON text that may be malformed, or an object.
         kind: `function`, or the provider's word for another kind of call that is answered in another way.
+        whole: Whether the provider says, or leaves open, that the arguments came to their end.
     """
 
     id: str
     name: str
     arguments: str | Mapping[str, Any]
     kind: str = "function"
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +48,14 @@ class WireReply:
     """What a model answered.
 
     Attributes:
-        items: What goes into the transcript for it, as it came, without what the provider does not take back.
+        items: What goes into the transcript for it: as it came, in the provider's canonical form, without what it does
+            not take back.
         text: What it said, without its thoughts.
         calls: What it asks for, in its order.
         stop: The provider's word for why it ended, None for a stream that never said.
         problems: What was wrong with it, a sentence each: a cut stream, a call without a name, an id used twice.
+        stop_kind: Why it ended, in one vocabulary for all providers. Calls run in a reply that was finished, and in no
+            other.
     """
 
     items: tuple[Item, ...]
@@ -57,6 +63,7 @@ class WireReply:
     calls: tuple[WireCall, ...]
     stop: str | None = None
     problems: tuple[str, ...] = ()
+    stop_kind: StopKind = "unknown"
 
 
 @value_class

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from toolcrib.approvals import digest
 from toolcrib.calls import RawArguments, ToolCall
-from toolcrib.errors import SchemaError
+from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
 from toolcrib.hooks import DecisionHook, HookSet
 from toolcrib.pipeline._call import Executor
 from toolcrib.schema import RunContext
@@ -94,6 +94,8 @@ class Plan:
             InvalidArguments: They do not fit.
             SchemaError: The tool has no schema to check a model's arguments against.
         """
+        if call.fault:
+            raise InvalidArguments(self.name, (FieldProblem("", call.fault),))
         raw, spec = call.arguments, self.spec
         if call.origin == "model":
             text = isinstance(raw, _TEXT)

@@ -27,6 +27,7 @@ class ToolRound(StoredRound):
         text: What the model said besides.
         problems: What was wrong with the reply, a sentence each: a cut stream, an id used twice.
         stop: The provider's word for why the reply ended.
+        stop_kind: The same in one vocabulary for all providers; see `StopKind`.
         items: The turn as it will stand in the transcript.
         format: The name of the wire format.
         run: The run that the calls belong to.
@@ -37,6 +38,7 @@ class ToolRound(StoredRound):
         self.format, self.run = state.format.title, state.run
         reply = state.reply
         self.text, self.problems, self.stop = reply.text, reply.problems, reply.stop
+        self.stop_kind = reply.stop_kind
         self.items: tuple[Item, ...] = reply.items
         self._calls: list[DecodedCall[Any]] = [DecodedCall(call) for call in state.calls if call.call is not None]
         self._unread = [(call.metadata, call.outcome) for call in state.calls if call.call is None]

@@ -10,9 +10,10 @@ from typing import Any, Literal, TypeAlias, cast
 from toolcrib.approvals import digest
 from toolcrib.calls import CallMetadata, Completed, Denial, Failed, Grant, Outcome, Rejected, Suspended, ToolCall
 from toolcrib.errors import SchemaError
-from toolcrib.formats import WireCall, without_filler
+from toolcrib.formats import WireCall, WireReply, without_filler
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Call, Pipeline, Run, is_call
+from toolcrib.rounds._whole_calls import fault_of
 from toolcrib.toolsets import Toolset
 
 __all__ = ["Group", "RoundCall"]
@@ -43,18 +44,19 @@ class RoundCall:
         self._made_of: object = None
 
     @classmethod
-    def received(cls, wire: WireCall, pipeline: Pipeline, run: Run, *, strict: bool) -> RoundCall:
+    def received(cls, wire: WireCall, reply: WireReply, pipeline: Pipeline, run: Run, *, strict: bool) -> RoundCall:
         """Return a call that came in a reply, read; no gate is asked.
 
         Args:
             wire: The call.
+            reply: What it came in.
             pipeline: The pipeline that takes it.
             run: The run that it belongs to.
             strict: Whether the tool was defined in the provider's strict mode.
         """
         made = cls(wire, pipeline, run)
         arguments = _unfilled(pipeline.toolset, wire) if strict else wire.arguments
-        received = ToolCall(wire.name, arguments, wire.id)
+        received = ToolCall(wire.name, arguments, wire.id, fault=fault_of(wire, reply))
         made._take(pipeline.receive(received, run))
         if made.call is None:
             made.unread = received

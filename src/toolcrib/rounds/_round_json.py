@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, Self, cast
 
 from toolcrib.calls import Outcome, StoredFields, Suspended, outcome_from_dict
@@ -17,7 +18,7 @@ from toolcrib.toolsets import ToolsetLike
 
 __all__ = ["StoredRound", "run_from", "run_of"]
 
-_VERSION = 2
+_VERSION = 3
 
 
 class StoredRound:
@@ -73,16 +74,16 @@ def _saved(state: RoundState) -> dict[str, Any]:
     """Return a round as JSON shapes."""
     state.require_open()
     reply = state.reply
-    calls = [{"id": c.id, "name": c.name, "arguments": c.arguments, "kind": c.kind} for c in reply.calls]
     return {
         "version": _VERSION,
         "format": state.format.title,
         "reply": {
             "items": list(reply.items),
             "text": reply.text,
-            "calls": calls,
+            "calls": list(map(asdict, reply.calls)),
             "stop": reply.stop,
             "problems": list(reply.problems),
+            "stop_kind": reply.stop_kind,
         },
         "strict": state.strict,
         "run": run_of(state.run),
@@ -107,10 +108,11 @@ async def _loaded(
         calls=tuple(WireCall(**call) for call in sent["calls"]),
         stop=sent["stop"],
         problems=tuple(sent["problems"]),
+        stop_kind=sent["stop_kind"],
     )
     pipeline, run, strict = pipeline_of(tools), run_from(data["run"], run, "round"), data["strict"]
     calls = [
-        RoundCall.received(wire, pipeline, run, strict=strict)
+        RoundCall.received(wire, reply, pipeline, run, strict=strict)
         if one is None
         else await _loaded_call(wire, pipeline, run, one)
         for wire, one in zip(reply.calls, data["calls"], strict=True)

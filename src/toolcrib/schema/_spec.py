@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from toolcrib.errors import InvalidArguments, SchemaError
+from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
 from toolcrib.schema._bind import Binder
 from toolcrib.schema._canonical import CanonicalArguments, Writer, untyped
 from toolcrib.schema._docstring import ParsedDoc, docstring_of, first_paragraph, parse_doc
@@ -38,6 +38,7 @@ __all__ = ["ToolSpec"]
 
 _BUILD = RLock()  # two threads that ask first must get the same input model
 _UNKNOWN: Any = object()
+_NOTHING_CAME = "no arguments came. Send them as one JSON object, with `{}` for none"
 _NO_ARGUMENTS: frozenset[str | bytes] = frozenset({"", "null", b"", b"null"})  # what some providers send for none
 
 
@@ -285,7 +286,7 @@ class ToolSpec:
         return (self._input or self._input_model()).model
 
     def validate_json(self, raw: str | bytes) -> BaseModel:
-        """Return the input that JSON text describes; empty text and null are no arguments.
+        """Return the input that JSON text describes; empty text and null are no arguments, where the tool takes none.
 
         Raises:
             InvalidArguments: It does not fit; every problem is named.
@@ -295,12 +296,23 @@ class ToolSpec:
         try:
             model = inputs.validate_json(raw)
         except ValidationError as error:
-            refused = None if raw.strip() in _NO_ARGUMENTS else self._refusal(error, parsed(raw))
+            nothing = raw.strip() in _NO_ARGUMENTS
+            refused = None if nothing and not self._takes_any() else self._refusal(error, parsed(raw))
+            if refused is not None and nothing:
+                refused = InvalidArguments(self.name, (FieldProblem("", _NOTHING_CAME),))
         else:
             return self._admit(inputs, model, parsed(raw) if inputs.lenient else None) if self._watched else model
         if refused is None:
             return self.validate_json("{}")
         raise refused  # out here, so that it does not carry pydantic's error and the input along
+
+    def _takes_any(self) -> bool:
+        """Return whether a caller may give any arguments."""
+        try:
+            schema = self.parameters
+        except SchemaError:  # it can be validated and not be described
+            return True
+        return bool(schema.get("properties") or schema.get("additionalProperties") or schema.get("patternProperties"))
 
     def validate_python(self, values: Mapping[str, Any]) -> BaseModel:
         """Return the input with these values, converted where pydantic can.

@@ -31,6 +31,7 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.tools import ToolDefinition
 
+from toolcrib.adapters.pydantic_ai._messages import stop_of
 from toolcrib.formats import Item
 from toolcrib.rounds import ChatRequest, unfenced
 
@@ -38,7 +39,6 @@ __all__ = ["PydanticChatModel", "chat_model"]
 
 _KEPT: TypeAlias = list[ThinkingPart | ToolCallPart]
 _kept = TypeAdapter[_KEPT](_KEPT)
-_STOPS = {"tool_call": "tool_calls", None: "stop"}
 _VALUE = "value"
 _EXTRA, _OURS = "extra_content", "pydantic_ai"  # where a call says what its provider wants back: signed thoughts
 
@@ -220,8 +220,8 @@ def _completion(answer: ModelResponse, output: Mapping[str, Any] | None) -> Item
     calls: list[Item] = []
     for call in answer.tool_calls:
         made: Item = {"id": call.tool_call_id, "type": "function"}
-        # text stays as the model sent it, cut or not: theirs makes an object of what is no JSON
-        arguments = call.args if isinstance(call.args, str) and call.args else call.args_as_json_str()
+        # text stays as the model sent it, cut or not: theirs makes an object of what is no JSON, or nothing at all
+        arguments = call.args_as_json_str() if isinstance(call.args, dict) else call.args or ""
         made["function"] = {"name": call.tool_name, "arguments": arguments}
         kept: _KEPT = [
             *([] if calls else thoughts),
@@ -236,8 +236,8 @@ def _completion(answer: ModelResponse, output: Mapping[str, Any] | None) -> Item
     message: Item = {"role": "assistant", "content": text or None}
     if calls:
         message["tool_calls"] = calls
-    reason = answer.finish_reason
-    choice = {"index": 0, "message": message, "finish_reason": _STOPS.get(reason, reason)}
+    stop = stop_of(answer.finish_reason, answer.state, answer.provider_name)
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if stop == "tool_call" else stop}
     return {"object": "chat.completion", "model": answer.model_name, "choices": [choice]}
 
 

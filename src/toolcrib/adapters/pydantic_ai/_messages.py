@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
@@ -21,15 +22,19 @@ from toolcrib.formats import (
     Item,
     Layout,
     ProviderFormat,
+    StopKind,
     WireCall,
     WireReply,
     WireResult,
-    unique_ids,
+    arguments_object,
+    arguments_text,
+    raw_arguments,
 )
 
-__all__ = ["MESSAGES", "message_of", "shape_of_message"]
+__all__ = ["MESSAGES", "message_of", "shape_of_message", "stop_of"]
 
 _RESULTS = ("tool-return", "retry-prompt")
+_NO_PROVIDER = (None, "", "test", "function")
 _FAILED = ("failed", "denied", "interrupted", "retried")
 
 
@@ -43,9 +48,31 @@ def message_of(shape: Mapping[str, Any]) -> ModelMessage:
     return ModelMessagesTypeAdapter.validate_python([shape])[0]
 
 
+def stop_of(finish_reason: str | None, state: str | None, provider: str | None) -> str | None:
+    """Return the word for why a response ended; None for one of a provider that does not say.
+
+    A response of no provider was made by the host's own code or by one of their models for tests: it is whole.
+    """
+    if state and state != "complete":
+        return state
+    return finish_reason or ("stop" if provider in _NO_PROVIDER else None)
+
+
 class _Messages(ProviderFormat):
     title = "pydantic_ai"
     layout = Layout("run")
+    stops = MappingProxyType[str, StopKind](
+        {
+            "stop": "finished",
+            "tool_call": "tool_calls",
+            "length": "length",
+            "content_filter": "content_filter",
+            "error": "error",
+            "suspended": "paused",
+            "interrupted": "cut",
+            "incomplete": "cut",
+        }
+    )
 
     def define(self, tool: Declaration) -> Item:
         made: Item = {"name": tool.name, "description": tool.description}
@@ -61,20 +88,13 @@ class _Messages(ProviderFormat):
             item = dict(cast("Mapping[str, Any]", reply))
         else:
             raise TypeError(f"a reply is a ModelResponse, and this is a {type(reply).__qualname__}")
-        problems: list[str] = []
-        if item.get("finish_reason") == "length":
-            problems.append("the reply was cut at the limit of tokens")
-        calls = self.calls_of(item)
-        ids, changed = unique_ids(calls, self.make_id, taken)
-        if changed:
-            item = self.with_call_ids(item, ids)
-            calls = self.calls_of(item)
         said = "".join(str(part.get("content") or "") for part in _parts(item) if part.get("part_kind") == "text")
-        if not item.get("parts"):
-            problems.append("the reply is empty")
-        stop = item.get("finish_reason")
-        items = (item,) if item.get("parts") else ()
-        return WireReply(items, said, calls, stop if isinstance(stop, str) else None, (*problems, *changed))
+        stop = stop_of(_word(item, "finish_reason"), _word(item, "state"), _word(item, "provider_name"))
+        kind = self.stop_kind(stop, streamed=False)
+        return self.with_calls(WireReply((item,) if item.get("parts") else (), said, (), stop, (), kind), taken)
+
+    def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
+        return {**item, "parts": list(map(_canonical_part, _parts(item)))}
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         """Return what is in the last of the responses that a stream gave: each of them is the whole so far."""
@@ -87,7 +107,7 @@ class _Messages(ProviderFormat):
 
     def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
         return tuple(
-            WireCall(_word(part, "tool_call_id"), _word(part, "tool_name"), part.get("args") or "{}")
+            WireCall(_word(part, "tool_call_id"), _word(part, "tool_name"), raw_arguments(part.get("args")))
             for part in _asked(item)
         )
 
@@ -157,6 +177,15 @@ class _Messages(ProviderFormat):
 
 def _parts(item: Mapping[str, Any]) -> list[Item]:
     return cast("list[Item]", item.get("parts") or [])
+
+
+def _canonical_part(part: Item) -> Item:
+    """Return a part as providers want it: arguments are an object, or the text of one."""
+    sent = part.get("args")
+    if part.get("part_kind") != "tool-call" or not sent:  # which their models send as an empty object
+        return part
+    made = arguments_text(sent) if isinstance(sent, str) else arguments_object(sent)
+    return part if made is sent else {**part, "args": made}
 
 
 def _asked(item: Mapping[str, Any]) -> list[Item]:

@@ -1,0 +1,90 @@
+"""Canonical JSON: what a model or a tool wrote as every server takes it, without NaN and without half characters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, cast
+
+from pydantic_core import from_json, to_json
+
+from toolcrib.formats._json_reading import is_object
+
+__all__ = ["arguments_object", "arguments_text", "canonical", "raw_arguments", "well_formed"]
+
+_DEEPEST = 200
+
+
+def canonical(value: Any) -> Any:
+    """Return JSON shapes as they are sent: themselves where nothing has to be changed, which is nearly always so.
+
+    NaN and infinity become null, half of a surrogate pair becomes the replacement character, and what is nested more
+    deeply than parsers go is left out.
+    """
+    try:
+        written = to_json(value, inf_nan_mode="constants")
+    except ValueError:  # a lone surrogate, or something that is no JSON
+        written = b"NaN"
+    return _cleaned(value) if b"NaN" in written or b"Infinity" in written else value
+
+
+def _cleaned(value: Any, depth: int = 0) -> Any:
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if not isinstance(value, Mapping | list | tuple):
+        return value
+    if depth == _DEEPEST:
+        return None
+    if isinstance(value, Mapping):
+        named = cast("Mapping[Any, Any]", value)
+        return {_cleaned(key): _cleaned(part, depth + 1) for key, part in named.items()}
+    return [_cleaned(part, depth + 1) for part in cast("list[Any]", value)]
+
+
+def well_formed(text: str) -> str:
+    """Return a text with the two halves of a character joined, and a lone half replaced."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def arguments_text(raw: object) -> str:
+    """Return a call's arguments as the text of one JSON object: as they came where they are one, else `{}`."""
+    if isinstance(raw, str) and isinstance(_read(raw), dict):
+        return raw
+    return json.dumps(arguments_object(raw), ensure_ascii=False)
+
+
+def arguments_object(raw: object) -> dict[str, Any]:
+    """Return a call's arguments as one JSON object; an empty one where they are none."""
+    if isinstance(raw, str):
+        try:
+            raw = json.loads(raw)
+        except (ValueError, RecursionError):
+            return {}
+    return cast("dict[str, Any]", canonical(raw if isinstance(raw, dict) else dict(raw))) if is_object(raw) else {}
+
+
+def _read(text: str) -> object:
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except (ValueError, TypeError):  # TypeError: a lone surrogate
+        return None
+
+
+def raw_arguments(raw: object) -> str | Mapping[str, Any]:
+    """Return a call's arguments as they came: an object, or JSON text, in which a half character is an escape."""
+    if isinstance(raw, str):
+        if raw.isascii():
+            return raw
+        joined = raw.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        return joined.encode("utf-8", "backslashreplace").decode()
+    if is_object(raw) and canonical(raw) is raw:
+        return raw
+    try:
+        return json.dumps(raw, default=str)
+    except (ValueError, RecursionError):
+        return '"nested too deeply"'
