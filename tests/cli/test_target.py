@@ -64,6 +64,7 @@ from pydantic import BaseModel
 
 from toolcrib.tools import BaseTool, Tool, ToolRegistry, ez_tool, tool, tool_input
 from toolcrib.toolsets import Toolset
+from toolcrib.turns import Agent
 
 
 class Bot:
@@ -102,6 +103,7 @@ def bare(x: int) -> int:
 
 
 bot = Bot()
+agent = Agent("shop", "Sells.", [Say, plain])
 several = [plain, Say]
 say = Say()
 """
@@ -111,6 +113,7 @@ say = Say()
     ("attribute", "names"),
     [
         (":bot", ["go"]),
+        (":agent", ["say", "plain"]),
         (":several", ["plain", "say"]),
         (":Say", ["say"]),
         (":say", ["say"]),

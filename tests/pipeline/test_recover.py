@@ -649,3 +649,24 @@ async def test_a_tool_that_asks_first_may_be_executed_again_after_it_was_restore
 
     assert isinstance(outcome, Completed)
     assert asked == [False, True]
+
+
+@pytest.mark.parametrize("field", ["name", "id", "arguments", "origin", "metadata", "decisions", "asks"])
+async def test_a_state_that_lacks_a_field_is_refused_by_its_name(field: str) -> None:
+    pipeline = Pipeline([paying([])])
+    state = await begun(pipeline)
+    del state[field]
+
+    with pytest.raises(ValueError, match=f"this is no Call: the field `{field}` is missing"):
+        await pipeline.recover(state)
+
+
+async def test_a_suspended_call_that_was_stored_without_its_state_is_refused() -> None:
+    paid: list[int] = []
+    pipeline = Pipeline([paying(paid, requires_approval=True)])
+    outcome = await pipeline.run(ToolCall("pay", {"amount": 5}))
+    assert isinstance(outcome, Suspended)
+
+    with pytest.raises(ValueError, match="a Call is read from a dict"):
+        await pipeline.run(replace(outcome, call=None), grant=outcome.request.grant(approver="ann"))
+    assert paid == []

@@ -9,6 +9,7 @@ import pytest
 from toolcrib.calls import Completed, Failed, Outcome, Rejected, ToolCall
 from toolcrib.errors import ModelRetry
 from toolcrib.pipeline import CallLimits, Pipeline, Run, current_run, must_call
+from toolcrib.record import ListSink
 from toolcrib.schema import Injectable, Injected, RunContext
 from toolcrib.tools import BaseTool, ez_tool, tool
 from toolcrib.toolsets import Toolset
@@ -196,3 +197,16 @@ async def test_the_context_says_which_call_it_is() -> None:
 
     assert isinstance(outcome, Completed)
     assert outcome.value == ("c1", "look", "run_1", "c1", False)
+
+
+# --- what a host may give wrongly
+
+
+def test_one_sink_is_no_list_of_them() -> None:
+    with pytest.raises(TypeError, match=r"sinks of a Run is a list of them, as in sinks=\[\.\.\.\]"):
+        Run(sinks=ListSink())  # pyright: ignore[reportArgumentType] -- what is tested
+
+
+def test_a_number_is_no_limit() -> None:
+    with pytest.raises(TypeError, match=r"CallLimits\(total=3\), and not 3"):
+        Run(limits=3)  # pyright: ignore[reportArgumentType] -- what is tested

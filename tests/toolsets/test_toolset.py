@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from toolcrib.approvals import AgentContext
 from toolcrib.calls import Completed, Failed, ToolCall
 from toolcrib.errors import DuplicateNameError, UnknownTool
 from toolcrib.hooks import GlobalHooks
@@ -12,6 +13,7 @@ from toolcrib.pipeline import Pipeline
 from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool, Tool, ez_tool, tool, tool_input
 from toolcrib.toolsets import Toolset
+from toolcrib.turns import Agent
 
 
 def named(name: str, **options: Any) -> Tool[..., Any]:
@@ -182,3 +184,46 @@ async def test_an_object_is_a_toolset_of_its_methods() -> None:
 def test_a_class_or_a_module_is_no_object_with_methods(item: object, mend: str) -> None:
     with pytest.raises(TypeError, match=mend):
         Toolset.from_object(item)
+
+
+class Desk(AgentContext):
+    def close(self) -> None: ...
+
+
+def test_methods_of_our_own_classes_are_the_hosts_and_no_tools() -> None:
+    agent = Agent("shop", "Sells.", [ez_tool(lambda: 1, name="one")])
+
+    assert Toolset.from_object(agent).names() == []
+    assert Toolset.from_object(Desk()).names() == ["close"]
+
+
+def test_an_approval_policy_is_checked_when_it_is_given() -> None:
+    def policy(arguments: dict[str, Any]) -> bool:
+        return True
+
+    given: Any = policy
+
+    takes = r"the approval policy `policy` is called with \(arguments, ctx\), and takes \(arguments:"
+    with pytest.raises(TypeError, match=takes):
+        ez_tool(lambda: 1, name="one", requires_approval=given)
+    with pytest.raises(TypeError, match=takes):
+        Toolset([ez_tool(lambda: 1, name="one")]).with_approval(given)
+
+
+def test_a_lock_function_and_an_availability_check_are_checked_when_they_are_given() -> None:
+    class Broken(BaseTool):
+        name = "broken"
+        description = "Breaks."
+
+        def is_available(self) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride] -- what is tested
+            return True
+
+        async def call(self, ctx: Any) -> None: ...
+
+    lock: Any = lambda: 1  # noqa: E731 -- a function without parameters
+
+    with pytest.raises(TypeError, match=r"the lock function `<lambda>` is called with \(arguments\), and takes \(\)"):
+        ez_tool(lambda: 1, name="one", lock=lock)
+    takes = r"the availability check `is_available` is called with \(ctx\), and takes \(\)"
+    with pytest.raises(TypeError, match=takes):
+        Toolset([Broken()])

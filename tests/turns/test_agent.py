@@ -685,3 +685,11 @@ async def test_a_branch_goes_its_own_way() -> None:
     assert (agent.context_queue.history(), branch.context_queue.history()) == ("known", "known\nnew")
     assert (branch.description, branch.tags, seen) == ("Doubles", {"math"}, ["one", "two", "two"])
     assert AgentRegistry.get("two") is branch
+
+
+@pytest.mark.parametrize("put", [ez_tool(lambda: 1, name="one"), "one", None])
+async def test_what_is_no_turn_cannot_be_put(put: Any) -> None:
+    agent = Agent("a", "Does.", [ez_tool(lambda: 1, name="one")])
+
+    with pytest.raises(TypeError, match=r"put a Turn on `a`, as in Turn\(my_tool, kwargs=\{\}\), and not "):
+        await agent.put(put)

@@ -9,12 +9,13 @@ from typing import Any, cast
 from toolcrib.errors import TargetError, ToolcribError
 from toolcrib.tools import BaseTool, Tool, as_tool
 from toolcrib.toolsets import Toolset
+from toolcrib.turns import Agent
 
 __all__ = ["toolset_of"]
 
 
 def toolset_of(target: str, value: object) -> Toolset:
-    """Return `value` as a toolset: a toolset, a list of tools, one tool, a module's tools, or an object's methods.
+    """Return `value` as a toolset: a toolset, an agent's, a list, one tool, a module's, or an object's methods.
 
     Raises:
         TargetError: There is no tool in it, or its tools do not go together.
@@ -33,6 +34,8 @@ def toolset_of(target: str, value: object) -> Toolset:
 def _to_toolset(target: str, value: object) -> Toolset:
     if isinstance(value, Toolset) or _is_class_of(value, Toolset):
         return Toolset.of(cast("Toolset", value))
+    if isinstance(value, Agent):
+        return value.toolset
     if isinstance(value, ModuleType):
         return _of_module(target, value)
     if isinstance(value, list | tuple | set | frozenset):

@@ -29,6 +29,7 @@ from toolcrib.hooks._observers import (
     hook,
     tag_set,
 )
+from toolcrib.hooks._parameters import require_parameters
 
 __all__ = [
     "AgentHook",
@@ -60,6 +61,7 @@ __all__ = [
     "hook",
     "per_value",
     "require_middleware",
+    "require_parameters",
     "several",
     "supply",
     "tag_set",

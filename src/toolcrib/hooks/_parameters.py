@@ -17,7 +17,7 @@ _REST = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
 def require_parameters(kind: str, fn: Any, *parameters: str) -> None:
-    """Raise TypeError when `fn`, a hook of this kind, cannot be called with exactly these parameters, by position."""
+    """Raise TypeError when `fn`, a function of this kind, cannot be called with exactly these, by position."""
     try:
         wanted = signature(fn)
     except (TypeError, ValueError):  # a built-in function without a signature

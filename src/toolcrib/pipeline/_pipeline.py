@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mappi
 from contextlib import aclosing
 from typing import Any, TypeAlias, cast, overload
 
-from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
+from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, StoredFields, Suspended, ToolCall, Yielded
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._admit import pass_edited, pass_gates, pass_more
@@ -304,6 +304,7 @@ class Pipeline:
         Raises:
             CallStateError: The call has ended.
             InvalidOutput: The result that the grant gives does not fit the tool; the call is as it was.
+            ValueError: The state is none of a call: a field is missing.
         """
         run = Run() if run is None else run
         kept: Any = state.call if isinstance(state, Suspended) else state
@@ -311,7 +312,7 @@ class Pipeline:
         plan, received = self._plan(name), ToolCall(name, {}, call_id)
         self.check_answer(name, grant)
         trace = self._trace(received, run, plan)
-        if plan is None or kept is None:
+        if plan is None:
             return _refused(trace, unknown(self.toolset, received, run))
         if isinstance(kept, ToolCall):
             return await self._begun_before(LiveCall(kept, plan, run, trace), grant, begun)
@@ -471,7 +472,10 @@ def _recovered(call: LiveCall, refused: Outcome | None) -> Call | Outcome:
 def _named(state: Any) -> tuple[str, str]:
     if isinstance(state, LiveCall):
         return state.received.name, state.id
-    return (state.name, state.id) if isinstance(state, ToolCall) else (state["name"], state["id"])
+    if isinstance(state, ToolCall):
+        return state.name, state.id
+    fields = StoredFields("Call", state)
+    return fields["name"], fields["id"]
 
 
 class _End:

@@ -7,9 +7,19 @@ A call that was executed comes back with its result.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
-from toolcrib.calls import ApprovalRequest, DecisionNote, Denial, Failed, Grant, Outcome, ToolCall, revived
+from toolcrib.calls import (
+    ApprovalRequest,
+    DecisionNote,
+    Denial,
+    Failed,
+    Grant,
+    Outcome,
+    StoredFields,
+    ToolCall,
+    revived,
+)
 from toolcrib.errors import ApprovalError, ModelRetry
 from toolcrib.pipeline._admit import available, refusal
 from toolcrib.pipeline._approve import answered, approve, reasons_for
@@ -30,19 +40,20 @@ def restored(plan: Plan, state: Any, run: Run) -> LiveCall:
 
     Raises:
         InvalidArguments: The tool has changed since, and does not take the arguments any more.
+        ValueError: It is no state of a call: a field is missing.
     """
     if isinstance(state, LiveCall) and state.plan.entry.tool is plan.entry.tool:
         again = state.copied()
         again.plan, again.run = plan, run
         return again
-    data: Mapping[str, Any] = cast("Mapping[str, Any]", state) if isinstance(state, Mapping) else state.to_dict()
+    data = StoredFields("Call", state.to_dict() if isinstance(state, LiveCall) else state)
     received = ToolCall(data["name"], data["arguments"], data["id"], data["origin"])
     call = LiveCall(received, plan, run)
     call.arguments = plan.read(ToolCall(received.name, data["arguments"], received.id))
     call.enter(dict(data["metadata"]))
     if call.ctx is not None:
         call.ctx.idempotency_key = data.get("idempotency_key") or received.id
-    call.notes = tuple(DecisionNote(**note) for note in data["decisions"])
+    call.notes = tuple(DecisionNote(**StoredFields(DecisionNote, note)) for note in data["decisions"])
     call.asks, call.ask_metadata = tuple(data["asks"]), dict(data["ask_metadata"])
     call.revealed, call.resumed = data.get("revealed", False), data.get("trace", {})
     call.state, call.doubts = data.get("state", "admitted"), data.get("doubts", 0)

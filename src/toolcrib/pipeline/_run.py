@@ -159,6 +159,10 @@ class Run:
 
     def __post_init__(self) -> None:
         self.id = self.id or f"run_{token_hex(8)}"
+        if type(self.sinks) is not tuple:
+            self.sinks = _as_tuple("sinks", self.sinks)
+        if self.limits is not None and not isinstance(self.limits, CallLimits):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host may pass anything
+            raise TypeError(f"limits of a Run are CallLimits, as in CallLimits(total=3), and not {self.limits!r}")
 
     def view(self, **options: Any) -> RunView:
         """Return this run with other options for some of its calls: a frozen view, which has no state of its own.
@@ -373,3 +377,10 @@ def run_for(given: Run | None, entry: str, *, run_id: str = "", **options: Any) 
     if outer is None:
         return Run(run_id, entry=entry, **options)
     return outer.view(**{"entry": entry, "available": None, "parent_id": None, "journal": None, **options})
+
+
+def _as_tuple(name: str, given: Any) -> tuple[Any, ...]:
+    try:
+        return tuple(given)
+    except TypeError:
+        raise TypeError(f"{name} of a Run is a list of them, as in {name}=[...], and not {given!r:.80}") from None

@@ -202,7 +202,8 @@ def _first_paragraph(text: str | None) -> str:
 def object_tools(item: object, *, prefix: str = "", **keywords: Any) -> Iterator[Tool[..., Any]]:
     """Yield a tool for every public method of an object, in the order they are written; `keywords` are options for all.
 
-    Methods are found on the class, so that no property is read; names with a leading underscore are private.
+    Methods are found on the class, so that no property is read; names with a leading underscore are private, and those
+    that a class of Toolcrib's own defines are the host's: an agent's `approve` is no tool.
 
     Raises:
         TypeError: It is a class or a module, whose functions are no methods of an object.
@@ -214,7 +215,8 @@ def object_tools(item: object, *, prefix: str = "", **keywords: Any) -> Iterator
     cls = type(item)
     seen: set[str] = set()
     for owner in reversed(cls.__mro__[:-1]):
-        for name in vars(owner):
+        own = owner.__module__.partition(".")[0] == "toolcrib"
+        for name in () if own else vars(owner):
             if name.startswith("_") or name in seen:
                 continue
             member = inspect.getattr_static(cls, name)  # as the class has it now, which may be an override

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias, TypedDict
 
 from toolcrib.approvals import ApprovalPolicy
-from toolcrib.hooks import tag_set
+from toolcrib.hooks import require_parameters, tag_set
 
 __all__ = ["LockOption", "ToolKeywords", "ToolOptions", "ToolType", "only_options", "split_keywords"]
 
@@ -67,6 +67,10 @@ class ToolOptions:
             value: int | None = getattr(self, field)
             if value is not None and value < least:
                 raise ValueError(f"{who}: {field} must be at least {least}, and is {value}")
+        if callable(self.requires_approval):
+            require_parameters("approval policy", self.requires_approval, "arguments", "ctx")
+        if callable(self.lock):
+            require_parameters("lock function", self.lock, "arguments")
 
 
 class ToolKeywords(TypedDict, total=False):

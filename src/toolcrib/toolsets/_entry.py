@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from toolcrib.approvals import ApprovalPolicy
-from toolcrib.hooks import HookSet, PerValue, several
+from toolcrib.hooks import HookSet, PerValue, require_parameters, several
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
 
@@ -107,17 +107,22 @@ class ToolEntry:
         return replace(self, timeout=seconds if self.timeout is None else min(seconds, self.timeout))
 
     def with_approval(self, policy: ApprovalPolicy) -> ToolEntry:
-        """Return the entry with one more reason to ask for approval."""
+        """Return the entry with one more reason to ask for approval; TypeError for a policy of other parameters."""
+        if callable(policy):
+            require_parameters("approval policy", policy, "arguments", "ctx")
         return replace(self, approvals=(*self.approvals, policy))
 
     def with_availability(self, predicate: Availability) -> ToolEntry:
-        """Return the entry with one more condition for being available."""
+        """Return the entry with one more condition for being available; TypeError for one of other parameters."""
+        require_parameters("availability check", predicate, "ctx")
         return replace(self, availability=(*self.availability, predicate))
 
 
 def entry_of(tool: Tool[..., Any], *, max_retries: int, timeout: float | None, skip_unavailable: bool) -> ToolEntry:
     """Return the entry of a tool with the gates of its own options."""
     options, source = tool.options, tool.source
+    if source is not None:
+        require_parameters("availability check", source.is_available, "ctx")
     return ToolEntry(
         name=tool.name,
         tool=tool,

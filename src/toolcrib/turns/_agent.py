@@ -179,8 +179,11 @@ class Agent(Observed):
         """Let a turn wait behind the others; it may be put at any time, also while the agent runs.
 
         Raises:
+            TypeError: It is no turn.
             UnknownTool: The turn's tool is not one of the agent's, or only another of its name is.
         """
+        if not isinstance(turn, Turn):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host may pass anything
+            raise TypeError(f"put a Turn on `{self.name}`, as in Turn(my_tool, kwargs={{}}), and not {turn!r:.80}")
         if turn.tool not in self._names:
             self._names |= names_in(self.toolset)  # a source may have renewed its tools
             if turn.tool not in self._names:

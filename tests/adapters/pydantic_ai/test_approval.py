@@ -13,7 +13,7 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved
 
 from tests.adapters.pydantic_ai.scripted import agent, refunding, results, scripted
-from toolcrib.adapters.pydantic_ai import CribToolset, answers, approval_requests, as_toolset
+from toolcrib.adapters.pydantic_ai import ToolcribToolset, answers, approval_requests, as_toolset
 from toolcrib.approvals import AgentContext, MemoryApprovalStore
 from toolcrib.calls import Ask, RunNormally
 from toolcrib.errors import ApprovalError
@@ -30,7 +30,7 @@ REFUND = ("refund", '{"order": 7}', "c1")
 class Desk:
     """An agent that stopped, and how it goes on."""
 
-    def __init__(self, ran: list[Any], run: Any, toolset: CribToolset[Any], sink: ListSink) -> None:
+    def __init__(self, ran: list[Any], run: Any, toolset: ToolcribToolset[Any], sink: ListSink) -> None:
         self.ran, self.run, self.toolset, self.sink = ran, run, toolset, sink
 
     @property
@@ -177,7 +177,7 @@ async def test_hooks_run_once_and_what_is_approved_are_the_final_arguments_from_
     ran: list[Any] = []
     asked: list[str] = []
 
-    def crib() -> CribToolset[Any]:
+    def crib() -> ToolcribToolset[Any]:
         hooks = HookSet()
 
         @hooks.on("refund")

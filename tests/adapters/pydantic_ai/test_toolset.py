@@ -11,10 +11,10 @@ from pydantic_ai.models.test import TestModel
 
 from tests.adapters.pydantic_ai.scripted import agent, results, scripted
 from toolcrib.adapters.pydantic_ai import ToolYielded, as_toolset
-from toolcrib.calls import Reject
+from toolcrib.calls import Reject, ToolCall
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import CallLimits, Run
+from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.record import ListSink
 from toolcrib.schema import Injected, RunContext
 from toolcrib.tools import BaseTool, Instruction, ez_tool
@@ -289,3 +289,30 @@ async def test_a_call_outside_a_run_is_refused() -> None:
 
     with pytest.raises(RuntimeError, match="for_run"):
         await toolset.call_tool("add", {"a": 1, "b": 2}, ctx, tool)
+
+
+async def test_an_agent_inside_a_tool_belongs_to_the_run_of_that_tool() -> None:
+    @ez_tool
+    async def inner(ctx: RunContext[Any]) -> str:
+        return str(ctx.run.principal)
+
+    @ez_tool
+    async def outer() -> str:
+        return (await pydantic_ai.Agent(TestModel(), toolsets=[as_toolset([inner])]).run("x")).output
+
+    sink = ListSink()
+    run = Run(principal="ann", sinks=(sink,), limits=CallLimits(total=9))
+
+    outcome = await Pipeline([outer]).run(ToolCall("outer"), run)
+
+    assert "ann" in outcome.text()
+    assert [record.tool for record in sink.records] == ["inner", "outer"]
+    assert run.calls == {"outer": 1, "inner": 1}
+
+
+async def test_a_run_may_be_given_as_it_is() -> None:
+    run = Run(limits=CallLimits(total=9))
+
+    await told([add], ("add", {"a": 1, "b": 2}), run=run)
+
+    assert run.calls == {"add": 1}

@@ -21,15 +21,15 @@ from toolcrib.adapters.pydantic_ai._history import MessageHistory, decode_respon
 from toolcrib.adapters.pydantic_ai._messages import MESSAGES
 from toolcrib.adapters.pydantic_ai._outcomes import ToolYielded
 from toolcrib.adapters.pydantic_ai._source import PydanticToolset, from_toolset
-from toolcrib.adapters.pydantic_ai._toolset import CribToolset, as_toolset
+from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, as_toolset
 
 __all__ = [
     "MESSAGES",
-    "CribToolset",
     "MessageHistory",
     "PydanticChatModel",
     "PydanticToolset",
     "ToolYielded",
+    "ToolcribToolset",
     "answers",
     "approval_requests",
     "as_toolset",

@@ -11,6 +11,7 @@ from pydantic_ai.tools import DeferredToolRequests
 
 from toolcrib.adapters.pydantic_ai._toolset import OpenRun, as_toolset
 from toolcrib.hooks import GlobalHooks
+from toolcrib.pipeline import Run
 from toolcrib.toolsets import Toolset
 
 __all__ = ["create_agent", "stream_agent"]
@@ -23,7 +24,7 @@ def create_agent(
     pre_hooks: Mapping[str, Any] | None = None,
     post_hooks: Mapping[str, Any] | None = None,
     global_hooks: GlobalHooks | None = None,
-    run: OpenRun | None = None,
+    run: Run | OpenRun | None = None,
     **options: Any,
 ) -> Agent[Any, Any]:
     """Return a Pydantic AI agent with these tools; its run ends with `DeferredToolRequests` when a person is asked.
@@ -31,11 +32,11 @@ def create_agent(
     Args:
         model: What `pydantic_ai.Agent` takes as one.
         tools: What `Toolset` takes.
-        run: Opens the run of the calls; see `as_toolset`.
+        run: The run of the calls, or what opens it; see `as_toolset`.
         options: Everything else that `pydantic_ai.Agent` takes.
     """
-    crib = Toolset(tools, pre_hooks=pre_hooks, post_hooks=post_hooks, global_hooks=global_hooks)
-    toolsets = [as_toolset(crib, run=run), *(options.pop("toolsets", None) or ())]
+    toolset = Toolset(tools, pre_hooks=pre_hooks, post_hooks=post_hooks, global_hooks=global_hooks)
+    toolsets = [as_toolset(toolset, run=run), *(options.pop("toolsets", None) or ())]
     output = options.pop("output_type", str)
     outputs: list[Any] = [*output] if isinstance(output, list | tuple) else [output]
     if DeferredToolRequests not in outputs:

@@ -10,7 +10,7 @@ from pydantic_ai import Agent
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 
 from toolcrib.adapters.pydantic_ai._deferred_calls import Waiting
-from toolcrib.adapters.pydantic_ai._toolset import CribToolset
+from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline, Run
@@ -28,7 +28,7 @@ async def answers(
     grants: Iterable[Grant] = (),
     denials: Iterable[Denial] = (),
     *,
-    toolset: CribToolset[Any] | Agent[Any, Any] | None = None,
+    toolset: ToolcribToolset[Any] | Agent[Any, Any] | None = None,
     run: Run | None = None,
 ) -> DeferredToolResults:
     """Return grants and denials as the results that the next run of the agent takes.
@@ -74,18 +74,18 @@ def _asked_by(answer: Grant | Denial, waiting: dict[str, Waiting]) -> str:
     raise ApprovalError(answer.tool, f"nothing that waits is {answer.request_id or answer.call_id}")
 
 
-def _counter(toolset: CribToolset[Any] | Agent[Any, Any] | None) -> CribToolset[Any]:
+def _counter(toolset: ToolcribToolset[Any] | Agent[Any, Any] | None) -> ToolcribToolset[Any]:
     """Return where denials are recorded."""
-    if isinstance(toolset, CribToolset):
+    if isinstance(toolset, ToolcribToolset):
         return toolset
-    ours = [one for one in toolset.toolsets if isinstance(one, CribToolset)] if isinstance(toolset, Agent) else []
+    ours = [one for one in toolset.toolsets if isinstance(one, ToolcribToolset)] if isinstance(toolset, Agent) else []
     if len(ours) != 1:
         mend = "answers(..., toolset=what as_toolset returned), or the agent when it has one such toolset"
         raise ValueError(f"a denial is recorded at the toolset: {mend}")
     return ours[0]
 
 
-async def _record(waiting: Waiting, denial: Denial, toolset: CribToolset[Any], run: Run) -> None:
+async def _record(waiting: Waiting, denial: Denial, toolset: ToolcribToolset[Any], run: Run) -> None:
     """Let the denial end the suspended call at the counter: it is in the record, and no grant opens it any more."""
     if run.principal is None:
         run = run.view(principal=waiting.request.principal)

@@ -19,30 +19,27 @@ from toolcrib.record import Sink
 from toolcrib.serving import run_reporting, shown_entries
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
-__all__ = ["CribToolset", "OpenRun", "as_toolset"]
+__all__ = ["OpenRun", "ToolcribToolset", "as_toolset"]
 
 OpenRun: TypeAlias = Callable[[pydantic_ai.RunContext[Any]], Run]
 """Opens the run that the calls of one agent run belong to: its limits, approver, store, principal."""
 
 
 def as_toolset(
-    tools: ToolsetLike, *, run: OpenRun | None = None, sinks: Iterable[Sink] = (), id: str | None = None
-) -> CribToolset[Any]:
+    tools: ToolsetLike, *, run: Run | OpenRun | None = None, sinks: Iterable[Sink] = (), id: str | None = None
+) -> ToolcribToolset[Any]:
     """Return the tools as a toolset for `pydantic_ai.Agent(toolsets=[...])`; every call goes over the pipeline.
 
     Args:
-        run: Opens the run, once for each run of the agent. `deps` are those of the agent where it leaves them out.
+        run: The run of the calls, or a function that opens one for each run of the agent; without it, the run of the
+            tool that the agent runs in, or a new one. `deps` are those of the agent where it leaves them out.
         sinks: Where the events of calls go.
         id: Names the toolset; its own `toolset_id` when None.
     """
-    return CribToolset(Toolset.of(tools), run or _plain_run, tuple(sinks), id)
+    return ToolcribToolset(Toolset.of(tools), run, tuple(sinks), id)
 
 
-def _plain_run(ctx: pydantic_ai.RunContext[Any]) -> Run:
-    return Run() if ctx.run_id is None else Run(id=ctx.run_id)
-
-
-class CribToolset(AbstractToolset[AgentDepsT]):
+class ToolcribToolset(AbstractToolset[AgentDepsT]):
     """A toolset of Pydantic AI whose tools are ours. Made by `as_toolset`.
 
     Attributes:
@@ -50,9 +47,9 @@ class CribToolset(AbstractToolset[AgentDepsT]):
         sinks: Where the events of calls go.
     """
 
-    def __init__(self, tools: Toolset, run: OpenRun, sinks: tuple[Sink, ...], id: str | None) -> None:
+    def __init__(self, tools: Toolset, run: Run | OpenRun | None, sinks: tuple[Sink, ...], id: str | None) -> None:
         self.tools, self.sinks = tools, sinks
-        self._open_run, self._id = run, id
+        self._run, self._id = run, id
         self._pipeline = Pipeline(tools, sinks=sinks) if tools.is_open else None
 
     @property
@@ -61,10 +58,9 @@ class CribToolset(AbstractToolset[AgentDepsT]):
 
     async def for_run(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         """Return the toolset for one run of the agent, with the run's limits and counts."""
-        run = self._open_run(ctx)
-        deps = ctx.deps if run.deps is None else run.deps
-        run = run_for(run, "pydantic_ai", deps=deps)
-        return _CribRun(self, run, ctx, self._pipeline)
+        given = self._run(ctx) if callable(self._run) else self._run
+        own = {} if ctx.deps is None or (given is not None and given.deps is not None) else {"deps": ctx.deps}
+        return _ToolsetRun(self, run_for(given, "pydantic_ai", run_id=ctx.run_id or "", **own), ctx, self._pipeline)
 
     async def get_tools(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
         """Return the tools of a run of their own; a run of an agent asks what `for_run` returned."""
@@ -81,17 +77,17 @@ class CribToolset(AbstractToolset[AgentDepsT]):
         raise RuntimeError("call the toolset that `await toolset.for_run(ctx)` returns, inside `async with`")
 
 
-class _CribRun(AbstractToolset[AgentDepsT]):
+class _ToolsetRun(AbstractToolset[AgentDepsT]):
     """The toolset in one run of an agent."""
 
     def __init__(
         self,
-        toolset: CribToolset[AgentDepsT],
+        toolset: ToolcribToolset[AgentDepsT],
         run: Run,
         ctx: pydantic_ai.RunContext[AgentDepsT],
         pipeline: Pipeline | None,
     ) -> None:
-        self._toolset, self._run, self._begun_with, self._pipeline = toolset, run, ctx, pipeline
+        self._toolset, self._agent_run, self._begun_with, self._pipeline = toolset, run, ctx, pipeline
         self._stack = AsyncExitStack()
 
     @property
@@ -152,7 +148,7 @@ class _CribRun(AbstractToolset[AgentDepsT]):
 
     def _in(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> Run:
         """Return the run as a tool of this step sees it, with Pydantic AI's own context."""
-        return self._run.view(provide={**self._run.provide, pydantic_ai.RunContext: ctx})
+        return self._agent_run.view(provide={**self._agent_run.provide, pydantic_ai.RunContext: ctx})
 
     def _shown(self, entry: ToolEntry, text: str | None) -> ToolsetTool[AgentDepsT]:
         definition = ToolDefinition(
