@@ -334,7 +334,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         "numbers that are finite",
         "schema/_model.py",
         "protected_namespaces=(), allow_inf_nan=False)",
-        "protected_namespaces=())",
+        "protected_namespaces=(), allow_inf_nan=True)",
         ("tests/schema",),
     ),
     # --- standing grants

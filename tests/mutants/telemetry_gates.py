@@ -82,7 +82,7 @@ TELEMETRY_GATES: tuple[Gate, ...] = (
         _RUNS,
         "        with self._within():\n            return await anext",
         "        if True:\n            return await anext",
-        _OF_CALLS,
+        _OF_RUNS,
     ),
     Gate("context left as it was", _OPEN, "token.var.reset(token)", "token.var.get(token)", _OF_CALLS),
     Gate("context of another task", _OPEN, "except ValueError:", "except TypeError:", _OF_CALLS),
