@@ -117,14 +117,14 @@ PROCESS_GATES: tuple[Gate, ...] = (
         "no reply to a call that waits",
         _CALLS,
         "            call.suspended = reply\n",
-        "            self.settle(call, Value(None))\n",
+        "            self.set_reply(call, Value(None))\n",
         _PAUSE,
     ),
     Gate(
         "no reply to a call that waits in Monty",
         _MONTY,
         "self._suspended[call] = (request, reply.reason)",
-        "self._settled[call] = Value(None)",
+        "self._replies[call] = Value(None)",
         ("tests/sandbox/test_monty_resume.py",),
     ),
     # --- a program that is run again

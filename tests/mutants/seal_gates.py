@@ -9,12 +9,12 @@ from tests.mutants.gate import Gate
 
 __all__ = ["SEAL_GATES"]
 
-_SEAL = "sandbox/worker/_seal.py"
-_FILTER = "sandbox/worker/_seccomp.py"
-_LANDLOCK = "sandbox/worker/_landlock.py"
-_LIMITS = "sandbox/worker/_limits.py"
-_SPACES = "sandbox/worker/_namespaces.py"
-_SELF_TEST = "sandbox/worker/_selftest.py"
+_SEAL = "sandbox/_worker/_seal.py"
+_FILTER = "sandbox/_worker/_seccomp.py"
+_LANDLOCK = "sandbox/_worker/_landlock.py"
+_LIMITS = "sandbox/_worker/_limits.py"
+_SPACES = "sandbox/_worker/_namespaces.py"
+_SELF_TEST = "sandbox/_worker/_selftest.py"
 
 _OF_SEAL = ("tests/sandbox/test_seal.py",)
 _OF_LAUNCH = ("tests/sandbox/test_launch.py",)

@@ -14,11 +14,9 @@ CPU, MEMORY = 5, 64 << 20
 NOTHING_REQUIRED: frozenset[str] = frozenset()
 
 
-def acting_pool(*skip: str, spares: int = 1, renew_after: int = 10_000) -> WorkerPool:
+def acting_pool(*skip: str, spares: int = 1) -> WorkerPool:
     """Return a pool of workers that evaluate what they are sent, with nothing required of their seal."""
-    return WorkerPool(
-        require=NOTHING_REQUIRED, skip=frozenset(skip), spares=spares, renew_after=renew_after, entry=ENTRY
-    )
+    return WorkerPool(require=NOTHING_REQUIRED, skip=frozenset(skip), spares=spares, entry=ENTRY)
 
 
 def ask(worker: WorkerProcess, source: str) -> str:

@@ -145,8 +145,10 @@ take((1, 2), {3}, datetime.date(2026, 1, 2), Point(4), at=b'b')
         ("PermissionError", "PermissionError"),
         ("ConnectionError", "ConnectionError"),
         ("UnicodeDecodeError", "ValueError"),
+        ("ExceptionGroup", "Exception"),
         ("Mine", "RuntimeError"),
         ("SystemExit", "RuntimeError"),
+        ("print", "RuntimeError"),
     ],
 )
 async def test_a_failure_can_be_caught_as_what_it_is(run: Run, raised: str, caught: str) -> None:

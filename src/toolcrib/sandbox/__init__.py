@@ -35,7 +35,7 @@ from toolcrib.sandbox._protocol import (
 from toolcrib.sandbox._rerun import replayable
 from toolcrib.sandbox._source import Source, SourceEdit, parse_program
 from toolcrib.sandbox._values import json_size, memory_size
-from toolcrib.sandbox.worker._awaiting import awaited_calls
+from toolcrib.sandbox._worker.awaiting import awaited_calls
 
 if TYPE_CHECKING:
     from toolcrib.sandbox._inline import UnsafeInlineSandbox

@@ -266,7 +266,7 @@ class Conversation:
         finally:
             self._is_answering = False
         if isinstance(reply, SuspendedReply):
-            self._calls.settle(self._calls.add(asked), reply)
+            self._calls.set_reply(self._calls.add(asked), reply)
         else:
             self._send([self._calls.frame(asked, reply)])
 

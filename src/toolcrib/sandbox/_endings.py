@@ -30,7 +30,7 @@ CALL_CANCELLED = ProgramError("stopped", "CancelledError", "a tool call was canc
 
 
 class ProgramEnded(Exception):
-    """The program has to end, for the reason in `error`; None when the reason is known elsewhere."""
+    """The program has to end, for the reason in `error`; None when its `Conversation` or `_Run` knows the reason."""
 
     def __init__(self, error: ProgramError | None) -> None:
         super().__init__(error)

@@ -17,17 +17,11 @@ __all__ = ["SandboxName", "default_sandbox", "engine", "sandbox_named", "type_ch
 
 SandboxName: TypeAlias = Literal["process", "monty", "subprocess", "unsafe_inline"]
 
-_MODULES: Final = {
-    "MontySandbox": "_monty",
-    "ProcessSandbox": "_process",
-    "SubprocessSandbox": "_process",
-    "UnsafeInlineSandbox": "_inline",
-}
-_ENGINES: Final[dict[str, str]] = {
-    "process": "ProcessSandbox",
-    "monty": "MontySandbox",
-    "subprocess": "SubprocessSandbox",
-    "unsafe_inline": "UnsafeInlineSandbox",
+_ENGINES: Final[dict[str, tuple[str, str]]] = {  # the class of each, and its module
+    "process": ("ProcessSandbox", "_process"),
+    "monty": ("MontySandbox", "_monty"),
+    "subprocess": ("SubprocessSandbox", "_process"),
+    "unsafe_inline": ("UnsafeInlineSandbox", "_inline"),
 }
 _lock = threading.RLock()
 _shared: dict[str, Any] = {}
@@ -40,13 +34,14 @@ def engine(kind: str) -> Any:
         AttributeError: There is no engine of this name.
         ImportError: The optional dependency of the engine is not installed.
     """
-    if kind not in _MODULES:
+    module = dict(_ENGINES.values()).get(kind)
+    if module is None:
         raise AttributeError(f"module 'toolcrib.sandbox' has no attribute {kind!r}")
-    return getattr(importlib.import_module(f"toolcrib.sandbox.{_MODULES[kind]}"), kind)
+    return getattr(importlib.import_module(f"toolcrib.sandbox.{module}"), kind)
 
 
 def default_sandbox() -> Sandbox:
-    """Return the process's own sandbox, made when it is first asked for: `process` on Linux, `monty` elsewhere.
+    """Return the process's own sandbox, made when it is first asked for: `process` on Linux, `monty` on other systems.
 
     There is no other to fall back to. Where the kernel lacks what `process` needs, its first program raises
     SandboxUnavailable.
@@ -64,7 +59,7 @@ def sandbox_named(name: str) -> Sandbox:
         name: `process`, `monty`; or `subprocess`, `unsafe_inline`, which do not keep a program from files and network.
 
     Raises:
-        SandboxUnavailable: What the sandbox needs is not here.
+        SandboxUnavailable: This system lacks what the sandbox needs.
         ValueError: There is no sandbox of that name.
     """
     if name not in _ENGINES:
@@ -75,7 +70,7 @@ def sandbox_named(name: str) -> Sandbox:
             "pip install 'toolcrib[monty]', or run in a Linux container or virtual machine"
         )
     try:
-        return _made(name, _ENGINES[name])
+        return _made(name, _ENGINES[name][0])
     except ImportError as error:
         raise SandboxUnavailable(
             f"there is nothing here to run programs in ({error}). Install Monty: pip install 'toolcrib[monty]'"

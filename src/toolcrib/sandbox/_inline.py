@@ -31,7 +31,7 @@ from toolcrib.sandbox._protocol import (
 )
 from toolcrib.sandbox._source import Source, parse_program
 from toolcrib.sandbox._threads import ProgramThreads
-from toolcrib.sandbox.worker._export import ValueRefused, exported, exported_result
+from toolcrib.sandbox._worker.export import ValueRefused, exported, exported_result
 
 __all__ = ["UnsafeInlineSandbox"]
 

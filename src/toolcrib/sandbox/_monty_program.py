@@ -50,7 +50,7 @@ from toolcrib.sandbox._protocol import (
     Value,
 )
 from toolcrib.sandbox._values import json_size
-from toolcrib.sandbox.worker._export import ValueRefused, exported
+from toolcrib.sandbox._worker.export import ValueRefused, exported
 
 __all__ = ["ISOLATION", "MontyProgram", "Steps"]
 
@@ -98,7 +98,7 @@ class MontyProgram:
         self._unawaited: dict[int, MontyRequest] = {}  # answered with a future, begun when awaited
         self._open: dict[int, MontyRequest] = {}  # begun, without a reply
         self._suspended: dict[int, tuple[MontyRequest, str]] = {}  # begun, and waiting for a person, and why
-        self._settled: dict[int, Reply] = {}  # replies that the program has not asked for yet
+        self._replies: dict[int, Reply] = {}  # replies that the program has not asked for yet
         self._lines: dict[int, tuple[str, int]] = {}
         self._lock = threading.Lock()
         self._pid: int | None = None
@@ -111,7 +111,7 @@ class MontyProgram:
 
     def _restore(self, saved: MontyState) -> None:
         self._unawaited = {request.id: request for request in saved.unawaited}
-        self._settled, self._lines = dict(saved.settled), dict(saved.lines)
+        self._replies, self._lines = dict(saved.replies), dict(saved.lines)
         self._calls, self._sleep_left = saved.calls, saved.sleep_left
         for stream, text, size in zip((self._output.out, self._output.err), saved.output, saved.printed, strict=True):
             stream.add(text)
@@ -290,9 +290,9 @@ class MontyProgram:
     ) -> Steps[SyncSnapshot]:
         """Begin requests, and go on with the reply to the one for which the whole program waits."""
         yield from self._wait(requests, {wanted})
-        if wanted not in self._settled:
+        if wanted not in self._replies:
             raise self._paused(snapshot, self._line(snapshot))
-        return self._compute(snapshot.resume, self._answer(self._settled.pop(wanted), name))
+        return self._compute(snapshot.resume, self._answer(self._replies.pop(wanted), name))
 
     def _futures(self, snapshot: FutureSnapshot, resumed: Sequence[MontyRequest] = ()) -> Steps[SyncSnapshot]:
         pending = sorted(snapshot.pending_call_ids)  # in the order they were called
@@ -300,8 +300,8 @@ class MontyProgram:
         yield from self._wait([*resumed, *begun], set(pending))
         answers: dict[int, ExternalSettledResult] = {}
         for call in pending:
-            if call in self._settled:
-                answers[call] = self._answer(self._settled.pop(call), self._lines.pop(call)[0])
+            if call in self._replies:
+                answers[call] = self._answer(self._replies.pop(call), self._lines.pop(call)[0])
         if not answers:
             raise self._paused(snapshot, self._lines[next(iter(self._suspended))][1])
         return self._compute(snapshot.resume, answers)
@@ -317,13 +317,13 @@ class MontyProgram:
     def _wait(self, requests: list[MontyRequest], wanted: set[int]) -> Steps[None]:
         """Begin requests, and wait until one of those wanted has its reply, or nothing runs any more."""
         self._open.update((request.id, request) for request in requests)
-        while requests or (self._open and not self._settled.keys() & wanted):
+        while requests or (self._open and not self._replies.keys() & wanted):
             for call, reply in (yield requests):
                 request = self._open.pop(call)
                 if isinstance(reply, SuspendedReply):
                     self._suspended[call] = (request, reply.reason)
                 else:
-                    self._settled[call] = reply
+                    self._replies[call] = reply
             requests = []
 
     def _answer(self, reply: Reply, name: str) -> ExternalSettledResult:
@@ -344,7 +344,7 @@ class MontyProgram:
             self._source,
             [request for request, _ in suspended],
             list(self._unawaited.values()),
-            dict(self._settled),
+            dict(self._replies),
             dict(self._lines),
             self._calls,
             self._sleep_left,

@@ -29,7 +29,7 @@ class MontyState:
         source: The program as Monty was given it.
         suspended: Calls that wait for a person, to be made again when the program goes on.
         unawaited: Calls and sleeps that were not awaited yet.
-        settled: Replies that the program has not asked for yet.
+        replies: Replies that the program has not asked for yet.
         lines: The tool and the line of each awaited call, by id.
         calls: How many calls it made.
         sleep_left: Seconds it may still sleep.
@@ -41,7 +41,7 @@ class MontyState:
     source: MontySource
     suspended: list[MontyRequest] = field(default_factory=list[MontyRequest])
     unawaited: list[MontyRequest] = field(default_factory=list[MontyRequest])
-    settled: dict[int, Reply] = field(default_factory=dict[int, Reply])
+    replies: dict[int, Reply] = field(default_factory=dict[int, Reply])
     lines: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
     calls: int = 0
     sleep_left: float = 0.0
@@ -57,7 +57,7 @@ class MontyState:
             "awaited": [list(span) for span in sorted(self.source.awaited)],
             "suspended": [_request(request) for request in self.suspended],
             "unawaited": [_request(request) for request in self.unawaited],
-            "settled": [[call, *_reply(reply)] for call, reply in self.settled.items()],
+            "settled": [[call, *_reply(reply)] for call, reply in self.replies.items()],
             "lines": [[call, *line] for call, line in self.lines.items()],
             "calls": self.calls,
             "sleep_left": self.sleep_left,

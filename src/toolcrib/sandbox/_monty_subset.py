@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from toolcrib.errors import CodeError
 from toolcrib.sandbox._protocol import Program
 from toolcrib.sandbox._source import Source, SourceEdit, parse_program
-from toolcrib.sandbox.worker._awaiting import awaited_calls
+from toolcrib.sandbox._worker.awaiting import awaited_calls
 
 __all__ = ["MODULES", "NOTES", "MontySource", "monty_source"]
 

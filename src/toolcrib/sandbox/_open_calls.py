@@ -171,9 +171,9 @@ class OpenCalls:
             if call.has_slot:
                 self._slots.release()
         if not call.is_dropped:
-            self.settle(call, reply)
+            self.set_reply(call, reply)
 
-    def settle(self, call: OpenCall, reply: Reply) -> None:
+    def set_reply(self, call: OpenCall, reply: Reply) -> None:
         """Take the reply that ends a call or suspends it."""
         if isinstance(reply, SuspendedReply):
             call.suspended = reply
@@ -191,7 +191,7 @@ class OpenCalls:
     async def _emit(self, call: OpenCall, value: Any) -> None:
         frame, size = item_frame(call.id, value)
         if size > self._limits.reply_size:
-            self.settle(call, self._too_large(call, size))
+            self.set_reply(call, self._too_large(call, size))
             call.is_dropped = True
             raise asyncio.CancelledError  # the stream is over, for the tool as well
         self._set_frame(call, frame)

@@ -1,6 +1,6 @@
 """Sandboxes of processes: full Python, each program in a worker that the kernel keeps from everything else.
 
-This module finds a worker for each program; the program's conversation is in `_conversation`, the seal in `worker`.
+This module finds a worker for each program; the program's conversation is in `_conversation`, the seal in `_worker`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from socket import socket
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 from toolcrib.errors import CodeError, SandboxError
 from toolcrib.sandbox._conversation import Conversation
@@ -25,8 +24,9 @@ from toolcrib.sandbox._protocol import Dialect, Host, Program, ProgramError, San
 from toolcrib.sandbox._replay import ReplayLog
 from toolcrib.sandbox._socket import Wire
 from toolcrib.sandbox._source import normalized
+from toolcrib.sandbox._worker.imports import MODULE_NAMES, UNLISTED
 from toolcrib.sandbox._worker_pool import LAYERS, WorkerPool
-from toolcrib.sandbox.worker._imports import MODULE_NAMES, UNLISTED
+from toolcrib.sandbox._zygote import WorkerProcess
 
 __all__ = ["ProcessSandbox", "ProcessSession", "SubprocessSandbox", "WorkerSandbox", "worker_dialect"]
 
@@ -54,48 +54,10 @@ def _is_installed(name: str) -> bool:
         return False
 
 
-class Worker(Protocol):
-    """A process that runs programs until it is closed."""
-
-    @property
-    def socket(self) -> socket:
-        """The host's end of its one channel."""
-        ...
-
-    def kill(self) -> None:
-        """End the worker at once."""
-        ...
-
-    def close(self) -> None:
-        """End the worker, and give back what it held."""
-        ...
-
-
-class WorkerSource(Protocol):
-    """A source of workers; see `WorkerPool`."""
-
-    @property
-    def layers(self) -> tuple[str, ...]:
-        """The layers that keep the workers in."""
-        ...
-
-    def start(self) -> None:
-        """Start, unless that was done."""
-        ...
-
-    def take(self, cpu: int, memory: int) -> Worker:
-        """Return a worker that may compute for `cpu` seconds, and take so many bytes."""
-        ...
-
-    def close(self) -> None:
-        """End all workers."""
-        ...
-
-
 class WorkerSandbox:
     """Runs programs in workers; see the classes below."""
 
-    def __init__(self, pool: WorkerSource, name: str, isolation: tuple[str, ...] = ()) -> None:
+    def __init__(self, pool: WorkerPool, name: str, isolation: tuple[str, ...] = ()) -> None:
         self._pool, self._isolation_notes = pool, isolation
         self._engine = f"{name}-{_VERSION}"
         self._lock = threading.Lock()
@@ -186,7 +148,7 @@ class WorkerSandbox:
         refused = ProgramError("syntax", error.kind, error.problem, error.line)
         return SandboxResult(error=refused, isolation=self._isolation())
 
-    async def take(self, program: Program, cpu: int) -> Worker:
+    async def take(self, program: Program, cpu: int) -> WorkerProcess:
         """Return a worker of the pool, which is started for the first program."""
         if not self._is_started:
             if program.may_block:
@@ -197,7 +159,7 @@ class WorkerSandbox:
         return self._pool.take(cpu, program.limits.memory)
 
     async def converse(
-        self, program: Program, host: Host, log: ReplayLog, worker: Worker, *, keep: bool = False
+        self, program: Program, host: Host, log: ReplayLog, worker: WorkerProcess, *, keep: bool = False
     ) -> tuple[SandboxResult, bool]:
         """Run a program in a worker; return its result, and whether the worker can run another."""
         wire = partial(Wire, worker.socket, frame_limit(program.limits.value_size))
@@ -259,7 +221,7 @@ class ProcessSession:
 
     def __init__(self, sandbox: WorkerSandbox) -> None:
         self._sandbox = sandbox
-        self._worker: Worker | None = None
+        self._worker: WorkerProcess | None = None
         self._is_busy = False
         self._end_reason: str | None = None
 

@@ -50,7 +50,7 @@ class SandboxLimits:
         calls: Tool calls it may make.
         calls_in_flight: Tool calls that run at a time; further ones wait.
         value_size: Characters, about, of one value that leaves the program: the arguments of a call, its result. A
-            value that is small as text may be large as objects: 1 MB of `{}` takes the host 27 MB for a moment.
+            value that is small as text may be large as objects: 1 MB of `{}` takes the host 27 MB for a short time.
         reply_size: Characters, about, of one tool result that goes into the program.
         source_size: Characters of the program's text.
     """

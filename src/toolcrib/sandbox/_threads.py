@@ -1,18 +1,19 @@
-"""Threads in which programs compute, so that the event loop does not wait for them; kept for the next program."""
+"""Threads in which programs compute, so that the event loop does not wait for them; each is used again."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import Future
+from functools import partial
 from queue import SimpleQueue
 from typing import TypeVar
 
 __all__ = ["ProgramThread", "ProgramThreads"]
 
 T = TypeVar("T")
-_IDLE = 8  # threads that are kept
+_IDLE = 8  # threads that wait for the next program
 
 
 class ProgramThread:
@@ -23,24 +24,10 @@ class ProgramThread:
         threading.Thread(target=self._work, name="toolcrib-program", daemon=True).start()
 
     async def run(self, step: Callable[[], T]) -> T:
-        """Return what `step` returns; cancelling the wait does not stop it."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[T] = loop.create_future()
-
-        def job() -> None:
-            try:
-                value = step()
-            except BaseException as error:
-                post(_fail, error)
-            else:
-                post(_settle, value)
-
-        def post(settle: Callable[..., None], outcome: object) -> None:
-            with suppress(RuntimeError):  # the loop was closed meanwhile, and no task waits
-                loop.call_soon_threadsafe(settle, done, outcome)
-
-        self._inbox.put(job)
-        return await done
+        """Return what `step` returns; cancelling the wait does not stop it once it has begun."""
+        done: Future[T] = Future()
+        self._inbox.put(partial(_run_step, done, step))
+        return await asyncio.wrap_future(done)
 
     def post(self, step: Callable[[], None]) -> None:
         """Run `step` after what is running, without waiting for it."""
@@ -82,11 +69,11 @@ class ProgramThreads:
             self._idle.pop().stop()
 
 
-def _settle(done: asyncio.Future[object], value: object) -> None:
-    if not done.done():
-        done.set_result(value)
-
-
-def _fail(done: asyncio.Future[object], error: BaseException) -> None:
-    if not done.done():
+def _run_step(done: Future[T], step: Callable[[], T]) -> None:
+    if not done.set_running_or_notify_cancel():
+        return
+    try:
+        done.set_result(step())
+    except BaseException as error:
         done.set_exception(error)
+        del done, step  # else the error would refer to itself, through its traceback

@@ -1,4 +1,4 @@
-"""The pool of workers: a zygote that is checked when it starts, spare workers, and a new zygote when one died."""
+"""The pool of workers: a zygote that is checked when it starts, spare workers, and a new zygote when it died."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import Final
 
 from toolcrib.errors import SandboxError, SandboxUnavailable
+from toolcrib.sandbox._worker.messages import LAYERS
 from toolcrib.sandbox._zygote import Ready, WorkerProcess, Zygote
-from toolcrib.sandbox.worker._requests import LAYERS
 
-__all__ = ["LAYERS", "REQUIRED", "WorkerPool", "WorkerProcess"]
+__all__ = ["LAYERS", "REQUIRED", "WorkerPool"]
 
 REQUIRED: Final = frozenset({"no_new_privs", "seccomp", "rlimits", "landlock|empty_root"})
 """The layers without which nothing runs by default; `a|b` is either."""
@@ -37,8 +37,6 @@ _ALTERNATIVE: Final = (
     "Or choose by name a sandbox that needs no such layer: MontySandbox(), from pip install 'toolcrib[monty]'"
 )
 
-_ZYGOTE_GROWTH: Final = 64 << 20  # bytes, after which a zygote is replaced
-
 
 class WorkerPool:
     """Confined workers, one for each program; synchronous, and safe to use from any thread.
@@ -50,7 +48,6 @@ class WorkerPool:
     Attributes:
         layers: The layers in force, in the order of `LAYERS`; empty before the start.
         report: Every layer with `on`, `skipped`, or `unavailable: why`.
-        python: The version of Python that runs in the workers.
     """
 
     def __init__(
@@ -59,7 +56,6 @@ class WorkerPool:
         require: frozenset[str] | None = None,
         skip: frozenset[str] = frozenset(),
         spares: int = 2,
-        renew_after: int = 10_000,
         entry: Path | None = None,
     ) -> None:
         """Make a pool; nothing is started yet.
@@ -68,8 +64,7 @@ class WorkerPool:
             require: Layers without which `start` refuses; `a|b` is either of them. None for `REQUIRED`.
             skip: Layers not to put on, for tests and for a sandbox that does not isolate.
             spares: How many workers are forked ahead, for the limits that were used last.
-            renew_after: How many workers are forked before a fresh process takes over the forking.
-            entry: A Python file with `warm_up()` and `serve(descriptor)`, for the workers in place of `worker._entry`.
+            entry: A Python file with `warm_up()` and `serve(descriptor)`, for the workers in place of `_worker._entry`.
 
         Raises:
             ValueError: There is no layer of that name.
@@ -81,17 +76,14 @@ class WorkerPool:
             raise ValueError(f"there is no layer {', '.join(sorted(unknown))}; there are {', '.join(LAYERS)}")
         self._entry = entry
         self._stock = spares
-        self._renew_after = renew_after
         self.layers: tuple[str, ...] = ()
         self.report: Mapping[str, str] = MappingProxyType({})
-        self.python = ""
         self._reset()
         _pools.add(self)
 
     def _reset(self) -> None:
         self._lock = threading.RLock()
         self._zygote: Zygote | None = None
-        self._successor: Zygote | None = None
         self._spares: deque[WorkerProcess] = deque()
         self._limits: tuple[int, int] | None = None
         self._died_unused = 0
@@ -137,17 +129,16 @@ class WorkerPool:
         with self._lock:
             self._closed = True
             self._drop_spares()
-            for zygote in (self._zygote, self._successor):
-                if zygote is not None:
-                    zygote.end()
-            self._zygote = self._successor = None
+            if self._zygote is not None:
+                self._zygote.end()
+            self._zygote = None
 
     def forget(self) -> None:
         """Leave all workers to the process this one was forked from, and begin anew."""
-        spares, zygotes, closed = self._spares, (self._zygote, self._successor), self._closed
+        spares, zygote, closed = self._spares, self._zygote, self._closed
         self._reset()
         self._closed = closed
-        for each in (*spares, *zygotes):
+        for each in (*spares, zygote):
             if each is not None:
                 each.forget()
 
@@ -160,7 +151,7 @@ class WorkerPool:
         if zygote is not None:
             zygote.read_answers()
             if zygote.alive:
-                return self._renewed(zygote)
+                return zygote
             self._drop_zygote(zygote)
         self.start()
         if self._zygote is None:
@@ -176,19 +167,6 @@ class WorkerPool:
             self._died_unused = 0
             raise SandboxError("the sandbox's zygote was started twice, and died each time before its first worker")
 
-    def _renewed(self, zygote: Zygote) -> Zygote:
-        """Return this zygote, or its successor once that is ready; callers do not wait for it."""
-        if self._successor is None:
-            if zygote.forks >= self._renew_after or zygote.growth >= _ZYGOTE_GROWTH:
-                self._successor = Zygote(self._skip, self._entry)
-        elif self._successor.has_message:
-            successor, self._successor = self._successor, None
-            self._drop_spares()
-            self._zygote = self._checked(successor)
-            zygote.retire()
-            return self._zygote
-        return zygote
-
     def _checked(self, zygote: Zygote) -> Zygote:
         ready = zygote.ready()
         try:
@@ -198,7 +176,6 @@ class WorkerPool:
             raise
         self.report = MappingProxyType(ready.layers)
         self.layers = tuple(name for name in LAYERS if ready.layers.get(name) == "on")
-        self.python = ready.python
         return zygote
 
     def _check(self, ready: Ready) -> None:

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolcrib.errors import SandboxUnavailable
-from toolcrib.sandbox.worker._requests import ANSWER, FORK, KILL, REQUEST
+from toolcrib.sandbox._worker.messages import ANSWER, FORK, KILL, REQUEST
 
 __all__ = ["Ready", "WorkerProcess", "Zygote"]
 
-_WORKER: Final = Path(__file__).parent / "worker"
+_WORKER: Final = Path(__file__).parent / "_worker"
 _ENVIRONMENT: Final = {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
 _BOOT: Final = """\
 import importlib.util as u, sys
@@ -43,11 +43,10 @@ _NO_SIGNAL: Final[int] = getattr(socket, "MSG_NOSIGNAL", 0)
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The first message of a zygote: the states of layers, those that the self-test found broken, its Python."""
+    """The first message of a zygote: the states of layers, and those that the self-test found broken."""
 
     layers: dict[str, str]
     broken: dict[str, str]
-    python: str
 
 
 class WorkerProcess:
@@ -131,20 +130,14 @@ class Zygote:
     """A running zygote; its methods may be called from any thread.
 
     Attributes:
-        forks: How many workers were asked of it.
-        served: Whether it has forked at least one.
-        resident: Bytes of memory it takes, by its last answer.
+        served: Whether it has forked at least one worker.
     """
 
     def __init__(self, skip: frozenset[str], entry: Path | None) -> None:
-        self.forks = 0
         self.served = False
-        self.resident = 0
-        self._first_size = 0
         self._lock = threading.RLock()
         self._unanswered: deque[WorkerProcess] = deque()
         self._workers: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
-        self._retired = False
         self._control, theirs = socket.socketpair()
         options = {"skip": sorted(skip), "entry": None if entry is None else str(entry)}
         try:
@@ -157,11 +150,6 @@ class Zygote:
         self._end = weakref.finalize(self, _end, self._control, self._process)
 
     # --- start and end ----------------------------------------------------------------------------------------------
-
-    @property
-    def has_message(self) -> bool:
-        """True when there is a message of the zygote to read, or its end."""
-        return _readable(self._control)
 
     @property
     def alive(self) -> bool:
@@ -188,14 +176,7 @@ class Zygote:
             self.end()
             raise SandboxUnavailable(f"the sandbox did not start: {message['failed']}")
         self._control.settimeout(_ANSWER_SECONDS)
-        return Ready(message["ready"], message["broken"], message["python"])
-
-    def retire(self) -> None:
-        """End once the last of its workers is gone."""
-        with self._lock:
-            self._retired = True
-            if not self._workers:
-                self.end()
+        return Ready(message["ready"], message["broken"])
 
     def end(self) -> None:
         """End the zygote and all of its workers, and wait until they are gone."""
@@ -228,13 +209,16 @@ class Zygote:
             worker = WorkerProcess(self, ours)
             self._unanswered.append(worker)
             self._workers.add(worker)
-            self.forks += 1
             return worker
 
     def read_answers(self, until: WorkerProcess | None = None) -> None:
         """Read the answers that are there; with `until`, wait for that worker's. A dead zygote has none."""
         with self._lock:
-            while self._unanswered and self._control.fileno() >= 0 and (until in self._unanswered or self.has_message):
+            while (
+                self._unanswered
+                and self._control.fileno() >= 0
+                and (until in self._unanswered or _readable(self._control))
+            ):
                 try:
                     data, handles, _, _ = socket.recv_fds(self._control, ANSWER.size, 1)
                 except TimeoutError:
@@ -244,16 +228,9 @@ class Zygote:
                     return
                 if len(data) != ANSWER.size:
                     return
-                number: int
-                number, self.resident = ANSWER.unpack(data)
-                self._first_size = self._first_size or self.resident
+                (number,) = ANSWER.unpack(data)
                 self.served = self.served or number > 0
                 self._unanswered.popleft().started(number if number > 0 else None, handles[0] if handles else None)
-
-    @property
-    def growth(self) -> int:
-        """Bytes of memory that the zygote has taken since its first fork."""
-        return self.resident - self._first_size
 
     def kill(self, number: int) -> None:
         """Have the zygote kill a worker that the host cannot signal."""
@@ -264,8 +241,6 @@ class Zygote:
         """Forget a worker that was closed."""
         with self._lock:
             self._workers.discard(worker)
-            if self._retired and not self._workers:
-                self.end()
 
 
 def _start(descriptor: int, options: str) -> subprocess.Popen[bytes]:

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from toolcrib.sandbox.worker._awaiting import awaited_calls
+from toolcrib.sandbox._worker.awaiting import awaited_calls
 
 AWAITED = [
     "await get(1)",

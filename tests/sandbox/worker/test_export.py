@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.calls import jsonable
-from toolcrib.sandbox.worker._export import ValueRefused, exported, exported_result
+from toolcrib.sandbox._worker.export import ValueRefused, exported, exported_result
 
 
 class Kind(enum.Enum):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.effort import examples
 from tests.sandbox.worker.unsealed import UnsealedWorker
-from toolcrib.sandbox.worker._frames import Channel, encoded
+from toolcrib.sandbox._worker._frames import Channel, encoded
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

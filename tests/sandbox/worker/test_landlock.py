@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from toolcrib.sandbox.worker._landlock import attributes
+from toolcrib.sandbox._worker._landlock import attributes
 
 # version: size in bytes, the highest right on files
 VERSIONS = {1: (8, 12), 2: (8, 13), 3: (8, 14), 4: (16, 14), 5: (16, 15), 6: (24, 15), 7: (24, 15), 12: (24, 15)}

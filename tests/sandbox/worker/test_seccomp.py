@@ -7,8 +7,8 @@ import errno
 import pytest
 
 from tests.sandbox.worker.bpf import ARCHITECTURES, Call, verdict
-from toolcrib.sandbox.worker._seccomp import ALLOW, KILL, Filter, failing
-from toolcrib.sandbox.worker._syscalls import ALLOWED, HOSTILE
+from toolcrib.sandbox._worker._seccomp import ALLOW, KILL, Filter, failing
+from toolcrib.sandbox._worker._syscalls import ALLOWED, HOSTILE
 
 SELF = 4242
 PROGRAMS = {machine: Filter.for_machine(machine).program(SELF) for machine in ARCHITECTURES}

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from toolcrib.sandbox.worker._syscalls import ALLOWED, ARCHITECTURES, HOSTILE, OWN, function, syscall
+from toolcrib.sandbox._worker._syscalls import ALLOWED, ARCHITECTURES, HOSTILE, OWN, function, syscall
 
 theirs = pytest.importorskip("seccompy.syscalls")
 

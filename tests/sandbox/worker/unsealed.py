@@ -15,7 +15,7 @@ import toolcrib.sandbox
 Frame = dict[str, Any]
 Answer = Callable[..., Any]
 
-_SOURCE = toolcrib.sandbox.__path__[0] + "/worker"
+_SOURCE = toolcrib.sandbox.__path__[0] + "/_worker"
 BOOT = """
 import importlib.util, sys
 start = PLACE + '/__init__.py'

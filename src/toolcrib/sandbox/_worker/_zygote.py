@@ -1,6 +1,6 @@
 """The zygote: a sealed process with all modules loaded, which forks a worker for each program and runs none itself.
 
-Its messages and those of the host are in `_requests`.
+Its messages and those of the host are in `messages`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from ._limits import Limits
-from ._requests import ANSWER, KILL, REQUEST
 from ._seal import CHANNEL, Seal
 from ._selftest import broken_layers
 from ._syscalls import prctl
+from .messages import ANSWER, KILL, REQUEST
 
 __all__ = ["main"]
 
@@ -57,7 +57,7 @@ def _launch(control: socket.socket, options: dict[str, Any]) -> None:
     gc.collect()
     gc.freeze()  # so that a worker's collections touch no page that it shares
     gc.enable()
-    ready = {"ready": seal.report, "broken": broken_layers(seal), "python": sys.version.split()[0]}
+    ready = {"ready": seal.report, "broken": broken_layers(seal)}
     control.sendall(json.dumps(ready).encode())
     _Zygote(control, seal, entry).run()
 
@@ -145,16 +145,16 @@ class _Zygote:
         return True
 
     def _fork(self, limits: Limits, channel: int) -> None:
-        mapped, resident = self._seal.mapped.read()
+        mapped = self._seal.mapped.read()
         try:
             worker = os.fork()
         except OSError as error:
-            self._control.sendall(ANSWER.pack(-(error.errno or errno.EAGAIN), resident))
+            self._control.sendall(ANSWER.pack(-(error.errno or errno.EAGAIN)))
             return
         if worker == 0:
             self._work(limits, channel, mapped)
         self._living.add(worker)
-        answer = ANSWER.pack(worker, resident)
+        answer = ANSWER.pack(worker)
         try:
             handle = os.pidfd_open(worker)
         except (AttributeError, OSError):  # not Linux, or too old

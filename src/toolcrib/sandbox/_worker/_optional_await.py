@@ -15,7 +15,7 @@ from asyncio import events
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-from ._awaiting import awaited_calls
+from .awaiting import awaited_calls
 
 __all__ = ["AWAITABLE", "DEFERRED", "awaitable", "coroutine_of", "install", "marked", "run_in_loop"]
 

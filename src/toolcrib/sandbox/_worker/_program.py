@@ -15,11 +15,11 @@ from . import _seeded_random
 from ._clock import CLOCK
 from ._errors import Sources, failure, syntax_failure, unreadable
 from ._exchange import Exchange
-from ._export import ValueRefused, exported_result
 from ._frames import Frame
-from ._imports import guarded_import
 from ._optional_await import AWAITABLE, DEFERRED, awaitable, marked, run_in_loop
 from ._stubs import Stubs, ValueStream
+from .export import ValueRefused, exported_result
+from .imports import guarded_import
 
 __all__ = ["Interpreter"]
 

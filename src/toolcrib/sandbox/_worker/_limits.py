@@ -42,13 +42,12 @@ class Mapped:
         except OSError:
             self._file = -1
 
-    def read(self) -> tuple[int, int]:
-        """Return the bytes mapped, and of those the bytes in memory."""
+    def read(self) -> int:
+        """Return the bytes mapped."""
         try:
-            mapped, resident = os.pread(self._file, 64, 0).split(maxsplit=2)[:2]
+            return int(os.pread(self._file, 64, 0).split(maxsplit=1)[0]) * self._page
         except OSError:
-            return _MAPPED_WHERE_UNKNOWN, 0
-        return int(mapped) * self._page, int(resident) * self._page
+            return _MAPPED_WHERE_UNKNOWN
 
 
 def limit(limits: Limits, mapped: int, *, own_users: bool) -> None:
@@ -86,5 +85,5 @@ def _lower(which: int, value: int) -> None:
     try:
         resource.setrlimit(which, (min(value, hard), hard))
     except ValueError as error:
-        if sys.platform == "linux":  # elsewhere some can be read and not set
+        if sys.platform == "linux":  # on other systems some can be read and not set
             raise OSError(f"a limit of {value} was refused: {error}") from error

@@ -23,7 +23,7 @@ def broken_layers(seal: Seal) -> dict[str, str]:
     """Return what each layer in force lets through; empty when all of them hold."""
     ours, theirs = socket.socketpair()
     zygote = os.getpid()
-    mapped, _ = seal.mapped.read()
+    mapped = seal.mapped.read()
     child = os.fork()
     if child == 0:
         try:

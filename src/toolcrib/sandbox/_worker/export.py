@@ -1,7 +1,4 @@
-"""Export of values from a program as JSON shapes: tuples and sets as lists, dates as ISO text, objects as fields.
-
-The host uses this module, too, for the engines whose values it sees.
-"""
+"""Export of values from a program as JSON shapes: tuples and sets as lists, dates as ISO text, objects as fields."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ import warnings
 from . import _optional_await, _seeded_random, _time_modules
 from ._exchange import Exchange
 from ._frames import Channel
-from ._imports import load_all
 from ._loop import LoopPolicy
 from ._program import Interpreter
 from ._warm_up import SMALL, run_samples
+from .imports import load_all
 
 __all__ = ["serve", "warm_up"]
 

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ._clock import CLOCK
-from ._export import ValueRefused, exported
 from ._frames import Frame, Wire, encoded
 from ._output import OutputBuffer
+from .export import ValueRefused, exported
 
 __all__ = ["Exchange", "has_threads"]
 
@@ -212,9 +212,9 @@ class Exchange:
         if future is None:
             self._arrived[call] = frame
         elif self._read_by is None or not has_threads():
-            _settle(future, frame)
+            _resolve(future, frame)
         else:
-            future.get_loop().call_soon_threadsafe(_settle, future, frame)
+            future.get_loop().call_soon_threadsafe(_resolve, future, frame)
 
     # --- writing
 
@@ -289,6 +289,6 @@ def _is_of_program(frame: types.FrameType) -> bool:
     return frame.f_globals.get("__name__") == "__main__" and frame.f_code.co_filename != "<string>"  # how we started
 
 
-def _settle(future: asyncio.Future[Frame], frame: Frame) -> None:
+def _resolve(future: asyncio.Future[Frame], frame: Frame) -> None:
     if not future.done():
         future.set_result(frame)

@@ -9,8 +9,8 @@ from collections.abc import Coroutine, Generator, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from ._exchange import Exchange
-from ._export import ExportedByName
 from ._frames import Frame
+from .export import ExportedByName
 
 __all__ = ["Stubs", "Tool", "UnawaitedCall", "ValueStream", "raised_by"]
 
@@ -148,7 +148,7 @@ class UnawaitedCall(Coroutine[Any, Any, Any]):
 
     def _unawaited(self) -> str:
         name = self.__name__
-        return f"this call of `{name}` is awaited elsewhere, so its value is not here yet: write `await {name}(...)`"
+        return f"this call of `{name}` is awaited in another place, so it has no value yet: write `await {name}(...)`"
 
     def __repr__(self) -> str:
         return f"<call of {self.__name__} that was not awaited>"
@@ -260,20 +260,6 @@ def raised_by(error: BaseException) -> str | None:
 def _value(frame: Frame, name: str) -> Any:
     if "err" not in frame:
         return frame.get("v")
-    error = _error(frame["err"]["type"], frame["err"]["message"])
+    error: BaseException = getattr(builtins, frame["err"]["type"])(frame["err"]["message"])  # the host chose one it has
     setattr(error, _RAISED_BY, name)
     raise error
-
-
-def _error(name: str, message: str) -> BaseException:
-    """Return the builtin exception of that name, or the nearest above it that takes just a message."""
-    kind: Any = getattr(builtins, name, None)
-    if not isinstance(kind, type) or not issubclass(kind, Exception) or issubclass(kind, BaseExceptionGroup):
-        return RuntimeError(message)
-    for near in kind.__mro__:
-        try:
-            made: Any = near(message)
-        except TypeError:
-            continue
-        return made
-    return RuntimeError(message)

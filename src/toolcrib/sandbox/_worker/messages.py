@@ -1,10 +1,10 @@
-"""Messages between the host and a zygote over their stream socket; the host imports this module, too.
+"""Messages between the host and a zygote over their stream socket.
 
-The first message is the zygote's, a JSON object: either `ready` (a state for each layer), `broken` (why, for each layer
-that does not hold) and `python` (its version), or `failed` (why). After it come requests, each `REQUEST`: what to do,
+The first message is the zygote's, a JSON object: either `ready` (a state for each layer) and `broken` (why, for each
+layer that does not hold), or `failed` (why). After it come requests, each `REQUEST`: what to do,
 and two numbers. `FORK` has the limits, seconds and bytes, and with it goes the descriptor that becomes the worker's
 channel. `KILL` has a worker's number. Each fork is answered, in order, by `ANSWER`: the worker's number, or an error
-number below 0, and the bytes of memory the zygote takes; with it goes a descriptor of the process, where there are any.
+number below 0; with it goes a descriptor of the process, where there are any.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 __all__ = ["ANSWER", "FORK", "KILL", "LAYERS", "REQUEST"]
 
 REQUEST: Final = struct.Struct("=BQQ")
-ANSWER: Final = struct.Struct("=qQ")
+ANSWER: Final = struct.Struct("=q")
 FORK: Final = 1
 KILL: Final = 2
 

@@ -63,9 +63,9 @@ class Clock:
         self._new.append(self._monotonic)
         return self._monotonic
 
-    def reach(self, moment: int) -> None:
-        """Set `monotonic` to `moment` at least, when the host has sent that the time of a wait is over."""
-        self._shift = max(self._shift, moment - _monotonic())
+    def reach(self, until: int) -> None:
+        """Set `monotonic` to `until` at least, when the host has sent that the time of a wait is over."""
+        self._shift = max(self._shift, until - _monotonic())
 
     def _earlier_reading(self) -> int | None:
         if self._next == len(self._earlier):

@@ -10,9 +10,9 @@ from typing import Final, TypeVar
 
 from . import _landlock, _namespaces
 from ._limits import Limits, Mapped, limit
-from ._requests import LAYERS
 from ._seccomp import Filter
 from ._syscalls import prctl
+from .messages import LAYERS
 
 __all__ = ["CHANNEL", "LAYERS", "ON", "Seal"]
 

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ._date_hints import hint_for_attribute, hint_for_operation
-from ._imports import MODULES
 from ._stubs import UnawaitedCall, raised_by
+from .date_hints import hint_for_attribute, hint_for_operation
+from .imports import MODULES
 
 __all__ = ["Sources", "failure", "syntax_failure", "unreadable"]
 
