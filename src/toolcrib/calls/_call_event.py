@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from toolcrib.calls._decision import DecisionNote
+from toolcrib.calls._value_class import value_class
 
 __all__ = ["CallEvent", "CallRecord", "EventKind"]
 
 EventKind: TypeAlias = Literal["received", "decided", "suspended", "started", "yielded", "ended"]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CallEvent:
     """Something that happened to a call, sent to sinks as it happens.
 
@@ -51,7 +52,7 @@ class CallEvent:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CallRecord:
     """What is kept of a call that ended, with secrets hidden.
 

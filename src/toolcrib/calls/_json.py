@@ -101,14 +101,19 @@ def _facts(media: list[Media]) -> dict[str, Any]:
 def _shaped(value: object, tool: str, context: dict[str, Any]) -> tuple[Any, str]:
     """Return a value as JSON shapes, and these as text: writing them is also what finds what JSON does not have."""
     kind = type(value)
-    if kind is not dict and kind is not list and isinstance(value, Iterator):
-        # pydantic would read it to its end, which empties it, or never comes
+    if _is_spent_by_reading(value):
         raise ResultNotSerializable(tool, kind.__qualname__, "an iterator is spent by reading it; return a list")
     try:
         return _finite(to_jsonable_python(value, fallback=_number, context=context))
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         detail = _NO_TEXT if "invalid utf-8" in str(error) else str(error)
         raise ResultNotSerializable(tool, kind.__qualname__, detail) from error
+
+
+def _is_spent_by_reading(value: object) -> bool:
+    """Return whether a value is an iterator: pydantic would read it to its end, which empties it, or never comes."""
+    kind = type(value)
+    return kind is not dict and kind is not list and isinstance(value, Iterator)
 
 
 def _finite(shape: Any) -> tuple[Any, str]:
@@ -155,19 +160,21 @@ def _text(value: object) -> str:
         return f"<{type(value).__module__}.{type(value).__qualname__}>"
 
 
-def lenient(value: Any, *, media: bool = False) -> Any:
+def lenient(value: Any, *, media: bool = False, limit: int | None = None) -> Any:
     """Return `value` as JSON shapes, for a record: what has no JSON form becomes its text. Never raises.
 
     Args:
         media: Keep the bytes of `Media`, for a process that reads them back with `revived`; else only the facts.
+        limit: The most characters of it as JSON; what is longer becomes its text, the middle cut out.
     """
-    if isinstance(value, Iterator):  # to look at it is to use it up
-        return _text(cast("object", value))
+    if _is_spent_by_reading(value):
+        return cut(_text(value), limit)
     try:
         context = _REDACT if media else _facts([])
-        return _finite(to_jsonable_python(value, fallback=_described, context=context))[0]
+        shape, text = _finite(to_jsonable_python(value, fallback=_described, context=context))
     except Exception:  # the serialiser is the user's: a record must not change what is recorded
-        return _text(value)
+        return cut(_text(value), limit)
+    return shape if limit is None or len(text) <= limit else cut(text, limit)
 
 
 def parse_time(text: str | None) -> datetime | None:

@@ -208,13 +208,16 @@ def render(outcome: Outcome, *, structured: bool = False) -> Rendered:
         return Rendered(f"{type(error).__name__}: {error}", is_error=True)
 
 
-def record_of(outcome: Outcome) -> dict[str, Any]:
+def record_of(outcome: Outcome, limit: int | None = None) -> dict[str, Any]:
     """Return the outcome as a record keeps it: with the facts of media alone, and with the traceback of a failure.
 
     What a suspended call is resumed from is not in it.
+
+    Args:
+        limit: The most characters of a result as JSON; a longer one becomes its text, the middle cut out.
     """
     if isinstance(outcome, Completed):
-        return outcome._as_dict(lenient(outcome.value))  # pyright: ignore[reportPrivateUsage] -- the same module
+        return outcome._as_dict(lenient(outcome.value, limit=limit))  # pyright: ignore[reportPrivateUsage] -- the same module
     data = outcome.to_dict()
     data.pop("call", None)
     return {**data, "traceback": outcome.traceback} if isinstance(outcome, Failed) and outcome.traceback else data

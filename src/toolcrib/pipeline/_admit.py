@@ -106,7 +106,7 @@ def _validate(call: LiveCall, read: bool) -> Failed | None:
     plan = call.plan
     try:
         if not read:
-            call.read()
+            call.arguments = plan.read(call.received)
     except (InvalidArguments, SchemaError) as error:
         refused = failure(plan, call.id, call.run, error)
     if call.trace is not None:

@@ -96,7 +96,7 @@ class LiveCall:
     @property
     def is_executable(self) -> bool:
         plan = self.plan
-        return plan.body is not None or bool(plan.runners) or plan.executor is not None
+        return plan.execution is not None or bool(plan.runners) or plan.executor is not None
 
     @property
     def done_before(self) -> bool:
@@ -186,10 +186,6 @@ class LiveCall:
         self.arguments = self.plan.read(received)
         self._form, self.received, self.source = None, received, None
         self.asks, self.ask_metadata, self.notes, self.approved = (), _NOTHING, (), None
-
-    def read(self) -> None:
-        """Read the arguments as they came; raises what `Plan.read` does."""
-        self._form, self.arguments = None, self.plan.read(self.received)
 
     def validate(self) -> None:
         """Validate a host's arguments, which no gate has looked at so far; raises what `Plan.validated` does."""

@@ -207,7 +207,7 @@ class Pipeline:
             return not_offered(plan.name, call.id)
         received = LiveCall(call, plan, run)
         try:
-            received.read()
+            received.arguments = plan.read(call)
         except (InvalidArguments, SchemaError) as error:
             return misread(plan.name, call.id, error)
         return received
@@ -451,8 +451,7 @@ class Pipeline:
         if not (logs or self._sinks or run.sinks):
             return None
         sinks = merged_sinks(self._sinks, run.sinks)
-        about = "" if plan is None else plan.entry.description
-        return Trace(call, run, (*sinks, _LOG_SINK) if logs else sinks, about)
+        return Trace(call, run, (*sinks, _LOG_SINK) if logs else sinks, "" if plan is None else plan.description)
 
 
 def _live(call: Call) -> LiveCall:

@@ -38,6 +38,8 @@ class Plan:
         guarded: Whether decision hooks or pre hooks have to run.
         held: Post hooks that need the whole result, so that a stream's values wait for them.
         each: Post hooks that see each value of a stream.
+        execution: Makes one execution of the tool's function: what is awaited of one that returns, what is entered of a
+            stream; None for a declared input.
         direct: Whether executing is nothing but the tool's body.
         live: Whether the values of a streaming tool can be given as they come.
     """
@@ -46,8 +48,10 @@ class Plan:
         tool = entry.tool
         self._defaults: dict[str, Any] | None = None
         self.entry, self.tool, self.spec, self.name, self.off = entry, tool, tool.spec, entry.name, entry.off
-        self.body = tool.body if tool.fn is not None else None
         self.streaming = tool.is_streaming
+        self.execution: Callable[..., Any] | None = None
+        if tool.fn is not None:
+            self.execution = tool.body.stream if tool.is_streaming else tool.body.call
         self.timeout, self.max_retries = entry.timeout, entry.max_retries
         self.max_result_chars = tool.options.max_result_chars
         self.pre, self.approvals, self.availability = entry.pre, entry.approvals, entry.availability
@@ -57,7 +61,7 @@ class Plan:
         self.runners, self.executor = entry.runners, executor
         self.guarded = bool(self.hook_sets or self.pre)
         self.gated = bool(self.guarded or self.approvals)
-        self.direct = not self.streaming and not self.runners and executor is None and self.body is not None
+        self.direct = not self.streaming and not self.runners and executor is None and self.execution is not None
         self.live = self.streaming and not (self.held or self.runners or executor is not None)
         self.wants_ctx = bool(
             self.gated or self.streaming or entry.post or self.availability or self.runners or self._injects()
@@ -68,6 +72,11 @@ class Plan:
             return bool(self.spec.injected)
         except SchemaError:  # raised again where the arguments are read, with the parameter's name
             return True
+
+    @cached_property
+    def description(self) -> str:
+        """What models are shown as the tool's purpose."""
+        return self.entry.description
 
     @cached_property
     def definition(self) -> str | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Mapping
-from typing import Any, cast
+from datetime import datetime
+from typing import Any
 
 from toolcrib.calls import (
     ApprovalRequest,
@@ -17,7 +17,6 @@ from toolcrib.calls import (
     Outcome,
     ToolCall,
     calling_line,
-    cut,
     lenient,
     now,
     record_of,
@@ -73,7 +72,7 @@ class Trace:
         elif line := calling_line.get():
             calling_line.set(0)  # what the tool calls in turn is not made there
             data["line"] = line
-        self._emit("received", data)
+        self._emit("received", data, self._started_at)
 
     def within(self) -> Within:
         """Return what the tool and the hooks of the call are executed in."""
@@ -104,14 +103,11 @@ class Trace:
 
     def yielded(self, value: Any) -> None:
         """Note one value of a stream."""
-        self._emit("yielded", {"value": _brief(lenient(value))})
+        self._emit("yielded", {"value": lenient(value, limit=_VALUE_CHARS)})
 
     def ended(self, outcome: Outcome) -> None:
         """Close the call with its outcome; what a suspension is resumed from stays out."""
-        data = record_of(outcome)
-        if "value" in data:
-            data["value"] = _brief(data["value"])
-        self._close(data)
+        self._close(record_of(outcome, _VALUE_CHARS))
 
     def cancelled(self) -> None:
         """Close the call as cancelled."""
@@ -121,7 +117,7 @@ class Trace:
         if self.closed:
             return
         self.closed = True
-        run, call = self._scope, self._call
+        run, call, ended_at = self._scope, self._call, now()
         record = CallRecord(
             call_id=call.id,
             tool=call.name,
@@ -134,28 +130,21 @@ class Trace:
             approval=self.approval,
             outcome=outcome,
             started_at=self._started_at,
-            ended_at=now(),
+            ended_at=ended_at,
             duration_ms=(time.perf_counter() - self._begun) * 1000,
             parent_id=self._parent,
         )
-        self._emit("ended", {"outcome": outcome}, record)
+        self._emit("ended", {"outcome": outcome}, ended_at, record)
 
-    def _emit(self, kind: EventKind, data: Mapping[str, Any], record: CallRecord | None = None) -> None:
+    def _emit(
+        self, kind: EventKind, data: Mapping[str, Any], at: datetime | None = None, record: CallRecord | None = None
+    ) -> None:
         call, run = self._call, self._scope
         event = CallEvent(
-            kind, call.id, call.name, run.id, run.entry, now(), data, record, self._parent, self._description
+            kind, call.id, call.name, run.id, run.entry, at or now(), data, record, self._parent, self._description
         )
         for sink in self._sinks:
             try:
                 sink.emit(event)
             except Exception:  # the sink is the user's code, and watching must not change what is watched
                 _log.exception("the sink %s failed on %s of %s", type(sink).__name__, kind, call.name)
-
-
-def _brief(value: Any) -> Any:
-    if isinstance(value, str):
-        return cut(value, _VALUE_CHARS)
-    if not isinstance(value, list | dict):
-        return value
-    text = json.dumps(value, ensure_ascii=False)
-    return cast("Any", value) if len(text) <= _VALUE_CHARS else cut(text, _VALUE_CHARS)
