@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, fields
-from secrets import token_hex
+from os import urandom
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -158,7 +158,7 @@ class Run:
     _state: _State = field(default_factory=_State, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.id = self.id or f"run_{token_hex(8)}"
+        self.id = self.id or f"run_{urandom(8).hex()}"
         if type(self.sinks) is not tuple:
             self.sinks = _as_tuple("sinks", self.sinks)
         if self.limits is not None and not isinstance(self.limits, CallLimits):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host may pass anything

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import partial
+from functools import cache, partial
 from inspect import Parameter
 from threading import RLock
 from types import UnionType
@@ -239,16 +239,24 @@ def _described(annotation: Any) -> Any:
     return annotation
 
 
-class _Closed(BaseModel):
-    """The base of every input that takes what it declares and nothing else: one for all, because a class is costly."""
+@cache
+def _closed() -> type[BaseModel]:
+    """Return the base of every input that takes what it declares and nothing else.
 
-    model_config = _CLOSED
+    It is one for all, because a class is costly, and made when it is first asked for: the first model of a process has
+    pydantic look for its plugins.
+    """
+
+    class Closed(BaseModel):
+        model_config = _CLOSED
+
+    return Closed
 
 
 def _base(module: str, config: ConfigDict, extra: Any) -> type[BaseModel]:
     """Return a model without fields; `extra` is the type of the values that it does not declare."""
     if config == _CLOSED:
-        return _Closed
+        return _closed()
     annotations = {} if config.get("extra") != "allow" else {"__pydantic_extra__": dict[str, extra]}
     space = {"__module__": module, "__annotations__": annotations, "model_config": config}
     metaclass: Any = type(BaseModel)

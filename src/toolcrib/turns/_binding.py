@@ -120,7 +120,7 @@ class TurnBinding:
         self._approver, self._around = run.approver, run
         self.stored: Stored | None = None
         self.taken_up = False
-        self.followed = wants_activities(pipeline.sinks, run.sinks)
+        self.followed = bool(pipeline.sinks or run.sinks) and wants_activities(pipeline.sinks, run.sinks)
         self._runs: dict[str, ActivityTrace] = {}
         options: dict[str, Any] = {}
         if run.approver is not None:
