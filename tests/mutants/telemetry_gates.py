@@ -73,8 +73,8 @@ TELEMETRY_GATES: tuple[Gate, ...] = (
     Gate(
         "span around the tool",
         "pipeline/_execute.py",
-        "    with call.within():\n        return await _run_around(call)\n",
-        "    return await _run_around(call)\n",
+        "    with call.within():\n        return await (_body(",
+        "    if True:\n        return await (_body(",
         ("tests/telemetry/test_calls.py",),
     ),
     Gate(
