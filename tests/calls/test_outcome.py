@@ -133,6 +133,15 @@ def test_what_a_model_is_shown_of_the_others() -> None:
     assert "ask_1" in Suspended("pay", "c1", request).text()
 
 
+@pytest.mark.parametrize(("in_doubt", "since"), [(False, "it has not run"), (True, "it may have been done")])
+def test_a_suspended_call_says_what_is_known_of_it(in_doubt: bool, since: str) -> None:
+    request = ApprovalRequest("ask_1", "c1", "pay", {}, "d", in_doubt=in_doubt)
+
+    text = Suspended("pay", "c1", request).text()
+
+    assert text == f"`pay` is suspended until a person answers (request ask_1); {since}."
+
+
 def test_the_arguments_of_a_suspended_call_are_not_in_its_repr() -> None:
     request = ApprovalRequest("ask_1", "c1", "login", {"password": "[redacted]"}, "d")
 

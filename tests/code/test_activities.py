@@ -105,8 +105,8 @@ async def test_a_program_that_pauses_says_so_and_goes_on_as_the_same_in_another_
 
     request = result.suspended[0]
     waits, end = sink.runs[1:]
-    assert (waits.kind, waits.data["state"], waits.data["request_id"]) == ("changed", "waiting", request.id)
-    assert (end.data["outcome"], end.data["waiting"]) == ("paused", [{"tool": "refund", "request_id": request.id}])
+    assert (waits.kind, waits.data["state"], waits.data["request_id"]) == ("changed", "suspended", request.id)
+    assert (end.data["outcome"], end.data["suspended"]) == ("paused", [{"tool": "refund", "request_id": request.id}])
     assert {event.activity_id for event in later.runs} == {end.activity_id}
     assert [event.kind for event in later.runs] == ["opened", "closed"]
     assert "resumed" in later.runs[0].data

@@ -108,5 +108,5 @@ def test_a_call_that_waits_for_a_person_ends_the_program() -> None:
     request = ApprovalRequest("ask_1", "1", "find", {}, "digest")
 
     assert reply(Suspended("find", "1", request)) == SuspendedReply(
-        "`find` waits for approval (request ask_1); it has not run."
+        "`find` is suspended until a person answers (request ask_1); it has not run."
     )

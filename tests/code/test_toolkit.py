@@ -112,7 +112,8 @@ async def test_without_an_approver_the_program_ends_at_the_call(kit: Toolkit) ->
     assert (result.success, result.is_paused) == (False, True)
     (request,) = result.suspended
     assert (request.tool, request.arguments) == ("book", {"city": "Oslo"})
-    assert result.error == f"Paused (line 3): `book` waits for approval (request {request.id}); it has not run."
+    asked = f"`book` is suspended until a person answers (request {request.id}); it has not run."
+    assert result.error == f"Paused (line 3): {asked}"
     assert [(call["name"], call["outcome"]) for call in result.tool_calls] == [
         ("add", "completed"),
         ("book", "suspended"),

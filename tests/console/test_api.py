@@ -127,8 +127,8 @@ async def test_a_program_waits_when_one_of_its_calls_does(console: Console, sink
     listed = console.get("/api/activities?source=program").json["activities"]
     call = console.get("/api/activity?source=call&id=in_2").json
 
-    assert [one["status"] for one in listed if one["id"] == "prog_2"] == ["waiting"]
-    assert call["activity"]["status"] == "waiting"
+    assert [one["status"] for one in listed if one["id"] == "prog_2"] == ["suspended"]
+    assert call["activity"]["status"] == "suspended"
     assert call["requests"] == ["ask_in_2"]
     assert call["parent"]["id"] == "prog_2"
 

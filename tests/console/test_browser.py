@@ -119,7 +119,7 @@ def test_a_person_edits_what_a_program_waits_for_and_sees_it_go_on(
     page.get_by_role("link", name="program").click()
     details = page.get_by_role("region", name="Details")
     expect(details.locator(".source .waits")).to_contain_text('receipt = refund(order="A-1007"')
-    expect(details.get_by_role("heading", level=2)).to_contain_text("waiting")
+    expect(details.get_by_role("heading", level=2)).to_contain_text("suspended")
     picture(page, "console-program.png")
 
     details.get_by_role("link", name="waits for refund").click()

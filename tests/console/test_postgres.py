@@ -27,12 +27,12 @@ async def test_a_call_that_waits_on_a_server_is_answered_there(postgres: Postgre
         assert isinstance(outcome, Suspended)
         sink.flush()
 
-        (shown,) = console.get("/api/activities?text=REFUND&status=waiting&principal=bob").json["activities"]
+        (shown,) = console.get("/api/activities?text=REFUND&status=suspended&principal=bob").json["activities"]
         (asked,) = console.get("/api/inbox").json["requests"]
         sent = {"request": asked["id"], "answer": "approve", "arguments": '{"cents": 3}', "name": "Ann"}
         assert console.post("/api/answer", sent).status == 200
 
-        assert (shown["id"], shown["status"]) == ("c1", "waiting")
+        assert (shown["id"], shown["status"]) == ("c1", "suspended")
         answer = (await store.show(asked["id"])).answer
         assert isinstance(answer, Grant)
         assert (answer.approver, answer.override_args) == ("Ann (console)", {"cents": 3})

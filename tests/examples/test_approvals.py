@@ -48,7 +48,7 @@ def test_refunds_wait_for_the_desk_and_run_once(tmp_path: Path) -> None:
     at_desk = refunds("desk", tmp_path, "y fine\nn never paid\n")
     last = refunds("work", tmp_path)
 
-    assert first.startswith("refunded 3.00 on order 9\n`refund` waits for approval")
+    assert first.startswith("refunded 3.00 on order 9\n`refund` is suspended")
     assert first.endswith("2 suspended: answer at the desk\n")
     assert unanswered.endswith("2 suspended: answer at the desk\n")
     assert "cents: 5000 -> 1999" in at_desk

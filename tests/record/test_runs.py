@@ -65,7 +65,7 @@ def test_a_run_is_opened_changed_and_closed_once() -> None:
 
     run = trace_activity("request", "tools/call", Run(id="r1", sinks=(sink,)), about=lambda: {"client": "x"})
     assert run is not None
-    run.changed(state="waiting")
+    run.changed(state="suspended")
     run.closed("completed")
     run.broken_off(RuntimeError("late"))
 

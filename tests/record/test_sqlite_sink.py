@@ -73,7 +73,7 @@ async def test_an_activity_says_how_a_call_stands(tmp_path: Path) -> None:
     assert (done.source, done.id, done.name, done.status, done.principal) == ("call", "c1", "add", "completed", "bob")
     assert (done.first_position, done.last_position) == (1, 3)
     assert done.ended_at is not None
-    assert (waiting.id, waiting.status, waiting.ended_at, waiting.principal) == ("c2", "waiting", None, "bob")
+    assert (waiting.id, waiting.status, waiting.ended_at, waiting.principal) == ("c2", "suspended", None, "bob")
 
 
 async def test_a_call_that_is_resumed_is_the_same_activity(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_run_that_pauses_is_not_over(tmp_path: Path) -> None:
         again = sink.log().activity("program", "p1")
 
     assert paused is not None
-    assert (paused.status, paused.ended_at) == ("waiting", None)
+    assert (paused.status, paused.ended_at) == ("suspended", None)
     assert again is not None
     assert again.status == "running"
 
@@ -269,7 +269,7 @@ async def test_approvals_and_events_share_a_file(tmp_path: Path) -> None:
 
         (entry,) = await store.list(pending=True)
         (activity,) = sink.log().activities()
-    assert (activity.id, activity.status) == (entry.request.call_id, "waiting")
+    assert (activity.id, activity.status) == (entry.request.call_id, "suspended")
 
 
 @pytest.mark.parametrize("path", ["", ":memory:"])

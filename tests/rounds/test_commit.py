@@ -127,7 +127,7 @@ async def test_a_round_with_a_call_that_waits_is_not_committed() -> None:
     messages: list[Any] = []
     plan = await round_of([adding([], requires_approval=True)], ("add", {"a": 1})).apply_hooks()
 
-    with pytest.raises(CommitError, match="waits for approval"):
+    with pytest.raises(CommitError, match="is suspended"):
         await plan.commit(messages, [plan.suspended[0].call.complete(2)])
 
     assert messages == []
@@ -137,7 +137,7 @@ async def test_a_round_without_hooks_goes_through_the_toolsets_gates() -> None:
     ran: list[Any] = []
     round = round_of([adding(ran, requires_approval=True)], ("add", {"a": 1}))
 
-    with pytest.raises(CommitError, match="waits for approval"):
+    with pytest.raises(CommitError, match="is suspended"):
         await round.commit([], [round.expect_one().complete(2)])
 
     assert ran == []

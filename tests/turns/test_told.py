@@ -109,7 +109,7 @@ async def test_a_turn_that_waits_for_a_person_says_so_and_goes_on_under_its_id()
     first, second = closed(sink)
     assert (first["outcome"], first["request_id"], second["outcome"]) == ("suspended", request.id, "completed")
     assert len({event.activity_id for event in opened(sink, "turn")}) == 1
-    assert [data["waiting"] for data in closed(sink, "agent")] == [[request.id], []]
+    assert [data["suspended"] for data in closed(sink, "agent")] == [[request.id], []]
 
 
 async def test_a_turn_says_that_an_approver_is_asked() -> None:
@@ -120,7 +120,7 @@ async def test_a_turn_says_that_an_approver_is_asked() -> None:
     await drained(agent)
 
     changed = [event.data for event in sink.runs if event.kind == "changed"]
-    assert [data["state"] for data in changed] == ["waiting", "running"]
+    assert [data["state"] for data in changed] == ["suspended", "running"]
     assert changed[0]["request_id"].startswith("ask_")
 
 

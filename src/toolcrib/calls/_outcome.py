@@ -169,7 +169,8 @@ class Suspended:
 
     def text(self) -> str:
         """Return what a model is shown."""
-        return f"`{self.tool}` waits for approval (request {self.request.id}); it has not run."
+        since = "it may have been done" if self.request.in_doubt else "it has not run"
+        return f"`{self.tool}` is suspended until a person answers (request {self.request.id}); {since}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as JSON shapes, with the state that it is resumed from."""

@@ -40,7 +40,7 @@ class ProgramActivity:
     def suspended(self, request: ApprovalRequest) -> None:
         """Emit that a call of the program waits for a person."""
         if self.trace is not None:
-            self.trace.changed(state="waiting", tool=request.tool, call_id=request.call_id, request_id=request.id)
+            self.trace.changed(state="suspended", tool=request.tool, call_id=request.call_id, request_id=request.id)
 
     @contextmanager
     def within(self) -> Generator[None]:
@@ -59,9 +59,9 @@ class ProgramActivity:
         """Emit how the program ended, and return the result."""
         if self.trace is not None:
             outcome = "paused" if result.is_paused else "completed" if result.success else "failed"
-            waiting = [{"tool": call.tool, "request_id": call.request_id} for call in result.suspended_calls]
+            suspended = [{"tool": call.tool, "request_id": call.request_id} for call in result.suspended_calls]
             data = {"output": len(result.output), "calls": len(result.tool_calls), "isolation": result.isolation}
-            self.trace.closed(outcome, result.error, **data, **({"waiting": waiting} if waiting else {}))
+            self.trace.closed(outcome, result.error, **data, **({"suspended": suspended} if suspended else {}))
         return result
 
 

@@ -25,7 +25,7 @@ class ProgramSession:
     Variables, functions and imports stay from one program to the next, also from one that failed. All programs belong
     to one run: its limits count their calls together, and a tool that one program found may be called by the next.
 
-    A program that is ended from outside ends the session, too: at a limit, or at a call that waits for approval, since
+    A program that is ended from outside ends the session, too: at a limit, or at a call that is suspended, since
     a session cannot be resumed. With an approver the program waits. Close the session, or use it in `with` or
     `async with`.
     """

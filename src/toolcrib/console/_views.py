@@ -27,7 +27,7 @@ __all__ = [
 _BRIEF = 160  # characters of an event in the timeline
 _SHOWN_ELSEWHERE = ("source", "run_id", "entry", "resumed")  # of the data of an `opened` event
 _NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
-_LIVE = ("running", "waiting")
+_LIVE = ("running", "suspended")
 _CHILDREN = 200
 _EVENTS = 200
 _FIRST = 20  # events of a call, among them `received`
@@ -52,7 +52,7 @@ def activity_view(log: EventLog, activity: Activity, asked: Container[str] = ())
     if activity.status != "running":
         return view
     if activity.id in asked and activity.source in ("call", "turn", "program"):
-        return view | {"status": "waiting"}
+        return view | {"status": "suspended"}
     last = log.last_told(activity)
     if now() - datetime.fromisoformat(last) < QUIET:
         return view
@@ -79,7 +79,7 @@ def _brief(event: KeptEvent) -> str:
         case "decided":
             return _line(" ".join(str(data.get(name) or "") for name in ("hook", "decision", "reason")).strip())
         case "suspended":
-            return _line(data["request"].get("reason") or "waits for approval")
+            return _line(data["request"].get("reason") or "needs approval")
         case "yielded":
             return _line(data.get("value"))
         case "ended":
@@ -176,7 +176,7 @@ def _run_view(log: EventLog, activity: Activity, children: Iterable[Activity]) -
             else:
                 view["values"].append(value_view(_label(name), text, position=opened.position, path=["data", name]))
     if closed is not None:
-        for name in ("error", "value", "output", "waiting"):
+        for name in ("error", "value", "output", "suspended"):
             if closed.data["data"].get(name):
                 view["values"].append(_value(_label(name), closed, "data", name))
     return view

@@ -44,7 +44,7 @@ _NEXT = "SELECT COALESCE(MAX(position), 0) + 1 FROM toolcrib_events"
 _ADD = (
     "INSERT INTO toolcrib_events (position, source, run_id, id, kind, name, at, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_WAITING = {"suspended": "waiting", "paused": "waiting"}  # over for the process that told it, and not otherwise
+_SUSPENDED = {"suspended", "paused"}  # over for the process that said it, and not otherwise
 _WORDS = 2_000  # characters of one event that can be searched for
 
 
@@ -57,7 +57,7 @@ class Activity:
         run_id: A call's scope; empty for a run.
         parent_id: The run or call inside which it goes on.
         name: The tool, or what the run is called.
-        status: `running`, `waiting`, or what it came to: a call's outcome, a run's.
+        status: `running`, `suspended`, or what it came to: a call's outcome, a run's.
         first_position: The event that it began with.
         last_position: The latest event that told of it.
         started_at: ISO text, like `ended_at`.
@@ -137,7 +137,7 @@ def _call_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
     record: Mapping[str, Any] = data["record"] or {}
     request: Mapping[str, Any] = said.get("request") or {}
     ended = kind == "ended"
-    status = str(said["outcome"]["kind"]) if ended else "waiting" if kind == "suspended" else "running"
+    status = str(said["outcome"]["kind"]) if ended else "suspended" if kind == "suspended" else "running"
     return {
         "source": "call",
         "run_id": _plain(data["run_id"]),
@@ -145,12 +145,12 @@ def _call_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
         "parent_id": _maybe(data["parent_id"]),
         "name": _plain(data["tool"]),
         "entry": _plain(data["entry"]),
-        "status": _WAITING.get(status, status),
+        "status": "suspended" if status in _SUSPENDED else status,
         "principal": _maybe(record.get("principal") or request.get("principal")),
         "first_position": position,
         "last_position": position,
         "started_at": str(data["at"]),
-        "ended_at": str(data["at"]) if ended and status not in _WAITING else None,
+        "ended_at": str(data["at"]) if ended and status not in _SUSPENDED else None,
         "duration_ms": record.get("duration_ms") if ended else None,
         "words": "" if kind == "yielded" else _words(data["tool"], data["call_id"], record.get("principal"), said),
     }
@@ -167,12 +167,12 @@ def _run_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
         "parent_id": _maybe(data["parent_id"]),
         "name": _plain(data["name"]),
         "entry": "",
-        "status": _WAITING.get(status, status),
+        "status": "suspended" if status in _SUSPENDED else status,
         "principal": _maybe(said.get("principal")),
         "first_position": position,
         "last_position": position,
         "started_at": str(data["at"]),
-        "ended_at": str(data["at"]) if closed and status not in _WAITING else None,
+        "ended_at": str(data["at"]) if closed and status not in _SUSPENDED else None,
         "duration_ms": said.get("duration_ms") if closed else None,
         "words": _words(data["name"], data["activity_id"], said.get("principal"), said),
     }

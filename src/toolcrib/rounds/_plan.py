@@ -272,7 +272,7 @@ def _paired(calls: Sequence[RoundCall], results: Sequence[Answer]) -> dict[str, 
         found[id] = result
     for call in calls:
         if call.group == "suspended":
-            problems.append(f"`{call.name}` ({call.id}) waits for approval; resolve it first")
+            problems.append(f"`{call.name}` ({call.id}) is suspended; resolve it first")
         elif call.outcome is None and call.id not in found:
             lacking = f"there is no result for `{call.name}` ({call.id})"
             problems.append(f"{lacking}: answer it with the call's `complete`, `fail` or `reject`")

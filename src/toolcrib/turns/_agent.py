@@ -288,7 +288,7 @@ class Agent(Observed):
         finally:
             self._is_running, self._run = False, None
             if activity is not None:
-                activity.closed("completed", waiting=list(self._work.suspended))
+                activity.closed("completed", suspended=list(self._work.suspended))
 
     def binding(self, run: Run, pipeline: Pipeline, name: str = "agent") -> TurnBinding:
         """Return the binding that turns of a run go through to `pipeline`, whose tools are the agent's; for runs."""

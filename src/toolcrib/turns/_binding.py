@@ -200,7 +200,7 @@ class TurnBinding:
         if approver is None:
             return None
         if run is not None:
-            run.changed(state="waiting", request_id=request.id)
+            run.changed(state="suspended", request_id=request.id)
         clock = self.clocks.get(request.call_id) if self.clocks is not None else None
         try:
             if clock is None:

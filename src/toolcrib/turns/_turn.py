@@ -200,7 +200,7 @@ class Turn(Observed, Generic[T]):
 
     @property
     def request(self) -> ApprovalRequest | None:
-        """What a person is asked, when the turn waits for approval."""
+        """What a person is asked, when the turn is suspended."""
         return self.outcome.request if isinstance(self.outcome, Suspended) else None
 
     @property
@@ -232,7 +232,7 @@ class Turn(Observed, Generic[T]):
 
         Args:
             run: The run it is part of, with its deps, approver, limits; a plain one when None.
-            grant: The answer to `turn.request`, when the turn waits for approval; the call is taken up where it was.
+            grant: The answer to `turn.request`, when the turn is suspended; the call is taken up where it was.
             pipeline: Adds the gates of a toolset; without one, only those of the tool itself count.
 
         Raises:

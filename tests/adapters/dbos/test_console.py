@@ -150,7 +150,7 @@ async def test_what_a_killed_worker_could_not_tell_is_told_by_another(tmp_path: 
         settled = {one.id: one.status for one in log.activities(ActivityFilter(sources=("turn", "program")))}
 
     assert early == {"running"}  # it may be about to be told
-    assert settled == {ended.id: "completed", asked.id: "waiting", program.id: "completed", failing.id: "failed"}
+    assert settled == {ended.id: "completed", asked.id: "suspended", program.id: "completed", failing.id: "failed"}
 
 
 async def test_what_a_stopped_worker_leaves_is_interrupted_until_it_goes_on(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ async def test_the_events_of_calls_are_read_back_in_order(sink: PostgresSink) ->
     log = sink.log()
 
     assert [one.kind for one in log.since(0) if one.id == "c1"] == ["received", "started", "ended"]
-    assert [(one.id, one.status) for one in log.activities()] == [("c2", "waiting"), ("c1", "completed")]
+    assert [(one.id, one.status) for one in log.activities()] == [("c2", "suspended"), ("c1", "completed")]
     await pipeline.run(outcome, scope, grant=outcome.request.grant("ann"))
     assert [(one.id, one.status) for one in sink.log().activities()] == [("c2", "completed"), ("c1", "completed")]
 

@@ -217,12 +217,13 @@ def _calls(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         elif line["t"] == "started":
             calls[line["id"]] = {"id": line["id"], "tool": line["name"], "state": "begun"}
         elif line["t"] in ("ended", "suspended", "cancelled") and line["id"] in calls:
-            calls[line["id"]]["state"] = "waiting" if line["t"] == "suspended" else line["t"]
+            calls[line["id"]]["state"] = line["t"]
     return list(calls.values())
 
 
-def _call(entry: Mapping[str, Any], waits: bool) -> dict[str, Any]:
-    state = "ended" if "reply" in entry else "waiting" if waits else "cancelled" if entry.get("cancelled") else "begun"
+def _call(entry: Mapping[str, Any], suspended: bool) -> dict[str, Any]:
+    open_state = "suspended" if suspended else "cancelled" if entry.get("cancelled") else "begun"
+    state = "ended" if "reply" in entry else open_state
     return {"id": entry["id"], "tool": entry["name"], "state": state}
 
 

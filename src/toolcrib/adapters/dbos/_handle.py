@@ -29,7 +29,7 @@ class TurnHandle:
         """Return what came of the turn, as soon as it has ended.
 
         Args:
-            through: Wait for people too; without it, a turn that waits for approval is `Suspended`.
+            through: Wait for people too; without it, a turn that waits for a person is `Suspended`.
 
         Raises:
             DurableFailure: The turn's workflow ended with an exception, or was cancelled.

@@ -35,7 +35,7 @@ async def settle(client: Client, log: EventLog, sink: ActivitySink, quiet: timed
         found = await (_of_program if activity.source == "program" else _of_turn)(client, activity)
         if found is not None:
             outcome, error = found
-            kind = "changed" if outcome == "waiting" else "closed"
+            kind = "changed" if outcome == "suspended" else "closed"
             data = {"state": outcome} if kind == "changed" else {"outcome": outcome, "error": error}
             run = cast("ActivityKind", activity.source)
             sink.emit_activity(ActivityEvent(kind, run, activity.id, activity.parent_id, activity.name, now(), data))
@@ -65,7 +65,7 @@ async def _of_turn(client: Client, activity: Activity) -> tuple[str, str | None]
             outcome = result["outcome"]
             return str(result["stop_reason"]), outcome.get("message") or outcome.get("reason")
         work_id = continuation_id(work_id, str(result[WAITS_FOR]))
-    return None if work_id == activity.id else ("waiting", None)
+    return None if work_id == activity.id else ("suspended", None)
 
 
 async def _of_program(client: Client, activity: Activity) -> tuple[str, str | None] | None:
@@ -77,4 +77,4 @@ async def _of_program(client: Client, activity: Activity) -> tuple[str, str | No
         return ("error", str(status.error)) if status is not None and status.status in _OUTCOMES else None
     if run.state == "done" and run.result is not None:
         return ("completed" if run.result["success"] else "failed"), run.result.get("error")
-    return ("waiting" if run.state == "paused" else "cancelled"), None
+    return ("suspended" if run.state == "paused" else "cancelled"), None

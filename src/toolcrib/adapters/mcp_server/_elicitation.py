@@ -51,7 +51,7 @@ _FORM: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Suspension:
-    """A call, or a program, that waits for approval.
+    """A call, or a program, that waits for a person.
 
     Attributes:
         requests: The approval requests that it waits for.

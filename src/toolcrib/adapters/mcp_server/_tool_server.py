@@ -235,7 +235,7 @@ class ToolServer(ABC):
             while await store.wait(asked.id, max(0.0, min(_PROGRESS_SECONDS, end - time.monotonic()))) is None:
                 if time.monotonic() >= end:
                     return False
-                await request.progress(f"`{asked.tool}` waits for approval (request {asked.id})")
+                await request.progress(f"`{asked.tool}` is suspended until a person answers (request {asked.id})")
         return True
 
     # --- a state that the client hands back

@@ -4,7 +4,7 @@ import { card } from "./inbox.js";
 import { get, getWhole, on, state } from "./server.js";
 
 const KINDS = [["", "overview"], ["all", "everything"], ["agent", "agents"], ["turn", "turns"], ["program", "programs"], ["session", "sessions"], ["request", "requests"], ["call", "calls"]];
-const STATUSES = [["", "any status"], ["running,waiting,interrupted", "unfinished"], ["waiting", "waiting"], ["running", "running"], ["completed", "completed"], ["failed,error", "failed"], ["rejected,refused", "rejected"], ["cancelled", "cancelled"]];
+const STATUSES = [["", "any status"], ["running,suspended,interrupted", "unfinished"], ["suspended", "suspended"], ["running", "running"], ["completed", "completed"], ["failed,error", "failed"], ["rejected,refused", "rejected"], ["cancelled", "cancelled"]];
 const SOON = 150;
 const AGAIN = 30_000;  // what stops saying anything is shown so, though nothing tells of that
 

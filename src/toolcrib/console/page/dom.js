@@ -29,7 +29,7 @@ export function fill(slot, key, build) {
 }
 
 const WORDS = {
-  running: "running", waiting: "waiting", completed: "completed", failed: "failed", rejected: "rejected",
+  running: "running", suspended: "suspended", completed: "completed", failed: "failed", rejected: "rejected",
   cancelled: "cancelled", refused: "refused", error: "failed", quiet: "quiet", lost: "lost",
 };
 
