@@ -9,11 +9,12 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
@@ -21,7 +22,8 @@ from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 from tests.console.conftest import Console, serving
 from tests.console.shop import HOSTILE, PROGRAM, Running, shop, some_history
 from toolcrib._run_sync import run_sync
-from toolcrib.calls import ActivityEvent, ToolCall, now
+from toolcrib.approvals import SqliteApprovalStore
+from toolcrib.calls import ActivityEvent, Suspended, ToolCall, now
 from toolcrib.console import ConsoleOptions
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import SqliteSink
@@ -34,6 +36,7 @@ TOKEN = "a-token-of-the-tests-0123"
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium; `.ci/packages chromium` installs it")
 
+T = TypeVar("T")
 
 RunConsole = Callable[[str], Running]
 
@@ -166,6 +169,46 @@ def test_a_person_says_no_and_the_program_is_told_why(served: Console, run: Run,
     expect(page.locator("#pending")).to_be_hidden()
     page.get_by_role("link", name="Activity").click()
     expect(page.get_by_role("link", name="program")).to_contain_text("failed")
+
+
+def _elsewhere(work: Coroutine[Any, Any, T]) -> T:
+    """Run work in a thread of its own: the browser's event loop is in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(run_sync, work).result()
+
+
+async def _in_doubt(path: Path, tools: Toolset) -> Suspended:
+    """Return a refund that was begun by a process that is gone, with its request in the database."""
+    pipeline = Pipeline(tools)
+    with SqliteSink(path) as sink:
+        begun = ToolCall("refund", {"order": "A-1", "amount": 70}, "call_1")
+        made = await pipeline.recover(begun, Run(approvals=SqliteApprovalStore(path), sinks=(sink,)))
+    assert isinstance(made, Suspended)
+    return made
+
+
+def test_a_person_gives_the_result_of_a_call_in_doubt(
+    path: Path, tools: Toolset, served: Console, visit: Callable[..., Page]
+) -> None:
+    suspended = _elsewhere(_in_doubt(path, tools))
+    page = visit(served.url)
+    page.get_by_role("link", name="refund").click()
+    card = request_card(page)
+    expect(card.get_by_role("button", name="Do it now")).to_be_visible()
+    expect(card.get_by_role("button", name="Edit…")).to_have_count(0)
+    card.get_by_role("button", name="It was done…").click()
+    result = card.get_by_label("What did the call come to, as JSON?")
+    result.fill("70")
+    card.get_by_role("button", name="It was done", exact=True).click()
+
+    expect(card.get_by_role("alert")).to_contain_text("must be a string; got 70")
+    result.fill('"paid back by hand"')
+    card.get_by_role("button", name="It was done", exact=True).click()
+
+    expect(card).to_contain_text("Said to be done by Ann (console)")
+    expect(page.locator("#pending")).to_be_hidden()
+    outcome = _elsewhere(Pipeline(tools).run(suspended, Run(approvals=SqliteApprovalStore(path))))
+    assert (outcome.kind, outcome.text()) == ("completed", "paid back by hand")
 
 
 def test_what_is_always_allowed_does_not_ask_again_until_it_is_taken_back(

@@ -563,6 +563,18 @@ async def test_each_time_a_call_may_have_been_made_is_asked_about_by_itself() ->
     assert await asked(1) != await asked(2)
 
 
+async def test_a_call_that_has_ended_is_not_admitted_again() -> None:
+    pipeline = Pipeline([paying([])])
+    call = await pipeline.admit(ToolCall("pay", {"amount": 5}))
+    assert is_call(call)
+    await pipeline.run(call)
+
+    with pytest.raises(CallStateError):
+        await pipeline.admit(call, arguments={"amount": 6})
+
+    assert call.arguments["amount"] == 5
+
+
 # --- one JSON, taken up twice
 
 
