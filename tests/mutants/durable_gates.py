@@ -239,7 +239,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "the end that a killed worker did not tell",
         "adapters/dbos/_lost_work.py",
-        "if now() - datetime.fromisoformat(told) < quiet:",
+        "if now() - datetime.fromisoformat(latest) < quiet:",
         "if False:",
         ("tests/adapters/dbos/test_console.py",),
     ),

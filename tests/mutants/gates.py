@@ -391,9 +391,9 @@ GATES: tuple[Gate, ...] = (
         ("tests/adapters/pydantic_ai",),
     ),
     Gate(
-        "denial at the counter",
+        "denial in the pipeline",
         "adapters/pydantic_ai/_deferred_results.py",
-        '        await _record(waiting[call_id], denial, _counter(toolset), run or Run(entry="pydantic_ai"))\n',
+        '        await _record(waiting[call_id], denial, _toolset_of(toolset), run or Run(entry="pydantic_ai"))\n',
         "",
         ("tests/adapters/pydantic_ai",),
     ),

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import SecretStr
 
+from tests.pipeline.calling import pay, suspended
 from toolcrib.approvals import AgentContext, MemoryApprovalStore, approve_all
 from toolcrib.calls import (
     Ask,
@@ -27,19 +28,6 @@ from toolcrib.schema import Redacted, RunContext
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import BaseTool, Tool, ez_tool
 from toolcrib.toolsets import Toolset
-
-
-@ez_tool(requires_approval=True)
-async def pay(cents: int, to: str = "ann") -> str:
-    return f"{cents} to {to}"
-
-
-async def suspended(pipeline: Pipeline, arguments: Any = None, name: str = "pay", **scope: Any) -> Suspended:
-    call = ToolCall(name, {"cents": 5} if arguments is None else arguments)
-    outcome = await pipeline.run(call, Run(**scope))
-    assert isinstance(outcome, Suspended), outcome
-    return outcome
-
 
 # --- when it is needed
 

@@ -8,27 +8,14 @@ from typing import Any
 
 import pytest
 
-from toolcrib.calls import Completed, Failed, Outcome, ToolCall
+from tests.pipeline.calling import raising, run
+from toolcrib.calls import Completed, Failed, ToolCall
 from toolcrib.errors import InvalidArguments, ModelRetry, UnknownTool
 from toolcrib.pipeline import Call, Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import Tool, ez_tool, tool
 from toolcrib.toolsets import LiveTools, Toolset
-
-
-async def run(fn: Any, arguments: Any = "{}", scope: Run | None = None, **options: Any) -> Outcome:
-    """Make a tool of a function and call it."""
-    made = ez_tool(**options)(fn)
-    return await Pipeline([made]).run(ToolCall(made.name, arguments), scope)
-
-
-def raising(error: BaseException) -> Callable[[], Any]:
-    async def fail() -> None:
-        raise error
-
-    return fail
-
 
 # --- what a tool raises
 

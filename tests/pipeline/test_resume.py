@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
 from tests.effort import examples
+from tests.pipeline.calling import pay, suspended
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import approve_all
 from toolcrib.calls import (
@@ -30,18 +31,6 @@ from toolcrib.schema import Redacted, RunContext
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import BaseTool, ez_tool
 from toolcrib.toolsets import Toolset
-
-
-@ez_tool(requires_approval=True)
-async def pay(cents: int, to: str = "ann") -> str:
-    return f"{cents} to {to}"
-
-
-async def suspended(pipeline: Pipeline, arguments: Any = None, name: str = "pay", **scope: Any) -> Suspended:
-    call = ToolCall(name, {"cents": 5} if arguments is None else arguments)
-    outcome = await pipeline.run(call, Run(**scope))
-    assert isinstance(outcome, Suspended), outcome
-    return outcome
 
 
 class Colour(Enum):

@@ -1,32 +1,18 @@
 """Run: limits, retries, requirements, and what a run supplies to its tools."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import pytest
 
-from toolcrib.calls import Completed, Failed, Outcome, Rejected, ToolCall
+from tests.pipeline.calling import raising, run
+from toolcrib.calls import Completed, Failed, Rejected, ToolCall
 from toolcrib.errors import ModelRetry
 from toolcrib.pipeline import CallLimits, Pipeline, Run, current_run, must_call
 from toolcrib.record import ListSink
 from toolcrib.schema import Injectable, Injected, RunContext
 from toolcrib.tools import BaseTool, ez_tool, tool
 from toolcrib.toolsets import Toolset
-
-
-async def run(fn: Any, arguments: Any = "{}", scope: Run | None = None, **options: Any) -> Outcome:
-    """Make a tool of a function and call it."""
-    made = ez_tool(**options)(fn)
-    return await Pipeline([made]).run(ToolCall(made.name, arguments), scope)
-
-
-def raising(error: BaseException) -> Callable[[], Any]:
-    async def fail() -> None:
-        raise error
-
-    return fail
-
 
 # --- limits and requirements
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from toolcrib.calls import ToolCall
+from toolcrib.calls import Ask, CallMetadata, Complete, Reject, RunNormally, ToolCall
+from toolcrib.hooks import HookSet
 from toolcrib.rounds import ToolRound, WireFormat, decode
 from toolcrib.testing import wire_reply
 from toolcrib.tools import Tool, ez_tool, tool_input
@@ -49,6 +50,27 @@ def adding(ran: list[Any], **options: Any) -> Tool[..., Any]:
 def asks(*calls: tuple[str, Any], format: WireFormat = "openai", text: str = "") -> dict[str, Any]:
     """Return a reply that makes these calls, with the ids `call_0`, `call_1`, ..."""
     return wire_reply(format, [ToolCall(name, raw, f"call_{n}") for n, (name, raw) in enumerate(calls)], text)
+
+
+def policy(ran: list[Any] | None = None) -> HookSet:
+    """Return hooks that answer 1, refuse 2, ask about 3, and let the rest run with 10 more."""
+    hooks = HookSet()
+
+    @hooks.on("add")
+    async def decide(call: CallMetadata, given: Any) -> Any:
+        if ran is not None:
+            ran.append(given.a)
+        match given.a:
+            case 1:
+                return Complete(111)
+            case 2:
+                return Reject("two is too few")
+            case 3:
+                return Ask("three is a crowd")
+            case _:
+                return RunNormally(given.model_copy(update={"a": given.a + 10}))
+
+    return hooks
 
 
 def round_of(tools: ToolsetLike, *calls: tuple[str, Any], **options: Any) -> ToolRound:

@@ -6,38 +6,17 @@ from typing import Any
 
 import pytest
 
-from tests.rounds.replies import ReadFile, SearchResult, WebSearch, adding, asks, results_in, round_of
+from tests.rounds.replies import ReadFile, SearchResult, WebSearch, adding, asks, policy, results_in, round_of
 from toolcrib.approvals import MemoryApprovalStore, approve_all
-from toolcrib.calls import Ask, CallMetadata, Complete, Grant, Reject, RunNormally
+from toolcrib.calls import Ask, Grant, Reject
 from toolcrib.errors import ApprovalError, ApprovalRequired, CommitError, ModelRetry, RoundError
-from toolcrib.hooks import GlobalHooks, HookSet, ToolHook, hook
+from toolcrib.hooks import GlobalHooks, ToolHook, hook
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.rounds import DecodedCall, ToolRound, decode
 from toolcrib.schema import RunContext
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import ToolAvailability, Toolset
-
-
-def policy(ran: list[Any] | None = None) -> HookSet:
-    """Return hooks that answer 1, refuse 2, ask about 3, and let the rest run with 10 more."""
-    hooks = HookSet()
-
-    @hooks.on("add")
-    async def decide(call: CallMetadata, given: Any) -> Any:
-        if ran is not None:
-            ran.append(given.a)
-        match given.a:
-            case 1:
-                return Complete(111)
-            case 2:
-                return Reject("two is too few")
-            case 3:
-                return Ask("three is a crowd")
-            case _:
-                return RunNormally(given.model_copy(update={"a": given.a + 10}))
-
-    return hooks
 
 
 def adds(*numbers: int, ran: list[Any] | None = None, **options: Any) -> ToolRound:

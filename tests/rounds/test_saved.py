@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.rounds.replies import FORMATS, ReadFile, SearchResult, WebSearch, adding, asks, results_in, round_of
+from tests.rounds.replies import FORMATS, ReadFile, SearchResult, WebSearch, adding, asks, policy, results_in, round_of
 from toolcrib.approvals import MemoryApprovalStore, approve_all, deny_all
-from toolcrib.calls import Ask, Complete, Grant, Media, Reject, RunNormally, ToolCall
+from toolcrib.calls import Grant, Media, ToolCall
 from toolcrib.errors import CallStateError, CommitError, InvalidOutput, ModelRetry, ResultNotSerializable, RoundError
-from toolcrib.hooks import GlobalHooks, HookSet
+from toolcrib.hooks import GlobalHooks
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.rounds import DecodedCall, Finished, Session, ToolRound, ToolRoundPlan, Transcript, WireFormat, decode
 from toolcrib.testing import RecordingSink, ScriptedModel
@@ -54,22 +54,7 @@ async def test_a_call_that_waits_is_denied_in_another_process() -> None:
 
 async def test_hooks_are_asked_once_and_what_they_said_comes_along() -> None:
     asked: list[Any] = []
-    hooks = HookSet()
-
-    @hooks.on("add")
-    async def decide(call: Any, given: Any) -> Any:
-        asked.append(given.a)
-        match given.a:
-            case 1:
-                return Complete(111)
-            case 2:
-                return Reject("two is too few")
-            case 3:
-                return Ask("three is a crowd")
-            case _:
-                return RunNormally(given.model_copy(update={"a": 40}))
-
-    tools = Toolset([adding([])], hooks=hooks)
+    tools = Toolset([adding([])], hooks=policy(asked))
     calls = [("add", {"a": n}) for n in (1, 2, 3, 4)]
     plan = await round_of(tools, *calls, ("nope", {})).apply_hooks()
 
@@ -79,7 +64,7 @@ async def test_hooks_are_asked_once_and_what_they_said_comes_along() -> None:
     assert [one.output for one in again.handled] == [111]
     assert [one.reason for one in again.rejected] == ["two is too few"]
     assert [(one.call.input.a, one.request) for one in again.suspended] == [(3, plan.suspended[0].request)]
-    assert [call.input.a for call in again.pending] == [40]
+    assert [call.input.a for call in again.pending] == [14]
     assert [issue.outcome.code for issue in again.issues] == ["unknown_tool"]
 
 

@@ -1,4 +1,4 @@
-"""Adapters: other frameworks as doors of the counter, and their tools as members of a toolset.
+"""Adapters: other frameworks as ways in to the pipeline, and their tools as members of a toolset.
 
 Each is a package of its own, needs an extra of its own, and knows nothing of the others. Nothing here is a gate.
 """

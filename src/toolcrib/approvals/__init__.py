@@ -1,6 +1,6 @@
-"""Approval: when it is needed, what a grant is bound to, where requests and answers are kept.
+"""Approval: policies and approvers, the rules of grants, and the stores of requests and answers.
 
-The requests and grants themselves are values in `calls`; asking for one is step 5 of `invoke`. Nothing here runs a
+The requests and grants themselves are values in `calls`; asking for one is step 5 of the pipeline. Nothing here runs a
 tool.
 """
 

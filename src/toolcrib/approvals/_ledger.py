@@ -32,7 +32,7 @@ class ApprovalEntry:
 
     Attributes:
         answer: The grant or denial; None without one.
-        used_at: When a call used the answer. From then on the request is settled.
+        used_at: When a call used the answer. From then on the request is closed.
     """
 
     request: ApprovalRequest
@@ -87,7 +87,8 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
     if grant.expires_at is not None and grant.expires_at <= (at or now()):
         return f"it expired at {grant.expires_at.isoformat(timespec='seconds')}; ask again"
     if not _serves(grant, request.principal):
-        return f"it was given on behalf of {grant.principal or 'nobody'}, and this is {request.principal or 'nobody'}"
+        given, asked = (principal or "no principal" for principal in (grant.principal, request.principal))
+        return f"it was given on behalf of {given}, and this is {asked}"
     if grant.definition is not None and grant.definition != request.definition:
         return (
             "the tool has changed after it was given: what it takes, or says that it does, is something else. Ask again"

@@ -50,7 +50,7 @@ _PAGE = {
     "inbox.js": "text/javascript; charset=utf-8",
 }
 _WRONG_TOKEN_SECONDS = 0.3
-_SURROGATES = "backslashreplace"  # of half pairs, which models send and UTF-8 cannot encode; JSON escapes them alike
+_SURROGATES = "backslashreplace"  # of half pairs, which models send and UTF-8 cannot encode; JSON has the same escapes
 _MAX_ROWS = 200
 
 

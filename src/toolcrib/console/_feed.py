@@ -94,7 +94,7 @@ class Feed:
                 except Exception as error:  # the database may be away for a while
                     if not self._trouble:
                         _log.warning("the console cannot read its database: %s", error)
-                    self._trouble = "The database cannot be read at the moment."
+                    self._trouble = "The database cannot be read now."
                 if before != (self._last, list(self.pending), self._trouble):
                     await self._notify()
                 await asyncio.sleep(_POLL_SECONDS)

@@ -38,7 +38,7 @@ class ApprovalError(ToolcribError, ValueError):
 
 
 class PendingLimitReached(ApprovalError):
-    """Nobody is asked about a call, as too many requests on behalf of its principal wait for an answer already."""
+    """A call is not asked about, as too many requests on behalf of its principal wait for an answer already."""
 
     code = "pending_limit_reached"
 
@@ -49,9 +49,9 @@ class PendingLimitReached(ApprovalError):
 
     def __str__(self) -> str:
         return (
-            f"`{self.tool}` needs approval and was not run, and nobody is asked: {self.problem} already, which is the "
-            "most that may at a time (max_pending). Have some answered (`toolcrib approvals list` shows them), or wait "
-            f"until they expire: each counts for {self.counts_for}"
+            f"`{self.tool}` needs approval and was not run, and no approver is asked: {self.problem} already, which is "
+            "the most that may at a time (max_pending). Have some answered (`toolcrib approvals list` shows them), or "
+            f"wait until they expire: each counts for {self.counts_for}"
         )
 
 

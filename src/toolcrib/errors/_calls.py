@@ -1,4 +1,4 @@
-"""Errors about one call: what its tool, its hooks and its limits have to say."""
+"""Errors about one call: of its tool, its hooks and its limits."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RetriesExhausted(ToolcribError):
 
 
 class ToolTimeoutError(ToolcribError, TimeoutError):
-    """The deadline of one execution passed; told from a TimeoutError that the tool raised itself."""
+    """The deadline of one execution passed; distinct from a TimeoutError that the tool raised itself."""
 
     code = "tool_timeout"
 

@@ -70,7 +70,7 @@ class UnknownTool(ToolcribError, KeyError):
 
 
 class NotAvailable(ToolcribError):
-    """The tool exists, and may not be used in this run or at this moment."""
+    """The tool exists, and may not be used in this run or at this time."""
 
     code = "not_available"
 

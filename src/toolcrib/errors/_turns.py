@@ -28,7 +28,7 @@ class WrongRunMethodError(ToolcribError, TypeError):
 
 
 class TurnTimeoutError(ToolcribError, TimeoutError):
-    """A turn did not finish in its time; told from a TimeoutError that its tool raised."""
+    """A turn did not finish in its time; distinct from a TimeoutError that its tool raised."""
 
     code = "turn_timeout"
 

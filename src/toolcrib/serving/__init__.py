@@ -1,6 +1,6 @@
 """State of a server: principals and their runs, pending requests, suspended calls, single flight; and `serving.http`.
 
-Every server needs these, whatever it speaks; a protocol is an adapter's. Only `serving.http` needs an extra.
+Servers of every protocol need these; a protocol is an adapter's. Only `serving.http` needs an extra.
 """
 
 from toolcrib.serving._entries import run_reporting, shown_entries

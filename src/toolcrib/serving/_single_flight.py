@@ -1,4 +1,4 @@
-"""Single flight: equal calls that arrive at the same moment are let through one after another."""
+"""Single flight: equal calls that arrive at the same time are let through one after another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenTelemetry: a sink that makes spans and metrics of what is told of calls and runs, and nothing else.
+"""OpenTelemetry: a sink that makes spans and metrics of the events of calls and runs, and nothing else.
 
 It reads events and changes nothing; what is not in an event cannot get into a span.
 """

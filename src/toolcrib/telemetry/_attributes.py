@@ -1,4 +1,4 @@
-"""What spans and measurements are called, and what is put on them: the GenAI and MCP conventions, or `toolcrib.*`."""
+"""Names and attributes of spans and measurements, after the GenAI and MCP conventions, or `toolcrib.*`."""
 
 from __future__ import annotations
 
@@ -118,12 +118,12 @@ def decision(data: Mapping[str, Any], reasons: bool) -> tuple[str, dict[str, Att
 
     Args:
         data: The data of the `decided` event.
-        reasons: Whether a hook's reason may be told, in which it may quote an argument.
+        reasons: Whether to include a hook's reason, in which it may quote an argument.
     """
     answer = data.get("approval")
     if answer is None:
-        told = ("hook", "decision", *(("reason",) if reasons and data.get("reason") else ()))
-        return "toolcrib.decision", {f"toolcrib.decision.{name}": text_of(data[name]) for name in told}
+        names = ("hook", "decision", *(("reason",) if reasons and data.get("reason") else ()))
+        return "toolcrib.decision", {f"toolcrib.decision.{name}": text_of(data[name]) for name in names}
     names = {"kind": "answer", "approver": "approver", "at": "at", "request_id": "request.id", "digest": "digest"}
     return "toolcrib.approval", {
         f"toolcrib.approval.{to}": str(answer[key]) for key, to in names.items() if key in answer

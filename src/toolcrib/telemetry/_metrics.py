@@ -1,4 +1,4 @@
-"""How many calls, how long, with what end: measurements with few attributes, each of few values."""
+"""Metrics: the number of calls, their durations and ends, with few attributes, each of few values."""
 
 from __future__ import annotations
 

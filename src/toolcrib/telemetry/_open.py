@@ -1,4 +1,4 @@
-"""The spans that are open, what is inside what, and what is left of a call that waits for a person."""
+"""Open spans, the context of what runs inside them, and the trace context of suspended calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class OpenSpan:
     """A span that is open, and the context that what is inside of it runs in.
 
     Attributes:
-        values: How many values of a stream were told.
+        values: How many values of a stream have come.
     """
 
     __slots__ = ("context", "span", "values")

@@ -33,8 +33,8 @@ from toolcrib.telemetry._open import Attached, Bounded, Key, OpenSpan, as_carrie
 __all__ = ["OtelSink"]
 
 _SCOPE = "toolcrib"
-_MOST_OPEN = 10_000  # spans that nobody closes: of a round's calls that were prepared and never performed
-_MOST_TOLD = 32  # values of a stream that are span events; all of them are counted
+_MOST_OPEN = 10_000  # spans that nobody closes: of a round's calls that were admitted and never executed
+_MOST_VALUES = 32  # values of a stream that are span events; all of them are counted
 _FLUSH_MS = 5_000
 
 
@@ -120,8 +120,8 @@ class OtelSink:
         if opened is None:
             return
         if event.kind == "changed":
-            told = {f"toolcrib.{name}": str(event.data[name]) for name in ("state", "tool") if name in event.data}
-            opened.span.add_event("toolcrib.changed", told)
+            attributes = {f"toolcrib.{name}": str(event.data[name]) for name in ("state", "tool") if name in event.data}
+            opened.span.add_event("toolcrib.changed", attributes)
             return
         self._forget(key)
         self._end_run(opened.span, event)
@@ -132,7 +132,7 @@ class OtelSink:
         return nullcontext() if opened is None else Attached(opened)
 
     def carry(self, kind: Followed, activity_id: str, run_id: str) -> Mapping[str, str]:
-        """Return the W3C trace context of a call or run, which the one that goes on elsewhere is linked to."""
+        """Return the W3C trace context of a call or run, which the one that goes on in another process is linked to."""
         key = _key(kind, activity_id, run_id)
         opened = self._open.get(key)
         context = self._waiting.get(key) if opened is None else opened.span.get_span_context()
@@ -151,7 +151,7 @@ class OtelSink:
             SpanKind.INTERNAL,
             attributes,
             [] if before is None else [Link(before, {"toolcrib.link": "resumed"})],
-            None if record is None else int(record.started_at.timestamp() * 1e9),  # it is told only when it is over
+            None if record is None else int(record.started_at.timestamp() * 1e9),  # its events come when it is over
         )
         opened = OpenSpan(span)
         self._inside.put((key[0] == "call", key[1]), opened)
@@ -185,7 +185,7 @@ class OtelSink:
         elif event.kind == "yielded":
             opened.values += 1
             span.set_attribute("toolcrib.values", opened.values)
-            if opened.values <= _MOST_TOLD:
+            if opened.values <= _MOST_VALUES:
                 span.add_event("toolcrib.yielded", {"toolcrib.value.index": opened.values - 1})
 
     def _end_call(self, span: Span, event: CallEvent) -> None:

@@ -331,7 +331,7 @@ class Agent(Observed):
     # --- writing it down
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the agent as JSON shapes, at any moment: turns that are running come first in its queue.
+        """Return the agent as JSON shapes, at any time: turns that are running come first in its queue.
 
         The real arguments are in it, so it is for safe keeping. Hooks, the approver and the gates of a toolset are left
         out.

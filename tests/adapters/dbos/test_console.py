@@ -15,7 +15,7 @@ from tests.adapters.dbos.durable import QUICK, durable, engine_of
 from tests.postgres import Postgres
 from toolcrib.adapters.dbos import DurableFailure, DurableToolkit, postgres_events
 from toolcrib.adapters.dbos._continuation import allowed_meanwhile
-from toolcrib.adapters.dbos._lost_work import settle
+from toolcrib.adapters.dbos._lost_work import close_lost_work
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ActivityEvent, ApprovalRequest, now
 from toolcrib.code import Toolkit
@@ -142,10 +142,10 @@ async def test_what_a_killed_worker_could_not_tell_is_told_by_another(tmp_path: 
         engine.sink.kept.flush()
         assert {one.status for one in log.activities(ActivityFilter(sources=("turn", "program")))} == {"running"}
 
-        await settle(engine.client, log, engine.sink)
+        await close_lost_work(engine.client, log, engine.sink)
         engine.sink.kept.flush()
         early = {one.status for one in log.activities(ActivityFilter(sources=("turn", "program")))}
-        await settle(engine.client, log, engine.sink, timedelta())
+        await close_lost_work(engine.client, log, engine.sink, timedelta())
         engine.sink.kept.flush()
         settled = {one.id: one.status for one in log.activities(ActivityFilter(sources=("turn", "program")))}
 

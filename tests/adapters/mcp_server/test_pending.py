@@ -38,7 +38,9 @@ async def test_a_principal_leaves_so_many_questions_and_an_answer_makes_room(way
         await store.answer((await store.show(first)).request.deny())
         asked = await client.call_tool("book", {"place": "Bonn"})
 
-    assert "`book` needs approval and was not run, and nobody is asked: 2 requests on behalf of ann" in text_of(refused)
+    assert "`book` needs approval and was not run, and no approver is asked: 2 requests on behalf of ann" in text_of(
+        refused
+    )
     assert "(max_pending). Have some answered" in text_of(refused)
     assert (request_of(same), len(await store.list())) == (first, 3)
     assert request_of(asked) not in (first, request_of(same))

@@ -16,9 +16,9 @@ from toolcrib.adapters.dbos._agent import DurableAgent
 from toolcrib.adapters.dbos._approvals import PostgresApprovalStore, open_store
 from toolcrib.adapters.dbos._client import Client, DurableFailure, Placement, Queue
 from toolcrib.adapters.dbos._database import DEFAULT_DATABASE, Database
-from toolcrib.adapters.dbos._engine import Engine, Routine, current_engine, standing_routines
+from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
 from toolcrib.adapters.dbos._handle import TurnHandle
-from toolcrib.adapters.dbos._lost_work import keep_settling
+from toolcrib.adapters.dbos._lost_work import keep_closing_lost_work
 from toolcrib.adapters.dbos._program import DurableProgram, DurableToolkit, enqueue_program
 from toolcrib.adapters.dbos._sinks import PostgresSink, postgres_events
 from toolcrib.adapters.dbos._workers import Worker, recover, workers
@@ -37,7 +37,6 @@ __all__ = [
     "PostgresApprovalStore",
     "PostgresSink",
     "Queue",
-    "Routine",
     "TurnHandle",
     "Work",
     "Worker",
@@ -54,6 +53,6 @@ __all__ = [
     "workers",
 ]
 
-standing_routines.append(keep_settling)
+standing_routines.append(keep_closing_lost_work)
 
 del _dbos

@@ -1,4 +1,4 @@
-"""Work: turns and programs as whoever looks after the workers sees them: listed, shown, cancelled, resumed."""
+"""Work in the database, for its operator: turns and programs, listed, shown, cancelled and resumed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["WORK_STATES", "Work", "cancel_work", "list_work", "resume_work", "sh
 
 State = Literal["delayed", "waiting", "running", "paused", "continued", "done", "failed", "cancelled", "given up"]
 WORK_STATES: tuple[str, ...] = get_args(State)
-"""What the state of a workflow may be."""
+"""The states of a workflow."""
 
 _STATES: Mapping[str, str] = {
     "DELAYED": "delayed",
@@ -31,10 +31,10 @@ _STATES: Mapping[str, str] = {
     "CANCELLED": "cancelled",
     "MAX_RECOVERY_ATTEMPTS_EXCEEDED": "given up",
 }
-"""What we call the states that DBOS has."""
+"""Our words for the states in DBOS."""
 
 _ENDED_TO_WAIT = ("paused", "continued")
-"""What we call those that DBOS says are done, though there is more to do."""
+"""Our words for workflows that are done in DBOS, though there is more to do."""
 
 _PAGE = 200  # workflows read at a time, where those of a state have to be looked for among others
 
@@ -101,9 +101,9 @@ def show_work(client: Client, work_id: str) -> tuple[Work, dict[str, Any]]:
     more: dict[str, Any] = {"input": _input(status), "output": status.output}
     if status.name == PROGRAM:
         run = str(_input(status).get("run", work_id))
-        kept = program_run(client, run)
-        more |= {"calls": _calls(journal_lines(client, run)), "program": None if kept is None else kept.state}
-        more["result"] = None if kept is None else kept.result
+        found = program_run(client, run)
+        more |= {"calls": _calls(journal_lines(client, run)), "program": None if found is None else found.state}
+        more["result"] = None if found is None else found.result
     else:
         steps = client.dbos.list_workflow_steps(work_id)
         more["steps"] = [{"name": step["function_name"], "error": _said(step["error"])} for step in steps]
@@ -181,8 +181,8 @@ def _work(status: WorkflowStatus) -> Work:
     data, output = _input(status), cast("Any", status.output)
     state = _STATES.get(status.status, str(status.status).lower())
     if state == "done" and isinstance(output, Mapping):
-        told = cast("Mapping[str, Any]", output)
-        state = "paused" if told.get("state") == "paused" or told.get(WAITS_FOR) else state
+        result = cast("Mapping[str, Any]", output)
+        state = "paused" if result.get("state") == "paused" or result.get(WAITS_FOR) else state
     turn = data.get("turn")
     tool = cast("Mapping[str, Any]", turn).get("tool_name", "") if isinstance(turn, Mapping) else ""
     what = f"{data.get('agent')}: {tool}" if tool else str(data.get("toolkit") or data.get("agent") or "")

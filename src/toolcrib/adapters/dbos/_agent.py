@@ -1,4 +1,4 @@
-"""DurableAgent: an agent whose turns outlive the process, and run on any worker."""
+"""Durable agent, whose turns outlive the process, and run on any worker."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from toolcrib.turns import Agent, AgentRegistry, StopReason, Turn, TurnBinding, 
 __all__ = ["TURN", "DurableAgent", "durable_agent"]
 
 TURN = "toolcrib.turn"
-"""What DBOS calls the workflow of a turn."""
+"""The name of the workflow of a turn in DBOS."""
 
-_FOLLOWED = 10_000  # a process may put turns for years, and never ask what came of them
+_FOLLOWED = 10_000  # a process may put turns for years, and never ask for their values
 
 
 class DurableAgent:
@@ -225,7 +225,7 @@ class DurableAgent:
 
     @property
     def is_paused(self) -> bool:
-        """Whether its queue stands still, whoever stopped it."""
+        """Whether its queue stands still, on behalf of this agent or of another on the queue."""
         return self.client.is_stopped(self.queue.name)
 
     async def pause(self) -> None:

@@ -1,4 +1,4 @@
-"""Client: what a process can do with durable work without running any: enqueue it, follow it, see what came of it."""
+"""Client of durable work, for a process that runs none: it enqueues work, follows it, and reads its results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["APPLICATION", "VERSION", "AnswerStore", "Client", "JsonSerializer", 
 
 APPLICATION = "toolcrib"
 VERSION = "1"
-"""What DBOS calls the version of the application. It is fixed, so that a deploy goes on with what is in flight."""
+"""The version of the application in DBOS. It is fixed, so that a deploy goes on with what is in flight."""
 
 tables = sa.MetaData()
 """The tables of our own beside those of DBOS."""
@@ -288,7 +288,7 @@ def _make_tables(engine: sa.Engine) -> None:
     for last in (False, True):
         try:
             tables.create_all(engine)
-        except SQLAlchemyError:  # somebody else makes them at this moment
+        except SQLAlchemyError:  # another process makes them at the same time
             if last:
                 raise
         else:

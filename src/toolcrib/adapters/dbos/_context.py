@@ -1,4 +1,4 @@
-"""An agent's context in the database: what its turns remembered, on whatever worker they ran."""
+"""Context of an agent in the database: what its turns remembered, on any worker."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _applied = sa.Table(
 class SharedContext:
     """Keeps the queue and the pool of an agent in step with the database.
 
-    What a turn does to them is gathered, and applied in the database when the turn is recorded: once, whatever happens.
+    What a turn does to them is gathered, and applied in the database when the turn is recorded: exactly once.
     """
 
     def __init__(self, agent: Agent, *, watched: bool = False) -> None:

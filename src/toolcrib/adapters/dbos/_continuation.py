@@ -1,4 +1,4 @@
-"""What was answered goes on: the continuation of work that ended because it waits for a person is enqueued, once."""
+"""Continuations of suspended work: once its request is answered, the work that goes on is enqueued, once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def continue_approved(client: Client, store: AnswerStore, *, foreign: set[
     time; call it where an answer should not wait for their next look.
 
     Args:
-        foreign: Requests that are no durable work's; they are skipped, and added to. Only for who calls this often.
+        foreign: Requests that are no durable work's; they are skipped, and added to. For a caller that does this often.
     """
     made: list[str] = []
     for entry in (*await store.answered(), *await allowed_meanwhile(store)):

@@ -1,4 +1,4 @@
-"""Engine: what runs durable work in this process. There is one in a process, because DBOS is one."""
+"""Engine, which runs durable work in this process. There is one in a process, because DBOS is one."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ R = TypeVar("R")
 
 _log = logging.getLogger("toolcrib.durable")
 _POOL = 20  # connections of a worker, one of which listens
-_RECOVERIES = 100  # how often work may be begun again before DBOS gives it up: whatever kills each worker that takes it
+_RECOVERIES = 100  # how often work may be begun again before DBOS gives it up: it may kill each worker that takes it
 
 Routine = Callable[["Engine"], Awaitable[None]]
-"""Something that an engine does beside its work, until it ends: it is cancelled then."""
+"""A task of an engine beside its work; it is cancelled when the engine ends."""
 
 standing_routines: list[Routine] = []
-"""What every engine of this process does: modules add theirs when they are imported."""
+"""The routines of every engine of this process: modules add theirs when they are imported."""
 
 _current: Engine | None = None
-_process = 0  # whose engine it is: in a fork it is the parent's
+_process = 0  # that the engine belongs to: in a fork it is the parent
 
 
 class Engine:
@@ -56,10 +56,9 @@ class Engine:
         answers: Seconds between two looks for answers to approval requests, which let suspended work go on.
         approvals: Where requests wait and answers are found; in the same database when None.
         record: Keep the events of calls and runs in the database, too, where the console shows them.
-        routines: What it does besides.
 
     Raises:
-        EngineError: An engine runs in this process already, or a DBOS that somebody else set up.
+        EngineError: An engine runs in this process already, or a DBOS that other code set up.
         WorkerError: A worker of that name lives.
         DatabaseError: No connection can be had.
     """
@@ -74,18 +73,16 @@ class Engine:
         answers: float = 1.0,
         approvals: AnswerStore | None = None,
         record: bool = False,
-        routines: Iterable[Routine] = (),
     ) -> None:
         self.database = database if isinstance(database, Database) else Database.named(database)
         self.worker_id = worker_id or default_worker_id()
         self.queues = tuple(queues)
         self._grace = grace
         self.answers, self._approvals, self._record = answers, approvals, record
-        self._routines = (*standing_routines, *routines)
         self._client: Client | None = None
         self._lease: Lease | None = None
         self.sink: WorkerSink | None = None
-        """What it keeps events with, where it is to."""
+        """The sink that keeps events, with `record=True`."""
         self._tasks: list[asyncio.Task[None]] = []
         self.lost = asyncio.Event()
         """Set when this worker's work was handed over to others: it takes no more, and has to be left."""
@@ -101,7 +98,7 @@ class Engine:
         """Return a run whose events are kept in the database, if they are to be and are not by a sink of its own.
 
         Args:
-            more: The sinks that are told besides those of the run.
+            more: The sinks that receive the events besides those of the run.
         """
         sink = self.sink
         if sink is None or any(keeps_events_in(one, self.database) for one in (*run.sinks, *more)):
@@ -154,7 +151,7 @@ class Engine:
         DBOS.listen_queues([queue.name for queue in self.queues])
         DBOS.launch()  # here, and not in a thread: DBOS runs async work in the loop that it is launched from
         self._tasks = [asyncio.create_task(self._live(self._lease), name="toolcrib: worker's lease")]
-        self._tasks += [asyncio.create_task(_kept_up(routine, self)) for routine in self._routines]
+        self._tasks += [asyncio.create_task(_kept_up(routine, self)) for routine in standing_routines]
 
     async def _live(self, lease: Lease) -> None:
         """Say every few seconds that this worker lives, until it turns out that it was given up."""
@@ -206,7 +203,7 @@ class Engine:
             with suppress(Exception):  # the database is away: the lease runs out by itself
                 await asyncio.to_thread(self._lease.release)
         if self.sink is not None:
-            await asyncio.to_thread(self.sink.kept.close)
+            await asyncio.to_thread(self.sink.sink.close)
         if self._client is not None:
             await asyncio.to_thread(self._client.close)
         logging.getLogger("dbos").removeFilter(_is_trouble)

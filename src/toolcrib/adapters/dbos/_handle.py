@@ -1,4 +1,4 @@
-"""TurnHandle: a turn that waits, runs or ran somewhere, and what came of it."""
+"""Handle of a durable turn, by which any process follows it."""
 
 from __future__ import annotations
 

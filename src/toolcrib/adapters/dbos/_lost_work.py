@@ -1,4 +1,4 @@
-"""What a worker that died could not tell: how its work ended, which the database of the work knows."""
+"""Ends of lost work: the events that a worker which died could not emit, made from the database of the work."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from toolcrib.adapters.dbos._sinks import INTERRUPTED
 from toolcrib.calls import ActivityEvent, ActivityKind, now
 from toolcrib.record import QUIET, Activity, ActivityFilter, ActivitySink, EventLog
 
-__all__ = ["keep_settling", "settle"]
+__all__ = ["close_lost_work", "keep_closing_lost_work"]
 
 _OUTCOMES = {"ERROR": "error", "CANCELLED": "cancelled", "MAX_RECOVERY_ATTEMPTS_EXCEEDED": "error"}
 _MOST = 200
 
 
-async def settle(client: Client, log: EventLog, sink: ActivitySink, quiet: timedelta = QUIET) -> None:
-    """Tell of turns and programs that nobody tells of any more how they ended, if they did.
+async def close_lost_work(client: Client, log: EventLog, sink: ActivitySink, quiet: timedelta = QUIET) -> None:
+    """Emit how turns and programs ended that have emitted nothing for a while, if they did end.
 
-    A worker that is killed takes its last events with it, and what it ended is done by nobody again.
+    A worker that is killed takes its last events with it, and no other worker begins what has ended.
     """
     wanted = ActivityFilter(sources=("turn", "program"), statuses=("running", INTERRUPTED))
     for activity in await asyncio.to_thread(log.activities, wanted, limit=_MOST):
-        told = await asyncio.to_thread(log.last_told, activity)
-        if now() - datetime.fromisoformat(told) < quiet:
+        latest = await asyncio.to_thread(log.last_told, activity)
+        if now() - datetime.fromisoformat(latest) < quiet:
             continue
         found = await (_of_program if activity.source == "program" else _of_turn)(client, activity)
         if found is not None:
@@ -41,13 +41,13 @@ async def settle(client: Client, log: EventLog, sink: ActivitySink, quiet: timed
             sink.emit_activity(ActivityEvent(kind, run, activity.id, activity.parent_id, activity.name, now(), data))
 
 
-async def keep_settling(engine: Engine) -> None:
-    """Do it every minute, as long as an engine keeps events."""
+async def keep_closing_lost_work(engine: Engine) -> None:
+    """Close lost work every minute, as long as an engine keeps events."""
     sink = engine.sink
     if sink is not None:
-        log = await asyncio.to_thread(sink.kept.log)
+        log = await asyncio.to_thread(sink.sink.log)
         while True:
-            await settle(engine.client, log, sink)
+            await close_lost_work(engine.client, log, sink)
             await asyncio.sleep(QUIET.total_seconds())
 
 

@@ -1,4 +1,4 @@
-"""DurableToolkit: programs as workflows, each call in a journal, so that a crash in mid-program repeats none."""
+"""Durable programs: workflows with a journal of their calls, so that a crash in mid-program repeats none."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class DurableToolkit:
     Each call is written down before it is made and when it has ended. A program that is taken up runs again from its
     start, its earlier calls answered from that journal. A call that had begun and not ended is in doubt: one of an
     `idempotent` tool is made again, and any other waits for a person. A program that waits for a person holds no place
-    in the queue, and goes on when somebody has answered.
+    in the queue, and goes on when there is an answer.
 
     Args:
         toolkit: What runs the programs; it may use any sandbox.
@@ -111,8 +111,8 @@ class DurableToolkit:
         """Return the run of one program's calls."""
         given = Run(run) if self._scope is None else self._scope() if callable(self._scope) else self._scope
         store = WorkStore(cast("AnswerStore", given.approvals or engine.client.approvals))
-        told = engine.recorded(given, self.toolkit.sinks)
-        return told.view(principal=principal or given.principal, approvals=store, program_id=run)
+        recorded = engine.recorded(given, self.toolkit.sinks)
+        return recorded.view(principal=principal or given.principal, approvals=store, program_id=run)
 
     async def run_journalled(
         self, code: str, run: Run, journal: ProgramJournal, paused: PausedProgram | None
@@ -214,7 +214,7 @@ async def enqueue_program(
 
 
 async def continue_programs(engine: Engine) -> None:
-    """Enqueue paused programs when somebody has answered.
+    """Enqueue paused programs whose requests are answered.
 
     Every worker may do it: a continuation has an id of its own, and is enqueued once.
     """
@@ -261,18 +261,18 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
         run = toolkit.opened(run, data["principal"], engine)
         store = run.approvals or store
         result = await toolkit.run_journalled(data["code"], run, journal, paused_program_in(claim.lines))
-    except _TOLD as error:
+    except _LASTING as error:
         result = ExecutionResult(success=False, error=f"{type(error).__name__}: {error}")
     finally:
-        await journal.settle()
+        await journal.written()
     for call in result.suspended_calls:
-        await store.put(call.request)  # one that is in doubt has been shown to nobody yet
-    told = _result_to_dict(replace(result, records=()))
-    await asyncio.to_thread(journal.finish, "paused" if result.paused is not None else "done", told)
+        await store.put(call.request)  # one that is in doubt is in no store yet
+    stored = _result_to_dict(replace(result, records=()))
+    await asyncio.to_thread(journal.finish, "paused" if result.paused is not None else "done", stored)
     return {"state": "paused" if result.paused is not None else "done", "success": result.success}
 
 
-_TOLD: tuple[type[ToolcribError], ...] = (
+_LASTING: tuple[type[ToolcribError], ...] = (
     ApprovalError,
     PausedProgramError,
     ReplayDiverged,
@@ -280,7 +280,7 @@ _TOLD: tuple[type[ToolcribError], ...] = (
     SandboxUnavailable,
     UnregisteredError,
 )
-"""What keeps a program from going on however often it is tried: its result says so."""
+"""Errors that keep a program from going on however often it is tried: its result names them."""
 
 
 # --- results as JSON

@@ -1,4 +1,4 @@
-"""The journal of a durable program: tables beside those of DBOS, written by the execution that holds its workflow."""
+"""Journal of a durable program: tables beside those of DBOS, written by the execution that holds its workflow."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _lines = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an execution finds when it takes a program up.
+    """The state of a program when an execution takes it up.
 
     Attributes:
         lines: The journal so far.
@@ -63,7 +63,7 @@ class Claim:
 
 
 class ProgramJournal:
-    """Keeps what a program asks for, each line before what follows from it is begun.
+    """Keeps the requests of a program, each line before what follows from it is begun.
 
     Every write looks whether this execution still holds its workflow: once another worker has taken it over, or it was
     cancelled, nothing more is written, and so nothing more is begun. Lines are written by a thread, those that came
@@ -77,7 +77,7 @@ class ProgramJournal:
 
     def __init__(self, client: Client, run: str, workflow: str, owner: str | None) -> None:
         self._run, self._workflow, self._owner = run, workflow, owner
-        self._database = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- it fences DBOS's own steps, and has no public door
+        self._database = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- it fences DBOS's own steps, and there is no public way to it
         self._taken = self._kept = 0  # lines that were given, and that the database has
         self._next: list[str] = []
         self._writing: asyncio.Future[None] | None = None
@@ -110,10 +110,10 @@ class ProgramJournal:
         return Claim(lines)
 
     def write(self, line: Mapping[str, Any]) -> None:
-        """Take a line. The program's end is no line: `finish` tells it together with what came of it.
+        """Take a line. The program's end is no line: `finish` writes it together with the result.
 
         Raises:
-            Exception: What kept an earlier one from being written; no later one will be.
+            Exception: An earlier line could not be written; no later one will be.
         """
         if self._error is not None:
             raise self._error
@@ -136,8 +136,8 @@ class ProgramJournal:
         if self._error is not None:
             raise self._error
 
-    async def settle(self) -> None:
-        """Return when nothing is being written any more, whatever became of it."""
+    async def written(self) -> None:
+        """Return when nothing is being written any more, with or without success."""
         while self._writing is not None:
             await asyncio.wait([self._writing])
 

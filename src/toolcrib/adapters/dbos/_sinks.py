@@ -70,35 +70,35 @@ def _log(tables: PostgresTables) -> EventLog:
 # --- of a worker
 
 INTERRUPTED = "interrupted"
-"""The state of a turn or program whose worker was stopped: it goes on elsewhere, or when the worker starts again."""
+"""The state of a turn or program whose worker was stopped; any worker takes it up again."""
 
 
 class WorkerSink:
-    """A sink that does not say of what a stopped worker leaves that it was cancelled: it is interrupted.
+    """A sink of a worker, which calls work `interrupted`, and not cancelled, when the worker is stopped.
 
     Attributes:
-        kept: Where the events go.
+        sink: Keeps the events.
         leaving: Whether the worker stops, and cuts off what does not end in time.
-        lost: Whether its work was handed over to others, who tell of it now.
+        lost: Whether its work was handed over to others, which emit its events now.
     """
 
-    def __init__(self, kept: SqliteSink | PostgresSink) -> None:
-        self.kept = kept
+    def __init__(self, sink: SqliteSink | PostgresSink) -> None:
+        self.sink = sink
         self.leaving = self.lost = False
 
     def emit(self, event: CallEvent) -> None:
-        """Take what is told of a call."""
+        """Take an event of a call."""
         cut_off = self.leaving and event.kind == "ended" and event.data["outcome"]["kind"] == "cancelled"
         if not (self.lost or cut_off):
-            self.kept.emit(event)
+            self.sink.emit(event)
 
     def emit_activity(self, event: ActivityEvent) -> None:
-        """Take what is told of a run."""
+        """Take an event of a run."""
         if self.lost:
             return
         if self.leaving and event.kind == "closed" and event.data["outcome"] == "cancelled":
             event = replace(event, kind="changed", data={"state": INTERRUPTED})
-        self.kept.emit_activity(event)
+        self.sink.emit_activity(event)
 
 
 def open_sink(database: Database) -> WorkerSink:
@@ -113,7 +113,7 @@ def open_sink(database: Database) -> WorkerSink:
 def keeps_events_in(sink: object, database: Database) -> bool:
     """Return whether a sink keeps events in this database."""
     if isinstance(sink, WorkerSink):
-        sink = sink.kept
+        sink = sink.sink
     if isinstance(sink, PostgresSink):
         return sink.database == database
     return isinstance(sink, SqliteSink) and database.path is not None and sink.path.resolve() == database.path.resolve()

@@ -1,4 +1,4 @@
-"""TurnExecution: one execution of a turn's workflow, which keeps its call before the tool begins."""
+"""Execution of a turn's workflow, which records its call before the tool begins."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["TurnExecution", "current_execution", "step_name"]
 
 
 class TurnExecution:
-    """One call on its way through a workflow: it is kept before it is executed. The journal of its run.
+    """One call in a workflow, which is recorded before it is executed; the journal of the call's run.
 
     Attributes:
         waiting: The suspended call that is taken up, if it is one.
         asked: The request of the call that is taken up: its answer belongs to this work, used up or not.
         reached: The call as JSON, when it passed its gates.
-        recorded: Set when that is kept, so that the tool may run.
-        approval: Who approved, when, and which digest.
+        recorded: Set when the workflow has recorded it, so that the tool may run.
+        approval: The answer without what a person typed: its approver, its time, the digest.
         children: The turns that were put on agents meanwhile.
-        changes: What was done to the agent's context meanwhile.
+        changes: The changes of the agent's context meanwhile.
         over: Whether it has ended, and nothing is gathered any more.
     """
 
@@ -40,13 +40,13 @@ class TurnExecution:
         self.finished = self.over = False
 
     async def begin(self, call: Call) -> None:
-        """Hand over the call to be kept, and wait until it is."""
+        """Hand over the call to be recorded, and wait until it is."""
         if not self.reached.done():
             self.reached.set_result({"call": call.to_dict()})
         await self.recorded.wait()
 
     def note(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
-        """Keep who answered what, for the record."""
+        """Note the answer to a request, for the record."""
         kept = answer.to_dict()
         for secret in ("user_input", "override_args", "done"):  # what a person typed may be a secret
             kept.pop(secret, None)
@@ -57,5 +57,5 @@ current_execution: ContextVar[TurnExecution | None] = ContextVar("toolcrib_turn_
 
 
 def step_name(kind: str, turn: Turn[Any], data: Mapping[str, Any]) -> str:
-    """Return what a step is called: by the tool, what is asked of it, and which of the workflow's calls it is."""
+    """Return the name of a step: the tool, its arguments, and the number of the call in the workflow."""
     return f"{kind} {turn.tool_name} {digest(turn.tool_name, data['kwargs'])[:16]} 1"

@@ -1,4 +1,4 @@
-"""TurnWorkflow: one execution of a turn's workflow, which takes up what was recorded and records what it does."""
+"""Workflow of a turn: one execution of it, which goes on from what was recorded and records what it does."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class TurnWorkflow:
                     values.append(lenient(value, media=True))
                 else:
                     self._values.put_nowait((True, lenient(value, media=True)))
-        except Exception as raised:  # the tool's own, or a hook's: nobody is there to be told, so it is recorded
+        except Exception as raised:  # the tool's own, or a hook's: no caller is there to catch it, so it is recorded
             error = raised
         finally:
             execution.over = True
@@ -121,7 +121,7 @@ class TurnWorkflow:
         outcome = turn.outcome
         if outcome is None or (error is not None and not isinstance(outcome, Failed)):
             outcome = _failed(turn, error)
-        kept: dict[str, Any] = {
+        record: dict[str, Any] = {
             "outcome": _portable(outcome, values, streamed=self._values is not None),
             "stop_reason": (turn.stop_reason or StopReason.ERROR).value,
             "values": values,
@@ -131,8 +131,8 @@ class TurnWorkflow:
             "finished": execution.finished,
         }
         if isinstance(outcome, Suspended):
-            kept |= {WAITS_FOR: outcome.request.id, WAITING: outcome.to_dict()}
-        return {name: value for name, value in kept.items() if value}
+            record |= {WAITS_FOR: outcome.request.id, WAITING: outcome.to_dict()}
+        return {name: value for name, value in record.items() if value}
 
 
 async def _pour(values: asyncio.Queue[tuple[bool, Any]], task: asyncio.Task[Any]) -> None:
@@ -145,10 +145,10 @@ async def _pour(values: asyncio.Queue[tuple[bool, Any]], task: asyncio.Task[Any]
 
 
 async def _unless_cancelled(task: asyncio.Task[Any], work_id: str) -> None:
-    """Wait for a task, and stop it when somebody cancels the workflow.
+    """Wait for a task, and stop it when the workflow is cancelled.
 
     Raises:
-        DBOSWorkflowCancelledError: Somebody did.
+        DBOSWorkflowCancelledError: The workflow was cancelled.
         Exception: What the task raised.
     """
     if task.done():

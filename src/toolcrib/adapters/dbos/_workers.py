@@ -1,4 +1,4 @@
-"""Workers: who works on the database now, each under a name of its own that nobody else may take while it lives."""
+"""Workers on the database, each under a name that no other may take while it lives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolcrib.errors import WorkerError
 __all__ = ["LEASE_SECONDS", "Lease", "Worker", "default_worker_id", "recover", "workers"]
 
 LEASE_SECONDS = 15.0
-"""For so long a worker that says nothing is taken to be alive."""
+"""How long a worker that renews nothing counts as alive."""
 
 _workers = sa.Table(
     "toolcrib_workers",
@@ -66,7 +66,7 @@ class Lease:
     """The right to work under a worker's name: a row with a token that only its holder knows.
 
     Raises:
-        WorkerError: Somebody lives under that name.
+        WorkerError: A worker lives under that name.
     """
 
     def __init__(self, client: Client, worker_id: str) -> None:
@@ -167,7 +167,7 @@ def _lives(row: Any, at: float) -> bool:
         os.kill(row.pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it is there, and somebody else's
+    except OSError:  # the process is there, of another user
         return True
     return True
 

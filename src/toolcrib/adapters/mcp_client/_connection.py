@@ -1,4 +1,4 @@
-"""One connection to an MCP server, in a task of its own, since different tasks may open and close it."""
+"""Connection to an MCP server, in a task of its own, since different tasks may open and close it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An MCP server while its toolset is open: its connection, which is made again when it is lost, and its listing."""
+"""Server of MCP while its toolset is open: its connection, which is made again when it is lost, and its listing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _UNKNOWN_SESSION = re.compile(r"session (not found|terminated)|no valid session"
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The tools and resources of a server at one moment."""
+    """The tools and resources of a server, as it listed them."""
 
     tools: tuple[types.Tool, ...] = ()
     resources: tuple[types.Resource, ...] = ()

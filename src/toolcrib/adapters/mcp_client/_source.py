@@ -1,4 +1,4 @@
-"""An MCP server as a member of a toolset: it lists its tools when it is opened, and again when they change."""
+"""Source of tools: an MCP server, which lists its tools when it is opened, and again when they change."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ REQUEST_META = "toolcrib/request"
 
 _PROGRESS_SECONDS = 5.0  # between two progress notifications to a client whose call is suspended
 _LEGS = 4  # requests that a client of the stateless generation waits in
-_INLINE = 60_000  # characters of a state that travels with the client; a longer one is kept here
+_INLINE = 60_000  # characters of a state that travels with the client; a longer one stays in the store
 
 CallReply = types.CallToolResult | types.InputRequiredResult
 
@@ -182,7 +182,7 @@ class ToolServer(ABC):
 
         Args:
             may_elicit: Whether the client may be asked; False when it has just left the same request unanswered.
-            until: When a client that waits in several requests is told to come back; 0 when it begins to wait.
+            until: The time until which a client waits in several requests; 0 when it begins to wait.
         """
         if not isinstance(result, Suspension):
             if request.continues:  # an equal call, made once more meanwhile, may be suspended under its key by now

@@ -1,4 +1,4 @@
-"""An agent in one call: `Agent(toolsets=[...])` with the toolset's hooks beside the model."""
+"""Agent of Pydantic AI in one call: `Agent(toolsets=[...])` with the toolset's hooks beside the model."""
 
 from __future__ import annotations
 

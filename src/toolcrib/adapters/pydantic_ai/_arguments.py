@@ -1,4 +1,4 @@
-"""A model's arguments on their way through Pydantic AI to the pipeline, which is what validates them."""
+"""Arguments of a model on their way through Pydantic AI to the pipeline, which validates them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RawText(dict[str, Any]):
         self._text, self._read = text, dict(self)
 
     def given(self) -> str | bytes | dict[str, Any]:
-        """Return the text; or the dict, when somebody edited it on the way."""
+        """Return the text; or the dict, when a hook of Pydantic AI edited it on the way."""
         return self._text if dict(self) == self._read else dict(self)
 
 

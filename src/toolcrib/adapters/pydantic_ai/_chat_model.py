@@ -1,4 +1,4 @@
-"""A model of Pydantic AI as the chat model of a session."""
+"""Chat model of a session, made of a model of Pydantic AI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A suspended call as the metadata of a deferred one, and back."""
+"""Suspended calls as the metadata of deferred ones, and back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolcrib.calls import ApprovalRequest, Grant, Suspended, outcome_from_dict
 __all__ = ["KEY", "Waiting", "resumed"]
 
 KEY = "toolcrib"
-"""Where in the metadata of a deferred call ours is."""
+"""The entry of ours in the metadata of a deferred call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Waiting:
     """A suspended call, and what Pydantic AI does not keep of it.
 
     Attributes:
-        arguments: The arguments as the model sent them, by which an approval is told from one of another call.
+        arguments: The arguments as the model sent them, which distinguish an approval from one of another call.
         grant: The answer, once there is one; what Pydantic AI itself says of an approval is only that there was one.
     """
 
@@ -54,7 +54,7 @@ class Waiting:
             suspended = outcome_from_dict(ours["suspended"])
             grant = Grant.from_dict(ours["grant"]) if ours.get("grant") is not None else None
             return cls(suspended, dict(ours["arguments"]), grant) if isinstance(suspended, Suspended) else None
-        except (AttributeError, KeyError, TypeError, ValueError):  # anybody may have written it
+        except (AttributeError, KeyError, TypeError, ValueError):  # any client may have written it
             return None
 
 

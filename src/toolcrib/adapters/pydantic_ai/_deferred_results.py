@@ -1,4 +1,4 @@
-"""The answers to what a run left waiting, as Pydantic AI takes them."""
+"""Answers to the deferred calls of a run, as Pydantic AI takes them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ async def answers(
 
     Args:
         requests: The output of the run that stopped.
-        toolset: What `as_toolset` returned, or the agent that has it alone. Pydantic AI does not tell a toolset of a
-            denial, so it is recorded here.
+        toolset: What `as_toolset` returned, or the agent that has it alone. Pydantic AI does not pass a denial on
+            to a toolset, so it is recorded here.
         run: The run that denials are recorded in: its sinks, its store.
 
     Raises:
@@ -55,7 +55,7 @@ async def answers(
         results.answered_by[call_id] = grant.approver
     for denial in denials:
         call_id = _asked_by(denial, waiting)
-        await _record(waiting[call_id], denial, _counter(toolset), run or Run(entry="pydantic_ai"))
+        await _record(waiting[call_id], denial, _toolset_of(toolset), run or Run(entry="pydantic_ai"))
         results.approvals[call_id] = ToolDenied(denial.message or f"`{denial.tool}` was denied")
         results.answered_by[call_id] = denial.approver
     return results
@@ -74,8 +74,8 @@ def _asked_by(answer: Grant | Denial, waiting: dict[str, Waiting]) -> str:
     raise ApprovalError(answer.tool, f"nothing that waits is {answer.request_id or answer.call_id}")
 
 
-def _counter(toolset: ToolcribToolset[Any] | Agent[Any, Any] | None) -> ToolcribToolset[Any]:
-    """Return where denials are recorded."""
+def _toolset_of(toolset: ToolcribToolset[Any] | Agent[Any, Any] | None) -> ToolcribToolset[Any]:
+    """Return the toolset that denials are recorded at."""
     if isinstance(toolset, ToolcribToolset):
         return toolset
     ours = [one for one in toolset.toolsets if isinstance(one, ToolcribToolset)] if isinstance(toolset, Agent) else []
@@ -86,7 +86,7 @@ def _counter(toolset: ToolcribToolset[Any] | Agent[Any, Any] | None) -> Toolcrib
 
 
 async def _record(waiting: Waiting, denial: Denial, toolset: ToolcribToolset[Any], run: Run) -> None:
-    """Let the denial end the suspended call at the counter: it is in the record, and no grant opens it any more."""
+    """End the suspended call with the denial in the pipeline: it is in the record, and no grant opens it any more."""
     if run.principal is None:
         run = run.view(principal=waiting.request.principal)
     async with toolset.tools.open(run.context(), hide_unavailable=False) as opened:

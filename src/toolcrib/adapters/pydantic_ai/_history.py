@@ -1,4 +1,4 @@
-"""A message history of Pydantic AI as a transcript: rounds are committed to it, and it can be checked and mended."""
+"""Message history of Pydantic AI as a transcript: rounds are committed to it, and it can be checked and mended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of Pydantic AI's message history, on messages as their own JSON.
+"""Rules of Pydantic AI's message history, on messages as their own JSON.
 
 A response's calls are answered by the parts of the request after it, before anything else in it; Pydantic AI puts
 requests that follow each other into one. A result names its call by id.

@@ -1,4 +1,4 @@
-"""A toolset of Pydantic AI as a member of one of ours: each of its tools becomes a Tool, with our gates around it."""
+"""Source of tools: a toolset of Pydantic AI, each of whose tools becomes a Tool, with our gates around it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["PydanticToolset", "from_toolset"]
 
 _RETRIES = 3  # of a tool that does not say, as in a toolset of ours
 _STATE = "toolcrib_pydantic_ai"
-"""Where in a call's own metadata is kept what the other side needs when the call is resumed."""
+"""The entry in a call's own metadata with the state that Pydantic AI needs when the call is resumed."""
 
 
 def from_toolset(
@@ -40,7 +40,7 @@ def from_toolset(
 ) -> PydanticToolset:
     """Return a member for `Toolset([...])` that lists the toolset's tools when the run opens.
 
-    Inside an agent of Pydantic AI its tools see the agent's run. Elsewhere they see one made of our `deps`, and of:
+    Inside an agent of Pydantic AI its tools see the agent's run. Outside one they see one made of our `deps`, and of:
 
     Args:
         model: What they find as `ctx.model`; without one, a model that answers no request.
@@ -67,7 +67,7 @@ class PydanticToolset:
         async with await self._toolset.for_run(theirs) as entered:
             ready = await entered.for_run_step(theirs)
             tools = await ready.get_tools(theirs)
-            # what is executed elsewhere has nothing that the pipeline could run
+            # an external tool has nothing that the pipeline could run
             yield Toolset([_Member(self, ready, t).tool() for t in tools.values() if t.tool_def.kind != "external"])
 
     def context(self, ctx: RunContext[Any]) -> pydantic_ai.RunContext[Any]:

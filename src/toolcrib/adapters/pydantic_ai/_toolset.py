@@ -1,4 +1,4 @@
-"""A Toolcrib toolset as one of Pydantic AI's."""
+"""Toolset of Pydantic AI, made of one of Toolcrib."""
 
 from __future__ import annotations
 

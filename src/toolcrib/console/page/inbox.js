@@ -190,7 +190,7 @@ class Card {
     const radio = (scope, words, checked) => h("label.choice", {}, h("input", { type: "radio", name, value: scope, checked }), words);
     const until = h("select", { id: `until-${this.id}` }, [["1", "one hour"], ["8", "eight hours"], ["24", "a day"], ["168", "a week"], ["720", "30 days"], ["", "until it is taken back"]]
       .map(([hours, words]) => h("option", { value: hours, selected: hours === "24" }, words)));
-    const whose = view.principal ? `${view.principal}'s calls` : "calls on behalf of nobody in particular";
+    const whose = view.principal ? `${view.principal}'s calls` : "calls without a principal";
     return h("form", {
       onsubmit: (event) => {
         event.preventDefault();
