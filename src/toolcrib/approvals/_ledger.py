@@ -88,7 +88,7 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         return f"it expired at {grant.expires_at.isoformat(timespec='seconds')}; ask again"
     if not _serves(grant, request.principal):
         given, asked = (principal or "no principal" for principal in (grant.principal, request.principal))
-        return f"it was given on behalf of {given}, and this is {asked}"
+        return f"it was given on behalf of {given}, and this call is of {asked}"
     if grant.definition is not None and grant.definition != request.definition:
         return (
             "the tool has changed after it was given: what it takes, or says that it does, is something else. Ask again"

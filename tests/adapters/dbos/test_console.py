@@ -134,19 +134,19 @@ async def test_what_a_killed_worker_could_not_tell_is_told_by_another(tmp_path: 
             await turn.outcome()
         for one in (program, failing):
             await one.result(polling=QUICK)
-        log = engine.sink.kept.log()
+        log = engine.sink.sink.log()
         for source, id in (("turn", ended.id), ("turn", asked.id), ("program", program.id), ("program", failing.id)):
             engine.sink.emit_activity(
                 ActivityEvent("opened", source, id, None, source, now())
             )  # as when the end was not told
-        engine.sink.kept.flush()
+        engine.sink.sink.flush()
         assert {one.status for one in log.activities(ActivityFilter(sources=("turn", "program")))} == {"running"}
 
         await close_lost_work(engine.client, log, engine.sink)
-        engine.sink.kept.flush()
+        engine.sink.sink.flush()
         early = {one.status for one in log.activities(ActivityFilter(sources=("turn", "program")))}
         await close_lost_work(engine.client, log, engine.sink, timedelta())
-        engine.sink.kept.flush()
+        engine.sink.sink.flush()
         settled = {one.id: one.status for one in log.activities(ActivityFilter(sources=("turn", "program")))}
 
     assert early == {"running"}  # it may be about to be told

@@ -244,7 +244,7 @@ async def test_of_two_executions_one_writes_a_line(database: str) -> None:
 
         with pytest.raises(DBOSWorkflowConflictIDError):
             await other.flush()
-        await other.settle()
+        await other.written()
         assert [line["id"] for line in journal_lines(client, "p1")] == ["c1"]
 
 
@@ -278,7 +278,7 @@ async def test_a_journal_that_is_left_has_written_what_it_was_given(database: st
         for n in range(3):
             journal.write({"t": "cancelled", "id": f"c{n}"})
 
-        await journal.settle()
+        await journal.written()
 
         assert len(journal_lines(client, "p1")) == 3
 
