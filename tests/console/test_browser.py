@@ -158,7 +158,7 @@ def test_a_person_says_no_and_the_program_is_told_why(served: Console, run: Run,
     page.get_by_role("link", name="refund").click()
     card = request_card(page)
     card.get_by_role("button", name="Deny…").click()
-    card.get_by_label("What should the model be told?").fill("Ask <b>tomorrow</b>.")
+    card.get_by_label("What should the model read?").fill("Ask <b>tomorrow</b>.")
     card.get_by_role("button", name="Deny", exact=True).click()
 
     expect(card).to_contain_text("Denied by Ann (console)")
@@ -219,12 +219,12 @@ def test_what_is_always_allowed_does_not_ask_again_until_it_is_taken_back(
     page.get_by_role("link", name="refund").click()
     card = request_card(page)
     card.get_by_role("button", name="Always allow…").click()
-    card.get_by_label("refund whatever its arguments").check()
+    card.get_by_label("refund with any arguments").check()
     card.get_by_role("button", name="Always allow", exact=True).click()
 
     assert program.end().output.count("paid back") == 2
     page.get_by_role("link", name="Standing").click()
-    grant = page.get_by_role("listitem").filter(has_text="whatever its arguments")
+    grant = page.get_by_role("listitem").filter(has_text="with any arguments")
     expect(grant).to_contain_text("for ada@example.org")
     grant.get_by_role("button", name="Take back").click()
     expect(page.get_by_text("There are none.")).to_be_visible()

@@ -6,7 +6,7 @@ import { get, getWhole, on, state } from "./server.js";
 const KINDS = [["", "overview"], ["all", "everything"], ["agent", "agents"], ["turn", "turns"], ["program", "programs"], ["session", "sessions"], ["request", "requests"], ["call", "calls"]];
 const STATUSES = [["", "any status"], ["running,suspended,interrupted", "unfinished"], ["suspended", "suspended"], ["running", "running"], ["completed", "completed"], ["failed,error", "failed"], ["rejected,refused", "rejected"], ["cancelled", "cancelled"]];
 const SOON = 150;
-const AGAIN = 30_000;  // what stops saying anything is shown so, though nothing tells of that
+const AGAIN = 30_000;  // what has gone silent is shown so, though no event says it
 
 export function link(one) {
   return `#/activity/${one.source}/${encodeURIComponent(one.id)}${one.source === "call" ? `/${encodeURIComponent(one.run_id)}` : ""}`;
@@ -25,7 +25,7 @@ function named(one) {
 /** Return how it stands: one that has said nothing for a while may have died. */
 function standing(one) {
   if (!one.quiet_since) return status(one.status);
-  if (one.status === "lost") return status("lost", "nobody told how it ended: its process died");
+  if (one.status === "lost") return status("lost", "no event says how it ended: its process died");
   return status("quiet", "it may still be at work, or its process died", ["no news for ", ago(one.quiet_since)]);
 }
 
@@ -39,7 +39,7 @@ export function row(one, current) {
 
 const filter = { text: "", source: "", status: "", name: "", principal: "" };
 
-/** Return what to ask for: without a filter what goes on inside nothing else, with one whatever fits. */
+/** Return what to ask for: without a filter what goes on inside nothing else, with one every call that fits. */
 function asked(limit) {
   const { source, ...rest } = filter;
   const top = !source && !Object.values(rest).some(Boolean);

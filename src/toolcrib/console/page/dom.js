@@ -33,7 +33,7 @@ const WORDS = {
   cancelled: "cancelled", refused: "refused", error: "failed", quiet: "quiet", lost: "lost",
 };
 
-/** Return a status as a coloured dot with its word, or with what it says instead; `why` is told on hovering. */
+/** Return a status as a coloured dot with its word, or with what it says instead; `why` is shown on hovering. */
 export function status(word, why = "", says = [word]) {
   const kind = WORDS[word] || "other";
   return h(`span.status.is-${kind}`, why ? { title: why } : {}, says);

@@ -72,7 +72,7 @@ class Card {
   outcome() {
     const { answer } = this.view;
     const word = answer.kind === "denied" ? "Denied" : answer.kind === "done" ? "Said to be done" : answer.scope === "once" ? "Approved" : "Always allowed";
-    const went = this.view.state === "used" ? (answer.kind === "denied" ? "The caller was told." : "The call went on.") : "The call has not gone on yet.";
+    const went = this.view.state === "used" ? (answer.kind === "denied" ? "The caller has the answer." : "The call went on.") : "The call has not gone on yet.";
     return h(`p.answered.is-${answer.kind}`, { role: "status" },
       h("b", {}, `${word}${answer.edited ? " with other arguments" : ""}`), ` by ${answer.by} at `, time(answer.at), ". ", went,
       answer.message ? h("q", {}, answer.message) : null);
@@ -119,7 +119,7 @@ class Card {
       else if (buttons.some((one) => one.dataset.panel === what) && !(this.panel === what && !panel.hidden)) open(what);
     };
     const over = this.view.ended
-      ? h("p.over", {}, `The call is over (${this.view.ended}), so that an answer may reach nobody. Deny it to have it out of the way.`) : null;
+      ? h("p.over", {}, `The call is over (${this.view.ended}), so an answer may have no effect. Deny it to have it out of the way.`) : null;
     return h("div.answer", {}, over, h("div.row", {}, approve, ...buttons), panel, problem);
   }
 
@@ -171,7 +171,7 @@ class Card {
     const id = `deny-${this.id}`;
     const area = h("textarea", { id, rows: 2, maxLength: 10000, placeholder: "The model is shown this; it may be empty." });
     const form = h("form", { onsubmit: (event) => { event.preventDefault(); send({ answer: "deny", message: area.value.trim() }); } },
-      h("label", { htmlFor: id }, "What should the model be told?"), area, h("div.row", {}, h("button.danger", { type: "submit" }, "Deny")));
+      h("label", { htmlFor: id }, "What should the model read?"), area, h("div.row", {}, h("button.danger", { type: "submit" }, "Deny")));
     return onCtrlEnter(form);
   }
 
@@ -199,7 +199,7 @@ class Card {
       },
     }, h("fieldset", {}, h("legend", {}, "From now on, let run without asking"),
       radio("arguments", [h("span.mono", {}, view.tool), " with exactly these arguments"], true),
-      radio("tool", [h("span.mono", {}, view.tool), " whatever its arguments"], false)),
+      radio("tool", [h("span.mono", {}, view.tool), " with any arguments"], false)),
     h("label", { htmlFor: until.id }, "For "), until, h("p.muted", {}, `It holds for ${whose}, and can be taken back under Standing.`),
     h("div.row", {}, h("button.primary", { type: "submit" }, "Always allow")));
   }
@@ -286,8 +286,8 @@ export class Grants {
       try { await post("api/revoke", { grant }); toast(`${grant.tool}: taken back`); } catch (error) { toast(error.message, true); }
       this.load();
     } }, "Take back");
-    return h("li.grant", {}, h("div", {}, h("b.mono", {}, grant.tool), grant.scope === "tool" ? " whatever its arguments" : " with the same arguments",
-      h("p.muted", {}, `by ${grant.approver} for ${grant.principal === "*" ? "everybody" : grant.principal || "nobody in particular"}, `,
+    return h("li.grant", {}, h("div", {}, h("b.mono", {}, grant.tool), grant.scope === "tool" ? " with any arguments" : " with the same arguments",
+      h("p.muted", {}, `by ${grant.approver} for ${grant.principal === "*" ? "every principal" : grant.principal || "no principal"}, `,
         grant.expires_at ? [over ? "ended " : "until ", grant.expires_at.slice(0, 16).replace("T", " "), " UTC"] : "until it is taken back")), take);
   }
 

@@ -1,4 +1,4 @@
-// What the page asks of the server, and what the server tells it.
+// What the page asks of the server, and what the server sends it.
 import { toast } from "./dom.js";
 
 export const state = { csrf: "", name: "", token: false, pending: [], tools: [], counts: [], last: 0 };
@@ -9,7 +9,7 @@ export function on(kind, listener) {
   return () => { listeners[kind] = listeners[kind].filter((one) => one !== listener); };
 }
 
-function tell(kind, data) {
+function publish(kind, data) {
   for (const listener of [...listeners[kind]]) listener(data);
 }
 
@@ -25,7 +25,7 @@ export class ServerError extends Error {
 
 async function answered(response) {
   const data = await response.json().catch(() => ({}));
-  if (response.status === 401 && data.code === "token") tell("login");
+  if (response.status === 401 && data.code === "token") publish("login");
   if (!response.ok) throw new ServerError(response.status, data);
   return data;
 }
@@ -80,21 +80,21 @@ export function listen() {
   source?.close();
   const after = seen ?? state.last;
   source = new EventSource(`api/stream?after=${after}`);
-  const told = (kind) => (message) => {
+  const publisher = (kind) => (message) => {
     const data = JSON.parse(message.data);
     if (data.last !== undefined) seen = data.last;
-    tell(kind, data);
+    publish(kind, data);
   };
-  source.addEventListener("events", told("events"));
-  source.addEventListener("reset", told("reset"));
+  source.addEventListener("events", publisher("events"));
+  source.addEventListener("reset", publisher("reset"));
   source.addEventListener("inbox", (message) => {
     state.pending = JSON.parse(message.data).pending;
-    tell("inbox", state.pending);
+    publish("inbox", state.pending);
   });
-  source.addEventListener("trouble", (message) => tell("live", JSON.parse(message.data).error));
-  source.addEventListener("open", () => tell("live", ""));
+  source.addEventListener("trouble", (message) => publish("live", JSON.parse(message.data).error));
+  source.addEventListener("open", () => publish("live", ""));
   source.addEventListener("error", () => {
-    tell("live", "reconnecting");
+    publish("live", "reconnecting");
     if (source.readyState !== EventSource.CLOSED) return;  // the browser tries by itself
     source = null;
     setTimeout(() => refresh().then(listen, () => { if (!source) setTimeout(listen, 1000); }), 1000);
