@@ -71,6 +71,20 @@ ROUNDS_GATES: tuple[Gate, ...] = (
         ("tests/pipeline/test_recover.py",),
     ),
     Gate(
+        "edits past hooks that did not come along",
+        "pipeline/_decide.py",
+        "if call.lost_hooks and not call.extra_hooks:",
+        "if False:",
+        ("tests/rounds/test_saved.py",),
+    ),
+    Gate(
+        "edits of a call whose hooks did not come along",
+        "pipeline/_live_call.py",
+        "return self.plan.guarded or bool(self.extra_hooks) or self.lost_hooks",
+        "return self.plan.guarded or bool(self.extra_hooks)",
+        ("tests/rounds/test_saved.py",),
+    ),
+    Gate(
         "one execution of a call",
         "pipeline/_live_call.py",
         """        self.state, self.begun = "executing", True\n""",

@@ -682,3 +682,14 @@ async def test_a_suspended_call_that_was_stored_without_its_state_is_refused() -
     with pytest.raises(ValueError, match="a Call is read from a dict"):
         await pipeline.run(replace(outcome, call=None), grant=outcome.request.grant(approver="ann"))
     assert paid == []
+
+
+async def test_standing_grants_do_not_come_along_with_what_a_run_counted() -> None:
+    paid: list[int] = []
+    pipeline, run, later = Pipeline([paying(paid, requires_approval=True)]), allowed(), Run()
+
+    later.restore(json.loads(json.dumps(run.counted())))
+    outcome = await pipeline.run(ToolCall("pay", {"amount": 5}), later)
+
+    assert isinstance(outcome, Suspended)
+    assert paid == []

@@ -333,3 +333,20 @@ async def test_each_step_of_a_stream_holds_a_slot() -> None:
     await asyncio.gather(*(taken() for _ in range(3)))
 
     assert most == 1
+
+
+async def test_a_lock_keeps_others_out_of_a_stream_also_while_its_consumer_holds_a_value() -> None:
+    seen: list[str] = []
+    pipeline = Pipeline([counting(seen, lock=True)])
+    stream = pipeline.stream(ToolCall("count", {"to": 2}))
+    await anext(stream)
+
+    other = asyncio.create_task(pipeline.run(ToolCall("count", {"to": 1})))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    before = list(seen)
+    await stream.aclose()
+    await other
+
+    assert before == ["make 0"]
+    assert seen == ["make 0", "closed", "make 0", "closed"]

@@ -195,6 +195,61 @@ async def test_a_round_that_is_taken_up_twice_in_one_run_executes_its_calls_once
     assert ran == [(1, 1)]
 
 
+def at_most_5() -> HookSet:
+    hooks = HookSet()
+
+    @hooks.on("add")
+    async def limit(call: Any, given: Any) -> Any:
+        return Reject("more than 5") if given.a > 5 else RunNormally(given)
+
+    return hooks
+
+
+async def test_an_approver_cannot_edit_past_hooks_that_did_not_come_along() -> None:
+    ran: list[Any] = []
+    tools = [adding(ran, requires_approval=True)]
+    plan = await round_of(tools, ("add", {"a": 1})).apply_hooks(at_most_5())
+    request = plan.suspended[0].request
+
+    plan = await elsewhere(plan, tools)
+    await plan.resolve([request.grant("ada", override_args={"a": 100})])
+    await plan.run_pending()
+
+    assert "put them on the toolset" in plan.issues[0].reason
+    assert ran == []
+
+
+async def test_a_host_edits_the_input_of_a_saved_round_after_it_gave_its_hooks_again() -> None:
+    ran: list[Any] = []
+    tools = [adding(ran)]
+    text = (await round_of(tools, ("add", {"a": 1})).apply_hooks(at_most_5())).to_json()
+    without, within, beyond = [await ToolRoundPlan.from_json(tools, text) for _ in range(3)]
+
+    without.pending[0].input.a = 2
+    await without.run_pending()
+    for plan, amount in ((within, 3), (beyond, 100)):
+        await plan.apply_hooks(at_most_5())
+        plan.pending[0].input.a = amount
+        await plan.run_pending()
+
+    assert "apply_hooks(hooks)" in without.issues[0].reason
+    assert [one.reason for one in beyond.rejected] == ["more than 5"]
+    assert ran == [(3, 1)]
+
+
+async def test_what_was_not_edited_goes_on_without_the_hooks_that_were_asked_about_it() -> None:
+    ran: list[Any] = []
+    tools = [adding(ran, requires_approval=True)]
+    plan = await round_of(tools, ("add", {"a": 1})).apply_hooks(at_most_5())
+    request = plan.suspended[0].request
+
+    plan = await elsewhere(plan, tools)
+    await plan.resolve([request.grant("ada")])
+    await plan.run_pending()
+
+    assert ran == [(1, 1)]
+
+
 async def saved_while_it_executes(**options: Any) -> tuple[list[Any], str, list[str]]:
     """Return a tool, its round as it was saved while the tool was executing, and the list of its executions."""
     plans: list[ToolRoundPlan] = []

@@ -53,7 +53,7 @@ async def pass_edited(call: LiveCall) -> Outcome | None:
     """Take an admitted call that the host edited through steps 3 to 5 again."""
     refused: Outcome | None = None
     with call:
-        if call.plan.guarded or call.extra_hooks:
+        if call.guarded:
             refused = await decide_and_edit(call)
         refused = await approve(call, None) if refused is None else refused
     return None if refused is None else call.close(refused)

@@ -74,7 +74,7 @@ async def _override(call: LiveCall, arguments: Mapping[str, Any]) -> Outcome | N
         call.replace_arguments(arguments)
     except (InvalidArguments, SchemaError) as error:
         return failure(call.plan, call.id, call.run, error)
-    return await decide_and_edit(call) if call.plan.guarded or call.extra_hooks else None
+    return await decide_and_edit(call) if call.guarded else None
 
 
 async def _take_input(call: LiveCall, grant: Grant) -> Outcome | None:

@@ -27,12 +27,18 @@ from toolcrib.pipeline._middleware import apply_pre, same_arguments
 
 __all__ = ["decide", "decide_and_edit"]
 
+_LOST = (
+    "the call came from JSON, in which such hooks are not, so that edited arguments cannot be shown to them; give them "
+    "again with `apply_hooks(hooks)` before the edit, or put them on the toolset"
+)
 _log = logging.getLogger("toolcrib.hooks")
 
 
 async def decide_and_edit(call: LiveCall) -> Outcome | None:
     """Run the decision hooks, those for this call first, then the pre hooks; return the outcome that ends the call."""
     plan = call.plan
+    if call.lost_hooks and not call.extra_hooks:
+        return hook_failure(plan, call.id, call.run, "decision hook", "given for this call", RuntimeError(_LOST))
     first = [hook for hooks in call.extra_hooks for hook in hooks.decisions_for(plan.name)]
     with call.within():
         ended = await decide(call, (*first, *plan.decisions()))

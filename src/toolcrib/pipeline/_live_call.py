@@ -38,6 +38,7 @@ class LiveCall:
         ask_metadata: What they are shown besides the arguments.
         approved: The digest of the arguments that were approved; None when nobody had to approve.
         extra_hooks: Decision hooks that were given for this call alone.
+        lost_hooks: Whether it had such hooks in the process that wrote it as JSON, where they do not go.
         source: What the input is made of after an edit; None for the arguments as they came.
         resumed: What the sinks of the process that suspended the call gave to those of this one; None for a new call.
         counted_in: The id of the run that counted the call when it came.
@@ -54,6 +55,7 @@ class LiveCall:
     grant: Grant | None = None
     request: ApprovalRequest | None = None
     extra_hooks: tuple[HookSet, ...] = ()
+    lost_hooks: bool = False
     revealed: bool = False
     resumed: Mapping[str, str] | None = None
     _form: CanonicalArguments | None = None
@@ -97,6 +99,11 @@ class LiveCall:
     def is_executable(self) -> bool:
         plan = self.plan
         return plan.execution is not None or bool(plan.runners) or plan.executor is not None
+
+    @property
+    def guarded(self) -> bool:
+        """Whether edited arguments have to pass decision hooks or pre hooks, also those that did not come along."""
+        return self.plan.guarded or bool(self.extra_hooks) or self.lost_hooks
 
     @property
     def done_before(self) -> bool:
@@ -318,6 +325,7 @@ class LiveCall:
             "asks": list(self.asks),
             "ask_metadata": {str(name): lenient(value) for name, value in self.ask_metadata.items()},
             "revealed": self.revealed,
+            "extra_hooks": bool(self.extra_hooks) or self.lost_hooks,
             "doubts": self.doubts,
             "request": None if self.request is None else self.request.to_dict(),
             "idempotency_key": self.id if ctx is None else ctx.idempotency_key,

@@ -56,6 +56,7 @@ def restored(plan: Plan, state: Any, run: Run) -> LiveCall:
     call.notes = tuple(DecisionNote(**StoredFields(DecisionNote, note)) for note in data["decisions"])
     call.asks, call.ask_metadata = tuple(data["asks"]), dict(data["ask_metadata"])
     call.revealed, call.resumed = data.get("revealed", False), data.get("trace", {})
+    call.lost_hooks = data.get("extra_hooks", False)
     call.state, call.doubts = data.get("state", "admitted"), data.get("doubts", 0)
     call.counted_in, call.key = data.get("run_id", ""), data.get("key", "")
     if data.get("request") is not None:

@@ -240,7 +240,11 @@ class Run:
         return run_id == self.id or run_id in self._state.earlier_ids
 
     def counted(self) -> dict[str, Any]:
-        """Return the run's counters as JSON shapes, for `restore` in another process."""
+        """Return the run's counters as JSON shapes, for `restore` in another process.
+
+        Standing grants are not in it: who can write the text could grant itself something, and one that was taken back
+        would come back. A store keeps them, or the host gives them to the new run with `stand`.
+        """
         state = self._state
         return {
             "id": self.id,
