@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+from toolcrib.formats import NO_OPTIONS, ProviderOptions
+
 _TYPES = {
     "dict": "object", "HashMap": "object", "float": "number", "double": "number", "long": "integer",
     "tuple": "array", "Array": "array", "ArrayList": "array", "String": "string", "char": "string", "": "string",
@@ -25,6 +27,7 @@ class Function:
     description: str
     parameters: dict[str, Any]
     return_schema: dict[str, Any] | None
+    provider: ProviderOptions = NO_OPTIONS
 
 
 def load_functions() -> list[Function]:

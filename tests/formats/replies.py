@@ -14,11 +14,18 @@ from mistralai.client import models as mistral
 from openai.types.chat import (
     ChatCompletion,
     ChatCompletionChunk,
+    ChatCompletionCustomToolParam,
     ChatCompletionFunctionToolParam,
     ChatCompletionMessageParam,
     ChatCompletionToolChoiceOptionParam,
 )
-from openai.types.responses import FunctionToolParam, Response, ResponseInputItemParam, ResponseStreamEvent
+from openai.types.responses import (
+    CustomToolParam,
+    FunctionToolParam,
+    Response,
+    ResponseInputItemParam,
+    ResponseStreamEvent,
+)
 from openai.types.responses.response_create_params import ToolChoice as ResponsesToolChoice
 from pydantic import BaseModel, TypeAdapter
 
@@ -235,8 +242,8 @@ _ITEM: dict[WireFormat, Any] = {
     "mistral": mistral.ChatCompletionRequestMessage,
 }
 _TOOL: dict[WireFormat, Any] = {
-    "openai": ChatCompletionFunctionToolParam,
-    "openai_responses": FunctionToolParam,
+    "openai": ChatCompletionFunctionToolParam | ChatCompletionCustomToolParam,
+    "openai_responses": FunctionToolParam | CustomToolParam,
     "anthropic": ToolParam,
     "gemini": gemini.Tool,
     "mistral": mistral.Tool,
@@ -266,7 +273,7 @@ def sdk_accepts(provider: WireFormat, items: Sequence[dict[str, Any]]) -> None:
 
 def sdk_accepts_tools(provider: WireFormat, tools: Sequence[dict[str, Any]]) -> None:
     for tool in tools:
-        _spend(_adapter(_TOOL[provider]).validate_python(tool))
+        _spend(_adapter(_TOOL[provider]).validate_python(tool, extra="forbid"))
 
 
 def sdk_accepts_choice(provider: WireFormat, choice: Any) -> None:

@@ -41,8 +41,8 @@ def test_gemini_takes_declarations_in_one_tool() -> None:
 
     made = definitions([tell], "gemini")
 
-    parameters = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-    assert made == [{"functionDeclarations": [{"name": "tell", "description": "Tell.", "parameters": parameters}]}]
+    declared = {"name": "tell", "description": "Tell.", "parametersJsonSchema": tell.parameters}
+    assert made == [{"functionDeclarations": [declared]}]
 
 
 @pytest.mark.parametrize("format", ["openai", "mistral", "anthropic"])
@@ -54,10 +54,18 @@ def test_a_description_is_never_null(format: FormatName) -> None:
 
 
 @pytest.mark.parametrize("format", [name for name in FORMATS if name != "raw"])
-@pytest.mark.parametrize("name", ["größe", "a b", "", "x" * 65])
+@pytest.mark.parametrize("name", ["größe", "a b", "", "x" * 129])
 def test_a_name_that_the_provider_refuses_is_an_error(format: FormatName, name: str) -> None:
     with pytest.raises(FormatError, match=f"cannot be offered to {format}: a name takes"):
         definition(name, "", CITY, format)
+
+
+@pytest.mark.parametrize(("format", "most"), [("openai", 64), ("mistral", 64), ("anthropic", 128), ("gemini", 128)])
+def test_a_name_may_be_as_long_as_the_provider_takes(format: FormatName, most: int) -> None:
+    definition("x" * most, "", CITY, format)
+
+    with pytest.raises(FormatError, match=f"up to {most} letters"):
+        definition("x" * (most + 1), "", CITY, format)
 
 
 @pytest.mark.parametrize(("format", "place"), [("openai", "function"), ("mistral", "function"), ("anthropic", None)])

@@ -9,10 +9,12 @@ from typing import Annotated, Any, Literal, Optional
 import pytest
 from pydantic import BaseModel, Field
 
-from toolcrib.errors import FormatError
-from toolcrib.formats import definition
+from tests.schema.bombs import KINDS, bomb
+from toolcrib.errors import SchemaTooLarge
+from toolcrib.formats import ProviderOptions, definition
 from toolcrib.tools import ez_tool
 
+SUBSET = ProviderOptions(openapi_schema=True)
 KNOWN = {
     "type", "format", "description", "nullable", "enum", "items", "minItems", "maxItems", "properties", "required",
     "minProperties", "maxProperties", "minLength", "maxLength", "pattern", "minimum", "maximum", "anyOf", "default",
@@ -43,7 +45,8 @@ def parameters_of(annotation: Any) -> dict[str, Any]:
 
     take.__annotations__["value"] = annotation
     tool = ez_tool(take)
-    return definition(tool.name, tool.description, tool.parameters, "gemini")["parameters"]["properties"]["value"]
+    made = definition(tool.name, tool.description, tool.parameters, "gemini", options=SUBSET)
+    return made["parameters"]["properties"]["value"]
 
 
 def unknown_words(schema: Any) -> set[str]:
@@ -103,8 +106,68 @@ def test_a_tool_without_parameters_has_none() -> None:
     assert made == {"name": "ping", "description": "ping"}
 
 
-def test_a_parameter_name_that_gemini_refuses_is_an_error() -> None:
-    schema = {"type": "object", "properties": {"größe": {"type": "string"}}}
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, "an object of any names, each with int"),
+        ({"type": "object"}, "an object of any names"),
+        ({}, "any JSON value"),
+        ({"enum": [1, "a"]}, 'one of: 1, "a"'),
+        ({"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}]}, "a list of [int, str]"),
+        ({"type": "string", "not": {"const": "x"}}, 'not: {"const": "x"}'),
+        ({"type": "object", "properties": {"a": {}}, "patternProperties": {"^x": {}}}, "patternProperties"),
+    ],
+)
+def test_what_the_subset_has_no_word_for_is_said(schema: dict[str, Any], said: str) -> None:
+    made = definition("t", "", {"type": "object", "properties": {"v": schema}}, "gemini", options=SUBSET)
 
-    with pytest.raises(FormatError, match="parameter `größe`"):
-        definition("w", "", schema, "gemini")
+    assert said in made["parameters"]["properties"]["v"]["description"]
+
+
+def test_schemas_that_have_to_fit_at_once_are_put_together() -> None:
+    parts = [{"properties": {name: {"type": "string"}}, "required": [name]} for name in "ab"]
+    schema = {"type": "object", "properties": {"v": {"type": "object", "allOf": parts}}}
+
+    made = definition("t", "", schema, "gemini", options=SUBSET)["parameters"]["properties"]["v"]
+
+    assert (sorted(made["properties"]), sorted(made["required"])) == (["a", "b"], ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
+        (Any, {}),
+        (Literal["c", "f"], {"type": "string", "enum": ["c", "f"]}),
+        (Literal["c", None], {"anyOf": [{"type": "string", "enum": ["c"]}, {"type": "null"}]}),
+        (Literal["c", 1], {"description": 'one of: "c", 1'}),
+        (Size, {"$ref": "#/$defs/Size"}),
+        (Part, {"$ref": "#/$defs/Part"}),
+        (int | None, {"type": ["integer", "null"]}),
+        (
+            Annotated[int, Field(gt=0, description="how many")],
+            {"type": "integer", "description": "how many (more than 0)"},
+        ),
+    ],
+)
+def test_a_type_is_said_in_json_schema(annotation: Any, expected: dict[str, Any]) -> None:
+    def take(value: Any) -> None: ...
+
+    take.__annotations__["value"] = annotation
+    tool = ez_tool(take)
+
+    made = definition(tool.name, "", tool.parameters, "gemini")["parametersJsonSchema"]
+
+    assert made["properties"]["value"] == expected
+    assert ("$defs" in made) == ("$ref" in expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_references_that_double_are_kept_as_references(kind: str) -> None:
+    assert len(str(definition("evil", "", bomb(kind), "gemini"))) < 10_000
+
+
+@pytest.mark.parametrize("kind", ["properties", "pointer"])
+def test_references_that_double_are_refused_where_they_have_to_be_written_out(kind: str) -> None:
+    with pytest.raises(SchemaTooLarge, match="`evil`"):
+        definition("evil", "", bomb(kind), "gemini", options=SUBSET)

@@ -257,3 +257,26 @@ def test_nulls_are_found_in_a_schema_that_would_be_too_large() -> None:
     schema = bomb("allOf")
 
     assert without_filler({"x": {"z": None}}, schema) == {"x": {}}
+
+
+@pytest.mark.parametrize("provider", STRICT)
+def test_values_of_an_enum_are_of_its_type(provider: WireFormat) -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "unit": {"type": "string", "enum": ["c", 1, None]},
+            "size": {"type": "integer", "enum": [1, 2.0]},
+        },
+        "required": ["unit", "size"],
+    }
+
+    made = strictly(schema, provider)["properties"]
+
+    assert (made["unit"]["enum"], made["size"]["enum"]) == (["c"], [1, 2.0])
+
+
+def test_an_enum_of_another_type_is_refused() -> None:
+    schema = {"type": "object", "properties": {"unit": {"type": "integer", "enum": ["c", "f"]}}, "required": ["unit"]}
+
+    with pytest.raises(FormatError, match=r"`unit` has none but the values \["):
+        strictly(schema)

@@ -50,7 +50,8 @@ def test_descriptions_and_results_are_told_on_request(provider: WireFormat) -> N
     sdk_accepts_tools(provider, made)
     [one] = declared(made)
     assert one["description"].startswith("See.")
-    assert ("array" in str(one.get("response"))) if provider == "gemini" else ("array" in one["description"])
+    place = {"gemini": "responseJsonSchema", "openai_responses": "output_schema"}.get(provider, "description")
+    assert "array" in str(one[place])
 
 
 @pytest.mark.parametrize("provider", [name for name in NAMES if name != "gemini"])
@@ -82,3 +83,49 @@ def test_a_choice_of_a_tool_that_is_not_offered_is_found_before_any_request() ->
 
     with pytest.raises(ToolConstraintError, match="wipe"):
         wanted.check(Tools.offered())
+
+
+@pytest.mark.parametrize("requirement", [ToolRequirement.optional("look"), ToolRequirement.at_least_one("look")])
+@each_provider
+def test_a_choice_among_some_is_one_of_the_provider_or_an_error(
+    provider: WireFormat, requirement: ToolRequirement
+) -> None:
+    if provider in ("anthropic", "mistral"):
+        with pytest.raises(ValueError, match=f"{provider} has no choice among some .*ToolAvailability.only"):
+            requirement.tool_choice(provider)
+    else:
+        choice = requirement.tool_choice(provider)
+        sdk_accepts_choice(provider, choice)
+        assert "look" in str(choice)
+
+
+def test_a_tool_among_which_to_choose_has_to_be_offered() -> None:
+    with pytest.raises(ToolConstraintError, match="`nothing`"):
+        ToolRequirement.optional("nothing").check(["look"])
+
+
+@pytest.mark.parametrize(
+    ("provider", "sent"),
+    [
+        ("openai", {"tool_choice": "auto", "parallel_tool_calls": False}),
+        ("openai_responses", {"tool_choice": "auto", "parallel_tool_calls": False}),
+        ("mistral", {"tool_choice": "auto", "parallel_tool_calls": False}),
+        ("anthropic", {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}),
+    ],
+)
+def test_calls_come_one_at_a_time_where_that_is_asked(provider: WireFormat, sent: dict[str, object]) -> None:
+    asked = ToolRequirement.optional(parallel=False).parameters(provider)
+
+    assert asked == sent
+    sdk_accepts_choice(provider, asked["tool_choice"])
+
+
+def test_gemini_cannot_be_held_to_one_call() -> None:
+    with pytest.raises(ValueError, match="leave `parallel` out"):
+        ToolRequirement.optional(parallel=False).parameters("gemini")
+
+
+def test_gemini_takes_its_choice_in_its_tool_config() -> None:
+    asked = ToolRequirement.optional(validated=True).parameters("gemini")
+
+    assert asked == {"tool_config": {"functionCallingConfig": {"mode": "VALIDATED"}}}

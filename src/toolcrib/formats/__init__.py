@@ -14,13 +14,16 @@ if TYPE_CHECKING:
     from toolcrib.formats._json_reading import json_shape
     from toolcrib.formats._mistral import MistralFunction, MistralTool
     from toolcrib.formats._openai import OpenAIFunction, OpenAITool
+    from toolcrib.formats._provider_options import NO_OPTIONS, Caller, Grammar, ProviderOptions, text_parameter
     from toolcrib.formats._result_pairing import Layout
+    from toolcrib.formats._sent_names import own_arguments
     from toolcrib.formats._stop_kinds import FINISHED, StopKind, ending
     from toolcrib.formats._strict_schema import without_filler
     from toolcrib.formats._table import (
         FORMATS,
         PROVIDERS,
         FormatName,
+        Refused,
         WireFormat,
         definition,
         definitions,
@@ -40,10 +43,13 @@ if TYPE_CHECKING:
 __all__ = [
     "FINISHED",
     "FORMATS",
+    "NO_OPTIONS",
     "PROVIDERS",
+    "Caller",
     "Choice",
     "Declaration",
     "FormatName",
+    "Grammar",
     "Item",
     "Layout",
     "MistralFunction",
@@ -52,6 +58,8 @@ __all__ = [
     "OpenAITool",
     "ProblemKind",
     "ProviderFormat",
+    "ProviderOptions",
+    "Refused",
     "StopKind",
     "ToolFormat",
     "TranscriptProblem",
@@ -67,18 +75,22 @@ __all__ = [
     "detected",
     "ending",
     "json_shape",
+    "own_arguments",
     "raw_arguments",
     "text_delta",
+    "text_parameter",
     "without_filler",
 ]
 
 # Loaded when something is first asked for: toolsets know the formats by name, and most of them are never put into one.
 _HOMES = (
+    "_provider_options",
     "_wire",
     "_json_reading",
     "_table",
     "_format",
     "_strict_schema",
+    "_sent_names",
     "_canonical_json",
     "_stop_kinds",
     "_result_pairing",

@@ -8,7 +8,6 @@ Source: https://docs.anthropic.com/en/api/messages, and the guides to tool use.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -50,6 +49,10 @@ _TAKEN = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp", "appli
 class _Anthropic(ProviderFormat):
     title = "anthropic"
     sdk = "anthropic"
+    names = r"[a-zA-Z0-9_-]{1,128}"
+    names_rule = "up to 128 letters, digits, `_` and `-`"
+    parameter_names = r"[a-zA-Z0-9_.-]{1,64}"
+    callers = frozenset({"direct", "code_execution_20250825", "code_execution_20260120", "code_execution_20260521"})
     layout = Layout("next", unique=True)
     stops = MappingProxyType[str, StopKind](
         {
@@ -68,10 +71,20 @@ class _Anthropic(ProviderFormat):
         made: Item = {"name": tool.name}
         if tool.description:
             made["description"] = tool.description
-        made["input_schema"] = _input_schema(tool.name, tool.parameters, tool.strict)
+        check_root(tool.name, self.title, tool.parameters)
+        made["input_schema"] = {"type": "object", **tool.parameters}
         if tool.strict:
+            made["input_schema"] = strict_schema(tool.name, self.title, tool.parameters, _STRICT)
             made["strict"] = True
-        return made
+        options = tool.options
+        sent = {
+            "defer_loading": options.defer_loading,
+            "allowed_callers": self.callers_of(tool),
+            "input_examples": None if options.input_examples is None else [*options.input_examples],
+            "cache_control": options.cache_control and {"type": "ephemeral", "ttl": options.cache_control},
+            "eager_input_streaming": options.eager_input_streaming,
+        }
+        return {**made, **{key: value for key, value in sent.items() if value is not None}}
 
     def check_strict(self, definitions: list[Item]) -> None:
         _check_request(definitions)
@@ -207,10 +220,14 @@ class _Anthropic(ProviderFormat):
 
     # --- requests
 
-    def tool_choice(self, kind: Choice, name: str | None = None) -> Any:
+    def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
+        self.refuse_among(among)
         if kind == "specific":
             return {"type": "tool", "name": name}
-        return {"type": "any" if kind == "at_least_one" else "auto"}
+        return {"type": {"at_least_one": "any", "none": "none"}.get(kind, "auto")}
+
+    def one_call(self, choice: Any) -> Item:
+        return {"tool_choice": {**choice, "disable_parallel_tool_use": True}}
 
     def user(self, text: str) -> list[Item]:
         return [{"role": "user", "content": text}]
@@ -252,18 +269,6 @@ def _file(media: Media) -> Item:
 
 
 # --- schemas
-
-
-def _input_schema(tool: str, parameters: Mapping[str, Any], strict: bool) -> dict[str, Any]:
-    """Return the schema; FormatError for a parameter's name that is refused."""
-    check_root(tool, "anthropic", parameters)
-    for name in parameters.get("properties", ()):
-        if not re.fullmatch(r"[a-zA-Z0-9_.-]{1,64}", name):
-            rule = "up to 64 letters, digits, `_`, `.` and `-`; rename it or give it an alias"
-            raise FormatError(tool, "anthropic", f"the name of the parameter `{name}` is none of {rule}")
-    if strict:
-        return strict_schema(tool, "anthropic", parameters, _STRICT)
-    return {"type": "object", **parameters}
 
 
 def _check_request(definitions: list[Item]) -> None:

@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 from toolcrib.errors import FormatError
 from toolcrib.formats._call_ids import unique_ids
 from toolcrib.formats._canonical_json import canonical, well_formed
+from toolcrib.formats._provider_options import NO_OPTIONS, ProviderOptions
+from toolcrib.formats._sent_names import sent_names
 from toolcrib.formats._stop_kinds import FINISHED, StopKind, ending
 from toolcrib.formats._transcript_rules import TranscriptRules
 from toolcrib.formats._wire import Choice, Item, WireCall, WireReply
@@ -31,6 +33,7 @@ class Declaration:
         parameters: The JSON schema of its arguments, an object.
         strict: Whether the provider is to hold the model to the schema.
         returns: The JSON schema of the result, where the definition has a place for it.
+        options: What the provider is asked for besides.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Declaration:
     parameters: Mapping[str, Any]
     strict: bool = False
     returns: Mapping[str, Any] | None = None
+    options: ProviderOptions = NO_OPTIONS
 
 
 @lru_cache(maxsize=4096)
@@ -52,6 +56,9 @@ class ToolFormat(ABC):
         title: The provider's name, for messages.
         names: What a tool's name may look like, as a regular expression that has to match all of it.
         names_rule: The same in words.
+        parameter_names: What a parameter's name may look like, empty for any; another one is sent under a name that is
+            made of it.
+        callers: Who may be named as the only callers of a tool; empty where the model itself is the only one.
         strict: Whether it has a mode that holds the model to the schema.
         returns: Whether a definition has a place for the schema of the result.
     """
@@ -59,12 +66,29 @@ class ToolFormat(ABC):
     title: ClassVar[str]
     names: ClassVar[str] = r"[a-zA-Z0-9_-]{1,64}"
     names_rule: ClassVar[str] = "up to 64 letters, digits, `_` and `-`"
+    parameter_names: ClassVar[str] = ""
+    callers: ClassVar[frozenset[str]] = frozenset()
     strict: ClassVar[bool] = True
     returns: ClassVar[bool] = False
 
     @abstractmethod
     def define(self, tool: Declaration) -> Item:
         """Return the definition of one tool."""
+
+    def sent_names(self, parameters: Mapping[str, Any]) -> dict[str, str]:
+        """Return the names under which arguments are sent, by their own names; only those that the provider refuses."""
+        return sent_names(parameters, self.parameter_names) if self.parameter_names else {}
+
+    def callers_of(self, tool: Declaration) -> list[str] | None:
+        """Return who may call a tool, in the provider's words; FormatError where the provider knows none of them."""
+        wanted = tool.options.allowed_callers
+        if wanted is None:
+            return None
+        known = [caller for caller in wanted if caller in (self.callers or {"direct"})]
+        if not known:
+            problem = f"it may only be called by {', '.join(wanted)}, which is not known there; leave the tool out"
+            raise FormatError(tool.name, self.title, problem)
+        return known if self.callers else None
 
     def wrap(self, definitions: list[Item]) -> list[Item]:
         """Return what the provider's `tools` parameter takes for these definitions."""
@@ -180,8 +204,31 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         return made
 
     @abstractmethod
-    def tool_choice(self, kind: Choice, name: str | None = None) -> Any:
-        """Return what the provider's parameter for the choice of a tool takes; `name` for a specific one."""
+    def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
+        """Return what the provider's parameter for the choice of a tool takes.
+
+        Args:
+            kind: The choice.
+            name: The tool, for a specific one.
+            among: The tools that may be called, of all that are defined; all of them when empty.
+
+        Raises:
+            ValueError: The provider has no choice among some of the tools.
+        """
+
+    def choice_parameters(self, choice: Any) -> Item:
+        """Return the parameters of a request with this choice."""
+        return {"tool_choice": choice}
+
+    def one_call(self, choice: Any) -> Item:
+        """Return the parameters of a request with this choice, in which the model makes one call at a time."""
+        return {"tool_choice": choice, "parallel_tool_calls": False}
+
+    def refuse_among(self, among: Sequence[str]) -> None:
+        """Raise ValueError for a choice among some of the tools."""
+        if among:
+            mend = "define only these: `available=ToolAvailability.only(...)`"
+            raise ValueError(f"{self.title} has no choice among some of the tools that are defined; {mend}")
 
     @abstractmethod
     def user(self, text: str) -> list[Item]:

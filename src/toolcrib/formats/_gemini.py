@@ -8,19 +8,17 @@ Source: https://ai.google.dev/gemini-api/docs/function-calling and https://ai.go
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from toolcrib.calls import Media, carried
-from toolcrib.errors import FormatError
 from toolcrib.formats._call_ids import made_id, seed_of, seeds_of, unused_id
 from toolcrib.formats._canonical_json import arguments_object, raw_arguments
 from toolcrib.formats._format import Declaration, ProviderFormat
+from toolcrib.formats._gemini_schema import json_schema, openapi_schema, takes_json_schema
 from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
-from toolcrib.formats._openapi_schema import openapi_schema
 from toolcrib.formats._partial_call import PartialCall
 from toolcrib.formats._result_pairing import Layout, ResultSpot
 from toolcrib.formats._stop_kinds import StopKind
@@ -42,8 +40,9 @@ _TAKEN = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", 
 class _Gemini(ProviderFormat):
     title = "gemini"
     sdk = "google"
-    names = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
-    names_rule = "up to 64 letters, digits, `_`, `.` and `-`, beginning with a letter or `_`"
+    names = r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}"
+    names_rule = "up to 128 letters, digits, `_`, `.`, `:` and `-`, beginning with a letter or `_`"
+    parameter_names = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
     strict = False
     returns = True
     layout = Layout("next", needs_ids=False)
@@ -62,15 +61,16 @@ class _Gemini(ProviderFormat):
 
     def define(self, tool: Declaration) -> Item:
         check_root(tool.name, self.title, tool.parameters)
-        _check_names(tool.name, tool.parameters)
+        self.callers_of(tool)
         made: Item = {"name": tool.name, "description": tool.description or tool.name}
-        schema = openapi_schema(tool.name, {"type": "object", **tool.parameters})
-        if schema is not None:
-            made["parameters"] = schema
-        response = None if tool.returns is None else openapi_schema(tool.name, tool.returns)
-        if response is not None:
-            made["response"] = response
-        return made
+        subset = not takes_json_schema() if tool.options.openapi_schema is None else tool.options.openapi_schema
+        if subset:
+            parts = {"parameters": {"type": "object", **tool.parameters}, "response": tool.returns}
+            schemas = {key: openapi_schema(tool.name, part) for key, part in parts.items() if part is not None}
+        else:
+            given = {"type": "object", **tool.parameters} if tool.parameters.get("properties") else None
+            schemas = {"parametersJsonSchema": json_schema(given), "responseJsonSchema": json_schema(tool.returns)}
+        return {**made, **{key: schema for key, schema in schemas.items() if schema is not None}}
 
     def wrap(self, definitions: list[Item]) -> list[Item]:
         return [{"functionDeclarations": definitions}] if definitions else []
@@ -256,11 +256,19 @@ class _Gemini(ProviderFormat):
 
     # --- requests
 
-    def tool_choice(self, kind: Choice, name: str | None = None) -> Any:
-        config: Item = {"mode": "AUTO" if kind == "optional" else "ANY"}
-        if kind == "specific":
-            config["allowedFunctionNames"] = [name]
+    def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
+        optional = "VALIDATED" if among else "AUTO"  # which takes no names
+        modes = {"optional": optional, "validated": "VALIDATED", "none": "NONE"}
+        config: Item = {"mode": modes.get(kind, "ANY")}
+        if kind == "specific" or among:
+            config["allowedFunctionNames"] = [name] if kind == "specific" else [*among]
         return {"functionCallingConfig": config}
+
+    def choice_parameters(self, choice: Any) -> Item:
+        return {"tool_config": choice}
+
+    def one_call(self, choice: Any) -> Item:
+        raise ValueError("gemini cannot be held to one call at a time; leave `parallel` out")
 
     def user(self, text: str) -> list[Item]:
         return [{"role": "user", "parts": [{"text": text}]}]
@@ -307,14 +315,6 @@ def _function_response(result: WireResult) -> Item:
 def _inline(media: Media) -> Item:
     name = {"displayName": media.name} if media.name else {}
     return {"mimeType": media.mime_type, "data": media.base64, **name}
-
-
-def _check_names(tool: str, parameters: Mapping[str, Any]) -> None:
-    """Raise FormatError for a parameter's name that is refused."""
-    for key in parameters.get("properties", ()):
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", key):
-            rule = "up to 64 letters, digits and `_`; rename it or give it an alias"
-            raise FormatError(tool, "gemini", f"the name of the parameter `{key}` is none of {rule}")
 
 
 # --- streams

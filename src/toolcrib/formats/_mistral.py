@@ -49,6 +49,7 @@ class _Mistral(ChatFormat):
     sdk = "mistralai"
 
     def define(self, tool: Declaration) -> Item:
+        self.callers_of(tool)
         check_root(tool.name, self.title, tool.parameters)
         function: Item = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
         if tool.strict:
@@ -78,10 +79,11 @@ class _Mistral(ChatFormat):
             for one in results
         ]
 
-    def tool_choice(self, kind: Choice, name: str | None = None) -> Any:
+    def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
+        self.refuse_among(among)
         if kind == "specific":
             return {"type": "function", "function": {"name": name}}
-        return "any" if kind == "at_least_one" else "auto"
+        return {"at_least_one": "any", "none": "none"}.get(kind, "auto")
 
 
 def _content(result: WireResult) -> str | list[Item]:

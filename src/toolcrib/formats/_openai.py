@@ -7,15 +7,18 @@ Source: https://platform.openai.com/docs/api-reference/chat/create, and the guid
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Literal, NotRequired, TypedDict
 
+from toolcrib.errors import FormatError
 from toolcrib.formats._chat import ChatFormat
 from toolcrib.formats._format import Declaration
 from toolcrib.formats._json_reading import object_or_empty
+from toolcrib.formats._provider_options import text_parameter
 from toolcrib.formats._strict_schema import NUMBERS, STRUCTURE, SchemaLimits, StrictRules, check_root, strict_schema
 from toolcrib.formats._wire import Choice, Item, WireResult
 
-__all__ = ["OPENAI", "OPENAI_STRICT", "OpenAIFunction", "OpenAITool"]
+__all__ = ["CHOICE_MODES", "OPENAI", "OPENAI_STRICT", "OpenAIFunction", "OpenAITool", "free_text"]
 
 # Source: https://platform.openai.com/docs/guides/structured-outputs, supported schemas.
 OPENAI_STRICT = StrictRules(
@@ -23,6 +26,7 @@ OPENAI_STRICT = StrictRules(
     all_required=True,
     limits=SchemaLimits(properties=5000, depth=10, text=120_000, values=1000, long_enum=250, long_enum_text=15_000),
 )
+CHOICE_MODES = {"optional": "auto", "validated": "auto", "at_least_one": "required", "none": "none"}
 _SAID = ("content", "refusal", "tool_calls")
 _READ = frozenset(  # keys that have a rule here, or that the provider does not take back
     {"role", *_SAID, "audio", "function_call", "annotations", "parsed"}
@@ -49,6 +53,11 @@ class _OpenAI(ChatFormat):
     title = "openai"
 
     def define(self, tool: Declaration) -> Item:
+        self.callers_of(tool)
+        if (text := free_text(tool)) is not None:
+            kind = {"type": text.pop("type")}
+            format = {**kind, "grammar": text} if text else kind
+            return {"type": "custom", "custom": {"name": tool.name, "description": tool.description, "format": format}}
         check_root(tool.name, self.title, tool.parameters)
         function: Item = {"name": tool.name}
         if tool.description:
@@ -71,10 +80,25 @@ class _OpenAI(ChatFormat):
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return [{"role": "tool", "tool_call_id": one.call.id, "content": one.content} for one in results]
 
-    def tool_choice(self, kind: Choice, name: str | None = None) -> Any:
+    def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
         if kind == "specific":
             return {"type": "function", "function": {"name": name}}
-        return "required" if kind == "at_least_one" else "auto"
+        mode = CHOICE_MODES[kind]
+        if not among:
+            return mode
+        tools = [{"type": "function", "function": {"name": one}} for one in among]
+        return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools}}
+
+
+def free_text(tool: Declaration) -> Item | None:
+    """Return the format of the text of a free-text tool; None for a tool that is a function."""
+    wanted = tool.options.free_text
+    if wanted is None:
+        return None
+    if text_parameter(tool.parameters) is None:
+        problem = "a free-text tool takes one argument, a text; give it one, or leave `free_text` out"
+        raise FormatError(tool.name, OPENAI.title, problem)
+    return {"type": "text"} if wanted is True else {"type": "grammar", **asdict(wanted)}
 
 
 OPENAI = _OpenAI()

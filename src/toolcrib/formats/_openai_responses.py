@@ -15,7 +15,7 @@ from toolcrib.calls import Media, carried
 from toolcrib.formats._canonical_json import arguments_text, raw_arguments
 from toolcrib.formats._format import Declaration, ProviderFormat
 from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
-from toolcrib.formats._openai import OPENAI_STRICT
+from toolcrib.formats._openai import CHOICE_MODES, OPENAI_STRICT, free_text
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind
 from toolcrib.formats._strict_schema import check_root, strict_schema
@@ -47,8 +47,15 @@ class _Responses(ProviderFormat):
         }
     )
 
+    callers = frozenset({"direct", "programmatic"})
+    returns = True
+
     def define(self, tool: Declaration) -> Item:
-        name, parameters = tool.name, tool.parameters
+        name, parameters, options = tool.name, tool.parameters, tool.options
+        sent = {"defer_loading": options.defer_loading, "allowed_callers": self.callers_of(tool)}
+        beside = {key: value for key, value in sent.items() if value is not None}
+        if (text := free_text(tool)) is not None:
+            return {"type": "custom", "name": name, "description": tool.description, "format": text, **beside}
         check_root(name, self.title, parameters)
         made: Item = {"type": "function", "name": name}
         if tool.description:
@@ -56,7 +63,9 @@ class _Responses(ProviderFormat):
         strictly = strict_schema(name, self.title, parameters, OPENAI_STRICT) if tool.strict else dict(parameters)
         made["parameters"] = strictly
         made["strict"] = tool.strict  # left out, it would be true
-        return made
+        if tool.returns is not None:
+            made["output_schema"] = dict(tool.returns)
+        return {**made, **beside}
 
     # --- replies
 
@@ -173,10 +182,11 @@ class _Responses(ProviderFormat):
 
     # --- requests
 
-    def tool_choice(self, kind: Choice, name: str | None = None) -> Any:
+    def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
         if kind == "specific":
             return {"type": "function", "name": name}
-        return "required" if kind == "at_least_one" else "auto"
+        mode, tools = CHOICE_MODES[kind], [{"type": "function", "name": one} for one in among]
+        return {"type": "allowed_tools", "mode": mode, "tools": tools} if among else mode
 
     def user(self, text: str) -> list[Item]:
         return [{"role": "user", "content": text}]

@@ -5,8 +5,9 @@ What each provider takes is in its own module, as `StrictRules`.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -145,6 +146,7 @@ class _Strict:
             return self._reference(source, path)
         self._arrays(source)
         self._texts(source)
+        self._values(source, path)
         kind = source.get("type")
         if kind == "object" or (isinstance(kind, list) and "object" in kind) or "properties" in source:
             self._object(source, path)
@@ -192,6 +194,21 @@ class _Strict:
             del source["items"]
         if self.rules.small_arrays and source.get("minItems", 0) > 1:
             source.update(described(source, f"at least {source.pop('minItems')} items"))
+
+    def _values(self, source: dict[str, Any], path: str) -> None:
+        """Drop values that are not of the type beside them: none would fit, and the provider refuses the request."""
+        kinds: Any = source.get("type", ())
+        kinds = [kinds] if isinstance(kinds, str) else kinds
+        values: Any = [source["const"]] if "const" in source else source.get("enum")
+        if not (kinds and isinstance(values, list)):
+            return
+        fitting = [value for value in cast("list[Any]", values) if _is_one_of(value, kinds)]
+        if not fitting:
+            text = json.dumps(values, ensure_ascii=False, default=str)
+            mend = "correct the values or the type"
+            self.refuse(f"`{path}`", f"has none but the values {text}, which are not of its type", mend)
+        if "enum" in source:
+            source["enum"] = fitting
 
     def _texts(self, source: dict[str, Any]) -> None:
         format = source.get("format")
@@ -253,6 +270,15 @@ def _named_in(part: object) -> set[str]:
         elif isinstance(one, list):
             waiting += cast("list[object]", one)
     return found
+
+
+def _is_one_of(value: object, kinds: Sequence[str]) -> bool:
+    """Return whether a JSON value has one of the types of JSON Schema."""
+    if isinstance(value, bool) or value is None:
+        return ("null" if value is None else "boolean") in kinds
+    if isinstance(value, int | float):
+        return "number" in kinds or ("integer" in kinds and value == int(value))
+    return ("string" if isinstance(value, str) else "array" if isinstance(value, list) else "object") in kinds
 
 
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -6,11 +6,12 @@ A format is one module and one row here; no other module names one to treat it a
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
-from toolcrib.errors import closest
+from toolcrib.errors import FormatError, SchemaError, closest
 from toolcrib.formats._anthropic import ANTHROPIC
 from toolcrib.formats._format import Declaration, ProviderFormat, ToolFormat
 from toolcrib.formats._gemini import GEMINI
@@ -18,6 +19,8 @@ from toolcrib.formats._json_reading import is_object, json_shape
 from toolcrib.formats._mistral import MISTRAL
 from toolcrib.formats._openai import OPENAI
 from toolcrib.formats._openai_responses import OPENAI_RESPONSES
+from toolcrib.formats._provider_options import NO_OPTIONS, ProviderOptions
+from toolcrib.formats._sent_names import sent_schema
 from toolcrib.formats._wire import Item
 
 __all__ = [
@@ -25,6 +28,7 @@ __all__ = [
     "PROVIDERS",
     "Definable",
     "FormatName",
+    "Refused",
     "WireFormat",
     "definition",
     "definitions",
@@ -34,6 +38,9 @@ __all__ = [
 
 WireFormat: TypeAlias = Literal["openai", "openai_responses", "anthropic", "gemini", "mistral"]
 FormatName: TypeAlias = WireFormat | Literal["raw"]
+Refused: TypeAlias = Literal["leave_out", "raise"]
+
+_log = logging.getLogger("toolcrib.formats")
 
 N = TypeVar("N", bound=str)
 V = TypeVar("V")
@@ -125,6 +132,8 @@ class Definable(Protocol):
     def parameters(self) -> Mapping[str, Any]: ...
     @property
     def return_schema(self) -> Mapping[str, Any] | None: ...
+    @property
+    def provider(self) -> ProviderOptions: ...
 
 
 def definition(
@@ -134,6 +143,7 @@ def definition(
     format: FormatName,
     strict: bool = False,
     returns: Mapping[str, Any] | None = None,
+    options: ProviderOptions | None = None,
 ) -> dict[str, Any]:
     """Return the definition of one tool as a provider wants it.
 
@@ -146,35 +156,56 @@ def definition(
             descriptions; where every property has to be required, an optional one accepts null, and
             `without_filler` takes those nulls out of the arguments again.
         returns: The JSON schema of the result, which the model is shown: in its place, or else in the description.
+        options: What the provider is asked for besides.
 
     Raises:
         FormatError: The provider refuses the name, has no strict mode, or cannot keep this schema strictly.
+        SchemaTooLarge: The schema comes to too much when it is written out.
     """
-    made = FORMATS[format]
+    made, options = FORMATS[format], options or NO_OPTIONS
     made.check_tool(name, strict)
+    parameters = sent_schema(parameters, made.sent_names(parameters))
     if returns is not None and not made.returns:
         text = f"Returns JSON of this schema: {json.dumps(returns, ensure_ascii=False)}"
         description, returns = f"{description}\n\n{text}".strip(), None
-    return made.define(Declaration(name, description, parameters, strict, returns))
+    return made.define(Declaration(name, description, parameters, strict, returns, options))
 
 
 def definitions(
-    tools: Iterable[Definable], format: FormatName, strict: bool = False, return_schemas: bool = False
+    tools: Iterable[Definable],
+    format: FormatName,
+    strict: bool = False,
+    return_schemas: bool = False,
+    refused: Refused = "leave_out",
 ) -> list[dict[str, Any]]:
-    """Return what the provider's `tools` parameter takes for these tools; raises as `definition` does.
+    """Return what the provider's `tools` parameter takes for these tools.
 
     Args:
         tools: Tools, a toolset, or what its `definitions()` returns.
         format: The provider.
         strict: Have the provider hold the model to the schemas.
         return_schemas: Show the model what the tools return, as far as that is known.
+        refused: What becomes of a tool that the provider cannot be offered: it is left out, and an error in the log of
+            `toolcrib.formats` names it and what would mend it; or that error is raised.
+
+    Raises:
+        FormatError: Tools are refused, and `refused` says to raise it; or strict ones are more than a request takes.
+        SchemaError: As above, for a tool without a schema, or with one that is too large.
+        ValueError: There is no such format.
     """
-    made = [
-        definition(
-            tool.name, tool.description, tool.parameters, format, strict, tool.return_schema if return_schemas else None
-        )
-        for tool in tools
-    ]
+    made: list[dict[str, Any]] = []
+    known = FORMATS[format]
+    for tool in tools:
+        try:
+            shown = return_schemas or (known.returns and tool.provider.output_schema)
+            returns = tool.return_schema if shown else None
+            made.append(
+                definition(tool.name, tool.description, tool.parameters, format, strict, returns, tool.provider)
+            )
+        except (FormatError, SchemaError) as error:
+            if refused == "raise" or (strict and not known.strict):
+                raise
+            _log.error("%s It is left out of the definitions.", error)
     if strict:
-        FORMATS[format].check_strict(made)
-    return FORMATS[format].wrap(made)
+        known.check_strict(made)
+    return known.wrap(made)

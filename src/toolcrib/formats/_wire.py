@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 Item: TypeAlias = dict[str, Any]
-Choice: TypeAlias = Literal["optional", "at_least_one", "specific"]
+Choice: TypeAlias = Literal["optional", "at_least_one", "specific", "validated", "none"]
 ProblemKind: TypeAlias = Literal["orphan", "missing", "duplicate", "misplaced"]
 
 

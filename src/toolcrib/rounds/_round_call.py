@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, cast
 from toolcrib.approvals import digest
 from toolcrib.calls import CallMetadata, Completed, Denial, Failed, Grant, Outcome, Rejected, Suspended, ToolCall
 from toolcrib.errors import SchemaError
-from toolcrib.formats import WireCall, WireReply, without_filler
+from toolcrib.formats import ProviderFormat, WireCall, WireReply, own_arguments, text_parameter, without_filler
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Call, Pipeline, Run, is_call
 from toolcrib.rounds._whole_calls import fault_of
@@ -44,7 +44,9 @@ class RoundCall:
         self._made_of: object = None
 
     @classmethod
-    def received(cls, wire: WireCall, reply: WireReply, pipeline: Pipeline, run: Run, *, strict: bool) -> RoundCall:
+    def received(
+        cls, wire: WireCall, reply: WireReply, pipeline: Pipeline, run: Run, *, format: ProviderFormat, strict: bool
+    ) -> RoundCall:
         """Return a call that came in a reply, read; no gate is asked.
 
         Args:
@@ -52,10 +54,11 @@ class RoundCall:
             reply: What it came in.
             pipeline: The pipeline that takes it.
             run: The run that it belongs to.
+            format: What the tool was defined in.
             strict: Whether the tool was defined in the provider's strict mode.
         """
         made = cls(wire, pipeline, run)
-        arguments = _unfilled(pipeline.toolset, wire) if strict else wire.arguments
+        arguments = _as_defined(pipeline.toolset, wire, format, strict)
         received = ToolCall(wire.name, arguments, wire.id, fault=fault_of(wire, reply))
         made._take(pipeline.receive(received, run))
         if made.call is None:
@@ -217,17 +220,29 @@ class RoundCall:
             self.outcome = made
 
 
-def _unfilled(toolset: Toolset, call: WireCall) -> str | Mapping[str, Any]:
-    """Return a call's arguments without the nulls that a model writes in strict mode for what it leaves out."""
+def _as_defined(toolset: Toolset, call: WireCall, format: ProviderFormat, strict: bool) -> str | Mapping[str, Any]:
+    """Return a call's arguments as the tool has them, and not as the provider's definition of it does.
+
+    A free text becomes the tool's one argument; names that were sent in the place of others become those again; and
+    in strict mode the nulls go that a model writes for what it leaves out.
+    """
     raw = call.arguments
-    if call.name not in toolset or (isinstance(raw, str) and "null" not in raw):
+    if call.name not in toolset:
         return raw
     try:
+        parameters = toolset[call.name].parameters
+        text = text_parameter(parameters) if isinstance(raw, str) and call.kind != "function" else None
+        if text is not None:
+            return {text: raw}
+        names = format.sent_names(parameters)
+        if not names and not (strict and (not isinstance(raw, str) or "null" in raw)):
+            return raw
         value: object = json.loads(raw) if isinstance(raw, str) else raw
         if not isinstance(value, Mapping):
             return raw
-        kept = without_filler(cast("Mapping[str, Any]", value), toolset[call.name].parameters)
-    except (ValueError, SchemaError):  # the pipeline says what is wrong with the call
+        made = own_arguments(cast("Mapping[str, Any]", value), names)
+        kept = without_filler(made, parameters) if strict else made
+    except (ValueError, RecursionError, SchemaError):  # the pipeline says what is wrong with the call
         return raw
     return json.dumps(kept) if isinstance(raw, str) else kept
 

@@ -112,7 +112,7 @@ async def _loaded(
     )
     pipeline, run, strict = pipeline_of(tools), run_from(data["run"], run, "round"), data["strict"]
     calls = [
-        RoundCall.received(wire, reply, pipeline, run, strict=strict)
+        RoundCall.received(wire, reply, pipeline, run, format=rules, strict=strict)
         if one is None
         else await _loaded_call(wire, pipeline, run, one)
         for wire, one in zip(reply.calls, data["calls"], strict=True)

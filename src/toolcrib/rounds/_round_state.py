@@ -41,7 +41,9 @@ class RoundState:
     ) -> None:
         self.format, self.reply, self.pipeline, self.run, self.strict = format, reply, pipeline, run, strict
         if calls is None:
-            calls = [RoundCall.received(call, reply, pipeline, run, strict=strict) for call in reply.calls]
+            calls = [
+                RoundCall.received(call, reply, pipeline, run, format=format, strict=strict) for call in reply.calls
+            ]
         self.calls = tuple(calls)
         self.ended = ""
 

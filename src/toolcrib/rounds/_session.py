@@ -43,6 +43,7 @@ class ChatRequest:
         tools: What the provider's `tools` parameter takes; empty when none are offered.
         tool_choice: What its parameter for the choice of a tool takes; None when no tools are offered.
         output: The JSON schema of the answer; None for text.
+        parallel: Whether the model may make several calls in its answer.
     """
 
     format: WireFormat
@@ -51,6 +52,7 @@ class ChatRequest:
     tools: tuple[Item, ...] = ()
     tool_choice: Any = None
     output: Mapping[str, Any] | None = None
+    parallel: bool = True
 
 
 class ChatModel(Protocol):
@@ -394,6 +396,7 @@ class Session:
             tools=tuple(tools),
             tool_choice=require.tool_choice(self.format) if tools else None,
             output=None if output is None or output is str else TypeAdapter(modern(output)).json_schema(),
+            parallel=require.parallel,
         )
 
 

@@ -5,6 +5,7 @@ Nothing here runs a tool or knows a provider.
 
 from toolcrib.schema._canonical import CanonicalArguments, digest
 from toolcrib.schema._context import RunContext
+from toolcrib.schema._json_schema import map_subschemas
 from toolcrib.schema._markers import (
     REDACTED,
     IdempotencyKey,
@@ -36,6 +37,7 @@ __all__ = [
     "ToolSpec",
     "describe_shape",
     "digest",
+    "map_subschemas",
     "modern",
     "ref_of",
 ]

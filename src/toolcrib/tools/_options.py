@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias, TypedDict
 
 from toolcrib.approvals import ApprovalPolicy
+from toolcrib.formats import NO_OPTIONS, ProviderOptions
 from toolcrib.hooks import require_parameters, tag_set
 
 __all__ = ["LockOption", "ToolKeywords", "ToolOptions", "ToolType", "only_options", "split_keywords"]
@@ -42,6 +43,7 @@ class ToolOptions:
         idempotent: Whether running it twice is as good as once.
         default: Whether it is offered by default.
         return_schema: A JSON schema or a type, in place of the return annotation.
+        provider: What providers are asked for beside the schema.
     """
 
     name: str | None = None
@@ -58,6 +60,7 @@ class ToolOptions:
     idempotent: bool = False
     default: bool = True
     return_schema: Any = None
+    provider: ProviderOptions = NO_OPTIONS
 
     def __post_init__(self) -> None:
         who = f"`{self.name}`" if self.name else "a tool"
@@ -90,6 +93,7 @@ class ToolKeywords(TypedDict, total=False):
     idempotent: bool
     default: bool
     return_schema: Any
+    provider: ProviderOptions
 
 
 _NAMES = frozenset(f.name for f in fields(ToolOptions))

@@ -13,6 +13,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, get_type_hint
 from pydantic import BaseModel
 
 from toolcrib.errors import DuplicateNameError, NotCallable, UnregisteredToolError
+from toolcrib.formats import ProviderOptions
 from toolcrib.hooks import Hook, HookMethod, HookRaised, Observed, Observers, ToolHook, ambient_context
 from toolcrib.registry import Registry
 from toolcrib.schema import ToolSpec
@@ -139,6 +140,11 @@ class Tool(Observed, Generic[P, R]):
     def return_schema(self) -> dict[str, Any] | None:
         """The JSON schema of the result (of each value, when it streams), if it is known."""
         return self.spec.return_schema
+
+    @property
+    def provider(self) -> ProviderOptions:
+        """What providers are asked for beside the schema."""
+        return self.options.provider
 
     @property
     def signature(self) -> str:

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 import toolcrib.formats as formats  # its names are loaded when a format is asked for
 from toolcrib.errors import UnknownTool
@@ -13,9 +25,9 @@ from toolcrib.toolsets._members import define, offered_names
 from toolcrib.toolsets._select import Definition, ToolAvailability, names_of
 
 if TYPE_CHECKING:
-    from toolcrib.formats import FormatName, MistralTool, OpenAITool
+    from toolcrib.formats import FormatName, MistralTool, OpenAITool, ProviderOptions, Refused
 
-__all__ = ["Definitions", "DefinitionsOf", "class_or_instance"]
+__all__ = ["DefinitionKeywords", "Definitions", "DefinitionsOf", "class_or_instance"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,6 +42,28 @@ class class_or_instance(Generic[P, R]):
 
     def __get__(self, item: object | None, owner: type) -> Callable[P, R]:
         return partial(self._fn, owner() if item is None else item)
+
+
+class DefinitionKeywords(TypedDict, total=False):
+    """The keywords of `definitions`.
+
+    Attributes:
+        strict: Have the provider hold the model to the schemas; decode the replies with `strict=True`, too.
+        return_schemas: Show the model what the tools return, as far as that is known.
+        describe: Descriptions in place of the tools' own, by selector or name; the last one for a tool wins.
+        revealed: The names that were found in the run (`Run.revealed`). They come last and in the order they were
+            found, so that what was sent before stays the beginning of what is sent now.
+        options: What the provider is asked for in this request, by selector or name; over the tool's own options.
+        refused: `leave_out` a tool that the provider cannot be offered, with an error in the log that names it; or
+            `raise` that error.
+    """
+
+    strict: bool
+    return_schemas: bool
+    describe: Mapping[Any, str] | None
+    revealed: Iterable[str]
+    options: Mapping[Any, ProviderOptions] | None
+    refused: Refused
 
 
 class DefinitionsOf:
@@ -51,14 +85,7 @@ class DefinitionsOf:
 
     @overload
     def __call__(
-        self,
-        available: ToolAvailability | None = None,
-        *,
-        format: Literal["openai"],
-        strict: bool = False,
-        return_schemas: bool = False,
-        describe: Mapping[Any, str] | None = None,
-        revealed: Iterable[str] = (),
+        self, available: ToolAvailability | None = None, *, format: Literal["openai"], **how: Unpack[DefinitionKeywords]
     ) -> list[OpenAITool]: ...
 
     @overload
@@ -67,22 +94,12 @@ class DefinitionsOf:
         available: ToolAvailability | None = None,
         *,
         format: Literal["mistral"],
-        strict: bool = False,
-        return_schemas: bool = False,
-        describe: Mapping[Any, str] | None = None,
-        revealed: Iterable[str] = (),
+        **how: Unpack[DefinitionKeywords],
     ) -> list[MistralTool]: ...
 
     @overload
     def __call__(
-        self,
-        available: ToolAvailability | None = None,
-        *,
-        format: FormatName,
-        strict: bool = False,
-        return_schemas: bool = False,
-        describe: Mapping[Any, str] | None = None,
-        revealed: Iterable[str] = (),
+        self, available: ToolAvailability | None = None, *, format: FormatName, **how: Unpack[DefinitionKeywords]
     ) -> list[Any]: ...
 
     def __call__(
@@ -90,10 +107,7 @@ class DefinitionsOf:
         available: ToolAvailability | None = None,
         *,
         format: FormatName | None = None,
-        strict: bool = False,
-        return_schemas: bool = False,
-        describe: Mapping[Any, str] | None = None,
-        revealed: Iterable[str] = (),
+        **how: Unpack[DefinitionKeywords],
     ) -> list[Any]:
         """Return the definitions of the tools that are offered, in order.
 
@@ -103,19 +117,18 @@ class DefinitionsOf:
         Args:
             available: Which tools; the default ones when None.
             format: The wire format, for what the provider's `tools` parameter takes; values when None.
-            strict: Have the provider hold the model to the schemas; decode the replies with `strict=True`, too.
-            return_schemas: Show the model what the tools return, as far as that is known.
-            describe: Descriptions in place of the tools' own, by selector or name; the last one for a tool wins.
-            revealed: The names that were found in the run (`Run.revealed`). They come last and in the order they
-                were found, so that what was sent before stays the beginning of what is sent now.
+            how: See `DefinitionKeywords`.
 
         Raises:
-            UnknownTool: A description is given for a tool that is not in it.
+            UnknownTool: A description or an option is given for a tool that is not in it.
             ToolConstraintError: `available` names one that is not.
-            FormatError: The provider refuses a name, has no strict mode, or cannot keep a schema strictly.
+            FormatError: The provider refuses a tool, and `refused` says to raise it.
         """
-        offered = _described(self._entries, available, describe or {}, revealed)
-        return offered if format is None else formats.definitions(offered, format, strict, return_schemas)
+        offered = _offered(self._entries, available, how)
+        if format is None:
+            return [define(entry) for entry in offered]
+        strict, returns = how.get("strict", False), how.get("return_schemas", False)
+        return formats.definitions(offered, format, strict, returns, how.get("refused", "leave_out"))
 
 
 class Definitions:
@@ -125,17 +138,22 @@ class Definitions:
         return DefinitionsOf((owner() if item is None else item).entries)
 
 
-def _described(
-    entries: Mapping[str, ToolEntry],
-    available: ToolAvailability | None,
-    describe: Mapping[Any, str],
-    revealed: Iterable[str],
-) -> list[Definition]:
+def _offered(
+    entries: Mapping[str, ToolEntry], available: ToolAvailability | None, how: DefinitionKeywords
+) -> list[ToolEntry]:
+    """Return the entries that are offered, with the descriptions and options of this request."""
     offered = offered_names(entries, available)
-    texts = {name: text for key, text in describe.items() for name in names_of([key])}
-    unknown = next((name for name in texts if name not in entries), None)
+    texts = {name: text for key, text in (how.get("describe") or {}).items() for name in names_of([key])}
+    options = {name: asked for key, asked in (how.get("options") or {}).items() for name in names_of([key])}
+    unknown = next((name for name in [*texts, *options] if name not in entries), None)
     if unknown is not None:
         raise UnknownTool(unknown, tuple(entries))
-    found = [name for name in revealed if name in entries and name not in offered]
-    names = [*(name for name in entries if name in offered), *found]
-    return [define(entries[name], texts.get(name)) for name in names]
+    found = [name for name in how.get("revealed", ()) if name in entries and name not in offered]
+    return [
+        replace(
+            entry,
+            description_override=texts.get(entry.name, entry.description_override),
+            provider=options[entry.name].over(entry.provider) if entry.name in options else entry.provider,
+        )
+        for entry in (entries[name] for name in [*(name for name in entries if name in offered), *found])
+    ]

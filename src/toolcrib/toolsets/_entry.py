@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from toolcrib.approvals import ApprovalPolicy
+from toolcrib.formats import NO_OPTIONS, ProviderOptions
 from toolcrib.hooks import HookSet, PerValue, require_parameters, several
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
@@ -62,6 +63,7 @@ class ToolEntry:
         approvals: When approval is needed; one that says so is enough.
         availability: Each must say yes.
         runners: Overridden `_call_tool_func` methods around the execution.
+        provider: What providers are asked for beside the schema.
     """
 
     name: str
@@ -78,6 +80,7 @@ class ToolEntry:
     availability: tuple[Availability, ...] = ()
     runners: tuple[ToolRunner, ...] = field(default=())
     skip_unavailable: bool = True
+    provider: ProviderOptions = NO_OPTIONS
 
     @property
     def description(self) -> str:
@@ -133,6 +136,7 @@ def entry_of(tool: Tool[..., Any], *, max_retries: int, timeout: float | None, s
         approvals=() if options.requires_approval is False else (options.requires_approval,),
         availability=() if source is None else (source.is_available,),
         skip_unavailable=skip_unavailable,
+        provider=options.provider,
     )
 
 

@@ -12,7 +12,7 @@ from toolcrib.hooks import target_name
 from toolcrib.tools import Tool
 
 if TYPE_CHECKING:
-    from toolcrib.formats import WireFormat
+    from toolcrib.formats import Choice, WireFormat
 
 __all__ = ["Definition", "Group", "Selectable", "Selector", "ToolAvailability", "ToolRequirement", "names_of"]
 
@@ -117,39 +117,74 @@ class ToolAvailability:
 
 @dataclass(frozen=True, slots=True)
 class ToolRequirement:
-    """What a model is asked to do with the tools it is offered."""
+    """What a model is asked to do with the tools it is offered.
 
-    kind: Literal["optional", "at_least_one", "specific"] = "optional"
+    Attributes:
+        kind: The requirement.
+        name: The tool, of a specific requirement.
+        among: The tools that may be called, of all that are defined; all of them when empty.
+        parallel: Whether the model may make several calls in one reply.
+    """
+
+    kind: Choice = "optional"
     name: str | None = None
+    among: tuple[str, ...] = ()
+    parallel: bool = True
 
     @classmethod
-    def optional(cls) -> ToolRequirement:
-        """Let the model call tools or answer."""
-        return cls()
+    def optional(cls, *among: Selectable, parallel: bool = True, validated: bool = False) -> ToolRequirement:
+        """Let the model call tools or answer.
+
+        Args:
+            among: The tools that it may call; all of them when there is none. The definitions stay what they are, so
+                that a provider's cache of them stays, too. OpenAI and Gemini have this.
+            parallel: Whether it may make several calls in one reply.
+            validated: Have Gemini hold it to the schemas; `strict=True` of the definitions does it elsewhere.
+        """
+        return cls("validated" if validated else "optional", None, names_of(among), parallel)
 
     @classmethod
-    def at_least_one(cls) -> ToolRequirement:
-        """Ask for at least one call."""
-        return cls("at_least_one")
+    def at_least_one(cls, *among: Selectable, parallel: bool = True) -> ToolRequirement:
+        """Ask for at least one call, of these tools if any are named."""
+        return cls("at_least_one", None, names_of(among), parallel)
 
     @classmethod
-    def specific(cls, selected: Selectable) -> ToolRequirement:
+    def specific(cls, selected: Selectable, *, parallel: bool = True) -> ToolRequirement:
         """Ask for a call of this tool."""
         names = names_of([selected])
         if len(names) != 1:
             raise ToolConstraintError(", ".join(names), "a specific requirement names exactly one tool")
-        return cls("specific", names[0])
+        return cls("specific", names[0], (), parallel)
+
+    @classmethod
+    def none(cls) -> ToolRequirement:
+        """Let the model answer without a call. The definitions stay what they are."""
+        return cls("none")
 
     def check(self, offered: Iterable[str]) -> None:
         """Raise ToolConstraintError when what is required is not among the offered names; before any request."""
         known = frozenset(offered)
-        if self.kind == "specific" and self.name is not None and self.name not in known:
-            raise ToolConstraintError(
-                self.name, "it is required, and not among the tools that are offered", tuple(known)
-            )
+        wanted = self.among if self.name is None else (self.name,)
+        missing = next((name for name in wanted if name not in known), None)
+        if missing is not None:
+            raise ToolConstraintError(missing, "it is required, and not among the tools that are offered", tuple(known))
         if self.kind == "at_least_one" and not known:
             raise ToolConstraintError("any tool", "a call is required, and no tool is offered")
 
     def tool_choice(self, format: WireFormat) -> Any:
-        """Return the same as the provider's parameter for the choice of a tool takes it."""
-        return formats.PROVIDERS[format].tool_choice(self.kind, self.name)
+        """Return the same as the provider's parameter for the choice of a tool takes it.
+
+        Raises:
+            ValueError: The provider has no choice among some of the tools.
+        """
+        return formats.PROVIDERS[format].tool_choice(self.kind, self.name, self.among)
+
+    def parameters(self, format: WireFormat) -> dict[str, Any]:
+        """Return the same as parameters of the provider's request, with whether several calls may come in one reply.
+
+        Raises:
+            ValueError: The provider cannot be asked for it; the message says what to do.
+        """
+        made = formats.PROVIDERS[format]
+        choice = self.tool_choice(format)
+        return made.choice_parameters(choice) if self.parallel else made.one_call(choice)

@@ -70,8 +70,9 @@ class PydanticChatModel:
         """
         if request.format != "openai":
             raise ValueError(f"the session's format is {request.format!r}; write Session(model, format='openai')")
-        chosen = cast("ModelSettings", {} if request.tool_choice is None else {"tool_choice": _choice(request)})
-        settings = merge_model_settings(self._settings, chosen) or None
+        chosen: dict[str, Any] = {} if request.tool_choice is None else {"tool_choice": _choice(request)}
+        chosen |= {} if request.parallel else {"parallel_tool_calls": False}
+        settings = merge_model_settings(self._settings, cast("ModelSettings", chosen)) or None
         messages, parameters = list(_messages(request)), self._parameters(request)
         if self._stream:
             return self._pieces(messages, settings, parameters, request.output)
@@ -123,8 +124,16 @@ class PydanticChatModel:
 
 
 def _choice(request: ChatRequest) -> Any:
-    choice = request.tool_choice
-    return [choice["function"]["name"]] if isinstance(choice, Mapping) else choice
+    match request.tool_choice:
+        case {"function": {"name": name}}:
+            return [name]
+        case {"allowed_tools": {"mode": "required", "tools": tools}}:
+            return [tool["function"]["name"] for tool in tools]
+        case {"allowed_tools": _}:
+            mend = "offer only these: `available=ToolAvailability.only(...)`"
+            raise ValueError(f"a model of Pydantic AI has no optional choice among some of the tools; {mend}")
+        case choice:
+            return choice
 
 
 # --- the transcript

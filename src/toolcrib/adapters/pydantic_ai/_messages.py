@@ -160,10 +160,11 @@ class _Messages(ProviderFormat):
 
     # --- requests
 
-    def tool_choice(self, kind: Choice, name: str | None = None) -> Any:
-        if kind == "specific":
-            return [name]
-        return "required" if kind == "at_least_one" else "auto"
+    def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
+        if kind == "specific" or (among and kind == "at_least_one"):
+            return [*among] if among else [name]
+        self.refuse_among(among)
+        return {"at_least_one": "required", "none": "none"}.get(kind, "auto")
 
     def user(self, text: str) -> list[Item]:
         return [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": text}]}]
