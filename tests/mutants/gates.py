@@ -345,13 +345,13 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "redaction of what came",
         "pipeline/_live_call.py",
-        "return spec.dump(self.plan.read(self.received), redact=True)",
-        "return spec.dump(self.plan.read(self.received), redact=False)",
+        "else shown_values(self.plan.spec, self._unedited)",
+        "else dict(self._unedited)",
     ),
     Gate(
         "redaction of what did not fit",
         "pipeline/_live_call.py",
-        "None if spec.has_secrets else lenient(self.received.arguments)",
+        "None if self.plan.spec.has_secrets else lenient(self.received.arguments)",
         "lenient(self.received.arguments)",
     ),
     Gate(

@@ -106,10 +106,9 @@ def _validate(call: LiveCall, read: bool) -> Failed | None:
     plan = call.plan
     try:
         if not read:
-            call.arguments = plan.read(call.received)
+            call.read()
     except (InvalidArguments, SchemaError) as error:
         refused = failure(plan, call.id, call.run, error)
     if call.trace is not None:
-        fresh = refused is None and not read  # the arguments are the request, and no hook had them yet
-        call.trace.received(call.shown_arguments() if fresh else call.shown_request())
+        call.trace.received(call.shown_request() if refused is None else call.shown_misfit())
     return refused

@@ -106,8 +106,7 @@ async def _ask(call: LiveCall, reasons: list[str], given: Grant | Denial | None)
     run, before = call.run, call.request
     who: object = "get_approval_metadata"
     try:
-        if call.received.origin == "host" and not call.plan.gated:  # no gate has looked at it so far
-            call.validate()
+        call.validate()
         call.request = request = _request(call, reasons)
         answer, stored = given, False
         if answer is None and run.approvals is not None:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from typing_extensions import TypeIs
 
 from toolcrib.calls import ApprovalRequest, DecisionNote, Grant, Outcome, ToolCall, jsonable, lenient
-from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
+from toolcrib.errors import ApprovalError, CallStateError, SchemaError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._call import Call, CallState
 from toolcrib.pipeline._plan import Plan
@@ -40,6 +40,7 @@ class LiveCall:
         extra_hooks: Decision hooks that were given for this call alone.
         lost_hooks: Whether it had such hooks in the process that wrote it as JSON, where they do not go.
         source: What the input is made of after an edit; None for the arguments as they came.
+        by_reference: The arguments are a host's objects, which were not validated: nothing has looked at them.
         resumed: What the sinks of the process that suspended the call gave to those of this one; None for a new call.
         counted_in: The id of the run that counted the call when it came.
         doubts: How often the call was found begun and not known to have ended.
@@ -59,7 +60,9 @@ class LiveCall:
     revealed: bool = False
     resumed: Mapping[str, str] | None = None
     _form: CanonicalArguments | None = None
+    _unedited: Mapping[str, Any] | None = None
     source: Mapping[str, Any] | None = None
+    by_reference: bool = False
     state: CallState = "received"
     begun: bool = False
     doubts: int = 0
@@ -164,12 +167,10 @@ class LiveCall:
         Raises:
             InvalidArguments: They do not fit.
         """
-        plan = self.plan
-        if self.received.origin == "host":
-            self.arguments = plan.validated(plan.tool.bind((), arguments))
-        else:
-            self.arguments = plan.spec.arguments(plan.spec.validate_python(arguments))
-        self._form, self.source = None, arguments
+        made = self.plan.read(ToolCall(self.received.name, arguments, self.id, self.received.origin))
+        if self._unedited is None:
+            self._unedited = self.arguments
+        self._form, self.arguments, self.source = None, made, arguments
 
     def edit(self, arguments: Mapping[str, Any]) -> None:
         """Take the host's arguments in the place of those it has, validated: no gate has seen them.
@@ -191,12 +192,19 @@ class LiveCall:
         """
         received = ToolCall(self.received.name, dict(arguments), self.id, "model")
         self.arguments = self.plan.read(received)
-        self._form, self.received, self.source = None, received, None
+        self._form, self.received, self.source, self._unedited = None, received, None, None
         self.asks, self.ask_metadata, self.notes, self.approved = (), _NOTHING, (), None
 
+    def read(self) -> None:
+        """Read the arguments as they came; raises what `Plan.read` does."""
+        if self.received.origin == "host" and self.trace is None and self.run.journal is None:
+            self.by_reference = not (self.plan.gated or self.extra_hooks)
+        self.arguments = self.plan.read(self.received, by_reference=self.by_reference)
+
     def validate(self) -> None:
-        """Validate a host's arguments, which no gate has looked at so far; raises what `Plan.validated` does."""
-        self._form, self.arguments = None, self.plan.validated(self.arguments)
+        """Validate a host's arguments, if nothing has looked at them so far; raises what `Plan.validated` does."""
+        if self.by_reference:
+            self._form, self.arguments, self.by_reference = None, self.plan.validated(self.arguments), False
 
     def canonical(self) -> CanonicalArguments:
         """Return the arguments in their canonical form, made once: shown, digested, recorded and sent."""
@@ -212,16 +220,16 @@ class LiveCall:
         """Return the arguments for a person or a record: JSON shapes, secrets hidden."""
         return self.canonical().shown
 
-    def shown_request(self) -> Any:
-        """Return the arguments as they came, as they may be shown; None when they might hold a secret."""
-        spec = self.plan.spec
+    def shown_request(self) -> dict[str, Any]:
+        """Return the arguments as they were read at first, before any edit, as they may be shown."""
+        return self.shown_arguments() if self._unedited is None else shown_values(self.plan.spec, self._unedited)
+
+    def shown_misfit(self) -> Any:
+        """Return arguments that do not fit, as they came; None when they might hold a secret."""
         try:
-            return spec.dump(self.plan.read(self.received), redact=True)
-        except (InvalidArguments, SchemaError, ValueError):  # they do not fit
-            try:
-                return None if spec.has_secrets else lenient(self.received.arguments)
-            except SchemaError:  # what is secret cannot be known
-                return None
+            return None if self.plan.spec.has_secrets else lenient(self.received.arguments)
+        except SchemaError:  # what is secret cannot be known
+            return None
 
     # --- its way
 

@@ -94,10 +94,11 @@ class Plan:
         """Return the decision hooks, in order; asked anew, because a hook may be registered at any time."""
         return [decision for hooks, name in self.hook_sets for decision in hooks.decisions_for(name)]
 
-    def read(self, call: ToolCall) -> dict[str, Any]:
+    def read(self, call: ToolCall, *, by_reference: bool = False) -> dict[str, Any]:
         """Return the call's arguments as Python values by parameter name.
 
-        A host's values pass as they are where no gate looks at them, and are validated where one does.
+        Args:
+            by_reference: A host's values are left as they are: no gate, record or other process looks at them.
 
         Raises:
             InvalidArguments: They do not fit.
@@ -109,10 +110,10 @@ class Plan:
         if call.origin == "model":
             text = isinstance(raw, _TEXT)
             return spec.arguments(spec.validate_json(raw) if text else spec.validate_python(raw))
-        if isinstance(raw, _TEXT):
-            raw = spec.arguments(spec.validate_json(raw))
+        if isinstance(raw, _TEXT):  # validated once: a validator may change what it is given again
+            return self.tool.bind((), spec.arguments(spec.validate_json(raw)))
         bound = self.tool.bind((), raw)
-        return self.validated(bound) if self.gated else bound
+        return bound if by_reference else self.validated(bound)
 
     def validated(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return a host's arguments validated, with the defaults; as they are where the tool has no schema.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias, cast
@@ -176,7 +176,7 @@ class TurnBinding:
             activity_id=turn.id,
             about=lambda: {
                 "tool": name,
-                "arguments": shown_values(tool.spec, arguments),
+                "arguments": shown_values(tool.spec, _unread(arguments)),
                 "call_id": turn.id,
             },
         )
@@ -210,6 +210,19 @@ class TurnBinding:
         finally:
             if run is not None:
                 run.changed(state="running")
+
+
+def _unread(value: Any) -> Any:
+    """Return a host's arguments with the name of its type in the place of what can be read only once."""
+    match value:
+        case Iterator():
+            return f"<{type(cast('object', value)).__qualname__}>"
+        case Mapping():
+            return {name: _unread(part) for name, part in cast("Mapping[Any, Any]", value).items()}
+        case list() | tuple():
+            return [_unread(part) for part in cast("Sequence[Any]", value)]
+        case _:
+            return value
 
 
 def _told(outcome: Outcome | None, error: BaseException | None) -> str | None:

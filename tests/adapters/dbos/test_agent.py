@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
 from tests.adapters.dbos.durable import QUICK, durable, engine_of
 from toolcrib.adapters.dbos import Client, DurableAgent, DurableFailure, Engine, Queue
@@ -76,6 +77,24 @@ async def test_a_turn_runs_as_a_workflow_and_its_outcome_is_read_by_anybody(data
     assert outcome == Completed("add", handle.id, 3)
     assert status is not None
     assert status.status == "SUCCESS"
+
+
+@ez_tool()
+async def doubled(number: int, most: Annotated[int, Field(le=10)] = 10) -> int:
+    return min(number * 2, most)
+
+
+async def test_arguments_are_validated_before_the_tool_runs(file: str) -> None:
+    agent = durable(doubled)
+
+    async with engine_of(file, agent):
+        fits = await agent.put(Turn(doubled, kwargs={"number": "4"}))
+        misfits = await agent.put(Turn(doubled, kwargs={"number": 4, "most": 99}))
+        outcome, refused = [await handle.outcome() for handle in (fits, misfits)]
+
+    assert outcome == Completed("doubled", fits.id, 8)
+    assert isinstance(refused, Failed)
+    assert refused.code == "invalid_arguments"
 
 
 async def test_values_come_as_they_are_yielded_also_in_another_process_s_client(database: str) -> None:
