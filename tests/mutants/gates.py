@@ -20,6 +20,7 @@ from tests.mutants.telemetry_gates import TELEMETRY_GATES
 __all__ = ["GATES", "Gate"]
 
 _OF_APPROVALS = ("tests/pipeline/test_approve.py",)
+_OF_HOSTS = ("tests/pipeline/test_host_arguments.py",)
 _OF_SCHEMA = ("tests/schema",)
 
 GATES: tuple[Gate, ...] = (
@@ -343,10 +344,25 @@ GATES: tuple[Gate, ...] = (
         "return self.canonical().values",
     ),
     Gate(
+        "validation of what a host's call is recorded with",
+        "pipeline/_live_call.py",
+        'self.received.origin == "host" and self.trace is None and self.run.journal is None',
+        'self.received.origin == "host" and self.run.journal is None',
+        _OF_HOSTS,
+    ),
+    Gate(
+        "validation of what a host's call is kept with",
+        "pipeline/_live_call.py",
+        'self.received.origin == "host" and self.trace is None and self.run.journal is None',
+        'self.received.origin == "host" and self.trace is None',
+        _OF_HOSTS,
+    ),
+    Gate(
         "redaction of what came",
         "pipeline/_live_call.py",
         "else shown_values(self.plan.spec, self._unedited)",
         "else dict(self._unedited)",
+        _OF_APPROVALS,
     ),
     Gate(
         "redaction of what did not fit",

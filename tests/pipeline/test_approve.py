@@ -334,6 +334,25 @@ async def test_no_secret_of_the_person_is_recorded() -> None:
     assert not any(secret in shown for secret in ("hunter2", "pin-4711", "swordfish"))
 
 
+async def test_what_was_asked_for_before_an_edit_is_shown_without_its_secrets() -> None:
+    @ez_tool(requires_approval=True)
+    async def login(name: str, password: SecretStr, pin: Annotated[str, Redacted] = "pin-4711") -> None: ...
+
+    hooks = HookSet()
+
+    @hooks.on("login")
+    async def lower(call: Any, given: Any) -> RunNormally:
+        given.name = given.name.lower()
+        return RunNormally(given)
+
+    pipeline = Pipeline(Toolset([login], hooks=hooks))
+    waiting = await suspended(pipeline, {"name": "Ann", "password": "hunter2"}, "login")
+
+    assert waiting.request.requested["name"] == "Ann"
+    assert waiting.request.arguments["name"] == "ann"
+    assert not any(secret in json.dumps(waiting.request.to_dict()) for secret in ("hunter2", "pin-4711"))
+
+
 async def test_an_overridden_execution_cannot_change_what_was_approved() -> None:
     ran: list[int] = []
 
