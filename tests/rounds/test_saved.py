@@ -9,9 +9,9 @@ import pytest
 
 from tests.rounds.replies import FORMATS, ReadFile, SearchResult, WebSearch, adding, asks, policy, results_in, round_of
 from toolcrib.approvals import MemoryApprovalStore, approve_all, deny_all
-from toolcrib.calls import Grant, Media, ToolCall
+from toolcrib.calls import Grant, Media, Reject, RunNormally, ToolCall
 from toolcrib.errors import CallStateError, CommitError, InvalidOutput, ModelRetry, ResultNotSerializable, RoundError
-from toolcrib.hooks import GlobalHooks
+from toolcrib.hooks import GlobalHooks, HookSet
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.rounds import DecodedCall, Finished, Session, ToolRound, ToolRoundPlan, Transcript, WireFormat, decode
 from toolcrib.testing import RecordingSink, ScriptedModel
