@@ -94,14 +94,14 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "fixed arguments",
         "schema/_spec.py",
-        "tuple(p for p in self._resolve() if p.injected is None and p.name not in self.fixed)",
-        "tuple(p for p in self._resolve() if p.injected is None)",
+        "tuple(p for p in self._resolved if p.injected is None and p.name not in self.fixed)",
+        "tuple(p for p in self._resolved if p.injected is None)",
     ),
     Gate(
         "injected parameters",
         "schema/_spec.py",
-        "tuple(p for p in self._resolve() if p.injected is None and p.name not in self.fixed)",
-        "tuple(p for p in self._resolve() if p.name not in self.fixed)",
+        "tuple(p for p in self._resolved if p.injected is None and p.name not in self.fixed)",
+        "tuple(p for p in self._resolved if p.name not in self.fixed)",
     ),
     # --- hooks
     Gate(

@@ -18,20 +18,6 @@ __all__ = ["Binder"]
 class Binder:
     """What a function takes, worked out once, so that a call costs no `inspect.BoundArguments`."""
 
-    __slots__ = (
-        "_defaults",
-        "_in_order",
-        "_names",
-        "_only_by_position",
-        "_positional_only",
-        "_required",
-        "_simple_order",
-        "_tool",
-        "_var_keyword",
-        "_var_positional",
-        "plain",
-    )
-
     def __init__(self, tool: str, parameters: Sequence[Resolved], fixed: frozenset[str]) -> None:
         self._tool = tool
         by_position = [p for p in parameters if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
@@ -100,7 +86,7 @@ class Binder:
         for name, value in kwargs.items():
             if name in by_position and (name != self._var_positional or bound[name]):
                 if self._var_keyword and name in self._only_by_position:
-                    dropped.append(name)  # Python would put it into **kwargs, where no name here can tell it apart
+                    dropped.append(name)  # Python would put it into **kwargs, and here it would be the other one
                     continue
                 raise InvalidArguments(self._tool, (FieldProblem(name, "given twice, by position and by name"),))
             if name == self._var_positional:

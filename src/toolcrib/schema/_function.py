@@ -31,18 +31,6 @@ class Function:
         written: Its parameters with their annotations as they stand.
     """
 
-    __slots__ = (
-        "_context_first",
-        "_locals",
-        "code",
-        "fn",
-        "is_coroutine",
-        "is_generator",
-        "is_sync_generator",
-        "written",
-        "written_return",
-    )
-
     def __init__(self, name: str, fn: Callable[..., Any], context_first: bool) -> None:
         self.fn = fn
         self.code = plain_function(fn)
@@ -110,7 +98,7 @@ def read_signature(name: str, fn: Callable[..., Any]) -> inspect.Signature:
     """Return the signature of `fn` with annotations as they stand.
 
     Raises:
-        TypeError: `fn` is built in and does not tell.
+        TypeError: `fn` is built in and has no signature.
     """
     try:
         return inspect.signature(fn)

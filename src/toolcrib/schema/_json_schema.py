@@ -68,7 +68,7 @@ class SchemaGenerator(GenerateJsonSchema):
 
 
 def _require_tags(schema: Any, definitions: Mapping[str, Any]) -> None:
-    """Have the key required that tells a union's members apart: pydantic wants it even where it has a default."""
+    """Have the discriminator of a union required: pydantic wants it even where it has a default."""
     if isinstance(schema, list):
         for part in cast("list[Any]", schema):
             _require_tags(part, definitions)

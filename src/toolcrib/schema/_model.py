@@ -78,22 +78,6 @@ class InputModel:
         validate_json: The validator's own bound method, fetched once.
     """
 
-    __slots__ = (
-        "_secrets",
-        "core_schema",
-        "is_root",
-        "lenient",
-        "model",
-        "names",
-        "omitted",
-        "open",
-        "plain",
-        "renamed",
-        "schema",
-        "validate_json",
-        "validate_python",
-    )
-
     def __init__(
         self, model: type[BaseModel], renamed: Mapping[str, str], omitted: frozenset[str], lenient: bool
     ) -> None:

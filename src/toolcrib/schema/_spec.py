@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from threading import RLock
 from types import MappingProxyType, NoneType
 from typing import Any
@@ -37,7 +38,6 @@ from toolcrib.schema._stub_types import StubTypes, camel
 __all__ = ["ToolSpec"]
 
 _BUILD = RLock()  # two threads that ask first must get the same input model
-_UNKNOWN: Any = object()
 _NOTHING_CAME = "no arguments came. Send them as one JSON object, with `{}` for none"
 _NO_ARGUMENTS: frozenset[str | bytes] = frozenset({"", "null", b"", b"null"})  # what some providers send for none
 
@@ -57,31 +57,6 @@ class ToolSpec:
         is_sync: `def`, whether it returns or yields.
     """
 
-    __slots__ = (
-        "_binder",
-        "_description",
-        "_doc",
-        "_doc_parts",
-        "_function",
-        "_given_model",
-        "_given_return",
-        "_injected",
-        "_input",
-        "_parameters",
-        "_resolved",
-        "_return_schema",
-        "_visible",
-        "_watched",
-        "_writer",
-        "fixed",
-        "fn",
-        "is_coroutine",
-        "is_generator",
-        "is_sync",
-        "is_sync_generator",
-        "name",
-    )
-
     def __init__(self, name: str, function: Function | None, model: type[BaseModel] | None) -> None:
         self.name = name
         self.fn = None if function is None else function.fn
@@ -90,18 +65,10 @@ class ToolSpec:
         self._function = function
         self._given_model = model
         self._given_return: Any = None
-        self._description: str | None = None
-        self._doc: str | None = None
-        self._doc_parts: ParsedDoc | None = None
-        self._resolved: tuple[Resolved, ...] | None = None
-        self._visible: tuple[Resolved, ...] | None = None
-        self._injected: Mapping[str, InjectedParameter] | None = None
-        self._binder: Binder | None = None
+        self._given_description: str | None = None
         self._input: InputModel | None = None
         self._watched = False
         self._writer: Writer | None = None
-        self._parameters: dict[str, Any] | None = None
-        self._return_schema: Any = _UNKNOWN
 
     @classmethod
     def from_function(
@@ -126,7 +93,7 @@ class ToolSpec:
         """
         function = Function(name, fn, context_first)
         spec = cls(name, function, None)
-        spec.fixed, spec._description, spec._given_return = fixed, description, return_schema
+        spec.fixed, spec._given_description, spec._given_return = fixed, description, return_schema
         spec._note_kind(function)
         return spec
 
@@ -136,7 +103,7 @@ class ToolSpec:
     ) -> ToolSpec:
         """Return the spec of an input that has no function; `output` is the type or schema of what answers it."""
         spec = cls(name, None, model)
-        spec._description, spec._given_return = description, output
+        spec._given_description, spec._given_return = description, output
         return spec
 
     @classmethod
@@ -164,14 +131,18 @@ class ToolSpec:
         """
         check_nesting(name, [parameters, returns])
         spec = cls(name, None, model_of_schema(name, parameters, check))
-        spec._description, spec._given_return, spec._resolved = description, returns, parameters_of_schema(parameters)
+        spec._given_description, spec._given_return, spec._resolved = (
+            description,
+            returns,
+            parameters_of_schema(parameters),
+        )
         if fn is None:
             return spec
         function = Function(name, fn, context_first=False)
         refused = next((key for key in parameters.get("properties", ()) if not function.accepts(key)), None)
         if refused is not None:
             raise TypeError(f"`{name}`: its schema has the argument `{refused}`, and its function does not take that")
-        spec.fn, spec._doc = fn, function.doc
+        spec.fn, spec.doc = fn, function.doc
         spec._resolved += tuple(p for p in function.parameters() if p.injected is not None)
         spec._note_kind(function)
         return spec
@@ -192,28 +163,23 @@ class ToolSpec:
             return self._function.accepts(name)
         return self._given_model is not None and name in self._given_model.model_fields
 
-    def _resolve(self) -> tuple[Resolved, ...]:
-        if self._resolved is None:
-            if self._function is not None:
-                self._resolved = self._function.parameters()
-            else:
-                fields = self._input_model().model.model_fields
-                kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-                self._resolved = tuple(Resolved(name, info.annotation, info, kind) for name, info in fields.items())
-        return self._resolved
+    @cached_property
+    def _resolved(self) -> tuple[Resolved, ...]:
+        if self._function is not None:
+            return self._function.parameters()
+        fields = self._input_model().model.model_fields
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return tuple(Resolved(name, info.annotation, info, kind) for name, info in fields.items())
 
-    @property
+    @cached_property
     def injected(self) -> Mapping[str, InjectedParameter]:
         """The parameters that the run fills, by name."""
-        if self._injected is None:
-            found = {p.name: p.injected for p in self._resolve() if p.injected is not None}
-            self._injected = MappingProxyType(found)
-        return self._injected
+        return MappingProxyType({p.name: p.injected for p in self._resolved if p.injected is not None})
 
     @property
     def unresolved(self) -> frozenset[str]:
         """The parameters whose annotation cannot be evaluated, or not yet."""
-        return frozenset(p.name for p in self._resolve() if p.problem)
+        return frozenset(p.name for p in self._resolved if p.problem)
 
     def bind_host(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Return the host's own arguments by name, and what was dropped because the function does not take it.
@@ -223,46 +189,45 @@ class ToolSpec:
         Raises:
             InvalidArguments: A required argument is missing, or one is given twice. A TypeError.
         """
-        return (self._binder or self._bound()).bind(args, kwargs)
+        return self._binder.bind(args, kwargs)
 
     def name_host(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Return what `bind_host` does, for arguments that need not be complete yet."""
-        return (self._binder or self._bound()).name(args, kwargs)
+        return self._binder.name(args, kwargs)
 
     def split(self, arguments: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return `(args, kwargs)` with which the function takes these arguments."""
-        return (self._binder or self._bound()).split(arguments)
+        return self._binder.split(arguments)
 
     @property
     def plain(self) -> bool:
         """Whether `fn(**arguments)` is right as it is."""
-        return (self._binder or self._bound()).plain
+        return self._binder.plain
 
-    def _bound(self) -> Binder:
-        self._binder = Binder(self.name, self._resolve(), self.fixed)
-        return self._binder
+    @cached_property
+    def _binder(self) -> Binder:
+        return Binder(self.name, self._resolved, self.fixed)
 
     # --- the caller's side -----------------------------------------------------------------------------------------
 
+    @cached_property
     def _shown(self) -> tuple[Resolved, ...]:
-        """Return the parameters that a caller may give."""
-        if self._visible is None:
-            self._visible = tuple(p for p in self._resolve() if p.injected is None and p.name not in self.fixed)
-        return self._visible
+        """The parameters that a caller may give."""
+        return tuple(p for p in self._resolved if p.injected is None and p.name not in self.fixed)
 
     @property
     def by_position(self) -> tuple[tuple[str, ...], str | None]:
         """The parameters that a caller may give by position, and the one that takes all further values."""
         kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-        rest = next((p.name for p in self._shown() if p.kind == inspect.Parameter.VAR_POSITIONAL), None)
-        return tuple(p.name for p in self._shown() if p.kind in kinds), rest
+        rest = next((p.name for p in self._shown if p.kind == inspect.Parameter.VAR_POSITIONAL), None)
+        return tuple(p.name for p in self._shown if p.kind in kinds), rest
 
     @property
     def defaults(self) -> Mapping[str, Any]:
         """The defaults of the parameters that a caller may leave out; those given as `Field(...)` are not in it."""
         return {
             parameter.name: parameter.default
-            for parameter in self._shown()
+            for parameter in self._shown
             if parameter.default is not inspect.Parameter.empty and not isinstance(parameter.default, FieldInfo)
         }
 
@@ -272,11 +237,14 @@ class ToolSpec:
                 return self._input
             function = self._function
             if function is not None:
-                made = input_of_function(self.name, function.module, self._shown(), function.names())
+                made = input_of_function(self.name, function.module, self._shown, function.names())
                 self._watched = made.open and bool(self.fixed or self.injected)
             else:
                 made = input_of_model(self.name, self._given_model or BaseModel)
-                self._watched = made.lenient or any(p.injected is not None for p in self._resolved or ())
+                given: tuple[Resolved, ...] = vars(self).get(
+                    "_resolved", ()
+                )  # by a schema; a model has no such parameters
+                self._watched = made.lenient or any(p.injected is not None for p in given)
             self._input = made
             return made
 
@@ -394,47 +362,39 @@ class ToolSpec:
 
     # --- words and schemas -----------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def doc(self) -> str:
         """The whole docstring."""
-        if self._doc is None:
-            self._doc = docstring_of(self._given_model) if self._function is None else self._function.doc
-        return self._doc
+        return docstring_of(self._given_model) if self._function is None else self._function.doc
 
     @property
     def returns_doc(self) -> str:
         """What the docstring says about the result, on one line."""
-        return self._parsed_doc().returns
+        return self._parsed_doc.returns
 
+    @cached_property
     def _parsed_doc(self) -> ParsedDoc:
-        if self._doc_parts is None:
-            self._doc_parts = parse_doc(self.doc)
-        return self._doc_parts
+        return parse_doc(self.doc)
 
-    @property
+    @cached_property
     def description(self) -> str:
         """The first paragraph of the docstring, or what the tool's definition says."""
-        if self._description is None:
-            self._description = first_paragraph(self.doc)
-        return self._description
+        return first_paragraph(self.doc) if self._given_description is None else self._given_description
 
-    @property
+    @cached_property
     def parameters(self) -> dict[str, Any]:
         """The JSON schema of the arguments.
 
         Raises:
             SchemaError: A parameter's type has none.
         """
-        schema = self._parameters
-        if schema is None:
-            inputs = self._input or self._input_model()
-            schema = input_schema(self.name, inputs)
-            parts: dict[str, dict[str, Any]] = schema["properties"]
-            if any("description" not in part for part in parts.values()):
-                keys = inputs.shown_names()
-                for name, text in self._parsed_doc().parameters.items():
-                    parts.get(keys.get(name, name), {}).setdefault("description", text)
-            self._parameters = schema
+        inputs = self._input or self._input_model()
+        schema = input_schema(self.name, inputs)
+        parts: dict[str, dict[str, Any]] = schema["properties"]
+        if any("description" not in part for part in parts.values()):
+            keys = inputs.shown_names()
+            for name, text in self._parsed_doc.parameters.items():
+                parts.get(keys.get(name, name), {}).setdefault("description", text)
         return schema
 
     @property
@@ -448,16 +408,14 @@ class ToolSpec:
             return inspect.Signature.empty if isinstance(self._given_return, Mapping) else self._given_return
         return inspect.Signature.empty if self._function is None else self._function.result()
 
-    @property
+    @cached_property
     def return_schema(self) -> dict[str, Any] | None:
         """The JSON schema of what comes back, of one value for a generator; None where nothing is said.
 
         Raises:
             SchemaError: A type that was given for it has none.
         """
-        if self._return_schema is _UNKNOWN:
-            self._return_schema = return_schema_of(self.name, self._result(), self._given_return)
-        return self._return_schema
+        return return_schema_of(self.name, self._result(), self._given_return)
 
     @property
     def signature(self) -> str:
@@ -466,7 +424,7 @@ class ToolSpec:
         if self._function is not None:
             untyped = self._function.untyped()
             returns = self._function.shown_return() if given is None or isinstance(given, Mapping) else given
-        return signature_text(self.name, self._shown(), self._secret_arguments(), untyped, returns)
+        return signature_text(self.name, self._shown, self._secret_arguments(), untyped, returns)
 
     def _secret_arguments(self) -> frozenset[str]:
         """Return the parameters with something secret in them; all of them when the types cannot be described."""
@@ -474,7 +432,7 @@ class ToolSpec:
             inputs = self._input_model()
             return frozenset(inputs.renamed.get(name, name) for name in inputs.secrets)
         except SchemaError:
-            return frozenset(parameter.name for parameter in self._shown())
+            return frozenset(parameter.name for parameter in self._shown)
 
     def stub(
         self, name: str | None = None, docs: bool = True, is_async: bool = False, types: StubTypes | None = None
@@ -488,7 +446,7 @@ class ToolSpec:
         returns = self.return_schema
         source = StubSource(
             name=name or self.name,
-            parameters=self._shown(),
+            parameters=self._shown,
             keys=self._input_model().shown_names(),
             schema=self.parameters,
             returns=returns,
