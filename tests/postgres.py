@@ -11,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,12 +33,28 @@ _SETTINGS = {
 }
 
 
+class Control:
+    """The process of a server."""
+
+    def __init__(self, start: Callable[[], subprocess.Popen[bytes]]) -> None:
+        self._start = start
+        self.process = start()
+
+    def start(self) -> None:
+        self.process = self._start()
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGINT)  # ends its sessions, too
+        self.process.wait(20)
+
+
 @dataclass(frozen=True, slots=True)
 class Postgres:
     """A server that runs."""
 
     port: int
     password: str
+    control: Control
 
     def url(self, database: str = "postgres", *, create: bool = True) -> str:
         """Return the URL of a database on it, which is made when it is missing."""
@@ -55,6 +71,12 @@ class Postgres:
             tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
             names = sql.SQL(", ").join(sql.Identifier(name) for (name,) in tables)
             connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY").format(names))
+
+    def restart(self, seconds: float = 0.0) -> None:
+        """Stop the server, which ends its sessions at once, and start it again after so long."""
+        self.control.stop()
+        time.sleep(seconds)
+        self.control.start()
 
     def connect(self, database: str = "postgres") -> psycopg.Connection[Any]:
         """Return a connection that commits by itself."""
@@ -84,19 +106,18 @@ def running(**settings: str) -> Iterator[Postgres]:
     if folder is None:
         raise RuntimeError(absence()[0])
     data = Path(tempfile.mkdtemp(prefix="toolcrib-postgres-"))
-    process: subprocess.Popen[bytes] | None = None
+    control: Control | None = None
     try:
         password, who = secrets.token_hex(8), _server_user(data)
         _make_cluster(folder, data, password, who)
         port = _free_port()
-        process = _start(folder, data, {**_SETTINGS, "port": str(port), **settings}, who)
-        server = Postgres(port, password)
-        _wait_for(server, process, data / "log")
+        control = Control(lambda: _start(folder, data, {**_SETTINGS, "port": str(port), **settings}, who))
+        server = Postgres(port, password, control)
+        _wait_for(server, control.process, data / "log")
         yield server
     finally:
-        if process is not None:
-            process.send_signal(signal.SIGINT)  # ends its sessions, too
-            process.wait(20)
+        if control is not None:
+            control.stop()
         shutil.rmtree(data, ignore_errors=True)
 
 

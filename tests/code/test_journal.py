@@ -295,6 +295,29 @@ def test_a_line_that_was_cut_loses_no_other(tmp_path: Path) -> None:
     assert last.suspended_calls == result.suspended_calls
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="its processes need Linux")
+def test_a_program_goes_on_from_any_line_at_which_it_was_cut_twice(tmp_path: Path) -> None:
+    @ez_tool(idempotent=True)
+    async def add(one: int, other: int) -> int:
+        return one + other
+
+    kit = Toolkit([add], sandbox="process")
+    whole = FileJournal(tmp_path / "whole")
+    kit.execute("import time\ntime.time()\nadd(add(1, 2), add(3, 4))", journal=whole)
+    lines = whole.path.read_bytes().splitlines(keepends=True)[:-1]
+
+    values: list[Any] = []
+    for cut in range(1, len(lines) + 1):
+        first, second = FileJournal(tmp_path / f"{cut}"), FileJournal(tmp_path / f"{cut} again")
+        first.path.write_bytes(b"".join(lines[:cut]))
+        kit.resume(first.paused(), journal=second)
+        for again in range(1, 3):
+            second.path.write_bytes(b"".join(second.path.read_bytes().splitlines(keepends=True)[:again]))
+            values.append(kit.resume(second.paused()).return_value)
+
+    assert values == [10] * 2 * len(lines)
+
+
 async def test_a_guarded_call_in_doubt_is_asked_about_even_with_an_approver_who_grants_all(tmp_path: Path) -> None:
     done: list[str] = []
     kit = Toolkit(paying(done), sandbox=FakeSandbox(*CALLS), approver=approve_all)

@@ -1,11 +1,20 @@
-"""The crash test: many durable runs, and a worker that is killed again and again at a moment that nobody chose.
+"""The crash test: many durable runs, and workers that are disturbed again and again at moments that nobody chose.
 
-Half of the runs are twenty turns of an agent, each of which returns the next; half are a program of twenty calls. Every
-other call may be made twice, and every other may not. A person (this process) approves what is in doubt. At the end:
-every run has come to its end, no turn is lost and none is there twice, nothing that may be done twice was done under
-two keys, and nothing else was done more often than people agreed to.
+Half of the runs are twenty turns of an agent, each of which returns the next; half are a program of twenty calls in the
+default sandbox. Every other call may be made twice, and every other may not. The workers are `toolcrib worker`
+processes, several on one database. What happens to them:
 
-    python -m tests.durable.crash --runs 1000 --database sqlite     # or postgres, or a postgresql:// URL
+- kill: SIGKILL; it is started again under its id
+- stop: SIGTERM, as a deploy does; it has a grace time, and is started again under its id
+- freeze: SIGSTOP, its work is handed over while it stands still, then SIGCONT; it ends, and is started again
+- outage: Postgres is restarted, or a SQLite file is locked by another process
+
+A person (this process) approves what is in doubt. At the end: every run has come to its end, no turn is lost and none is
+there twice, nothing ended as failed, nothing that may be done twice was done under two keys, and nothing else was done
+more often than people agreed to.
+
+    python -m tests.durable.crash --runs 1000 --database sqlite     # or postgres
+    python -m tests.durable.crash --runs 100 --events kill stop
 """
 
 from __future__ import annotations
@@ -14,7 +23,10 @@ import argparse
 import asyncio
 import contextlib
 import multiprocessing
+import os
 import random
+import signal
+import sqlite3
 import sys
 import tempfile
 import time
@@ -28,18 +40,43 @@ from pathlib import Path
 from typing import Any
 
 from tests.durable import crash_worker
-from tests.durable.crash_worker import PROGRAM, STEPS, made, put_turn
-from tests.postgres import running
-from toolcrib.adapters.dbos import Client, Placement, enqueue_program
+from tests.durable.crash_worker import PROGRAM, STEPS, agent, put_turn, toolkit
+from tests.postgres import Postgres, running
+from toolcrib.adapters.dbos import Client, Placement, enqueue_program, recover
 from toolcrib.approvals import ApprovalEntry
-from toolcrib.errors import ApprovalError
-from toolcrib.registry import registry_scope
+from toolcrib.errors import ApprovalError, WorkerError
 from toolcrib.turns import Turn
 
-_PATIENCE = 40  # looks at runs of which nothing is left to do, and which have not come to their end
+EVENTS = ("kill", "stop", "freeze", "outage")
+_PATIENCE = 60.0  # seconds in which nothing happens, though work is left
+_GRACE = 1.0  # seconds that a stopped worker has
+_ENDS = 30.0  # seconds in which a worker has to end after it was stopped or thawed
 
 _server = multiprocessing.get_context("forkserver")  # workers are forked off a process that has imported everything
-_server.set_forkserver_preload(["__main__", "tests.durable.crash_worker"])
+_server.set_forkserver_preload(["__main__", "tests.durable.crash_worker", "toolcrib.cli._durable"])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done to the workers of a trial.
+
+    Attributes:
+        runs: How many runs there are.
+        workers: How many workers.
+        events: What happens to them, each as likely as the others.
+        most: How many of these events; then the rest of the work is done in peace.
+        interval: Seconds between two events at the most.
+        frozen: Seconds that a worker stands still.
+        away: Seconds that a SQLite file is locked, or a Postgres server is down.
+    """
+
+    runs: int
+    workers: int = 3
+    events: tuple[str, ...] = EVENTS
+    most: float = float("inf")
+    interval: float = 3.0
+    frozen: float = 60.0
+    away: float = 5.0
 
 
 @dataclass
@@ -48,48 +85,66 @@ class Trial:
 
     Attributes:
         doubts: Requests about a call in doubt, by run and step, each with how often its effect was there by then.
-        idle: How often in a row there was nothing to do and nobody to answer.
         problems: What must not be, a sentence each.
     """
 
     runs: int
-    kills: int = 0
+    events: Counter[str] = field(default_factory=Counter[str])
     turns: int = 0
     calls: int = 0
     repeated: int = 0
     seconds: float = 0.0
-    idle: int = 0
+    moved: float = field(default_factory=time.monotonic)
     doubts: dict[tuple[str, int], list[int]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         asked = [count for counts in self.doubts.values() for count in counts]
+        events = ", ".join(f"{count} times {name}" for name, count in sorted(self.events.items()))
         return (
-            f"{self.runs} runs, {self.turns} turns and {self.calls} calls, the worker killed {self.kills} times in "
-            f"{self.seconds:.0f} s: {self.repeated} calls that may be made twice were, {len(asked)} others were in "
-            f"doubt ({sum(map(bool, asked))} of them after their effect); {len(self.problems)} problems"
+            f"{self.runs} runs, {self.turns} turns and {self.calls} calls in {self.seconds:.0f} s with {events}: "
+            f"{self.repeated} calls that may be made twice were, {len(asked)} others were in doubt "
+            f"({sum(map(bool, asked))} of them after their effect); {len(self.problems)} problems"
         )
 
 
 class Worker:
-    """The process that is killed."""
+    """One worker, which is started again under its id whenever it ended."""
 
-    def __init__(self, database: str, ledger: Path) -> None:
-        self._given = database, str(ledger)
+    def __init__(self, database: str, folder: Path, worker_id: str) -> None:
+        self.id = worker_id
+        self.is_busy = False  # something is being done to it
+        arguments = ["--database", database, "--worker-id", worker_id, "--grace", str(_GRACE), "--no-record"]
+        self._given = arguments, str(folder / "ledger"), str(folder / f"{worker_id}.log")
         self._process: BaseProcess | None = None
         self._held: Connection | None = None
 
+    @property
+    def lives(self) -> bool:
+        """Whether its process runs."""
+        return self._process is not None and self._process.is_alive()
+
     def start(self) -> None:
+        """Start it, also anew."""
+        self.clear()
         self._held, its = Pipe()
         self._process = _server.Process(target=crash_worker.main, args=(*self._given, its), daemon=True)
         self._process.start()
         its.close()
-        try:
-            self._held.recv()
-        except EOFError:
-            raise RuntimeError("the worker did not start") from None
 
-    def kill(self) -> None:
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal, if it lives."""
+        if self._process is not None and self._process.pid is not None and self._process.is_alive():
+            os.kill(self._process.pid, number)
+
+    async def ended(self, seconds: float) -> bool:
+        """Wait until it has ended; False when it has not in this time."""
+        if self._process is not None:
+            await asyncio.to_thread(self._process.join, seconds)
+        return not self.lives
+
+    def clear(self) -> None:
+        """End it at once."""
         if self._process is not None and self._held is not None:
             self._process.kill()
             self._process.join()
@@ -101,165 +156,249 @@ class Worker:
 def effects(ledger: Path) -> list[tuple[str, str, int, str]]:
     """Return what the tools did: kind, run, step and key."""
     rows = [line.split() for line in ledger.read_text().splitlines()] if ledger.exists() else []
-    return [(kind, run, int(n), key) for kind, run, n, key in rows]
+    return [(kind, run, int(n), key) for kind, run, n, key, *_ in rows]
 
 
-async def crash(
-    database: str,
-    folder: Path,
-    runs: int,
-    *,
-    chance: random.Random,
-    lifetime: float = 2.0,
-    kills: float = float("inf"),
-) -> Trial:
-    """Run a trial.
+class Crash:
+    """One trial.
 
     Args:
-        lifetime: Seconds that a worker lives at the most, once it is ready.
-        kills: After so many, one may live on.
+        place: A Postgres server, or the file of a SQLite database.
+        folder: Where the ledger and what the workers say are kept.
     """
-    trial, ledger, began = Trial(runs), folder / "ledger", time.monotonic()
-    client = await asyncio.to_thread(Client, database)
-    with registry_scope():
-        agent, toolkit = made()
-    agent._client = client
-    for queue in (agent.queue, toolkit.queue):
-        await asyncio.to_thread(client.declare, queue)
-    agents, programs = [f"a{n}" for n in range(runs // 2)], [f"p{n}" for n in range(runs - runs // 2)]
-    for run in agents:
-        await agent.put(Turn(put_turn, kwargs={"run": run, "n": 1}))
-    for run in programs:
-        code = PROGRAM.format(steps=STEPS, run=run)
-        await enqueue_program(client, toolkit.name, toolkit.queue.name, code, Placement(run))
-    worker = Worker(database, ledger)
-    try:
-        while not await _settled(client, ledger, trial, agents, programs):
+
+    def __init__(self, plan: Plan, place: Postgres | Path, folder: Path, chance: random.Random) -> None:
+        self.plan, self.place, self.chance = plan, place, chance
+        self.trial, self.ledger = Trial(plan.runs), folder / "ledger"
+        self.database = str(place) if isinstance(place, Path) else place.url("crash")
+        self.client = Client(self.database)
+        self.workers = [Worker(self.database, folder, f"w{n}") for n in range(plan.workers)]
+        self.agents = [f"a{n}" for n in range(plan.runs // 2)]
+        self.programs = [f"p{n}" for n in range(plan.runs - plan.runs // 2)]
+
+    async def run(self) -> Trial:
+        """Enqueue the runs, disturb the workers until all have ended, and look at what came of it."""
+        began = time.monotonic()
+        await self._enqueue()
+        for worker in self.workers:
             await asyncio.to_thread(worker.start)
-            left = chance.uniform(0.05, lifetime) if trial.kills < kills else 600.0
-            await _lived(client, ledger, trial, left, (agents, programs))
-            worker.kill()
-            trial.kills += 1
-    finally:
-        worker.kill()
-    _judge(client, trial, ledger, [*agents, *programs])
-    trial.seconds = time.monotonic() - began
-    await asyncio.to_thread(client.close)
-    return trial
+        trouble = asyncio.create_task(self._trouble())
+        try:
+            while not await self._settled():
+                await asyncio.sleep(0.25)
+                for worker in self.workers:
+                    if not worker.is_busy and not worker.lives:
+                        worker.is_busy = True
+                        await asyncio.to_thread(worker.start)
+                        worker.is_busy = False
+        finally:
+            trouble.cancel()
+            await asyncio.gather(trouble, return_exceptions=True)
+            for worker in self.workers:
+                worker.clear()
+        await asyncio.to_thread(self._judge)
+        self.trial.seconds = time.monotonic() - began
+        await asyncio.to_thread(self.client.close)
+        return self.trial
+
+    async def _enqueue(self) -> None:
+        agent._client = self.client
+        for queue in (agent.queue, toolkit.queue):
+            await asyncio.to_thread(self.client.declare, queue)
+        for run in self.agents:
+            await agent.put(Turn(put_turn, kwargs={"run": run, "n": 1}))
+        for run in self.programs:
+            code = PROGRAM.format(steps=STEPS, run=run)
+            await enqueue_program(self.client, toolkit.name, toolkit.queue.name, code, Placement(run))
+
+    # --- what happens to the workers
+
+    async def _trouble(self) -> None:
+        happening: set[asyncio.Task[None]] = set()
+        while sum(self.trial.events.values()) < self.plan.most:
+            await asyncio.sleep(self.chance.uniform(0.05, self.plan.interval))
+            event = self.chance.choice(self.plan.events)
+            free = [worker for worker in self.workers if not worker.is_busy]
+            if event == "outage":
+                self.trial.events[event] += 1
+                await self._outage()
+            elif free and (event != "freeze" or len(free) > 1):
+                self.trial.events[event] += 1
+                worker = self.chance.choice(free)
+                worker.is_busy = True
+                task = asyncio.create_task(self._disturb(worker, event))
+                happening.add(task)
+                task.add_done_callback(happening.discard)
+        await asyncio.gather(*happening)
+
+    async def _disturb(self, worker: Worker, event: str) -> None:
+        try:
+            if event == "kill":
+                worker.send(signal.SIGKILL)
+            elif event == "stop":
+                worker.send(signal.SIGTERM)
+            else:
+                await self._freeze(worker)
+            if not await worker.ended(_ENDS):
+                self.trial.problems.append(f"{worker.id} did not end in {_ENDS:.0f} s after a {event}")
+        finally:
+            worker.is_busy = False  # and so it is started again
+
+    async def _freeze(self, worker: Worker) -> None:
+        worker.send(signal.SIGSTOP)
+        try:
+            await asyncio.sleep(self.plan.frozen / 2)
+            with contextlib.suppress(WorkerError):  # it was no worker yet
+                await asyncio.to_thread(recover, self.client, worker.id, force=True)
+            await asyncio.sleep(self.plan.frozen / 2)
+        finally:
+            worker.send(signal.SIGCONT)
+
+    async def _outage(self) -> None:
+        if isinstance(self.place, Path):
+            await asyncio.to_thread(_lock, self.place, self.plan.away)
+        else:
+            await asyncio.to_thread(self.place.restart, self.plan.away)
+
+    # --- how it stands
+
+    async def _settled(self) -> bool:
+        """Approve what is in doubt, and return whether every run has come to its end, or nothing goes on any more."""
+        try:
+            return await self._looked()
+        except Exception:  # of the database, which is away: that is a part of the trial
+            return False
+
+    async def _looked(self) -> bool:
+        trial, store = self.trial, self.client.approvals
+        asked: tuple[ApprovalEntry, ...] = await store.list(pending=True)
+        for entry in asked:
+            request = entry.request
+            run, n = request.arguments["run"], request.arguments["n"]
+            done = sum((row[1], row[2]) == (run, n) for row in effects(self.ledger))
+            with contextlib.suppress(ApprovalError):
+                await store.answer(request.grant("a person"))
+                trial.doubts.setdefault((run, n), []).append(done)
+        found = effects(self.ledger)
+        if len(found) != trial.calls or asked:
+            trial.calls, trial.moved = len(found), time.monotonic()
+        active = await asyncio.to_thread(
+            self.client.dbos.list_workflows, status=["ENQUEUED", "PENDING", "DELAYED"], limit=1, load_input=False
+        )
+        ended = {run for _, run, n, _ in found if n == STEPS} == {*self.agents, *self.programs}
+        if ended and not active and not asked and not await store.answered():
+            return True
+        stuck = time.monotonic() - trial.moved > _PATIENCE + self.plan.frozen + self.plan.away
+        if stuck:
+            trial.problems.append("nothing went on any more, and work was left")
+        return stuck
+
+    # --- what came of it
+
+    def _judge(self) -> None:
+        trial, found = self.trial, effects(self.ledger)
+        counts = Counter((run, n) for _, run, n, _ in found)
+        for run in (*self.agents, *self.programs):
+            missing = [n for n in range(1, STEPS + 1) if not counts[run, n]]
+            if missing:
+                trial.problems.append(f"{run}: its steps {missing} are lost")
+        kinds = {(run, n): kind for kind, run, n, _ in found}
+        for (run, n), count in counts.items():
+            keys = {key for _, r, k, key in found if (r, k) == (run, n)} if count > 1 else set()
+            if kinds[run, n] == "put" and count > 1:
+                trial.repeated += 1
+                if len(keys) > 1:
+                    trial.problems.append(f"{run}: step {n} was done under {len(keys)} keys")
+            if kinds[run, n] == "add":
+                asked = trial.doubts.get((run, n), [])
+                if count > 1 + sum(map(bool, asked)):
+                    trial.problems.append(f"{run}: step {n} was done {count} times, and {asked} were agreed to")
+        trial.problems += [f"{run}: step {n} may be repeated, and was asked about" for run, n in trial.doubts if n % 2]
+        self._judge_records()
+
+    def _judge_records(self) -> None:
+        """Look at what was recorded: one end for each turn and each call, and none that failed."""
+        trial, turns = self.trial, Counter[tuple[str, int]]()
+        for status in self.client.dbos.list_workflows(name="toolcrib.turn"):
+            data: Any = status.input
+            kwargs = data["args"][0]["turn"]["kwargs"]
+            output: Any = status.output
+            if status.status != "SUCCESS":
+                trial.problems.append(f"{kwargs['run']}: turn {kwargs['n']} ended as {status.status}: {status.error}")
+            elif output["outcome"]["kind"] == "completed":
+                turns[kwargs["run"], kwargs["n"]] += 1
+            elif output["outcome"]["kind"] != "suspended":
+                trial.problems.append(f"{kwargs['run']}: turn {kwargs['n']} came to {output['outcome']}")
+        trial.turns, trial.calls = sum(turns.values()), 0
+        trial.problems += [
+            f"{run}: turn {n} is recorded {count} times" for (run, n), count in turns.items() if count > 1
+        ]
+        self._judge_programs()
+        if trial.turns != STEPS * len(self.agents):
+            trial.problems.append(f"{trial.turns} turns are recorded, and {STEPS * len(self.agents)} were to be")
+
+    def _judge_programs(self) -> None:
+        from toolcrib.adapters.dbos._program_journal import journal_lines, program_run  # noqa: PLC0415 -- no part of what is public
+
+        for run in self.programs:
+            stands = program_run(self.client, run)
+            if stands is None or stands.state != "done" or not (stands.result or {}).get("success"):
+                error = None if stands is None else (stands.result or {}).get("error")
+                self.trial.problems.append(f"{run}: it is {stands and stands.state}, {error}")
+            ended = Counter(line["id"] for line in journal_lines(self.client, run) if line["t"] == "ended")
+            self.trial.calls += len(ended)
+            self.trial.problems += [f"{run}: the call {call} is recorded {n} times" for call, n in ended.items() if n > 1]
+            if len(ended) != STEPS:
+                self.trial.problems.append(f"{run}: {len(ended)} calls are recorded, and it makes {STEPS}")
 
 
-async def _lived(client: Client, ledger: Path, trial: Trial, seconds: float, runs: tuple[list[str], list[str]]) -> None:
-    """Let the worker live for so long, and answer what is in doubt; sooner when there is nothing left to do."""
-    until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0:
-        await asyncio.sleep(min(left, 0.25))
-        if await _settled(client, ledger, trial, *runs):
-            return
-
-
-async def _settled(client: Client, ledger: Path, trial: Trial, agents: list[str], programs: list[str]) -> bool:
-    """Approve what is in doubt, and return whether every run has come to its end, or nothing goes on any more."""
-    trial.idle += 1
-    store: Any = client.approvals
-    asked: tuple[ApprovalEntry, ...] = await store.list(pending=True)
-    for entry in asked:
-        request = entry.request
-        run, n = request.arguments["run"], request.arguments["n"]
-        done = sum((row[1], row[2]) == (run, n) for row in effects(ledger))
-        with contextlib.suppress(ApprovalError):
-            await store.answer(request.grant("a person"))
-            trial.doubts.setdefault((run, n), []).append(done)
-    if asked:
-        trial.idle = 0
-        return False
-    active = await asyncio.to_thread(
-        client.dbos.list_workflows, status=["ENQUEUED", "PENDING", "DELAYED"], limit=1, load_input=False
-    )
-    if active or await store.answered():
-        trial.idle = 0
-        return False
-    ended = {run for _, run, n, _ in effects(ledger) if n == STEPS}
-    return ended == {*agents, *programs} or trial.idle > _PATIENCE
-
-
-def _judge(client: Client, trial: Trial, ledger: Path, runs: list[str]) -> None:
-    found = effects(ledger)
-    counts = Counter((run, n) for _, run, n, _ in found)
-    for run in runs:
-        missing = [n for n in range(1, STEPS + 1) if not counts[run, n]]
-        if missing:
-            trial.problems.append(f"{run}: its steps {missing} are lost")
-    kinds = {(run, n): kind for kind, run, n, _ in found}
-    for (run, n), count in counts.items():
-        keys = {key for _, r, k, key in found if (r, k) == (run, n)} if count > 1 else set()
-        if kinds[run, n] == "put" and count > 1:
-            trial.repeated += 1
-            if len(keys) > 1:
-                trial.problems.append(f"{run}: step {n} was done under {len(keys)} keys")
-        if kinds[run, n] == "add":
-            asked = trial.doubts.get((run, n), [])
-            if count > 1 + sum(map(bool, asked)):
-                trial.problems.append(f"{run}: step {n} was done {count} times, and {len(asked)} were agreed to")
-    trial.problems += [f"{run}: step {n} may be repeated, and was asked about" for run, n in trial.doubts if n % 2]
-    _judge_records(client, trial)
-
-
-def _judge_records(client: Client, trial: Trial) -> None:
-    """Look at what was recorded: one end for each turn and each call."""
-    turns: Counter[tuple[str, int]] = Counter()
-    for status in client.dbos.list_workflows(name="toolcrib.turn"):
-        data: Any = status.input
-        kwargs = data["args"][0]["turn"]["kwargs"]
-        output: Any = status.output
-        if status.status != "SUCCESS":
-            trial.problems.append(f"{kwargs['run']}: turn {kwargs['n']} ended as {status.status}: {status.error}")
-        elif output["outcome"]["kind"] == "completed":
-            turns[kwargs["run"], kwargs["n"]] += 1
-        elif output["outcome"]["kind"] != "suspended":
-            trial.problems.append(f"{kwargs['run']}: turn {kwargs['n']} came to {output['outcome']}")
-    trial.turns = sum(turns.values())
-    trial.problems += [f"{run}: turn {n} is recorded {count} times" for (run, n), count in turns.items() if count > 1]
-    for run, lines in _journals(client).items():
-        ended = Counter(line["id"] for line in lines if line["t"] == "ended")
-        trial.calls += len(ended)
-        trial.problems += [f"{run}: the call {call} is recorded {n} times" for call, n in ended.items() if n > 1]
-        if len(ended) != STEPS:
-            trial.problems.append(f"{run}: {len(ended)} calls are recorded, and it makes {STEPS}")
-    expected = STEPS * (trial.runs // 2)
-    if trial.turns != expected:
-        trial.problems.append(f"{trial.turns} turns are recorded, and {expected} were to be")
-
-
-def _journals(client: Client) -> dict[str, list[dict[str, Any]]]:
-    from toolcrib.adapters.dbos._program_journal import journal_lines  # noqa: PLC0415 -- no part of what is public
-
-    runs = [status.workflow_id for status in client.dbos.list_workflows(name="toolcrib.program", load_output=False)]
-    return {run: journal_lines(client, run) for run in runs if "-" not in run}
+def _lock(path: Path, seconds: float) -> None:
+    """Lock a SQLite file for writing, as a backup or a stuck process would."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        time.sleep(seconds)
+        connection.execute("ROLLBACK")
 
 
 @contextlib.contextmanager
-def named(database: str, folder: Path) -> Iterator[str]:
-    """Give a database by the name of its kind, or as it is named."""
-    if database == "postgres":
+def place(kind: str, folder: Path) -> Iterator[Postgres | Path]:
+    """Give a database of a kind: a server of its own, or a file."""
+    if kind == "postgres":
         with running() as server:
-            yield server.url("crash")
+            yield server
     else:
-        yield str(folder / "crash.db") if database == "sqlite" else database
+        yield folder / "crash.db"
+
+
+async def crash(plan: Plan, where: Postgres | Path, folder: Path, chance: random.Random) -> Trial:
+    """Run a trial."""
+    trial = await asyncio.to_thread(Crash, plan, where, folder, chance)
+    return await trial.run()
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--database", default=None, help="sqlite, postgres or a URL; the first two when left out")
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--database", choices=["sqlite", "postgres"], default=None, help="both when left out")
+    parser.add_argument("--events", nargs="+", choices=EVENTS, default=EVENTS)
+    parser.add_argument("--interval", type=float, default=3.0, help="seconds between two events at the most")
+    parser.add_argument("--frozen", type=float, default=60.0)
+    parser.add_argument("--away", type=float, default=40.0)
+    parser.add_argument("--most", type=float, default=float("inf"), help="so many events, and then none")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     given = parser.parse_args()
+    plan = Plan(given.runs, given.workers, tuple(given.events), given.most, given.interval, given.frozen, given.away)
     failed = 0
-    for database in [given.database] if given.database else ["sqlite", "postgres"]:
-        with tempfile.TemporaryDirectory() as folder, named(database, Path(folder)) as url:
-            trial = asyncio.run(crash(url, Path(folder), given.runs, chance=random.Random(given.seed), lifetime=6.0))
-        print(f"{database} (seed {given.seed}): {trial}")
-        for problem in trial.problems[:20]:
-            print(f"  {problem}")
+    for kind in [given.database] if given.database else ["sqlite", "postgres"]:
+        with tempfile.TemporaryDirectory() as folder, place(kind, Path(folder)) as where:
+            trial = asyncio.run(crash(plan, where, Path(folder), random.Random(given.seed)))
+            print(f"{kind} (seed {given.seed}): {trial}", flush=True)
+            for problem in trial.problems[:20]:
+                print(f"  {problem}", flush=True)
+            if trial.problems:
+                for log in sorted(Path(folder).glob("*.log")):
+                    print(log.name, log.read_text()[-1500:])
         failed += bool(trial.problems)
     return 1 if failed else 0
 

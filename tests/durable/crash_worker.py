@@ -1,17 +1,19 @@
-"""The worker that `crash` kills: an agent of twenty turns, and the tools of a program of twenty calls.
+"""The target of the workers that `crash` disturbs: an agent of twenty turns, and the tools of a program of twenty calls.
 
-What a tool does is a row in a ledger of its own; `main` is the process.
+What a tool does is a line in a ledger outside of the databases; `main` is the process: `toolcrib worker` with this file.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import suppress
-from dataclasses import replace
+import sys
+import threading
+import time
 from multiprocessing.connection import Connection
 
-from toolcrib.adapters.dbos import DurableAgent, DurableToolkit, Engine, Queue
+from toolcrib.adapters.dbos import DurableAgent, DurableToolkit, Queue
+from toolcrib.cli import main as main_of_toolcrib
 from toolcrib.code import Toolkit
 from toolcrib.schema import IdempotencyKey
 from toolcrib.tools import tool
@@ -20,13 +22,14 @@ from toolcrib.turns import Agent, Turn
 
 STEPS = 20
 PROGRAM = "for n in range(1, {steps} + 1):\n    (put if n % 2 else add)('{run}', n)\n'done'"
-
-ledger = -1
+LEDGER = "TOOLCRIB_CRASH_LEDGER"  # the environment variable that names the file
 
 
 def wrote(kind: str, run: str, n: int, key: str) -> None:
     """Do what can be seen from outside: one write, which the kernel keeps when the process is killed."""
-    os.write(ledger, f"{kind} {run} {n} {key}\n".encode())
+    ledger = os.open(os.environ[LEDGER], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.write(ledger, f"{kind} {run} {n} {key} {os.getpid()} {time.time():.3f}\n".encode())
+    os.close(ledger)
 
 
 @tool(idempotent=True)
@@ -48,12 +51,14 @@ async def add(run: str, n: int, key: IdempotencyKey) -> str:
 @tool(idempotent=True)
 async def put_turn(run: str, n: int, key: IdempotencyKey) -> Turn[str]:
     wrote("put", run, n, key)
+    await asyncio.sleep(0.002)
     return next_turn(run, n)
 
 
 @tool()
 async def add_turn(run: str, n: int, key: IdempotencyKey) -> Turn[str] | str:
     wrote("add", run, n, key)
+    await asyncio.sleep(0.002)
     return next_turn(run, n) if n < STEPS else "done"
 
 
@@ -61,25 +66,29 @@ def next_turn(run: str, n: int) -> Turn[str]:
     return Turn(add_turn if n % 2 else put_turn, kwargs={"run": run, "n": n + 1})
 
 
-def made() -> tuple[DurableAgent, DurableToolkit]:
-    """Return the agent and the toolkit, as every process of the trial has them."""
-    agent = Agent("crash", "Makes twenty turns", Toolset([put_turn, add_turn]))
-    quick = Queue("agents", worker_concurrency=25, polling=0.05)
-    toolkit = Toolkit(Toolset([put, add]), sandbox="monty")
-    return DurableAgent(agent, quick), DurableToolkit(toolkit, replace(quick, name="programs"), name="crash")
+agent = DurableAgent(
+    Agent("crash", "Makes twenty turns", Toolset([put_turn, add_turn])),
+    Queue("agents", worker_concurrency=25, polling=0.05),
+)
+toolkit = DurableToolkit(  # in the default sandbox
+    Toolkit(Toolset([put, add])), Queue("programs", worker_concurrency=10, polling=0.05), name="crash"
+)
 
 
-async def work(database: str, ready: Connection) -> None:
-    """Work until the process dies, or whoever started it lets go."""
-    agent, toolkit = made()
-    async with Engine(database, worker_id="crash", queues=(agent.queue, toolkit.queue)):
-        ready.send("ready")
-        with suppress(EOFError):
-            await asyncio.to_thread(ready.recv)
+def main(arguments: list[str], ledger: str, log: str, held: Connection) -> None:
+    """Be `toolcrib worker` with these arguments; it ends with the process that started it, too."""
+    os.environ[LEDGER] = ledger
+    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(said, 1)
+    os.dup2(said, 2)
+    threading.Thread(target=_end_with, args=(held,), daemon=True).start()
+    sys.argv = ["toolcrib", "worker", __name__, *arguments]
+    main_of_toolcrib()
 
 
-def main(database: str, path: str, ready: Connection) -> None:
-    """Be a worker; says `ready` when it takes work."""
-    global ledger
-    ledger = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    asyncio.run(work(database, ready))
+def _end_with(held: Connection) -> None:
+    try:
+        held.recv()
+    except EOFError:
+        os._exit(1)
+

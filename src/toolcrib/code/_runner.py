@@ -204,7 +204,10 @@ class ProgramRunner:
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused.to_dict()})
                 program = replace(program, save_state=host.save_state)
-            running = sandbox.resume(program, paused.state, self._with_lookup(host, run))
+            if paused.replays and not paused.state:  # its process ended before the sandbox had begun it
+                running = sandbox.run(program, self._with_lookup(host, run))
+            else:
+                running = sandbox.resume(program, paused.state, self._with_lookup(host, run))
             return activity.close(await self._journalled(program, host, sandbox, running, records, options))
 
     async def _journalled(

@@ -78,7 +78,7 @@ class ReplayLog:
     def save_to(self, save: SaveState) -> None:
         """Save each further entry as it is made, for the case that this process ends before the program does."""
         self._save = save
-        if not self.recorded and not self._expected and not self._held_back:
+        if not self._is_cut and not self._held_back:  # a program that is resumed has its state already
             save({**(self.state([], 0, [0, 0]) or {}), "cut": True})
 
     # --- the earlier run

@@ -45,6 +45,7 @@ def main(descriptor: str, options: str) -> None:
 def _launch(control: socket.socket, options: dict[str, Any]) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # both are inherited, and may be anything
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # one to all processes of a service: the host ends in good order
     entry = _load(options["entry"])
     entry.warm_up()
     sys.argv, sys.orig_argv = [""], [""]
