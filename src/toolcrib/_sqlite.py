@@ -13,7 +13,7 @@ import time
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-__all__ = ["DURABLE_VERSION", "sqlite3", "write_ahead"]
+__all__ = ["DURABLE_VERSION", "is_unavailable", "sqlite3", "write_ahead"]
 
 DURABLE_VERSION = (3, 42, 0)  # what DBOS needs at least
 
@@ -31,6 +31,22 @@ if TYPE_CHECKING:
     import sqlite3
 else:
     sqlite3 = _chosen()
+
+
+_UNAVAILABLE = (
+    "database is locked",
+    "database table is locked",
+    "database schema is locked",
+    "database or disk is full",
+    "disk I/O error",
+    "unable to open database file",
+    "attempt to write a readonly database",
+)
+
+
+def is_unavailable(error: BaseException) -> bool:
+    """Return whether an error says that a file cannot be used now: it is locked or away, or its disk is full."""
+    return isinstance(error, sqlite3.OperationalError) and str(error).startswith(_UNAVAILABLE)
 
 
 def write_ahead(connection: sqlite3.Connection, patience: float) -> None:

@@ -1,6 +1,6 @@
-"""The target of the workers that `crash` disturbs: an agent of twenty turns, and the tools of a program of twenty calls.
+"""The target of the workers that `crash` disturbs: an agent of twenty turns, and tools for a program of twenty calls.
 
-What a tool does is a line in a ledger outside of the databases; `main` is the process: `toolcrib worker` with this file.
+What a tool does is a line in a ledger outside of the databases; `main` is a worker's process.
 """
 
 from __future__ import annotations
@@ -91,4 +91,3 @@ def _end_with(held: Connection) -> None:
         held.recv()
     except EOFError:
         os._exit(1)
-

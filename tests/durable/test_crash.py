@@ -1,4 +1,4 @@
-"""A worker that is killed at random loses no turn and no call, repeats none, and asks about those in doubt."""
+"""Workers that are killed, stopped, frozen or left without a database lose no turn and no call, and repeat none."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.durable.crash import crash, named
-from tests.postgres import Postgres
+from tests.durable.crash import Plan, crash
+from tests.postgres import running
 
 RUNS = int(os.environ.get("TOOLCRIB_CRASH_RUNS", "6"))
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-async def test_every_run_survives_its_worker(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    server: Postgres | None = request.getfixturevalue("postgres") if kind == "postgres" else None
+async def test_every_run_survives_its_workers(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     seed = random.randrange(10**6)
+    plan = Plan(RUNS, workers=2, most=4 + RUNS // 10, interval=1.5, frozen=2.0, away=1.0)
 
-    with named("sqlite" if server is None else server.url("crash"), tmp_path) as database:
-        trial = await crash(database, tmp_path, RUNS, chance=random.Random(seed), lifetime=1.5, kills=2 + RUNS // 10)
+    if kind == "sqlite":
+        trial = await crash(plan, tmp_path / "crash.db", tmp_path, random.Random(seed))
+    else:
+        request.getfixturevalue("postgres")  # skips where there is no server; the one of other tests is not restarted
+        with running() as server:
+            trial = await crash(plan, server, tmp_path, random.Random(seed))
 
     assert trial.problems == [], f"seed {seed}: {trial}"
-    assert trial.kills
+    assert trial.events

@@ -63,6 +63,7 @@ class WorkerOptions:
     concurrency: int | None
     grace: float
     record: bool
+    recover_lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,7 @@ async def _take_work(queues: list[Queue], options: WorkerOptions) -> bool:
         queues=queues,
         grace=options.grace,
         record=options.record,
+        recover_lost=options.recover_lost,
     )
     stopped = asyncio.Event()
     async with engine:

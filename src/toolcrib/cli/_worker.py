@@ -52,11 +52,15 @@ def worker(
     record: Annotated[
         bool, typer.Option("--record/--no-record", help="Keep what happens in the database, for the console.")
     ] = True,
+    recover_lost: Annotated[
+        bool, typer.Option("--recover-lost", help="Hand over the work of workers that are lost, unasked.")
+    ] = False,
 ) -> None:
     """Take turns and programs of TARGET from their queues and run them, until Ctrl-C or SIGTERM."""
     with exit_on_error():
         module = durable()
-        options = module.WorkerOptions(tuple(queue or ()), database, worker_id, concurrency, grace, record)
+        queues = tuple(queue or ())
+        options = module.WorkerOptions(queues, database, worker_id, concurrency, grace, record, recover_lost)
         kept = run_sync(module.work(target, options), "use toolcrib.adapters.dbos.Engine")
     raise typer.Exit(Status.DONE if kept else Status.FAILED)
 

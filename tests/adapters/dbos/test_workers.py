@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import time
 from collections.abc import AsyncGenerator
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from toolcrib.adapters.dbos import Client, Engine, current_engine, recover, work
 from toolcrib.adapters.dbos._client import tables
 from toolcrib.adapters.dbos._turn_execution import TurnExecution
 from toolcrib.adapters.dbos._work_store import WorkStore
-from toolcrib.adapters.dbos._workers import Lease
+from toolcrib.adapters.dbos._workers import Lease, hand_back
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Completed, Suspended
 from toolcrib.errors import ApprovalError, EngineError, WorkerError
@@ -76,9 +77,10 @@ async def test_a_worker_that_lost_its_name_does_not_let_it_go(client: Client) ->
     ("known", "state"),
     [
         ({"pid": 2**31 - 1}, "lost"),  # no process has that number
-        ({"pid": 2**31 - 1, "host": "elsewhere"}, "running"),
+        ({"pid": 2**31 - 1, "token": "1@another container, of the same host name@1"}, "running"),
+        ({"seen_at": time.time() + 3600}, "lost"),  # the clock was set back
         ({"seen_at": 0.0}, "lost"),
-        ({"seen_at": 0.0, "host": "elsewhere"}, "lost"),
+        ({"seen_at": 0.0, "token": "1@elsewhere@1"}, "lost"),
     ],
 )
 async def test_whether_a_worker_lives_is_told_by_its_process_and_by_when_it_was_seen(
@@ -96,30 +98,83 @@ async def test_whether_a_worker_lives_is_told_by_its_process_and_by_when_it_was_
             Lease(client, "till")
 
 
-async def test_what_a_given_up_worker_still_does_is_not_recorded(tmp_path: Path) -> None:
+async def test_a_given_up_worker_records_nothing_and_begins_nothing(tmp_path: Path) -> None:
     began, go_on = asyncio.Event(), asyncio.Event()
     runs: list[str] = []
 
     @tool(idempotent=True)
     async def work() -> str:
         runs.append("run")
-        if len(runs) == 1:  # the one that is given up: it goes on all the same, and says so too late
+        if len(runs) == 1:  # the one that is given up: it goes on all the same, and returns too late
             began.set()
             await go_on.wait()
             return "the first"
-        go_on.set()
-        await asyncio.sleep(0.05)
         return "the second"
 
-    agent = durable(work)
-    async with engine_of(str(tmp_path / "crib.db"), agent) as engine:
+    agent, database = durable(work), str(tmp_path / "crib.db")
+    async with engine_of(database, agent, worker_id="zombie") as engine:
+        handle, other = await agent.put(Turn(work)), Turn(work)
+        await began.wait()
+        moved = await asyncio.to_thread(recover, engine.client, "zombie", force=True)
+        await agent.put(other)
+        go_on.set()
+        await asyncio.sleep(10 * agent.queue.polling)  # looks at the queue, in which two turns wait
+        given_up = list(runs)
+    async with engine_of(database, agent, worker_id="next"):
+        outcomes = [await handle.outcome(), await agent.handle(other.id).outcome()]
+
+    assert (moved, given_up) == ([handle.id], ["run"])
+    assert outcomes == [Completed("work", turn, "the second") for turn in (handle.id, other.id)]
+
+
+async def test_work_of_an_engine_that_is_left_waits_in_its_queue_for_any_worker(tmp_path: Path) -> None:
+    began = asyncio.Event()
+
+    @tool(idempotent=True)
+    async def work() -> str:
+        if began.is_set():
+            return "done"
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError as error:
+            raise RuntimeError("cut off") from error  # as a library may put it
+        return "never"
+
+    agent, database = durable(work), str(tmp_path / "crib.db")
+    async with engine_of(database, agent, worker_id="old", grace=0.0):
         handle = await agent.put(Turn(work))
         await began.wait()
-        moved = await asyncio.to_thread(recover, engine.client, engine.worker_id, force=True)
+    async with Client(database) as client:
+        left = await client.status(handle.id)
+    async with engine_of(database, agent, worker_id="new"):
         outcome = await handle.outcome()
 
-    assert moved == [handle.id]
-    assert outcome == Completed("work", handle.id, "the second")
+    assert left is not None
+    assert left.status == "ENQUEUED"
+    assert outcome == Completed("work", handle.id, "done")
+
+
+async def test_work_that_a_worker_holds_and_does_not_run_goes_back_to_its_queue(tmp_path: Path) -> None:
+    @tool()
+    async def work() -> str:
+        return "done"
+
+    agent, database = durable(work), str(tmp_path / "crib.db")
+    async with Client(database) as client:
+        client.declare(agent.queue)
+        agent.use(client)
+        handle = await agent.put(Turn(work))
+        held = sa.update(client.dbos._sys_db.tables.workflow_status).values(status="PENDING", executor_id="till")
+        with client.dbos._sys_db.engine.begin() as connection:
+            connection.execute(held)  # as a dispatch that the database went away from leaves it
+
+        returned = hand_back(client, "till", ["none of its", handle.id])
+        status = await client.status(handle.id)
+
+    assert returned == [handle.id]
+    assert status is not None
+    assert status.status == "ENQUEUED"
 
 
 async def test_an_engine_that_cannot_start_leaves_room_for_the_next(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._lost_work import keep_closing_lost_work
 from toolcrib.adapters.dbos._program import DurableProgram, DurableToolkit, enqueue_program
 from toolcrib.adapters.dbos._sinks import PostgresSink, postgres_events
+from toolcrib.adapters.dbos._takeover import keep_recovering, keep_returning
 from toolcrib.adapters.dbos._workers import Worker, recover, workers
 
 __all__ = [
@@ -53,6 +54,6 @@ __all__ = [
     "workers",
 ]
 
-standing_routines.append(keep_closing_lost_work)
+standing_routines += [keep_closing_lost_work, keep_returning, keep_recovering]
 
 del _dbos

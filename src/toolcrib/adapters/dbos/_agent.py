@@ -17,6 +17,7 @@ from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import WAITING, continue_approved
 from toolcrib.adapters.dbos._engine import Engine, current_engine, workflow
 from toolcrib.adapters.dbos._handle import TurnHandle
+from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._turn_execution import TurnExecution, current_execution
 from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
 from toolcrib.adapters.dbos._work_store import WorkStore
@@ -282,7 +283,7 @@ class DurableAgent:
             binding = self._binding(engine, execution)
             context = self.context if binding.table(turn) or self.looks_around(turn) else None
             result = await TurnWorkflow(self.agent, context, execution, turn, data["turn"]).run(binding)
-            await self.context.apply(engine.client, work_id, result.get("context", []))
+            await outlast(lambda: self.context.apply(engine.client, work_id, result.get("context", [])))
         finally:
             current_execution.reset(token)
             execution.over = True

@@ -15,6 +15,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from toolcrib._sqlite import DURABLE_VERSION, sqlite3, write_ahead
+from toolcrib.adapters.dbos._outage import name_outages
 from toolcrib.approvals import Execute
 from toolcrib.errors import DatabaseError
 
@@ -115,6 +116,7 @@ class Database:
             raise _explained(self, error) from error
         made = sa.create_engine(self.url, module=sqlite3, pool_size=pool, max_overflow=0, pool_timeout=_BUSY_SECONDS)
         event.listen(made, "connect", _ready_sqlite)
+        name_outages(made)
         return made
 
     def _postgres_engine(self, pool: int) -> sa.Engine:
@@ -128,6 +130,7 @@ class Database:
         )
         if "idle_in_transaction_session_timeout" not in str(self.url.query.get("options", "")):
             event.listen(made, "connect", _ready_postgres)
+        name_outages(made)
         return made
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Iterable
+import threading
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -17,8 +19,9 @@ from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSWorkflowCancelled
 
 from toolcrib.adapters.dbos._client import APPLICATION, VERSION, AnswerStore, Client, JsonSerializer, Queue
 from toolcrib.adapters.dbos._database import Database
+from toolcrib.adapters.dbos._outage import is_outage, outlast
 from toolcrib.adapters.dbos._sinks import WorkerSink, keeps_events_in, open_sink
-from toolcrib.adapters.dbos._workers import LEASE_SECONDS, Lease, default_worker_id
+from toolcrib.adapters.dbos._workers import LEASE_SECONDS, Lease, default_worker_id, hand_back, take_lease
 from toolcrib.errors import EngineError, WorkerError
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
@@ -30,6 +33,7 @@ R = TypeVar("R")
 
 _log = logging.getLogger("toolcrib.durable")
 _POOL = 20  # connections of a worker, one of which listens
+_END_SECONDS = 5.0  # for what is left to say to the database at the end
 _RECOVERIES = 100  # how often work may be begun again before DBOS gives it up: it may kill each worker that takes it
 
 Routine = Callable[["Engine"], Awaitable[None]]
@@ -56,6 +60,8 @@ class Engine:
         answers: Seconds between two looks for answers to approval requests, which let suspended work go on.
         approvals: Where requests wait and answers are found; in the same database when None.
         record: Keep the events of calls and runs in the database, too, where the console shows them.
+        recover_lost: Hand over the work of workers that are lost, without being asked to. A worker that was only slow
+            loses its work, and stops.
 
     Raises:
         EngineError: An engine runs in this process already, or a DBOS that other code set up.
@@ -73,10 +79,12 @@ class Engine:
         answers: float = 1.0,
         approvals: AnswerStore | None = None,
         record: bool = False,
+        recover_lost: bool = False,
     ) -> None:
         self.database = database if isinstance(database, Database) else Database.named(database)
         self.worker_id = worker_id or default_worker_id()
         self.queues = tuple(queues)
+        self.recovers_lost = recover_lost
         self._grace = grace
         self.answers, self._approvals, self._record = answers, approvals, record
         self._client: Client | None = None
@@ -84,6 +92,8 @@ class Engine:
         self.sink: WorkerSink | None = None
         """The sink that keeps events, with `record=True`."""
         self._tasks: list[asyncio.Task[None]] = []
+        self._living: asyncio.Task[None] | None = None
+        self._is_leaving = False
         self.lost = asyncio.Event()
         """Set when this worker's work was handed over to others: it takes no more, and has to be left."""
 
@@ -113,11 +123,11 @@ class Engine:
                 "an engine runs in this process already, and there is one engine per process; leave it first, share "
                 "it, or start another process (to enqueue and to look, a Client will do)"
             )
-        if dbos_module._dbos_global_instance is not None:  # pyright: ignore[reportPrivateUsage] -- DBOS has no question for it
+        if _instance() is not None:
             raise EngineError(
                 "this process has a DBOS of its own already, and DBOS is one per process; destroy it first"
             )
-        _current, _process = self, os.getpid()
+        _current, _process, self._is_leaving = self, os.getpid(), False
         try:
             await self._open()
         except BaseException:
@@ -130,7 +140,7 @@ class Engine:
 
     async def _open(self) -> None:
         self._client = client = await asyncio.to_thread(Client, self.database, approvals=self._approvals, pool=_POOL)
-        self._lease = await asyncio.to_thread(Lease, client, self.worker_id)
+        self._lease = await take_lease(client, self.worker_id)
         if self._record:
             self.sink = await asyncio.to_thread(open_sink, self.database)
         for queue in self.queues:
@@ -150,69 +160,113 @@ class Engine:
         logging.getLogger("dbos").addFilter(_is_trouble)
         DBOS.listen_queues([queue.name for queue in self.queues])
         DBOS.launch()  # here, and not in a thread: DBOS runs async work in the loop that it is launched from
-        self._tasks = [asyncio.create_task(self._live(self._lease), name="toolcrib: worker's lease")]
-        self._tasks += [asyncio.create_task(_kept_up(routine, self)) for routine in standing_routines]
+        _check_before_claims(_instance(), self._lease)
+        self._living = asyncio.create_task(self._live(self._lease), name="toolcrib: worker's lease")
+        self._tasks = [asyncio.create_task(_kept_up(routine, self)) for routine in standing_routines]
+
+    @property
+    def running(self) -> frozenset[str]:
+        """The ids of the workflows that run in this process now."""
+        instance = _instance()
+        return frozenset() if instance is None else frozenset(instance._active_workflows_set.activeList())
+
+    @property
+    def takes_work(self) -> bool:
+        """Whether work may begin here: not any more once the engine is being left, or its work was handed over."""
+        return not (self._is_leaving or self.lost.is_set())
 
     async def _live(self, lease: Lease) -> None:
         """Say every few seconds that this worker lives, until it turns out that it was given up."""
-        while True:
+        while await outlast(lambda: asyncio.to_thread(lease.renew)):  # noqa: ASYNC110 -- it is the database that is asked
             await asyncio.sleep(LEASE_SECONDS / 3)
-            try:
-                alive = await asyncio.to_thread(lease.renew)
-            except Exception:  # the database is away for a moment: DBOS itself waits for it
-                _log.exception("the worker %s could not say that it lives", self.worker_id)
-                continue
-            if not alive:
-                error = WorkerError(
-                    self.worker_id, "its work was handed over to others while it said nothing; it stops"
-                )
-                _log.error("%s", error)
-                self._deafen()
-                if self.sink is not None:
-                    self.sink.lost = True
-                self.lost.set()
-                return
+        error = WorkerError(self.worker_id, "its work was handed over to others while it said nothing; it stops")
+        _log.error("%s", error)
+        self._deafen()
+        if self.sink is not None:
+            self.sink.lost = True
+        self.lost.set()
 
     def _deafen(self) -> None:
         """Take no more work; what runs goes on, and is not recorded where others have taken it."""
-        instance = dbos_module._dbos_global_instance  # pyright: ignore[reportPrivateUsage] -- as above
+        instance = _instance()
         for event in instance.background_thread_stop_events if instance is not None else ():
             event.set()
 
     async def _close(self) -> None:
         global _current
+        self._is_leaving = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
-        instance = dbos_module._dbos_global_instance  # pyright: ignore[reportPrivateUsage] -- as above
+        instance = _instance()
         if instance is not None:
-            self._deafen()
-            if self.sink is not None:
-                self.sink.leaving = True
-            await _ended(instance, self._grace)
-            running = list(instance._workflow_tasks)  # pyright: ignore[reportPrivateUsage] -- DBOS leaves them running
-            for task in running:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
-            with ThreadPoolExecutor(1, "toolcrib-stop") as thread:
-                await asyncio.get_running_loop().run_in_executor(thread, DBOS.destroy)
-            # DBOS has put a pool of its own, which is gone now, behind this loop's asyncio.to_thread
-            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
+            await self._drain(instance)
+        if self._living is not None:  # until here: what others take for dead, they take over
+            self._living.cancel()
+            await asyncio.gather(self._living, return_exceptions=True)
         if self._lease is not None and not self.lost.is_set():
-            with suppress(Exception):  # the database is away: the lease runs out by itself
-                await asyncio.to_thread(self._lease.release)
+            await _tried(self._lease.release)
         if self.sink is not None:
             await asyncio.to_thread(self.sink.sink.close)
         if self._client is not None:
             await asyncio.to_thread(self._client.close)
         logging.getLogger("dbos").removeFilter(_is_trouble)
-        self._client = self._lease = self.sink = None
+        self._client = self._lease = self._living = self.sink = None
         _current = None
+
+    async def _drain(self, instance: Any) -> None:
+        """Take no more work, give what runs its time, and put back into the queues what has not ended by then."""
+        self._deafen()
+        if self.sink is not None:
+            self.sink.leaving = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._grace):
+                await _ended(instance)
+        running = list(instance._workflow_tasks)  # DBOS leaves them running
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        instance._sys_db._retry_connection_errors = False  # nothing is left that should wait for a database
+        client = self.client
+        if not self.lost.is_set():
+            await _tried(lambda: hand_back(client, self.worker_id))
+        with ThreadPoolExecutor(1, "toolcrib-stop") as thread:
+            await asyncio.get_running_loop().run_in_executor(thread, DBOS.destroy)
+        # DBOS has put a pool of its own, which is gone now, behind this loop's asyncio.to_thread
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
+
+
+def _instance() -> Any:
+    """Return the DBOS of this process; None when there is none."""
+    return dbos_module._dbos_global_instance  # pyright: ignore[reportPrivateUsage] -- DBOS has no question for it
+
+
+async def _tried(work: Callable[[], object]) -> None:
+    """Do something at the end of a worker; where it fails, the lease runs out by itself, and that is as good."""
+    with suppress(Exception):  # the database's
+        async with asyncio.timeout(_END_SECONDS):
+            await asyncio.to_thread(work)
+
+
+def _check_before_claims(instance: Any, lease: Lease) -> None:
+    """Have DBOS check the lease in each transaction in which it takes work from a queue."""
+    database = instance._sys_db
+    begin = database._begin
+
+    @contextmanager
+    def checked(isolation: str | None) -> Generator[Any]:
+        with begin(isolation) as connection:
+            yield connection
+            lease.check(connection)  # raises, and what was taken is not
+
+    database._begin = checked
 
 
 def _is_trouble(record: logging.LogRecord) -> bool:
     """Return whether something that DBOS logs is worth a line: it logs each cancelled workflow with a traceback."""
+    if record.levelno < logging.ERROR:
+        return False
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, DBOSWorkflowCancelledError | DBOSAwaitedWorkflowCancelledError)
 
@@ -234,8 +288,28 @@ def _check_fork() -> None:
 
 
 def workflow(name: str) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Awaitable[R]]]:
-    """Register an async function as what work of this name runs; it takes and returns JSON shapes."""
-    return DBOS.workflow(name=name, max_recovery_attempts=_RECOVERIES)
+    """Register an async function as what work of this name runs; it takes and returns JSON shapes.
+
+    What it raises because the database is away, or because the engine is left, is no outcome: the work is cut off like
+    that of a worker that died, and goes back to its queue.
+    """
+
+    def register(body: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+        @wraps(body)
+        async def run(*args: P.args, **kwargs: P.kwargs) -> R:
+            engine, task = current_engine(), asyncio.current_task()
+            if not engine.takes_work:
+                raise asyncio.CancelledError
+            try:
+                return await body(*args, **kwargs)
+            except Exception as error:
+                if is_outage(error) or (task is not None and task.cancelling()):
+                    raise asyncio.CancelledError from error
+                raise
+
+        return DBOS.workflow(name=name, max_recovery_attempts=_RECOVERIES)(run)
+
+    return register
 
 
 async def step(name: str, run: Callable[[], Awaitable[R]]) -> R:
@@ -251,19 +325,20 @@ async def step(name: str, run: Callable[[], Awaitable[R]]) -> R:
     return await DBOS.run_step_async({"name": name}, body)
 
 
-async def _ended(instance: Any, seconds: float) -> None:
-    """Wait until no work runs any more, or the time is over."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            while tasks := list(instance._workflow_tasks):
-                await asyncio.wait(tasks)
+async def _ended(instance: Any) -> None:
+    """Wait until nothing is being taken from a queue any more, and no work runs."""
+    takers = [thread for thread in threading.enumerate() if thread.name.startswith("queue-worker-")]
+    while any(thread.is_alive() for thread in takers):  # noqa: ASYNC110 -- threads
+        await asyncio.sleep(0.01)
+    while tasks := list(instance._workflow_tasks):
+        await asyncio.wait(tasks)
 
 
 async def _kept_up(routine: Routine, engine: Engine) -> None:
     """Run a routine again when it failed: it must not end because the database was away for a moment."""
     while True:
         try:
-            await routine(engine)
+            await outlast(lambda: routine(engine))
         except Exception:  # the routine's own
             _log.exception("a routine of the engine failed, and begins again")
             await asyncio.sleep(1.0)

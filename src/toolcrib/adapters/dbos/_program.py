@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, cast
 from uuid import uuid4
 
@@ -14,6 +15,7 @@ from dbos._context import current_owner_xid
 from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement, Queue
 from toolcrib.adapters.dbos._continuation import allowed_meanwhile
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines, workflow
+from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
     cancel_run,
@@ -252,7 +254,7 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     engine, run = current_engine(), data["run"]
     workflow_id = str(DBOS.workflow_id)
     journal = ProgramJournal(engine.client, run, workflow_id, current_owner_xid(workflow_id))
-    claim = await asyncio.to_thread(journal.claim, data["generation"], data["toolkit"], data["queue"])
+    claim = await outlast(lambda: asyncio.to_thread(journal.claim, data["generation"], data["toolkit"], data["queue"]))
     if claim.result is not None:
         return claim.result
     store: ApprovalStore = engine.client.approvals
@@ -266,10 +268,11 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     finally:
         await journal.written()
     for call in result.suspended_calls:
-        await store.put(call.request)  # one that is in doubt is in no store yet
+        await outlast(partial(store.put, call.request))  # one that is in doubt is in no store yet
     stored = _result_to_dict(replace(result, records=()))
-    await asyncio.to_thread(journal.finish, "paused" if result.paused is not None else "done", stored)
-    return {"state": "paused" if result.paused is not None else "done", "success": result.success}
+    state = "done" if result.paused is None else "paused"
+    await outlast(lambda: asyncio.to_thread(journal.finish, state, stored))
+    return {"state": state, "success": result.success}
 
 
 _LASTING: tuple[type[ToolcribError], ...] = (

@@ -14,6 +14,7 @@ from dbos._error import DBOSWorkflowConflictIDError
 from sqlalchemy.exc import IntegrityError
 
 from toolcrib.adapters.dbos._client import Client, tables
+from toolcrib.adapters.dbos._outage import outlast
 
 __all__ = [
     "Claim",
@@ -138,13 +139,16 @@ class ProgramJournal:
 
     async def written(self) -> None:
         """Return when nothing is being written any more, with or without success."""
+        task = asyncio.current_task()
         while self._writing is not None:
+            if task is not None and task.cancelling():  # the worker stops: it need not wait for a database that is away
+                self._writing.cancel()
             await asyncio.wait([self._writing])
 
     def _begin(self) -> None:
         lines, self._next = self._next, []
         rows = [{"run": self._run, "number": self._kept + n, "line": line} for n, line in enumerate(lines)]
-        self._writing = asyncio.get_running_loop().run_in_executor(None, self._insert, rows)
+        self._writing = asyncio.ensure_future(outlast(lambda: asyncio.to_thread(self._insert, rows)))
         self._writing.add_done_callback(lambda done: self._wrote(done, len(rows)))
 
     def _insert(self, rows: list[dict[str, Any]]) -> None:
@@ -152,8 +156,15 @@ class ProgramJournal:
             with self._database.engine.begin() as connection:
                 self._fence(connection)
                 connection.execute(sa.insert(_lines), rows)
-        except IntegrityError as error:  # another execution of the same program was quicker
-            raise DBOSWorkflowConflictIDError(self._workflow) from error
+        except IntegrityError as error:
+            if not self._has(rows[0]):  # another execution of the same program was quicker
+                raise DBOSWorkflowConflictIDError(self._workflow) from error
+
+    def _has(self, row: Mapping[str, Any]) -> bool:
+        """Return whether this very line is there: the connection may break after the server has kept it."""
+        of = (_lines.c.run == row["run"], _lines.c.number == row["number"])
+        with self._database.engine.begin() as connection:
+            return connection.execute(sa.select(_lines.c.line).where(*of)).scalar() == row["line"]
 
     def _wrote(self, done: asyncio.Future[None], number: int) -> None:
         self._writing = None

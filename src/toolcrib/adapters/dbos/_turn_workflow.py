@@ -15,6 +15,7 @@ from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import WAITING, WAITS_FOR
 from toolcrib.adapters.dbos._engine import current_engine, step
 from toolcrib.adapters.dbos._handle import VALUES
+from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._turn_execution import TurnExecution, step_name
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, lenient
 from toolcrib.errors import ToolcribError
@@ -101,7 +102,7 @@ class TurnWorkflow:
         run = AgentRun(self._agent, TurnQueue(), Run(), wait=False)
         try:
             if context is not None:
-                await context.enter(current_engine().client, execution)
+                await outlast(lambda: context.enter(current_engine().client, execution))
             async for value in run.run_turn(turn, binding):
                 if self._values is None:
                     values.append(lenient(value, media=True))

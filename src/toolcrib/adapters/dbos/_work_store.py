@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from toolcrib.adapters.dbos._client import AnswerStore
+from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._turn_execution import TurnExecution
 from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import ApprovalRequest, Denial, Grant
@@ -13,6 +14,8 @@ __all__ = ["WorkStore"]
 
 class WorkStore:
     """An approval store as one turn or program sees it: an answer that it used up before is given to it again.
+
+    A database that is away is waited for: an error of it is no answer to the call that asks.
 
     A worker may die after it used an answer up and before it is recorded that the call has begun. The worker that takes
     the work up gets the same answer again: the call has not been made, and the answer belongs to this work alone.
@@ -28,16 +31,22 @@ class WorkStore:
 
     async def put(self, request: ApprovalRequest) -> None:
         """Keep a request until it is answered."""
-        await self._store.put(request)
+        await outlast(lambda: self._store.put(request))
 
     async def answer(self, answer: Grant | Denial) -> None:
         """Take a grant or a denial."""
-        await self._store.answer(answer)
+        await outlast(lambda: self._store.answer(answer))
 
     async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
         """Return the answer to this request and use it up; or the one that this work used up for it before."""
-        used = await self._used(request.id)
-        answer = await self._store.take(request) if used is None else used
+        tried = False  # then an answer that was used up meanwhile was by the try that heard no reply
+
+        async def take() -> Grant | Denial | None:
+            nonlocal tried
+            used, tried = await self._used(request.id, mine=tried), True
+            return await self._store.take(request) if used is None else used
+
+        answer = await outlast(take)
         if answer is not None:
             self._note(request, answer)
         return answer
@@ -45,15 +54,22 @@ class WorkStore:
     async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
         """Keep an answer that came with the call, and use it up, unless this work used it up before."""
         self._note(request, answer)
-        if await self._used(request.id) != answer:
-            await self._store.use(request, answer)
+        tried = False
+
+        async def use() -> None:
+            nonlocal tried
+            used, tried = await self._used(request.id, mine=tried), True
+            if used != answer:
+                await self._store.use(request, answer)
+
+        await outlast(use)
 
     def _note(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
         if self._execution is not None:
             self._execution.note(request, answer)
 
-    async def _used(self, request_id: str) -> Grant | Denial | None:
-        if self._execution is not None and request_id != self._execution.asked:
+    async def _used(self, request_id: str, *, mine: bool) -> Grant | Denial | None:
+        if not mine and self._execution is not None and request_id != self._execution.asked:
             return None
         entry = await self._entry(request_id)
         return None if entry is None or entry.used_at is None else entry.answer

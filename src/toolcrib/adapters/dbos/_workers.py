@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
+import sys
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -15,7 +19,17 @@ from dbos._utils import INTERNAL_QUEUE_NAME
 from toolcrib.adapters.dbos._client import VERSION, Client, tables
 from toolcrib.errors import WorkerError
 
-__all__ = ["LEASE_SECONDS", "Lease", "Worker", "default_worker_id", "recover", "workers"]
+__all__ = [
+    "LEASE_SECONDS",
+    "Lease",
+    "Worker",
+    "default_worker_id",
+    "hand_back",
+    "held_by",
+    "recover",
+    "take_lease",
+    "workers",
+]
 
 LEASE_SECONDS = 15.0
 """How long a worker that renews nothing counts as alive."""
@@ -67,10 +81,11 @@ class Lease:
 
     Raises:
         WorkerError: A worker lives under that name.
+        UnseenWorkerError: It may live: on another host, or in another container.
     """
 
     def __init__(self, client: Client, worker_id: str) -> None:
-        self._engine, self.worker_id, self.token = client.engine, worker_id, uuid4().hex
+        self._engine, self.worker_id, self.token = client.engine, worker_id, _token()
         row = {"token": self.token, "host": socket.gethostname(), "pid": os.getpid(), "state": "running"}
         with self._engine.begin() as connection:
             at = _now(connection)
@@ -79,7 +94,8 @@ class Lease:
             connection.execute(mine.values(id=_workers.c.id))
             found = connection.execute(sa.select(_workers).where(_workers.c.id == worker_id).with_for_update()).first()
             if found is not None and _lives(found, at):
-                raise WorkerError(
+                kind = WorkerError if _is_here(found) else UnseenWorkerError
+                raise kind(
                     worker_id,
                     f"it runs already, as process {found.pid} on {found.host}; every worker needs an id of its own. "
                     "Give another with --worker-id or worker_id=",
@@ -88,6 +104,17 @@ class Lease:
                 connection.execute(sa.insert(_workers).values(id=worker_id, started_at=at, seen_at=at, **row))
             else:
                 connection.execute(mine.values(started_at=at, seen_at=at, **row))
+
+    def check(self, connection: sa.Connection) -> None:
+        """Return if the lease holds until the end of this transaction.
+
+        Raises:
+            WorkerError: It was handed over, or ran out while the worker said nothing.
+        """
+        of = sa.select(_workers).where(_workers.c.id == self.worker_id).with_for_update(read=True)
+        found = connection.execute(of).first()
+        if found is None or found.token != self.token or _has_lapsed(found, _now(connection)):
+            raise WorkerError(self.worker_id, "its lease has run out, so that it may begin nothing")
 
     def renew(self) -> bool:
         """Say that the worker lives; False when its work was handed over and it has to stop."""
@@ -100,6 +127,26 @@ class Lease:
         with self._engine.begin() as connection:
             mine = sa.update(_workers).where(_workers.c.id == self.worker_id, _workers.c.token == self.token)
             connection.execute(mine.values(seen_at=_now(connection), state="stopped"))
+
+
+class UnseenWorkerError(WorkerError):
+    """A worker of that name was seen a moment ago in a place that cannot be looked into from here."""
+
+
+async def take_lease(client: Client, worker_id: str) -> Lease:
+    """Return the lease of a worker's name; one that may be of a dead process is waited for until it runs out.
+
+    Raises:
+        WorkerError: A worker lives under that name.
+    """
+    until = time.monotonic() + LEASE_SECONDS + 1
+    while True:
+        try:
+            return await asyncio.to_thread(Lease, client, worker_id)
+        except UnseenWorkerError:
+            if time.monotonic() > until:
+                raise
+        await asyncio.sleep(1.0)
 
 
 def workers(client: Client) -> list[Worker]:
@@ -149,27 +196,73 @@ def recover(client: Client, worker_id: str, *, force: bool = False) -> list[str]
                 "stop it first, or say that it is to be handed over all the same",
             )
         connection.execute(mine.values(token=uuid4().hex, state="recovered"))
-    database = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- DBOS hands over by this, and offers it to its own server alone
-    pending = database.get_pending_workflows(worker_id, VERSION)
+    return hand_back(client, worker_id)
+
+
+def hand_back(client: Client, worker_id: str, only: Collection[str] | None = None) -> list[str]:
+    """Put what a worker holds back into the queues that it came from, all or only some, and return the ids."""
     return [
-        work.workflow_id
-        for work in pending
-        if database.reenqueue_for_recovery(work.workflow_id, [worker_id], INTERNAL_QUEUE_NAME)
+        work_id
+        for work_id in (held_by(client, worker_id) if only is None else only)
+        if _database(client).reenqueue_for_recovery(work_id, [worker_id], INTERNAL_QUEUE_NAME)
     ]
 
 
+def held_by(client: Client, worker_id: str) -> list[str]:
+    """Return the ids of the workflows that a worker took from a queue and that have not ended."""
+    return [work.workflow_id for work in _database(client).get_pending_workflows(worker_id, VERSION)]
+
+
+def _database(client: Client) -> Any:
+    return client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- DBOS hands over by this, and offers it to its own server alone
+
+
+# --- whether one lives
+
+
 def _lives(row: Any, at: float) -> bool:
-    if row.state != "running" or at - row.seen_at > LEASE_SECONDS:
+    """Return whether a worker lives, as far as can be known from here."""
+    if row.state != "running" or _has_lapsed(row, at):
         return False
-    if row.host != socket.gethostname():
-        return True
+    return not _is_here(row) or _born(row.pid) == row.token.rpartition("@")[2]
+
+
+def _has_lapsed(row: Any, at: float) -> bool:
+    return abs(at - row.seen_at) > LEASE_SECONDS  # a clock may also be set back
+
+
+def _token() -> str:
+    return f"{uuid4().hex}@{_place()}@{_born(os.getpid())}"
+
+
+def _is_here(row: Any) -> bool:
+    """Return whether the processes of a worker's place can be looked at; hosts and containers may share a name."""
+    return row.token.partition("@")[2].rpartition("@")[0] == _place()
+
+
+def _place() -> str:
+    """Return what tells apart where processes have numbers of their own: a boot of a host, and a container on it."""
     try:
-        os.kill(row.pid, 0)
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:  # not on Linux
+        return socket.gethostname()
+
+
+def _born(pid: int) -> str:
+    """Return when a process was started, in the system's own measure; empty when there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        if sys.platform == "linux":
+            return ""
+    try:
+        os.kill(pid, 0)
     except ProcessLookupError:
-        return False
+        return ""
     except OSError:  # the process is there, of another user
-        return True
-    return True
+        pass
+    return "before"
 
 
 def _state(row: Any, at: float) -> Any:

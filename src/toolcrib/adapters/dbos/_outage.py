@@ -1,0 +1,91 @@
+"""Outages: a database that is away, locked or full is waited for, and what it answers then is never an outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from toolcrib._sqlite import is_unavailable
+
+__all__ = ["DatabaseAway", "is_outage", "name_outages", "outlast"]
+
+T = TypeVar("T")
+
+_FIRST, _LONGEST = 0.1, 5.0  # seconds between two tries
+_POSTGRES = ("08", "25006", "53", "57P", "58")  # no connection, a standby, no room, a server that stops, its disk
+_log = logging.getLogger("toolcrib.durable")
+
+
+class DatabaseAway(PoolTimeout, ConnectionError):
+    """The database cannot be used now. DBOS tries again, however long it takes, when it meets this error; so do we."""
+
+
+def is_outage(error: BaseException) -> bool:
+    """Return whether an error says that the database cannot be used now, and nothing about what was asked of it."""
+    return isinstance(error, PoolTimeout) or is_unavailable(error)
+
+
+async def outlast(work: Callable[[], Awaitable[T]]) -> T:
+    """Return what `work` returns, tried again for as long as the database is away; `work` may be done twice."""
+    pause = _FIRST
+    while True:
+        try:
+            return await work()
+        except Exception as error:
+            if not is_outage(error):
+                raise
+            _notice.away(error)
+        await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+        pause = min(2 * pause, _LONGEST)
+
+
+def name_outages(engine: sa.Engine) -> None:
+    """Have an engine raise `DatabaseAway` for whatever says that its database cannot be used now."""
+    event.listen(engine, "handle_error", _named, retval=True)
+    event.listen(engine, "commit", _worked)
+
+
+def _worked(connection: sa.Connection) -> None:
+    _notice.back()
+
+
+def _named(context: Any) -> BaseException | None:
+    error = context.original_exception
+    state = getattr(error, "sqlstate", None) or ""
+    if context.is_pre_ping or not (
+        context.is_disconnect or is_unavailable(error) or state.startswith(_POSTGRES) or context.connection is None
+    ):
+        return None
+    _notice.away(error)
+    return DatabaseAway(" ".join(str(error).split()))
+
+
+class _Notice:
+    """What the log says of an outage: one line when it begins, and one when it is over."""
+
+    def __init__(self) -> None:
+        self._is_away, self._lock = False, threading.Lock()
+
+    def away(self, error: BaseException) -> None:
+        with self._lock:
+            known, self._is_away = self._is_away, True
+        if not known:
+            text = " ".join(str(error).split())
+            _log.error("the database cannot be used now (%s): work waits for it, and nothing is given up", text)
+
+    def back(self) -> None:
+        if self._is_away:
+            with self._lock:
+                self._is_away = False
+            _log.error("the database can be used again: work goes on")
+
+
+_notice = _Notice()

@@ -1,0 +1,76 @@
+"""A database that is away, locked or full is waited for, and another error is an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from toolcrib._sqlite import is_unavailable, sqlite3
+from toolcrib.adapters.dbos import Database
+from toolcrib.adapters.dbos._outage import DatabaseAway, is_outage, outlast
+
+
+def test_a_full_disk_says_nothing_about_what_was_asked(tmp_path: Path) -> None:
+    engine = Database.named(tmp_path / "crib.db").engine()
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE kept (line TEXT)"))
+
+    with engine.connect() as connection:
+        connection.execute(sa.text("PRAGMA max_page_count = 1"))  # it has no room for a page more
+        with pytest.raises(DatabaseAway, match="full"):
+            connection.execute(sa.text("INSERT INTO kept VALUES (:line)"), {"line": "x" * 100_000})
+    with pytest.raises(sa.exc.OperationalError, match="no such table"), engine.begin() as connection:
+        connection.execute(sa.text("SELECT * FROM lost"))
+
+    engine.dispose()
+
+
+async def test_work_is_tried_again_until_the_database_is_back() -> None:
+    tries = [DatabaseAway("restarted"), sqlite3.OperationalError("database is locked"), None]
+    made: list[int] = []
+
+    async def work() -> str:
+        error = tries[len(made)]
+        made.append(1)
+        if error is not None:
+            raise error
+        return "kept"
+
+    assert await outlast(work) == "kept"
+    assert len(made) == 3
+
+
+async def test_an_error_of_another_kind_is_raised_at_once() -> None:
+    async def work() -> None:
+        raise sqlite3.OperationalError("no such table: kept")
+
+    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+        await outlast(work)
+
+
+async def test_waiting_for_a_database_ends_when_it_is_cancelled() -> None:
+    async def work() -> None:
+        raise DatabaseAway("gone")
+
+    task = asyncio.create_task(outlast(work))
+    await asyncio.sleep(0)
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (sqlite3.OperationalError("database or disk is full"), True),
+        (sqlite3.OperationalError("attempt to write a readonly database"), True),
+        (sqlite3.IntegrityError("database is locked, says a value"), False),
+        (ValueError("database is locked"), False),
+    ],
+)
+def test_an_outage_is_told_by_the_error_of_the_file(error: Exception, expected: bool) -> None:
+    assert (is_unavailable(error), is_outage(error)) == (expected, expected)
