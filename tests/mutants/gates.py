@@ -360,7 +360,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "redaction of what came",
         "pipeline/_live_call.py",
-        "else shown_values(self.plan.spec, self._unedited)",
+        "else self.plan.spec.canonical(self._unedited).shown",
         "else dict(self._unedited)",
         _OF_APPROVALS,
     ),

@@ -65,7 +65,7 @@ TELEMETRY_GATES: tuple[Gate, ...] = (
     Gate(
         "secrets of a turn that is told",
         "turns/_binding.py",
-        "shown_values(tool.spec, _unread(arguments))",
+        "tool.spec.canonical(_unread(arguments)).shown",
         "dict(arguments)",
         _OF_TURNS,
     ),

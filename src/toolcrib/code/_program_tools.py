@@ -126,7 +126,7 @@ class ProgramTool:
         try:
             if not self.spec.has_secrets:
                 return arguments
-            return self.spec.dump(self.spec.validate_python(arguments), redact=True)
+            return self.spec.canonical(self.spec.arguments(self.spec.validate_python(arguments))).shown
         except (InvalidArguments, SchemaError):
             return None
 

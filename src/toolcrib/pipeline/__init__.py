@@ -4,7 +4,7 @@ Every adapter calls it; a gate, a retry or a hook anywhere else would be a secon
 """
 
 from toolcrib.pipeline._call import Call, CallState, Executor
-from toolcrib.pipeline._live_call import is_call, shown_values
+from toolcrib.pipeline._live_call import is_call
 from toolcrib.pipeline._pipeline import Pipeline, Stored
 from toolcrib.pipeline._plan import RunnableTool
 from toolcrib.pipeline._run import (
@@ -36,5 +36,4 @@ __all__ = [
     "is_call",
     "must_call",
     "run_for",
-    "shown_values",
 ]

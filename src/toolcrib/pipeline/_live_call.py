@@ -19,10 +19,10 @@ from toolcrib.pipeline._call import Call, CallState
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
 from toolcrib.record import Trace
-from toolcrib.schema import CanonicalArguments, RunContext, ToolSpec
+from toolcrib.schema import CanonicalArguments, RunContext
 from toolcrib.tools import Tool
 
-__all__ = ["LiveCall", "is_call", "shown_values"]
+__all__ = ["LiveCall", "is_call"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NOWHERE = nullcontext()
@@ -209,7 +209,7 @@ class LiveCall:
     def canonical(self) -> CanonicalArguments:
         """Return the arguments in their canonical form, made once: shown, digested, recorded and sent."""
         if self._form is None:
-            self._form = canonical(self.plan.spec, self.arguments)
+            self._form = self.plan.spec.canonical(self.arguments)
         return self._form
 
     def digest(self) -> str:
@@ -222,7 +222,7 @@ class LiveCall:
 
     def shown_request(self) -> dict[str, Any]:
         """Return the arguments as they were read at first, before any edit, as they may be shown."""
-        return self.shown_arguments() if self._unedited is None else shown_values(self.plan.spec, self._unedited)
+        return self.shown_arguments() if self._unedited is None else self.plan.spec.canonical(self._unedited).shown
 
     def shown_misfit(self) -> Any:
         """Return arguments that do not fit, as they came; None when they might hold a secret."""
@@ -259,7 +259,7 @@ class LiveCall:
 
     def require_approved(self, arguments: Mapping[str, Any]) -> None:
         """Raise ApprovalError when these are not the arguments that were approved."""
-        now = canonical(self.plan.spec, arguments)  # anew: a policy may have changed a value in place
+        now = self.plan.spec.canonical(arguments)  # anew: a policy may have changed a value in place
         if now.digest(self.plan.name) != self.approved:
             raise ApprovalError(self.plan.name, "the arguments changed after it was given, before the tool ran")
 
@@ -351,20 +351,3 @@ class LiveCall:
 def is_call(made: Call | Outcome) -> TypeIs[Call]:
     """Return whether what a step of the pipeline gave is the call, and not its outcome."""
     return isinstance(made, LiveCall)
-
-
-def canonical(spec: ToolSpec, arguments: Mapping[str, Any]) -> CanonicalArguments:
-    """Return the canonical form of a tool's arguments; of one without a schema, which only a host can call, their text.
-
-    Such a value counts in the digest by its identity, so that it can be approved in its own process only.
-    """
-    try:
-        return spec.canonical(arguments)
-    except SchemaError:
-        shapes = {key: lenient(value) for key, value in arguments.items()}
-        return CanonicalArguments(shapes, shapes, tuple(f"{id(value)}" for value in arguments.values()))
-
-
-def shown_values(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tool's arguments for a person or a record: JSON shapes, secrets hidden."""
-    return canonical(spec, arguments).shown

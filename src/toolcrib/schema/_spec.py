@@ -355,11 +355,6 @@ class ToolSpec:
                 return untyped(arguments)
         return writer.canonical(arguments)
 
-    def dump(self, values: BaseModel | Mapping[str, Any], redact: bool) -> dict[str, Any]:
-        """Return arguments as JSON shapes, secrets hidden or with the real values."""
-        made = self.canonical(self.arguments(values) if isinstance(values, BaseModel) else values)
-        return made.shown if redact else made.values
-
     # --- words and schemas -----------------------------------------------------------------------------------------
 
     @cached_property

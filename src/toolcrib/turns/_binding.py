@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended
 from toolcrib.hooks import Hook, HookRaised, HookType, Observers, TurnHook, ambient_context, fire
-from toolcrib.pipeline import Pipeline, Run, Stored, run_for, shown_values
+from toolcrib.pipeline import Pipeline, Run, Stored, run_for
 from toolcrib.record import ActivityTrace, trace_activity, wants_activities
 from toolcrib.schema import RunContext
 from toolcrib.tools import Deadline, Tool
@@ -176,7 +176,7 @@ class TurnBinding:
             activity_id=turn.id,
             about=lambda: {
                 "tool": name,
-                "arguments": shown_values(tool.spec, _unread(arguments)),
+                "arguments": tool.spec.canonical(_unread(arguments)).shown,
                 "call_id": turn.id,
             },
         )
