@@ -11,7 +11,7 @@ import typer
 from toolcrib.cli._database import DatabaseOption, database_errors, open_approvals, open_log, shown_name
 from toolcrib.cli._formatting import say
 from toolcrib.cli._run import Status, exit_on_error
-from toolcrib.cli._serve import secret_of
+from toolcrib.cli._serve_options import secret_of
 
 __all__ = ["console"]
 

@@ -20,7 +20,7 @@ from toolcrib.adapters.mcp_server import HttpOptions, McpServer, ServerOptions, 
 from toolcrib.cli._database import open_approvals, shown_name
 from toolcrib.cli._formatting import say
 from toolcrib.cli._run import Status, recorder_of, tools_of
-from toolcrib.cli._serve import ServeOptions
+from toolcrib.cli._serve_options import ServeOptions
 from toolcrib.record import BatchSink, JsonLinesSink, Sink
 
 __all__ = ["serve_target"]

@@ -1,59 +1,23 @@
-"""The command `serve`: the tools of a target, for any MCP client; its options as values, and tokens from files."""
+"""The command `serve`: the tools of a target, for any MCP client."""
 
 from __future__ import annotations
 
 import importlib
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from toolcrib.cli._database import DatabaseOption
 from toolcrib.cli._run import exit_on_error
+from toolcrib.cli._serve_options import ApproveBy, ServeOptions, Transport, tokens_of
 from toolcrib.pipeline import ErrorPolicy
 
-__all__ = ["ServeOptions", "secret_of", "serve"]
+__all__ = ["serve"]
 
 _TARGET = "The tools to serve, as for `list`."
 _TOKEN = "A client over HTTP; @FILE reads the secret from a file, TOOLCRIB_TOKENS from the environment."
 _ERRORS = "What clients are shown of an unexpected error; masked over HTTP and the message over stdio when left out."
 ListOption = list[str] | None
-Transport = Literal["stdio", "http"]
-ApproveBy = Literal["store", "elicit"]
-
-_VARIABLE = "TOOLCRIB_TOKENS"
-
-
-@dataclass(frozen=True, slots=True)
-class ServeOptions:
-    """The options of `serve`.
-
-    Attributes:
-        search: Whether a few tools are listed, and the others found.
-        wait: Seconds that a call waits for its answer before the client is asked to come back.
-        telemetry: Whether events go to the process's providers of OpenTelemetry.
-        errors: What a client is shown of a tool's unexpected exception; None for what suits the transport.
-    """
-
-    target: str
-    transport: Transport
-    host: str
-    port: int
-    tokens: Mapping[str, str]
-    allowed_hosts: Sequence[str]
-    allowed_origins: Sequence[str]
-    name: str | None
-    code_mode: bool
-    search: bool
-    approve_by: ApproveBy
-    wait: float
-    database: str | None
-    record: str | None
-    telemetry: bool
-    errors: ErrorPolicy | None
 
 
 def serve(
@@ -84,7 +48,7 @@ def serve(
         transport=transport,
         host=host,
         port=port,
-        tokens=_tokens_of(token or ()),
+        tokens=tokens_of(token or ()),
         allowed_hosts=allow_host or (),
         allowed_origins=allow_origin or (),
         name=name,
@@ -100,36 +64,3 @@ def serve(
     with exit_on_error():
         module: Any = importlib.import_module("toolcrib.cli._mcp_server")  # of an extra, which its error names
         module.serve_target(options)
-
-
-def _tokens_of(given: Sequence[str]) -> dict[str, str]:
-    """Return the secret of each principal: of `NAME=SECRET`, `NAME=@FILE`, and of the environment.
-
-    Raises:
-        BadParameter: One of them is something else, or its file cannot be read.
-    """
-    tokens: dict[str, str] = {}
-    for text in (*os.environ.get(_VARIABLE, "").split(), *given):
-        name, equals, secret = text.partition("=")
-        if not (name and equals and secret):
-            raise typer.BadParameter("write NAME=SECRET, or NAME=@FILE", param_hint="--token")
-        if name in tokens:
-            raise typer.BadParameter(f"two tokens are given for {name}", param_hint="--token")
-        tokens[name] = secret_of(secret)
-    return tokens
-
-
-def secret_of(text: str) -> str:
-    """Return a secret as given, or the contents of the file of `@FILE`.
-
-    Raises:
-        BadParameter: The file cannot be read.
-    """
-    if not text.startswith("@"):
-        return text
-    file = text[1:]
-    try:
-        return Path(file).read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise typer.BadParameter(f"cannot read {file}: {why}", param_hint="--token") from None
