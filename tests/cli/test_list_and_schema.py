@@ -43,7 +43,7 @@ def test_schema_is_raw_without_a_format(toolcrib: Command, tools: str) -> None:
         ("openai", [0, "function", "parameters"]),
         ("mistral", [0, "function", "parameters"]),
         ("anthropic", [0, "input_schema"]),
-        ("gemini", [0, "functionDeclarations", 0, "parameters"]),
+        ("gemini", [0, "functionDeclarations", 0, "parametersJsonSchema"]),
     ],
 )
 def test_schema_in_the_format_of_a_provider(toolcrib: Command, tools: str, format: str, path: list[str | int]) -> None:

@@ -91,7 +91,7 @@ def schema(
         format = _format(provider)
         toolset = listed_tools(target)
         if format != "raw":
-            print_json(definitions(toolset, format))
+            print_json(definitions(toolset, format, refused="raise"))
             return
         made = [definition(e.name, e.description, e.parameters, "raw") | {"returns": e.return_schema} for e in toolset]
         print_json(made)
