@@ -258,3 +258,17 @@ def test_a_type_that_is_too_large_to_be_shown_is_said_to_be(kind: str) -> None:
 
     assert len(prompt) < 3000
     assert ("too large to be shown" in prompt) == (kind != "allOf")
+
+
+def test_a_result_without_a_type_is_shown_in_the_words_of_its_docstring() -> None:
+    @ez_tool
+    def cat(name: str) -> dict[str, str]:
+        """Read a file.
+
+        Returns:
+            file_content (str): What is in it.
+        """
+        return {}
+
+    assert "    # Returns: file_content (str): What is in it." in Toolkit([cat], assist_tool_chaining=True).prompt()
+    assert "file_content" not in Toolkit([cat]).prompt()

@@ -155,3 +155,22 @@ def test_docstrings_that_do_not_fit_are_silent(caplog: pytest.LogCaptureFixture)
 
     assert "description" not in properties["city"]
     assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("doc", "returns"),
+    [
+        ("Read.\n\nReturns:\n    file_content (str): The content.", "file_content (str): The content."),
+        (
+            "Read.\n\nReturns:\n    name (str): What.\n    sizes (List[int]): How long.",
+            "name (str): What. sizes (List[int]): How long.",
+        ),
+        ("Read.\n\nReturns\n-------\ntemp : float\n    In degrees.", "temp: In degrees."),
+        ("Read.\n\nReturns:\n    As text: the day.", "As text: the day."),
+        ("Read.\n\nReturns:\n    dict[str, int]: How many.", "How many."),
+        ("Read.\n\nReturns:\n    int | None: How many.", "How many."),
+        ("Read.\n\nReturns:\n    How many.", "How many."),
+    ],
+)
+def test_the_keys_of_a_result_are_kept_and_its_type_is_not(doc: str, returns: str) -> None:
+    assert spec_of(doc).returns_doc == returns

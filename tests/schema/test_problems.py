@@ -127,8 +127,25 @@ def test_problems_come_in_the_order_of_the_arguments() -> None:
 @pytest.mark.parametrize(
     ("raw", "problem"),
     [
-        ('{"name": "Ada"', "not valid JSON: EOF while parsing an object at line 1 column 14."),
-        ("{'name': 1}", "not valid JSON: key must be a string at line 1 column 2."),
+        (
+            '{"name": "Ada"',
+            'not valid JSON: it is cut in the middle of an object, after 14 characters: `{"name": "Ada"`. Send all',
+        ),
+        ("{'name': 1}", "not valid JSON: it has ' as Python does at line 1 column 2. JSON has double quotes, null"),
+        ('{"name": "Ada", "day": None}', "not valid JSON: it has None as Python does at line 1 column 2"),
+        ('{"name": "Å",\n "strict": True}', "not valid JSON: it has True as Python does at line 2 column"),
+        (
+            '```json\n{"name": "Ada"}\n```',
+            "not valid JSON: it is in a Markdown fence. Send the JSON object alone, from { to }",
+        ),
+        (
+            "book(name='Ada')",
+            "not valid JSON: it is a call in Python. Send its arguments alone, by name, as one JSON object",
+        ),
+        (
+            '{"name": "Ada",}',
+            "not valid JSON: trailing comma at line 1 column 16. Send the arguments as one JSON object",
+        ),
         (b'{"name": "\xff"}', "not valid JSON: invalid unicode code point at line 1 column"),
         ("[1, 2]", "must be a JSON object with the arguments by name; got an array"),
         ('"{}"', 'must be a JSON object with the arguments by name; got "{}"'),
@@ -140,6 +157,38 @@ def test_text_that_is_no_object_says_so(raw: str | bytes, problem: str) -> None:
 
     assert list(found) == [""]
     assert found[""].startswith(problem)
+
+
+def test_a_cut_text_with_a_secret_is_not_quoted() -> None:
+    def pay(card: SecretStr) -> None: ...
+
+    found = problems(ToolSpec.from_function(pay, name="pay"), '{"card": "4111 1111')
+
+    assert found[""].endswith("after 19 characters. Send all of it again, as one JSON object")
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "problem"),
+    [
+        (
+            {"stops": '[{"city": "Oslo"}]'},
+            "stops",
+            "must be an array; got a text that holds one. Send the array itself",
+        ),
+        (
+            {"stops": [' {"city": "x"}']},
+            "stops[0]",
+            "must be an object; got a text that holds one. Send the object itself",
+        ),
+        (
+            {"stops": [{"citi": "Oslo"}]},
+            "stops[0].city",
+            "missing, it is required: string; it has the unknown key citi",
+        ),
+    ],
+)
+def test_a_text_in_the_place_of_a_value_and_an_unknown_key_are_named(given: Any, field: str, problem: str) -> None:
+    assert problems(BOOK, {**GOOD, **given})[field].startswith(problem)
 
 
 @pytest.mark.parametrize("raw", ["", " ", "null", b"", b"null", "{}"])

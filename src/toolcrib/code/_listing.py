@@ -37,7 +37,8 @@ class Listing:
 
     Attributes:
         tools: The tools, by the names that programs use.
-        returns: Whether the shape of each result is shown, so that one call's result can feed another.
+        returns: Whether the shape of each result is shown, or what the docstring says of it where no type does, so that
+            one call's result can feed another.
         detail: How much of each tool is shown.
         compact: Without blank lines, and arguments as comments: for a docstring or a description, whose readers take
             `Args:` for their own and end at the first paragraph.
@@ -86,8 +87,9 @@ class Listing:
         text = _first_sentence(entry.description) if self.detail >= Detail.FIRST_SENTENCE else entry.description.strip()
         arguments = _arguments(entry) if self.detail < Detail.NO_ARGUMENTS else []
         lines = _comments(text, arguments) if self.compact else _docstring(text, arguments)
-        if self.returns and self.detail < Detail.NO_RETURNS and (shape := self._shape_of(entry)):
-            lines.append(f"    # Returns: {shape}")
+        if self.returns and self.detail < Detail.NO_RETURNS:
+            said = self._shape_of(entry) or entry.tool.spec.returns_doc
+            lines += [f"    # Returns: {said}"] if said else []
         if self.compact and lines:
             return "\n".join([f"{head}:", *lines])
         return "\n".join([f"{head}:", *lines, "    ..."])

@@ -23,6 +23,8 @@ _PATTERNS: dict[Style, str] = {  # texts, so that they are compiled when the fir
     "sphinx": r"(?m)^:[a-z]+[^:\n]*:(?=\s|$)",
 }
 
+_TYPE = re.compile(r"|[\w.]+|None|[\w.]+ ?[\[|].*", re.DOTALL)  # nothing, a name, `list[int]`, `int | None`
+
 
 class ParsedDoc(NamedTuple):
     """What a docstring says, beyond its first paragraph.
@@ -78,6 +80,16 @@ def parse_doc(text: str) -> ParsedDoc:
     return ParsedDoc(parameters, returns)
 
 
+def _words_of(item: Any, section: str) -> str:
+    """Return what an item says; of a result with its key, or the words before its colon, unless they are a type."""
+    if section not in ("returns", "yields"):
+        return item.description
+    head = str(getattr(item, "name", "") or item.annotation or "")
+    if not getattr(item, "name", "") and _TYPE.fullmatch(head):
+        return item.description
+    return f"{head}{')' * (head.count('(') - head.count(')'))}: {item.description}"  # griffe takes the last one off
+
+
 def _entries(text: str, style: Style) -> Iterator[tuple[str, str, str]]:
     """Yield (section, name, description) for what griffe finds in a docstring of one style."""
     import griffe  # noqa: PLC0415 -- costs as much as pydantic; only tools with a documented parameter pay
@@ -96,4 +108,4 @@ def _entries(text: str, style: Style) -> Iterator[tuple[str, str, str]]:
         items: Any = section.value
         if isinstance(items, list):
             for item in cast("list[Any]", items):
-                yield section.kind.value, getattr(item, "name", ""), item.description
+                yield section.kind.value, getattr(item, "name", ""), _words_of(item, section.kind.value)

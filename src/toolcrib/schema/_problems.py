@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from toolcrib.errors import FieldProblem
+from toolcrib.schema._broken_json import fault_of_json, holds_json
 from toolcrib.schema._json_schema import part_at, properties_of, type_words
 from toolcrib.schema._model import InputModel
 from toolcrib.schema._schema_walk import SchemaWalk
@@ -187,11 +188,14 @@ def _explain(path: Path, misfits: list[_Misfit], asked: Asked) -> str:
     detail = misfits[0].detail
     match detail["type"]:
         case "missing" | "missing_argument":
-            return _missing(part_at(SchemaWalk(asked.schema), path))
+            walk = SchemaWalk(asked.schema)
+            return _missing(part_at(walk, path)) + _unknown_beside(path, detail["input"], walk)
         case "extra_forbidden" | "unexpected_keyword_argument":
             return unknown_argument(path, asked)
         case "json_invalid":
-            return f"not valid JSON: {detail['ctx']['error']}. Send the arguments as one JSON object"
+            raw = detail["input"]
+            text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
+            return fault_of_json(text, detail["ctx"]["error"], quoted=not asked.secret)
         case "union_tag_not_found":
             return f"must have the key {detail['ctx']['discriminator']}, which tells the kinds of object apart"
         case "union_tag_invalid":
@@ -204,6 +208,10 @@ def _explain(path: Path, misfits: list[_Misfit], asked: Asked) -> str:
     secret = _is_secret(path, asked)
     expected = list(dict.fromkeys(text for misfit in misfits if (text := _expected(misfit.detail)) is not None))
     text = f"must be {' or '.join(expected)}" if expected else _own_words(detail, secret)
+    for kind, begin in (("an array", "["), ("an object", "{")):
+        if kind in text and holds_json(detail["input"], begin):
+            noun = kind.removeprefix("an ")
+            return f"{text}; got a text that holds one. Send the {noun} itself, without quotes around it"
     if secret or not path:
         return text
     if detail["input"] is None and "default" in part_at(SchemaWalk(asked.schema), path):
@@ -215,6 +223,15 @@ def _missing(schema: Mapping[str, Any]) -> str:
     words = type_words(schema)
     description = schema.get("description")
     return "missing, it is required" + (f": {words}" if words else "") + (f", {description}" if description else "")
+
+
+def _unknown_beside(path: Path, given: Any, walk: SchemaWalk) -> str:
+    """Return what came in the place of a key that is missing, in an object inside the arguments."""
+    if len(path) < 2 or not isinstance(given, Mapping):
+        return ""
+    known = properties_of(part_at(walk, path[:-1]), walk)
+    unknown = [_short(key) for key in cast("Mapping[Any, Any]", given) if isinstance(key, str) and key not in known]
+    return f"; it has the unknown key {' and '.join(unknown[:3])}" if known and unknown else ""
 
 
 def unknown_argument(path: Path, asked: Asked) -> str:
