@@ -46,7 +46,7 @@ def test_a_result_goes_to_stdout(toolcrib: Command, tools: str, args: list[str],
         (["forever", "--timeout", "0.01"], 1, "`forever` did not finish within 0.01 s and was stopped"),
         (["buy", '{"item": "tea"}'], 1, "there is no terminal to ask on; decide with --approve buy, --deny buy"),
         (["buy", '{"item": "tea"}', "--deny", "buy", "--yes"], 1, "`buy` was denied with --deny buy"),
-        (["buy", '{"item": "tea"}', "--suspend"], 3, 'buy needs approval item = "tea" price = 1.0 `buy` waits for'),
+        (["buy", '{"item": "tea"}', "--suspend"], 3, 'buy needs approval item = "tea" price = 1.0 `buy` is suspended'),
     ],
 )
 def test_what_did_not_work_is_said_on_stderr(
