@@ -244,7 +244,7 @@ def test_a_custom_call_is_answered_in_its_own_kind() -> None:
     made = PROVIDERS["openai_responses"].parse({"output": [sent]})
     [answer] = PROVIDERS["openai_responses"].answer([WireResult(made.calls[0], "…")])
 
-    assert made.calls == (WireCall("a", "shell", "ls", "custom"),)
+    assert made.calls == (WireCall("a", "shell", "ls", "custom_tool_call", sent=sent),)
     assert answer["type"] == "custom_tool_call_output"
 
 
@@ -255,7 +255,7 @@ def test_a_custom_call_of_a_chat_is_read() -> None:
 
     made = PROVIDERS["openai"].parse(sdk_reply("openai", reply))
 
-    assert made.calls == (WireCall("a", "shell", "ls", "custom"),)
+    assert made.calls == (WireCall("a", "shell", "ls", "custom", sent=custom),)
     sdk_accepts("openai", made.items)
 
 

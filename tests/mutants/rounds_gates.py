@@ -8,6 +8,48 @@ __all__ = ["ROUNDS_GATES"]
 
 ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
+        "calls of replies that were not finished",
+        "rounds/_whole_calls.py",
+        "if reply.stop_kind in FINISHED and call.whole:",
+        "if call.whole:",
+        ("tests/rounds/test_whole_calls.py",),
+    ),
+    Gate(
+        "arguments that never came to their end",
+        "rounds/_whole_calls.py",
+        "if reply.stop_kind in FINISHED and call.whole:",
+        "if reply.stop_kind in FINISHED:",
+        ("tests/rounds/test_whole_calls.py", "tests/rounds"),
+    ),
+    Gate(
+        "a call that did not come whole",
+        "pipeline/_plan.py",
+        "        if call.fault:\n",
+        "        if False:\n",
+        ("tests/rounds/test_whole_calls.py",),
+    ),
+    Gate(
+        "defaults in the place of nothing",
+        "schema/_spec.py",
+        "refused = None if nothing and not self._takes_any() else",
+        "refused = None if nothing else",
+        ("tests/rounds/test_whole_calls.py", "tests/schema/test_problems.py"),
+    ),
+    Gate(
+        "calls that are the host's to answer",
+        "rounds/_round_call.py",
+        ' if call.kind == "function" or _is_free_text(call, format, toolset)]',
+        "]",
+        ("tests/rounds/test_unhandled.py",),
+    ),
+    Gate(
+        "answers to what is unhandled",
+        "rounds/_unhandled.py",
+        "    if waiting:\n",
+        "    if False:\n",
+        ("tests/rounds/test_unhandled.py",),
+    ),
+    Gate(
         "missing, extra and mismatched results",
         "rounds/_plan.py",
         "    if problems:\n        raise CommitError(tuple(problems))\n",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from random import Random
 from typing import Any
 
+from tests.rounds.endings import stopped, words_of
 from tests.rounds.moves import (
     DECISIONS,
     SENT,
@@ -144,10 +145,16 @@ class Conversation:
             chunks = pieces(self.format, move.calls, move.text, move.thinks, move.size)
             reply = chunks[: len(chunks) * move.kept // 100] + [failure(self.format)] * move.failed
             self.counts.cut += move.kept < 100
+        if move.other:
+            add_other(self.format, reply)
+        if move.early:
+            reply = stopped(self.format, reply, words_of(self.format, "length", "content_filter", "error", "cut")[0])
         seen = self.transcript if move.known else ()
         self.round = decode(Tools, reply, AVAILABLE[move.offer], format=self.format, transcript=seen)
         self.plan = None
         self.counts.decoded += 1
+        if move.early or (move.size and len(reply) < len(chunks) - 1):
+            assert not self.round.tool_calls, "a call may run that did not come whole"
 
     def _say(self) -> None:
         rules = PROVIDERS[self.format]
@@ -193,6 +200,22 @@ class Conversation:
         return True
 
 
+def add_other(format: WireFormat, reply: Any) -> None:
+    """Have a whole reply ask for something that is no call of a tool, where the provider has such a thing."""
+    match format:
+        case "openai_responses":
+            reply["output"].append({"type": "shell_call", "call_id": "sh_1", "action": {"commands": ["ls"]}})
+        case "openai":
+            [choice] = reply["choices"]
+            custom = {"id": "cu_1", "type": "custom", "custom": {"name": "sql", "input": "SELECT 1"}}
+            choice["message"].setdefault("tool_calls", []).append(custom)
+        case "anthropic":
+            click = {"type": "tool_use", "id": "toolu_9", "name": "click", "input": {}, "toolset_name": "browser"}
+            reply["content"].append(click)
+        case _:
+            pass
+
+
 def damage(transcript: list[Any], random: Random) -> None:
     """Take an item, a block or a part away, put it in twice, or change places with the one after it."""
     at = random.randrange(1, len(transcript)) if len(transcript) > 1 else 0
@@ -215,6 +238,8 @@ async def _answers(plan: ToolRoundPlan, answers: Sequence[str]) -> list[Any]:
     results: list[Any] = []
     for number, call in enumerate(plan.pending):
         results += _answer(call, ran.get(call.id), answers[number % len(answers)])
+    if "skip" not in answers:
+        results += [one.refuse("not here") for one in plan.unhandled]
     if "stray" in answers:
         results.append(ToolResult("z", "add", 1))
     if "issue" in answers:

@@ -61,7 +61,7 @@ def reply(format: str, mode: str, name: str, arguments: Any, stop: str | None = 
     else:
         made = pieces(format, [call], "", False, 5)  # type: ignore[arg-type]
         made = [_given(format, chunk, arguments) for chunk in made]
-    return made if stop == "" else _stopped(format, made, stop)
+    return made if stop == "" else stopped(format, made, stop)
 
 
 def _given(format: str, chunk: Item, arguments: Any) -> Item:
@@ -85,7 +85,8 @@ def _objects(value: Any) -> list[Item]:
     return found + [one for part in inner for one in _objects(part)]
 
 
-def _stopped(format: str, made: Any, stop: str | None) -> Any:
+def stopped(format: str, made: Any, stop: str | None) -> Any:
+    """Return a reply, or its chunks, with another word for why it ended."""
     made = deepcopy(made)
     for part in _objects(made):
         for key in _KEYS:

@@ -17,6 +17,7 @@ FRESH = tuple(f"call{number}" for number in range(40))
 NAMES = ("add", "add", "add", "wipe", "web_search", "read_file", "nope", "", "many.at_once", "é " * 40)
 FITTING = {"add": '{"a": 1}', "wipe": '{"path": "/a"}', "web_search": '{"query": "x"}', "read_file": '{"path": "/b"}'}
 ARGUMENTS = (*FITTING.values(), '{"a": 1, "b": 0}', '{"a": "x"}', '{"a": 1', "", "null", "[]", "7", '"x"')
+BROKEN = ('{"a": NaN}', '{"path": "\ud83d"}', '{"query": "\\ud83d"}', '{"a": 1e999}', "{" * 300)
 DECISIONS = ("run", "run", "complete", "reject", "ask", "nonsense", "edit", "misfit", "raise")
 ANSWERS = ("run", "complete", "fail", "reject", "skip", "twice", "stray", "issue", "other name")
 KINDS = ("reply", "reply", "decide", "decide", "resolve", "commit", "commit", "at once", "drop", "say", "spoil")
@@ -33,6 +34,8 @@ class Reply:
         size: The characters in each chunk; 0 for a reply in one piece.
         kept: How many chunks of each hundred come; 100 for a stream that comes to its end.
         failed: Whether the provider said that it failed.
+        early: Whether the provider says that the reply is not whole.
+        other: Whether it asks for something that is no call of a tool, too.
     """
 
     calls: tuple[ToolCall, ...]
@@ -43,6 +46,8 @@ class Reply:
     size: int = 0
     kept: int = 100
     failed: bool = False
+    early: bool = False
+    other: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +108,19 @@ def any_reply(random: Random) -> Reply:
     calls = tuple(any_call(random) for _ in range(random.choice((0, 1, 1, 2, 2, 3, 4))))
     text, thinks = random.choice(("", "Well.", "Let us see.")), random.choice((False, False, True))
     known, offer = random.choice((True, True, True, False)), random.choice(OFFERS)
+    early, other = random.random() < 0.15, random.random() < 0.1
     if random.choice((True, False)):
-        return Reply(calls, text, thinks, known, offer)
+        return Reply(calls, text, thinks, known, offer, early=early, other=other)
     size, ended = random.choice((1, 3, 8, 100)), random.choice((True, False))
     kept = 100 if ended else random.randint(0, 99)
-    return Reply(calls, text, thinks, known, offer, size, kept, random.choice((False, False, False, True)))
+    return Reply(calls, text, thinks, known, offer, size, kept, random.choice((False, False, False, True)), early)
 
 
 def any_call(random: Random) -> ToolCall:
     """Return a call, half of the time one that can be made."""
     name = random.choice(NAMES)
     odd = random.choice((False, False, True))
-    arguments = random.choice(ARGUMENTS) if odd or name not in FITTING else FITTING[name]
+    arguments = random.choice(ARGUMENTS + BROKEN) if odd or name not in FITTING else FITTING[name]
     return ToolCall(name, arguments, random.choice(random.choice((FRESH, FRESH, FRESH, IDS))))
 
 

@@ -6,6 +6,7 @@ the test of it. Sources: the API references that `toolcrib.formats` names; for M
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
@@ -29,7 +30,30 @@ def refused(format: str, transcript: Sequence[Item], sent: Collection[str] = ())
     made = [id for id in _ids(transcript) if id not in sent]
     shape = _SHAPES[format]
     wrong = [f"form: the id {id!r} is not in the provider's shape" for id in made if not re.fullmatch(shape, id)]
-    return [*_RULES[format](transcript), *wrong]
+    return [*_strictly(transcript), *_RULES[format](transcript), *wrong]
+
+
+def _strictly(transcript: Sequence[Item]) -> Iterator[str]:
+    """Yield what a server that reads with a strict parser refuses: NaN, and half of a character."""
+    for at, item in enumerate(transcript):
+        try:
+            json.dumps(item, allow_nan=False, ensure_ascii=False).encode()
+        except ValueError as error:
+            yield f"{at}: form: no JSON: {error}"
+
+
+def _object(at: int, text: object) -> Iterator[str]:
+    """Yield what is wrong with arguments as text, which a strict server parses again."""
+    try:
+        value = json.loads(text, parse_constant=_refuse) if isinstance(text, str) else None
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        yield f"{at}: form: the arguments {text!r} are not the text of an object"
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(word)
 
 
 # --- OpenAI Chat Completions, Mistral
@@ -50,7 +74,7 @@ def _chat(transcript: Sequence[Item]) -> Iterator[str]:
             waiting = {}
         if role == "assistant":
             yield from _speaks(at, message)
-            waiting = {call["id"]: call["function"]["name"] for call in message.get("tool_calls", ())}
+            waiting = {call["id"]: call[call["type"]]["name"] for call in message.get("tool_calls", ())}
         elif role not in ("user", "system", "developer") or not message["content"]:
             yield f"{at}: form: no message"
     if waiting:
@@ -64,8 +88,11 @@ def _speaks(at: int, message: Item) -> Iterator[str]:
     if not calls and not (message.get("content") or message.get("refusal")):
         yield f"{at}: form: neither content nor calls"
     for call in calls or ():
-        if call["type"] != "function" or not isinstance(call["function"]["arguments"], str):
+        if call["type"] == "custom":
+            continue
+        if call["type"] != "function":
             yield f"{at}: form: {call} is no call"
+        yield from _object(at, call["function"]["arguments"])
         yield from _named(at, call["function"]["name"], r"[a-zA-Z0-9_-]{1,64}")
     ids = [call["id"] for call in calls or ()]
     if len(set(ids)) < len(ids) or not all(ids):
@@ -95,12 +122,16 @@ def _responses(transcript: Sequence[Item]) -> Iterator[str]:
                 id = item["call_id"]
                 if not id or id in seen:
                     yield f"{at}: the call id {id!r} is not its own"
-                if not isinstance(item["arguments"], str):
-                    yield f"{at}: form: the arguments are no text"
+                yield from _object(at, item["arguments"])
                 yield from _named(at, item["name"], r"[a-zA-Z0-9_-]+")
                 waiting.add(id)
                 seen.add(id)
-            case "function_call_output":
+            case "shell_call":
+                if item["call_id"] in seen:
+                    yield f"{at}: the call id {item['call_id']!r} is not its own"
+                waiting.add(item["call_id"])
+                seen.add(item["call_id"])
+            case "function_call_output" | "shell_call_output":
                 if item["call_id"] not in waiting:
                     yield f"{at}: no tool call found for the output of {item['call_id']!r}"
                 if not isinstance(item["output"], str | list):
@@ -119,7 +150,7 @@ def _responses(transcript: Sequence[Item]) -> Iterator[str]:
 
 
 def _is_put_out(following: Sequence[Item]) -> bool:
-    return any(item.get("type") in ("function_call", "message", "reasoning") for item in following)
+    return any(item.get("type") in ("function_call", "message", "reasoning", "shell_call") for item in following)
 
 
 # --- Anthropic Messages

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.rounds.endings import ALL, MODES, RULES, begins, reply, words_of
-from toolcrib.formats import WireCall, WireReply
+from toolcrib.formats import FINISHED, WireCall, WireReply
 from toolcrib.pipeline import Pipeline
 from toolcrib.rounds import Finished, Session, ToolRound, ToolRoundPlan, decode
 from toolcrib.testing import RecordingSink
@@ -76,6 +76,31 @@ async def test_nothing_runs_of_a_stream_that_breaks_off_anywhere(format: str) ->
         for kept in range(1, len(chunks) - ends + 1):
             await told(decode([purging(ran)], chunks[:kept], format=RULES[format]), format)
 
+    assert ran == []
+
+
+CALL = {"type": "function_call", "call_id": "c", "name": "purge", "arguments": '{"pattern": "a"}'}
+BEGUN = {"type": "tool_use", "id": "t", "name": "purge", "input": {"pattern": "a"}}
+OPEN = {"functionCall": {"name": "purge", "args": {"pattern": "a"}, "willContinue": True}}
+UNENDED: dict[str, Any] = {
+    "openai_responses": {"object": "response", "status": "completed", "output": [{**CALL, "status": "incomplete"}]},
+    "anthropic": [
+        {"type": "content_block_start", "index": 0, "content_block": BEGUN},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+        {"type": "message_stop"},
+    ],
+    "gemini": [{"candidates": [{"finishReason": "STOP", "content": {"parts": [OPEN]}}]}],
+}
+
+
+@pytest.mark.parametrize("format", UNENDED)
+async def test_a_call_that_never_ended_does_not_run_in_a_reply_that_did(format: str) -> None:
+    ran: list[str] = []
+
+    round = decode([purging(ran)], UNENDED[format], format=RULES[format])
+
+    assert round.stop_kind in FINISHED
+    assert "its arguments were cut" in await told(round, format)
     assert ran == []
 
 

@@ -44,6 +44,12 @@ _GROWING = {  # what a delta adds, and to what
 _OUTPUT_ONLY = frozenset({"parsed_output"})
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _TAKEN = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp", "application/pdf"})
+_CARRIED = (  # what goes back as it came, and waits for no answer of the client's
+    "text", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result",
+    "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
+    "bash_code_execution_tool_result", "text_editor_code_execution_tool_result", "tool_search_tool_result",
+    "advisor_tool_result", "container_upload", "compaction", "fallback", "mcp_tool_listing",
+)  # fmt: skip
 
 
 class _Anthropic(ProviderFormat):
@@ -66,6 +72,9 @@ class _Anthropic(ProviderFormat):
             "refusal": "refusal",
         }
     )
+
+    asks = frozenset({"tool_use"})
+    carried = frozenset(_CARRIED)
 
     def define(self, tool: Declaration) -> Item:
         made: Item = {"name": tool.name}
@@ -140,6 +149,9 @@ class _Anthropic(ProviderFormat):
         reply = replace(ended, items=items, text=_text_of(blocks), problems=tuple(problems))
         return self.with_calls(reply, taken, {at for at, is_broken in enumerate(broken) if is_broken})
 
+    def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
+        return ((block.get("type"), block) for block in objects_in(item.get("content")))
+
     def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
         place, blocks = -1, list[Item]()
         for block in item["content"]:
@@ -155,11 +167,7 @@ class _Anthropic(ProviderFormat):
     def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
         if item.get("role") != "assistant":
             return ()
-        used = _blocks(item, "tool_use")
-        return tuple(
-            WireCall(text_or_empty(b.get("id")), text_or_empty(b.get("name")), raw_arguments(b.get("input")))
-            for b in used
-        )
+        return tuple(map(_read_call, _blocks(item, "tool_use")))
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
         return tuple(
@@ -249,8 +257,19 @@ def _text_of(content: object) -> str:
     return "".join(text_or_empty(block.get("text")) for block in objects_in(content) if block.get("type") == "text")
 
 
+def _read_call(block: Mapping[str, Any]) -> WireCall:
+    id, name, sent = text_or_empty(block.get("id")), text_or_empty(block.get("name")), raw_arguments(block.get("input"))
+    if block.get("toolset_name"):  # a tool of a toolset of the provider's, that the client plays
+        return WireCall(id, name, sent, "tool_use", sent=block)
+    return WireCall(id, name, sent)
+
+
 def _tool_result(result: WireResult) -> Item:
     made: Item = {"type": "tool_result", "tool_use_id": result.call.id}
+    if result.call.sent:
+        made["toolset_name"] = result.call.sent.get("toolset_name")
+    if result.fields:
+        return {**made, **result.fields}
     parts = carried(result.parts, lambda media: media.mime_type in _TAKEN and media.is_sendable)
     if any(isinstance(part, Media) for part in parts):
         made["content"] = [_file(part) if isinstance(part, Media) else {"type": "text", "text": part} for part in parts]
@@ -345,6 +364,8 @@ def _add(block: Item, inputs: dict[int, str], place: int, delta: Mapping[str, An
     kind = text_or_empty(delta.get("type"))
     if kind == "input_json_delta":
         inputs[place] = inputs.get(place, "") + text_or_empty(delta.get("partial_json"))
+    elif kind == "compaction_delta":
+        block |= {key: value for key, value in delta.items() if key != "type" and value is not None}
     elif kind == "citations_delta":
         block["citations"] = [*objects_in(block.get("citations")), dict(object_or_empty(delta.get("citation")))]
     elif kind in _GROWING:

@@ -17,6 +17,10 @@ from toolcrib.formats._wire import Item, WireCall, WireReply, WireResult
 __all__ = ["ChatFormat"]
 
 
+_LEGACY = "function_call"
+_RESULTS = ("tool", "function")
+
+
 class ChatFormat(ProviderFormat):
     """What the two formats share."""
 
@@ -102,7 +106,13 @@ class ChatFormat(ProviderFormat):
             kind = text_or_empty(kind) or "function"
         said = object_or_empty(call.get(kind))
         sent: object = said.get("input" if kind == "custom" else "arguments")
-        return WireCall(text_or_empty(call.get("id")), text_or_empty(said.get("name")), raw_arguments(sent), kind)
+        name, id = text_or_empty(said.get("name")), text_or_empty(call.get("id"))
+        if kind == "function":
+            return WireCall(id, name, raw_arguments(sent))
+        return WireCall(id, name, raw_arguments(sent), kind, sent=call)
+
+    def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
+        return ((part.get("type"), part) for part in objects_in(item.get("content")))
 
     def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
         return {**item, "tool_calls": list(map(_canonical_call, item["tool_calls"]))}
@@ -112,30 +122,41 @@ class ChatFormat(ProviderFormat):
     def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
         if item.get("role") != "assistant":
             return []
-        return [text_or_empty(call.get("id")) for call in objects_in(item.get("tool_calls"))]
+        keys: list[CallKey] = [text_or_empty(call.get("id")) for call in objects_in(item.get("tool_calls"))]
+        legacy = item.get("function_call")
+        return [*keys, _legacy_id(legacy)] if legacy else keys
 
     def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
+        if item.get("role") == "function":
+            return [_legacy_id(item)]
         return [text_or_empty(item.get("tool_call_id"))] if item.get("role") == "tool" else []
 
     def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
         if item.get("role") != "assistant":
             return ()
-        return tuple(map(self.read_call, objects_in(item.get("tool_calls"))))
+        calls = tuple(map(self.read_call, objects_in(item.get("tool_calls"))))
+        legacy = item.get("function_call")
+        if not legacy:
+            return calls
+        said = object_or_empty(legacy)
+        name, sent = text_or_empty(said.get("name")), raw_arguments(said.get("arguments"))
+        return (*calls, WireCall(_legacy_id(legacy), name, sent, _LEGACY, sent=said))
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
-        if item.get("role") != "tool":
+        if item.get("role") not in _RESULTS:
             return ()
-        call = WireCall(text_or_empty(item.get("tool_call_id")), text_or_empty(item.get("name")), "")
+        [id] = self.result_keys(item) or [""]
+        call = WireCall(str(id), text_or_empty(item.get("name")), "")
         return (WireResult(call, _text_of(item.get("content"))),)
 
     def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
-        return [dict(item)] if item.get("role") == "tool" else []
+        return [dict(item)] if item.get("role") in _RESULTS else []
 
     def leading(self, item: Mapping[str, Any]) -> int:
-        return int(item.get("role") == "tool")
+        return int(item.get("role") in _RESULTS)
 
     def rest_of(self, item: Mapping[str, Any]) -> Item | None:
-        return None if item.get("role") == "tool" else dict(item)
+        return None if item.get("role") in _RESULTS else dict(item)
 
     def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
         return [*raw] if rest is None else [*raw, rest]
@@ -155,6 +176,11 @@ class ChatFormat(ProviderFormat):
 
     def assistant(self, text: str) -> list[Item]:
         return [{"role": "assistant", "content": text}]
+
+
+def _legacy_id(said: object) -> str:
+    """Return what ties a call from before there were tools to its result: the name alone."""
+    return f"{_LEGACY}:{text_or_empty(object_or_empty(said).get('name'))}"
 
 
 def _legacy(call: object) -> list[Mapping[str, Any]]:

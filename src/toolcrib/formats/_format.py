@@ -113,10 +113,16 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     Attributes:
         sdk: The provider's Python package, where its replies and chunks come in this format alone.
         stops: The provider's words for why a reply ended, and what they mean; any other word means `unknown`.
+        asks: The types of what the client answers in a reply: items, blocks, calls or parts, as the provider has them.
+        carried: The types of what goes back as it came, and waits for no answer of the client's.
+        free_texts: The kinds of calls that bring a text in the place of arguments.
     """
 
     sdk: ClassVar[str] = ""
     stops: ClassVar[Mapping[str, StopKind]] = MappingProxyType({})
+    asks: ClassVar[frozenset[str]] = frozenset()
+    carried: ClassVar[frozenset[str]] = frozenset()
+    free_texts: ClassVar[frozenset[str]] = frozenset()
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         """Return whether a reply, or a chunk of a streamed one, has the shape of this format."""
@@ -154,9 +160,16 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         items, calls, changed = self.with_own_ids(reply.items, taken)
         if broken:
             calls = [replace(call, whole=False) if at in broken else call for at, call in enumerate(calls)]
-        kind = "malformed" if reply.stop_kind == "tool_calls" and not calls else reply.stop_kind
+        answered = {key for item in items for key in self.result_keys(item) or ()}  # by the provider itself
+        waiting = tuple(call for call in calls if self.key_of(call) not in answered) if answered else tuple(calls)
+        typed = [(str(type), one) for item in items for type, one in self.parts_of(item)]
+        strange = [one for one in typed if one[0] not in self.carried and one[0] not in self.asks]
+        unknown = tuple(WireCall(f"unknown:{at}", type, "", type, sent=one) for at, (type, one) in enumerate(strange))
+        kind = reply.stop_kind
+        if kind == "tool_calls" and not calls and not unknown:
+            kind = "malformed"
         problems = [*reply.problems, *changed]
-        if kind not in FINISHED and not (kind == "error" and problems):  # which say more of it
+        if kind not in FINISHED and kind != "paused" and not (kind == "error" and problems):  # which say more of it
             problems.insert(0, ending(kind, reply.stop))
         elif kind in FINISHED and not items:
             problems.append("the reply is empty")
@@ -165,7 +178,8 @@ class ProviderFormat(TranscriptRules, ToolFormat):
             reply,
             items=tuple(sent),
             text=well_formed(reply.text),
-            calls=tuple(calls),
+            calls=waiting,
+            unknown=unknown,
             problems=tuple(problems),
             stop_kind=kind,
         )
@@ -182,6 +196,14 @@ class ProviderFormat(TranscriptRules, ToolFormat):
             items = [self.with_call_ids(item, list(islice(new, count))) if count else item for item, count in counted]
             calls = [call for item in items for call in self.calls_of(item)]
         return items, calls, changed
+
+    def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
+        """Return what in an item of a reply has a type, each with its type; calls may be left out."""
+        return ()
+
+    def needs(self, kind: str) -> tuple[str, ...]:
+        """Return the fields without which an answer to a call of this kind says nothing; none where a text will do."""
+        return ()
 
     def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
         """Return an item with calls as every server of the format takes it; `broken` as for `with_calls`."""

@@ -35,6 +35,12 @@ _FILTERS = (
 )  # fmt: skip
 _ERRORS = ("OTHER", "IMAGE_OTHER", "NO_IMAGE", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE")
 _TAKEN = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
+_CARRIED = (  # what goes back as it came, and waits for no answer of the client's
+    "text", "inlineData", "fileData", "executableCode", "codeExecutionResult", "toolCall", "toolResponse",
+    "functionResponse", "thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata",
+    "audioTranscription", "mediaProcessing", "speechMetadata", "documentMetadata", "spreadsheetMetadata",
+    "audioMetadata",
+)  # fmt: skip
 
 
 class _Gemini(ProviderFormat):
@@ -54,10 +60,14 @@ class _Gemini(ProviderFormat):
             "MALFORMED_FUNCTION_CALL": "malformed",
             "UNEXPECTED_TOOL_CALL": "malformed",
             "MALFORMED_RESPONSE": "malformed",
+            "FINISH_REASON_UNSPECIFIED": "unknown",
             **dict.fromkeys(_FILTERS, "content_filter"),
             **dict.fromkeys(_ERRORS, "error"),
         }
     )
+
+    asks = frozenset({"functionCall"})
+    carried = frozenset(_CARRIED)
 
     def define(self, tool: Declaration) -> Item:
         check_root(tool.name, self.title, tool.parameters)
@@ -125,6 +135,9 @@ class _Gemini(ProviderFormat):
     ) -> tuple[Sequence[Item], list[WireCall], list[str]]:
         changed = [problem for item in items for problem in self._replace_used_ids(item, taken)]
         return items, [call for item in items for call in self._calls(item, taken)], changed
+
+    def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
+        return ((key, part) for part in objects_in(item.get("parts")) for key in part)
 
     def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
         place, parts = -1, list[Item]()

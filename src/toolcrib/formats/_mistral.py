@@ -44,9 +44,16 @@ class MistralTool(TypedDict):
     function: MistralFunction
 
 
+_CARRIED = (  # what goes back as it came, and waits for no answer of the client's
+    "text", "thinking", "reference", "image_url", "document_url", "file", "input_audio", "resource", "resource_link",
+)  # fmt: skip
+
+
 class _Mistral(ChatFormat):
     title = "mistral"
     sdk = "mistralai"
+    asks = frozenset({"function"})
+    carried = frozenset(_CARRIED)
 
     def define(self, tool: Declaration) -> Item:
         self.callers_of(tool)
@@ -75,7 +82,12 @@ class _Mistral(ChatFormat):
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return [
-            {"role": "tool", "name": one.call.name, "tool_call_id": one.call.id, "content": _content(one)}
+            {
+                "role": "tool",
+                "name": one.call.name,
+                "tool_call_id": one.call.id,
+                **(one.fields or {"content": _content(one)}),
+            }
             for one in results
         ]
 

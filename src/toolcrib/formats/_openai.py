@@ -51,6 +51,9 @@ class OpenAITool(TypedDict):
 
 class _OpenAI(ChatFormat):
     title = "openai"
+    asks = frozenset({"function", "custom"})
+    free_texts = frozenset({"custom"})
+    carried = frozenset({"text", "refusal"})
 
     def define(self, tool: Declaration) -> Item:
         self.callers_of(tool)
@@ -78,7 +81,7 @@ class _OpenAI(ChatFormat):
         return {**made, "audio": {"id": spoken}} if spoken else made
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
-        return [{"role": "tool", "tool_call_id": one.call.id, "content": one.content} for one in results]
+        return list(map(_answer, results))
 
     def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
         if kind == "specific":
@@ -99,6 +102,12 @@ def free_text(tool: Declaration) -> Item | None:
         problem = "a free-text tool takes one argument, a text; give it one, or leave `free_text` out"
         raise FormatError(tool.name, OPENAI.title, problem)
     return {"type": "text"} if wanted is True else {"type": "grammar", **asdict(wanted)}
+
+
+def _answer(one: WireResult) -> Item:
+    if one.call.kind == "function_call":  # from before there were tools
+        return {"role": "function", "name": one.call.name, "content": one.content}
+    return {"role": "tool", "tool_call_id": one.call.id, **(one.fields or {"content": one.content})}
 
 
 OPENAI = _OpenAI()

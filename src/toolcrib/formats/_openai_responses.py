@@ -24,9 +24,33 @@ from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["OPENAI_RESPONSES"]
 
-_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}  # kinds of calls, and where their arguments are
-_OUTPUTS = frozenset(f"{kind}_output" for kind in _CALLS)
+_NAMED = {"function_call": "arguments", "custom_tool_call": "input"}  # calls by name, and where their arguments are
+_ANSWERS = {  # what the client answers, with the item that does, and the key there that names the call
+    "function_call": ("function_call_output", "call_id"),
+    "custom_tool_call": ("custom_tool_call_output", "call_id"),
+    "computer_call": ("computer_call_output", "call_id"),
+    "local_shell_call": ("local_shell_call_output", "id"),
+    "shell_call": ("shell_call_output", "call_id"),
+    "apply_patch_call": ("apply_patch_call_output", "call_id"),
+    "tool_search_call": ("tool_search_output", "call_id"),
+    "mcp_approval_request": ("mcp_approval_response", "approval_request_id"),
+}
+_OUTPUTS = dict(_ANSWERS.values())
+_NEEDS = {"computer_call": ("output",), "tool_search_call": ("tools",), "mcp_approval_request": ("approve",)}
+_REPEATING = {  # what an answer repeats of its call, and of which calls
+    "caller": frozenset({"function_call", "custom_tool_call", "shell_call", "apply_patch_call"}),
+    "namespace": frozenset({"function_call"}),
+}
+# A white dot: the answer to a call of the computer has to be a picture, also where there is none.
+_BLANK = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
+)
 _OUTPUT_ONLY = frozenset({"parsed", "parsed_arguments", "created_by"})
+_CARRIED = (  # what goes back as it came, and waits for no answer of the client's
+    "message", "reasoning", "compaction", "program", "program_output", "additional_tools", "mcp_call",
+    "mcp_list_tools", "web_search_call", "file_search_call", "image_generation_call", "code_interpreter_call",
+    *_OUTPUTS,
+)  # fmt: skip
 
 
 class _Responses(ProviderFormat):
@@ -47,6 +71,9 @@ class _Responses(ProviderFormat):
         }
     )
 
+    asks = frozenset(_ANSWERS)
+    carried = frozenset(_CARRIED)
+    free_texts = frozenset({"custom_tool_call"})
     callers = frozenset({"direct", "programmatic"})
     returns = True
 
@@ -97,11 +124,12 @@ class _Responses(ProviderFormat):
             problems.append(f"the response failed: {error}")
         items: list[Item] = []
         for sent in objects_in(response.get("output")):
-            if text_or_empty(sent.get("type")) in _CALLS and not text_or_empty(sent.get("name")):
+            is_named = text_or_empty(sent.get("type")) in _NAMED
+            if is_named and not text_or_empty(sent.get("name")):
                 problems.append("one of its calls named no tool and was left out")
             else:
                 item = _taken_back(sent)
-                if text_or_empty(item.get("type")) in _CALLS:
+                if is_named:
                     item["name"] = self.called(item["name"], problems)
                 items.append(item)
         while items and items[-1].get("type") == "reasoning":  # not taken back without the item that it led to
@@ -118,67 +146,63 @@ class _Responses(ProviderFormat):
         text = arguments_text(sent) if item["type"] == "function_call" else sent
         return item if text is sent else {**item, "arguments": text}
 
+    def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
+        return ((item.get("type", "message"), item),)
+
+    def needs(self, kind: str) -> tuple[str, ...]:
+        return _NEEDS.get(kind, ())
+
     # --- transcripts
 
     def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
         kind = text_or_empty(item.get("type"))
-        if kind not in _CALLS:
+        if not _is_asked(item, kind):
             return ()
-        name = "function" if kind == "function_call" else "custom"
+        name = text_or_empty(item.get("name")) or kind
+        is_plain = kind == "function_call" and not item.get("namespace")
         return (
             WireCall(
-                text_or_empty(item.get("call_id")),
-                text_or_empty(item.get("name")),
-                raw_arguments(item.get(_CALLS[kind])),
+                text_or_empty(item.get(_id_key(kind))),
                 name,
+                raw_arguments(item.get(_NAMED.get(kind, "arguments"))),
+                "function" if is_plain else kind,
                 item.get("status") in (None, "completed"),
+                None if is_plain and not item.get("caller") else item,
             ),
         )
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
-        if text_or_empty(item.get("type")) not in _OUTPUTS:
-            return ()
         output = item.get("output")
-        text = (
-            output
-            if isinstance(output, str)
-            else "".join(text_or_empty(part.get("text")) for part in objects_in(output))
-        )
-        return (WireResult(WireCall(text_or_empty(item.get("call_id")), "", ""), text),)
+        text = output if isinstance(output, str) else "".join(text_or_empty(p.get("text")) for p in objects_in(output))
+        return tuple(WireResult(WireCall(id, "", ""), text) for id in _answered(item))
 
     def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
-        return [text_or_empty(item.get("call_id"))] if text_or_empty(item.get("type")) in _CALLS else []
+        kind = text_or_empty(item.get("type"))
+        return [text_or_empty(item.get(_id_key(kind)))] if _is_asked(item, kind) else []
 
     def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
-        return [text_or_empty(item.get("call_id"))] if text_or_empty(item.get("type")) in _OUTPUTS else []
+        return [*_answered(item)]
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
-        return [
-            {
-                "type": "custom_tool_call_output" if one.call.kind == "custom" else "function_call_output",
-                "call_id": one.call.id,
-                "output": _output(one),
-            }
-            for one in results
-        ]
+        return list(map(_answer, results))
 
     def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
-        return [dict(item)] if text_or_empty(item.get("type")) in _OUTPUTS else []
+        return [dict(item) for _ in _answered(item)]
 
     def leading(self, item: Mapping[str, Any]) -> int:
-        return len(self.raw_results(item))
+        return len(_answered(item))
 
     def rest_of(self, item: Mapping[str, Any]) -> Item | None:
-        return None if text_or_empty(item.get("type")) in _OUTPUTS else dict(item)
+        return None if _answered(item) else dict(item)
 
     def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
         return [*raw] if rest is None else [*raw, rest]
 
     def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
-        return {**item, "call_id": ids[0]}
+        return {**item, _id_key(text_or_empty(item.get("type"))): ids[0]}
 
     def with_result_id(self, raw: Item, id: str) -> Item:
-        return {**raw, "call_id": id}
+        return {**raw, _OUTPUTS[raw["type"]]: id}
 
     # --- requests
 
@@ -196,6 +220,55 @@ class _Responses(ProviderFormat):
 
     def assistant(self, text: str) -> list[Item]:
         return [{"role": "assistant", "content": text}]
+
+
+def _id_key(kind: str) -> str:
+    return "id" if kind == "mcp_approval_request" else "call_id"
+
+
+def _is_asked(item: Mapping[str, Any], kind: str) -> bool:
+    """Return whether an item waits for the client; a search for tools may be the provider's own."""
+    return kind in _ANSWERS and (kind != "tool_search_call" or item.get("execution") != "server")
+
+
+def _answered(item: Mapping[str, Any]) -> list[str]:
+    """Return the id of the call that an item answers, if it answers one of the client's."""
+    kind = text_or_empty(item.get("type"))
+    if kind not in _OUTPUTS or (kind == "tool_search_output" and item.get("execution") == "server"):
+        return []
+    return [text_or_empty(item.get(_OUTPUTS[kind])) or text_or_empty(item.get("call_id"))]
+
+
+def _answer(one: WireResult) -> Item:
+    kind = "function_call" if one.call.kind == "function" else one.call.kind
+    type, key = _ANSWERS[kind]
+    made: Item = {"type": type, key: one.call.id}
+    if kind == "tool_search_call":
+        made["execution"] = "client"
+    sent = one.call.sent or {}
+    made |= {key: sent[key] for key, kinds in _REPEATING.items() if kind in kinds and sent.get(key) is not None}
+    return {**made, **(_said(one, kind) if one.fields is None else one.fields)}
+
+
+def _said(one: WireResult, kind: str) -> Item:
+    """Return what an answer of words says; where the provider takes none, that nothing was done."""
+    match kind:
+        case "shell_call":
+            stream, other = ("stderr", "stdout") if one.is_error else ("stdout", "stderr")
+            outcome = {"type": "exit", "exit_code": int(one.is_error)}
+            return {"output": [{stream: one.content, other: "", "outcome": outcome}]}
+        case "apply_patch_call":
+            return {"status": "failed" if one.is_error else "completed", "output": one.content}
+        case "mcp_approval_request":
+            return {"approve": False, "reason": one.content}
+        case "tool_search_call":
+            return {"tools": list[Any]()}
+        case "computer_call":
+            return {"output": {"type": "computer_screenshot", "image_url": _BLANK}}
+        case "local_shell_call":
+            return {"output": one.content}
+        case _:
+            return {"output": _output(one)}
 
 
 def _taken_back(sent: Mapping[str, Any]) -> Item:
@@ -281,7 +354,7 @@ def _grow(item: Item, kind: str, delta: str) -> None:
 def _cut(item: Item, problems: list[str]) -> Item | None:
     """Return an item that was begun and never done, as far as it came; None for one that would not be taken back."""
     kind = text_or_empty(item.get("type"))
-    if kind in ("function_call", "custom_tool_call"):
+    if kind in _NAMED:
         problems.append(f"the arguments of a call of `{text_or_empty(item.get('name'))}` were cut")
         return {**item, "status": "incomplete"}
     if kind == "message" and item.get("content"):

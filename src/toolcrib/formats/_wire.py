@@ -32,8 +32,9 @@ class WireCall:
         id: The provider's, or one that was made for it where the provider gave none.
         name: The tool's.
         arguments: As the model sent them: JSON text that may be malformed, or an object.
-        kind: `function`, or the provider's word for another kind of call that is answered in another way.
+        kind: `function` for a call of a tool of the client's; else the provider's word for what waits for an answer.
         whole: Whether the provider says, or leaves open, that the arguments came to their end.
+        sent: The call as it came, where its kind is another, or the answer has to repeat some of it.
     """
 
     id: str
@@ -41,6 +42,7 @@ class WireCall:
     arguments: str | Mapping[str, Any]
     kind: str = "function"
     whole: bool = True
+    sent: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class WireReply:
         problems: What was wrong with it, a sentence each: a cut stream, a call without a name, an id used twice.
         stop_kind: Why it ended, in one vocabulary for all providers. Calls run in a reply that was finished, and in no
             other.
+        unknown: What in it has a type that the format does not know, and may wait for an answer.
     """
 
     items: tuple[Item, ...]
@@ -64,6 +67,7 @@ class WireReply:
     stop: str | None = None
     problems: tuple[str, ...] = ()
     stop_kind: StopKind = "unknown"
+    unknown: tuple[WireCall, ...] = ()
 
 
 @value_class
@@ -75,12 +79,14 @@ class WireResult:
         content: The text for the model, with a placeholder for each of the media.
         is_error: Whether the tool failed or was refused; said in the provider's way, where it has one.
         parts: Text and media in their order, for a provider that takes media in a result; empty where there are none.
+        fields: The fields of the provider's own answer, to a call of another kind than `function`.
     """
 
     call: WireCall
     content: str
     is_error: bool = False
     parts: tuple[str | Media, ...] = ()
+    fields: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,16 @@ from toolcrib.rounds._call import (
 from toolcrib.rounds._plan import ToolRoundPlan
 from toolcrib.rounds._results import ToolCallIssue, ToolResult, rejection_reason, unfenced
 from toolcrib.rounds._round import DecodeKeywords, ToolRound, decode, decode_stream
-from toolcrib.rounds._session import ChatModel, ChatRequest, Finished, NeedsTools, Session, StepKeywords
+from toolcrib.rounds._session import ChatModel, ChatRequest, Session, StepKeywords
+from toolcrib.rounds._step import Continue, Finished, NeedsTools, Stopped
 from toolcrib.rounds._transcript import Transcript
+from toolcrib.rounds._unhandled import Unhandled
 
 __all__ = [
     "Answer",
     "ChatModel",
     "ChatRequest",
+    "Continue",
     "DecodeKeywords",
     "DecodedCall",
     "Finished",
@@ -33,12 +36,14 @@ __all__ = [
     "RoundHooks",
     "Session",
     "StepKeywords",
+    "Stopped",
     "SuspendedTool",
     "ToolCallIssue",
     "ToolResult",
     "ToolRound",
     "ToolRoundPlan",
     "Transcript",
+    "Unhandled",
     "WireFormat",
     "decode",
     "decode_stream",

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Rejected, Suspended, cut
 from toolcrib.errors import ApprovalError, CommitError
-from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireResult
+from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireResult, canonical
 from toolcrib.rounds._call import (
     Answer,
     DecodedCall,
@@ -27,6 +27,7 @@ from toolcrib.rounds._round_call import Group, RoundCall
 from toolcrib.rounds._round_json import StoredRound
 from toolcrib.rounds._round_state import RoundState
 from toolcrib.rounds._transcript import Transcript, ids_in, known_of, shapes
+from toolcrib.rounds._unhandled import Unhandled, answers_to_unhandled, unhandled_in
 
 __all__ = ["HasTranscript", "ToolRoundPlan", "TranscriptLike", "functionless", "suggestion"]
 
@@ -81,6 +82,11 @@ class ToolRoundPlan(StoredRound):
 
     def _standing(self) -> Iterator[Standing[Any]]:
         return (standing_of(DecodedCall[Any](call), call.outcome) for call in self._state.calls)
+
+    @property
+    def unhandled(self) -> list[Unhandled]:
+        """What waits for an answer and is no call of a tool; commit takes what its `answer` or `refuse` returns."""
+        return unhandled_in(self._state.others, self._state.reply, self._state.format)
 
     @property
     def continue_suggestion(self) -> str | None:
@@ -180,20 +186,21 @@ class ToolRoundPlan(StoredRound):
         state = self._state
         state.require_open(CommitError)
         target = _list_of(transcript, state.format)
-        answers = _paired(state.calls, list(results))
+        given, others = answers_to_unhandled(state.others, state.reply, results)
+        answers = _paired(state.calls, others)
         known, length = known_of(target), len(target)
         rest = list(known.rest_of(target, state.format))
         _require_valid(state, target, shapes(rest), known.ids)
         await _ask_about_edits(state.calls, answers)
         found = [(call, answers.get(call.id)) for call in state.calls]
-        shown = [_settled_at_once(*one) or await _settled(*one) for one in found]
+        settled = [_settled_at_once(*one) or await _settled(*one) for one in found]
         state.require_open(CommitError)  # it may have been committed while post hooks ran
         if len(target) != length:
             raise CommitError(("the transcript was changed meanwhile",))
-        added = [*state.reply.items, *state.format.answer(shown)]
+        added = [*state.reply.items, *_answering(state, settled, given)]
         target.extend(added)
         if isinstance(target, Transcript):
-            known.add([*rest, *added], [*ids_in(state.format, rest), *(call.id for call in state.calls)])
+            known.add([*rest, *added], [*ids_in(state.format, rest), *(call.id for call in state.reply.calls)])
         state.ended = "committed"
         return added
 
@@ -327,16 +334,28 @@ def _require_valid(
         rest: What of the transcript is not known to be in order; the round's own calls wait after it, in their order.
         taken: The ids of the calls in what is.
     """
-    rules, calls = state.format, state.calls
-    if rules.unanswered([*rest, *state.reply.items], taken) == [rules.key_of(call.wire) for call in calls]:
+    rules, calls = state.format, state.reply.calls
+    if rules.unanswered([*rest, *state.reply.items], taken) == [rules.key_of(call) for call in calls]:
         return
-    blank = [WireResult(call.wire, "") for call in calls]
+    blank = [WireResult(call, "") for call in calls]
     problems = rules.check([*shapes(target), *state.reply.items, *rules.answer(blank)])
     if problems:
         mend = "decode with `transcript=`, or mend what came before with `repair`"
         if rules.unanswered(shapes(target)):
             mend = "commit adds the assistant's turn itself, so leave it out of the list; " + mend
         raise CommitError((*map(str, problems), mend))
+
+
+def _answering(state: RoundState, settled: Sequence[WireResult], given: Mapping[str, WireResult]) -> list[Item]:
+    """Return the items that answer a turn, in its order, with what the host says to unknown items at the end."""
+    rules = state.format
+    answers = {**given, **{one.call.id: one for one in settled}}
+    shown = [answers[call.id] for call in state.reply.calls]
+    items = rules.answer(shown)
+    more = [dict(one.fields) for one in (given[call.id] for call in state.reply.unknown) if one.fields]
+    if more:
+        items = rules.pack([*(raw for item in items for raw in rules.raw_results(item)), *more])
+    return cast("list[Item]", canonical(items))
 
 
 def _settled_at_once(call: RoundCall, answer: Answer | None) -> WireResult | None:

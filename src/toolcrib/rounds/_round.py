@@ -15,6 +15,7 @@ from toolcrib.rounds._results import ToolCallIssue
 from toolcrib.rounds._round_json import StoredRound
 from toolcrib.rounds._round_state import RoundState, pipeline_of
 from toolcrib.rounds._transcript import taken_ids
+from toolcrib.rounds._unhandled import Unhandled, unhandled_in
 from toolcrib.toolsets import ToolAvailability, ToolsetLike
 
 __all__ = ["DecodeKeywords", "ToolRound", "decode", "decode_stream", "gathered"]
@@ -60,6 +61,11 @@ class ToolRound(StoredRound):
         return [ToolCallIssue(metadata, made) for metadata, made in found if isinstance(made, Failed)]
 
     @property
+    def unhandled(self) -> list[Unhandled]:
+        """What waits for an answer and is no call of a tool: a shell command, a request for approval."""
+        return unhandled_in(self._state.others, self._state.reply, self._state.format)
+
+    @property
     def continue_suggestion(self) -> str | None:
         """Why the model should be asked to go on, when calls of it could not be made."""
         return suggestion(self.recoverable_issues)
@@ -79,6 +85,8 @@ class ToolRound(StoredRound):
         issues = self.recoverable_issues
         if issues:
             raise RoundError(tuple(issue.reason for issue in issues))
+        if self.unhandled:
+            raise RoundError((f"`{self.unhandled[0].kind}` waits for an answer, and {expected} call was expected",))
         if len(self._calls) > 1:
             names = ", ".join(f"`{call.name}`" for call in self._calls)
             raise RoundError((f"the model made {len(self._calls)} calls ({names}), and {expected} was expected",))

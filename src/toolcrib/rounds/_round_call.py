@@ -16,7 +16,7 @@ from toolcrib.pipeline import Call, Pipeline, Run, is_call
 from toolcrib.rounds._whole_calls import fault_of
 from toolcrib.toolsets import Toolset
 
-__all__ = ["Group", "RoundCall"]
+__all__ = ["Group", "RoundCall", "calls_of_tools"]
 
 Group: TypeAlias = Literal["pending", "handled", "rejected", "suspended", "issue"]
 """The part of a plan that a call is in."""
@@ -218,6 +218,20 @@ class RoundCall:
             self.call, self.outcome = made, None
         else:
             self.outcome = made
+
+
+def calls_of_tools(reply: WireReply, format: ProviderFormat, toolset: Toolset) -> list[WireCall]:
+    """Return the calls in a reply that are of tools: by name, and with a free text of a tool that takes one text."""
+    return [call for call in reply.calls if call.kind == "function" or _is_free_text(call, format, toolset)]
+
+
+def _is_free_text(call: WireCall, format: ProviderFormat, toolset: Toolset) -> bool:
+    if call.kind not in format.free_texts or call.name not in toolset or (call.sent or {}).get("namespace"):
+        return False
+    try:
+        return text_parameter(toolset[call.name].parameters) is not None
+    except SchemaError:
+        return False
 
 
 def _as_defined(toolset: Toolset, call: WireCall, format: ProviderFormat, strict: bool) -> str | Mapping[str, Any]:

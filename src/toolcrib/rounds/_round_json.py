@@ -11,7 +11,7 @@ from toolcrib.calls import Outcome, StoredFields, Suspended, outcome_from_dict
 from toolcrib.errors import InvalidOutput, RoundError
 from toolcrib.formats import PROVIDERS, ProviderFormat, WireCall, WireReply
 from toolcrib.pipeline import Call, Pipeline, Run, is_call
-from toolcrib.rounds._round_call import RoundCall
+from toolcrib.rounds._round_call import RoundCall, calls_of_tools
 from toolcrib.rounds._round_state import RoundState, pipeline_of
 from toolcrib.tools import checked_output
 from toolcrib.toolsets import ToolsetLike
@@ -84,6 +84,7 @@ def _saved(state: RoundState) -> dict[str, Any]:
             "stop": reply.stop,
             "problems": list(reply.problems),
             "stop_kind": reply.stop_kind,
+            "unknown": list(map(asdict, reply.unknown)),
         },
         "strict": state.strict,
         "run": run_of(state.run),
@@ -109,13 +110,14 @@ async def _loaded(
         stop=sent["stop"],
         problems=tuple(sent["problems"]),
         stop_kind=sent["stop_kind"],
+        unknown=tuple(WireCall(**one) for one in sent["unknown"]),
     )
     pipeline, run, strict = pipeline_of(tools), run_from(data["run"], run, "round"), data["strict"]
     calls = [
         RoundCall.received(wire, reply, pipeline, run, format=rules, strict=strict)
         if one is None
         else await _loaded_call(wire, pipeline, run, one)
-        for wire, one in zip(reply.calls, data["calls"], strict=True)
+        for wire, one in zip(calls_of_tools(reply, rules, pipeline.toolset), data["calls"], strict=True)
     ]
     return RoundState(rules, reply, pipeline, run, strict=strict, calls=calls)
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from toolcrib.errors import RoundError
 from toolcrib.formats import ProviderFormat, WireReply
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.rounds._round_call import RoundCall
+from toolcrib.rounds._round_call import RoundCall, calls_of_tools
 from toolcrib.toolsets import Toolset, ToolsetLike
 
 __all__ = ["RoundState", "pipeline_of"]
@@ -23,11 +23,12 @@ class RoundState:
         pipeline: The pipeline that takes the calls.
         run: The run that they belong to.
         strict: Whether the tools were defined in the provider's strict mode.
-        calls: The calls, in the assistant's order.
+        calls: The calls of tools, in the assistant's order.
+        others: What else in the reply waits for an answer.
         ended: `committed` or `discarded`; empty while the round is open.
     """
 
-    __slots__ = ("calls", "ended", "format", "pipeline", "reply", "run", "strict")
+    __slots__ = ("calls", "ended", "format", "others", "pipeline", "reply", "run", "strict")
 
     def __init__(
         self,
@@ -41,10 +42,11 @@ class RoundState:
     ) -> None:
         self.format, self.reply, self.pipeline, self.run, self.strict = format, reply, pipeline, run, strict
         if calls is None:
-            calls = [
-                RoundCall.received(call, reply, pipeline, run, format=format, strict=strict) for call in reply.calls
-            ]
+            asked = calls_of_tools(reply, format, pipeline.toolset)
+            calls = [RoundCall.received(call, reply, pipeline, run, format=format, strict=strict) for call in asked]
         self.calls = tuple(calls)
+        own = {call.id for call in calls}
+        self.others = tuple(call for call in reply.calls if call.id not in own)
         self.ended = ""
 
     def require_open(self, error: type[RoundError] = RoundError) -> None:

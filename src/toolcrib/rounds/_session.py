@@ -6,13 +6,13 @@ import json
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import isawaitable
-from typing import Any, Generic, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 from pydantic import TypeAdapter
 
 from toolcrib.calls import StoredFields
 from toolcrib.errors import NotCallable, RoundError, closest
-from toolcrib.formats import PROVIDERS, Item, WireFormat, json_shape, text_delta
+from toolcrib.formats import FINISHED, PROVIDERS, Item, WireFormat, json_shape, text_delta
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import DecodedCall, HandledTool, RejectedTool, RoundHooks
 from toolcrib.rounds._plan import ToolRoundPlan, functionless
@@ -20,11 +20,12 @@ from toolcrib.rounds._results import ToolResult, typed_answer
 from toolcrib.rounds._round import ToolRound, decode, gathered
 from toolcrib.rounds._round_json import run_from, run_of
 from toolcrib.rounds._round_state import pipeline_of
+from toolcrib.rounds._step import Continue, Finished, NeedsTools, Stopped
 from toolcrib.rounds._transcript import Transcript
 from toolcrib.schema import modern
 from toolcrib.toolsets import ToolAvailability, ToolRequirement, ToolsetLike
 
-__all__ = ["ChatModel", "ChatRequest", "Finished", "NeedsTools", "Session", "StepKeywords"]
+__all__ = ["ChatModel", "ChatRequest", "Session", "StepKeywords"]
 
 Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Any]
 
@@ -95,40 +96,6 @@ class StepKeywords(StepOptions, total=False):
     output: Any
 
 
-@dataclass(frozen=True, slots=True)
-class NeedsTools:
-    """The model asks for tools: execute the calls and commit the round, or discard it."""
-
-    round: ToolRound
-
-
-class Finished(Generic[T]):
-    """The model answered.
-
-    Attributes:
-        result: The text, or a value of the type that was asked for.
-        text: The text as it came.
-        problems: What was wrong with the reply, a sentence each.
-    """
-
-    __match_args__ = ("result",)
-
-    def __init__(self, round: ToolRound, result: T, transcript: Transcript) -> None:
-        self._round, self._transcript = round, transcript
-        self.result, self.text, self.problems = result, round.text, round.problems
-
-    async def commit(self) -> list[Item]:
-        """Add the answer to the session's transcript."""
-        return await self._round.commit(self._transcript)
-
-    def discard(self) -> None:
-        """Drop the answer."""
-        self._round.discard()
-
-    def __repr__(self) -> str:
-        return f"Finished({self.result!r})"
-
-
 class Session:
     """A conversation: its transcript, its model, and the run that its calls belong to.
 
@@ -173,7 +140,7 @@ class Session:
         on_chunk: Callable[[object], None] | None = None,
         on_text: Callable[[str], None] | None = None,
         **keywords: Unpack[StepOptions],
-    ) -> NeedsTools | Finished[T]: ...
+    ) -> NeedsTools | Continue | Finished[T] | Stopped: ...
     @overload
     async def step(
         self,
@@ -181,15 +148,15 @@ class Session:
         on_chunk: Callable[[object], None] | None = None,
         on_text: Callable[[str], None] | None = None,
         **keywords: Unpack[StepKeywords],
-    ) -> NeedsTools | Finished[Any]: ...
+    ) -> NeedsTools | Continue | Finished[Any] | Stopped: ...
     async def step(
         self,
         *,
         on_chunk: Callable[[object], None] | None = None,
         on_text: Callable[[str], None] | None = None,
         **keywords: Unpack[StepKeywords],
-    ) -> NeedsTools | Finished[Any]:
-        """Ask the model once, and return what it wants: tools, or to have answered.
+    ) -> NeedsTools | Continue | Finished[Any] | Stopped:
+        """Ask the model once, and return what it wants: tools, to go on, or to have answered; or why its reply ended.
 
         Args:
             on_chunk: Is given each chunk of a reply that is streamed, as the provider sends it.
@@ -225,6 +192,11 @@ class Session:
         if _asks(round):
             self._staged = round
             return NeedsTools(round)
+        if round.stop_kind == "paused":
+            await round.commit(self.transcript)
+            return Continue(round)
+        if round.stop_kind not in FINISHED:
+            return Stopped(round, self.transcript)
         made = Finished(round, typed_answer(round.text, asked.get("output")), self.transcript)
         if asked.get("commit", True):
             await made.commit()
@@ -241,7 +213,7 @@ class Session:
         max_rounds: int = 10,
         hooks: RoundHooks = None,
         **keywords: Unpack[StepOptions],
-    ) -> Finished[T] | ToolRoundPlan: ...
+    ) -> Finished[T] | Stopped | ToolRoundPlan: ...
     @overload
     async def run(
         self,
@@ -250,7 +222,7 @@ class Session:
         max_rounds: int = 10,
         hooks: RoundHooks = None,
         **keywords: Unpack[StepKeywords],
-    ) -> Finished[Any] | ToolRoundPlan: ...
+    ) -> Finished[Any] | Stopped | ToolRoundPlan: ...
     async def run(
         self,
         dispatch: Dispatch | None = None,
@@ -258,19 +230,20 @@ class Session:
         max_rounds: int = 10,
         hooks: RoundHooks = None,
         **keywords: Unpack[StepKeywords],
-    ) -> Finished[Any] | ToolRoundPlan:
+    ) -> Finished[Any] | Stopped | ToolRoundPlan:
         """Ask the model until it has answered, and execute the calls that it makes.
 
         Args:
             dispatch: Executes a call, and returns its output, `call.reject(...)`, or another answer; it may be async.
                 What it raises ends the run, with the round left open. Without it the tools' own functions are executed.
-            max_rounds: How often the model may ask for tools.
+            max_rounds: How often the model may ask for tools, or to go on.
             hooks: Decision hooks for every round.
             keywords: As for `step`.
 
         Returns:
-            The answer; or the plan of a round in which calls are suspended until a person answers. Where a gate
-            suspended them, nothing of the round was executed. Resolve and commit it, and run again.
+            The answer; a `Stopped`, when a reply ended without one; or the plan of a round that waits for the host:
+            calls are suspended until a person answers, or something is `unhandled`. Where a gate suspended them or
+            something is unhandled, nothing of the round was executed. Resolve and commit it, and run again.
 
         Raises:
             RoundError: The model still asks for tools after so many rounds; the last round was discarded.
@@ -279,10 +252,12 @@ class Session:
         """
         for _ in range(max_rounds):
             made = await self.step(**keywords)
-            if isinstance(made, Finished):
+            if isinstance(made, Finished | Stopped):
                 return made
+            if isinstance(made, Continue):
+                continue
             plan = await made.round.apply_hooks(hooks)
-            if plan.suspended:
+            if plan.suspended or plan.unhandled:
                 return plan
             if dispatch is None and (names := functionless(plan)):
                 raise NotCallable(names[0])
@@ -291,10 +266,11 @@ class Session:
                 return plan
             await plan.commit(self, results)
         made = await self.step(**keywords)
-        if isinstance(made, Finished):
+        if isinstance(made, Finished | Stopped):
             return made
-        made.round.discard()
-        raise RoundError((f"the model still asks for tools after {max_rounds} rounds",))
+        if isinstance(made, NeedsTools):
+            made.round.discard()
+        raise RoundError((f"the model still asks for tools, or to go on, after {max_rounds} rounds",))
 
     def copy(self) -> Session:
         """Return another session that goes on from here: in the same run, with a transcript of its own."""
@@ -409,7 +385,7 @@ def _require_known(keywords: Mapping[str, Any]) -> None:
 
 def _asks(round: ToolRound) -> bool:
     """Return whether a reply asks for tools."""
-    return bool(round.tool_calls or round.recoverable_issues)
+    return bool(round.tool_calls or round.recoverable_issues or round.unhandled)
 
 
 def _chunk_listener(

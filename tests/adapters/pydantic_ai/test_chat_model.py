@@ -22,7 +22,7 @@ from pydantic_ai.models.test import TestModel
 from tests.adapters.pydantic_ai.scripted import refunding, scripted
 from toolcrib.adapters.pydantic_ai import chat_model
 from toolcrib.errors import InvalidOutput
-from toolcrib.rounds import Finished, NeedsTools, Session, ToolRoundPlan
+from toolcrib.rounds import Finished, NeedsTools, Session, Stopped, ToolRoundPlan
 from toolcrib.toolsets import ToolRequirement
 
 
@@ -192,7 +192,8 @@ async def test_a_cut_answer_says_so() -> None:
 
     done = await Session(model).say("Tell.").step()
 
-    assert isinstance(done, Finished)
+    assert isinstance(done, Stopped)
+    assert done.reason == "length"
     assert "cut" in done.problems[0]
 
 

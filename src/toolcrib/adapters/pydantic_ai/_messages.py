@@ -35,6 +35,7 @@ __all__ = ["MESSAGES", "message_of", "shape_of_message", "stop_of"]
 
 _RESULTS = ("tool-return", "retry-prompt")
 _NO_PROVIDER = (None, "", "test", "function")
+_AGENTS = ("tool-search", "capability-load")  # kinds of calls that their agents answer themselves
 _FAILED = ("failed", "denied", "interrupted", "retried")
 
 
@@ -73,6 +74,10 @@ class _Messages(ProviderFormat):
             "incomplete": "cut",
         }
     )
+    asks = frozenset({"tool-call"})
+    carried = frozenset(
+        {"text", "thinking", "builtin-tool-call", "builtin-tool-return", "compaction", "file", "speech"}
+    )
 
     def define(self, tool: Declaration) -> Item:
         made: Item = {"name": tool.name, "description": tool.description}
@@ -93,6 +98,9 @@ class _Messages(ProviderFormat):
         kind = self.stop_kind(stop, streamed=False)
         return self.with_calls(WireReply((item,) if item.get("parts") else (), said, (), stop, (), kind), taken)
 
+    def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
+        return ((part.get("part_kind"), part) for part in _parts(item))
+
     def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
         return {**item, "parts": list(map(_canonical_part, _parts(item)))}
 
@@ -106,10 +114,7 @@ class _Messages(ProviderFormat):
     # --- transcripts
 
     def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
-        return tuple(
-            WireCall(_word(part, "tool_call_id"), _word(part, "tool_name"), raw_arguments(part.get("args")))
-            for part in _asked(item)
-        )
+        return tuple(map(_read_call, _asked(item)))
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
         return tuple(
@@ -180,6 +185,12 @@ def _parts(item: Mapping[str, Any]) -> list[Item]:
     return cast("list[Item]", item.get("parts") or [])
 
 
+def _read_call(part: Item) -> WireCall:
+    id, name, sent = _word(part, "tool_call_id"), _word(part, "tool_name"), raw_arguments(part.get("args"))
+    kind = _word(part, "tool_kind")
+    return WireCall(id, name, sent, kind, sent=part) if kind in _AGENTS else WireCall(id, name, sent)
+
+
 def _canonical_part(part: Item) -> Item:
     """Return a part as providers want it: arguments are an object, or the text of one."""
     sent = part.get("args")
@@ -216,6 +227,8 @@ def _tool_return(result: WireResult) -> Item:
     content: Any = to_jsonable_python(parts) if parts else result.content
     call = result.call
     made: Item = {"part_kind": "tool-return", "tool_name": call.name, "tool_call_id": call.id, "content": content}
+    if call.sent:
+        made |= {"tool_kind": call.kind, **(result.fields or {})}
     return {**made, "outcome": "failed"} if result.is_error else made
 
 
