@@ -42,7 +42,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer belongs to the work that used it up",
         _WORK_STORE,
-        "        if self._execution is not None and request_id != self._execution.asked:\n",
+        "        if not mine and self._execution is not None and request_id != self._execution.asked:\n",
         "        if False:\n",
         ("tests/adapters/dbos/test_workers.py",),
     ),
@@ -260,7 +260,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer that a run used up and was given",
         _WORK_STORE,
-        "if await self._used(request.id) != answer:",
+        "if used != answer:",
         "if True:",
         _OF_ONCE,
     ),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from typing import Any, Literal, cast, get_args
@@ -11,7 +13,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from dbos import WorkflowStatus
 
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._continuation import WAITS_FOR, continuation_id
+from toolcrib.adapters.dbos._continuation import WAITS_FOR, cancel_turn, continuation_id
 from toolcrib.adapters.dbos._program import PROGRAM, stretch_id
 from toolcrib.adapters.dbos._program_journal import cancel_run, journal_lines, program_run, revive_run
 from toolcrib.errors import EngineError
@@ -118,10 +120,13 @@ def cancel_work(client: Client, work_id: str) -> Work:
     """
     status = _found(client, work_id)
     work_id = status.workflow_id
-    client.dbos.cancel_workflow(work_id)
     if status.name == PROGRAM:
+        client.dbos.cancel_workflow(work_id)
         cancel_run(client, str(_input(status).get("run", work_id)))
-    return _work(_found(client, work_id))
+    else:
+        with ThreadPoolExecutor(1, "toolcrib-cancel") as thread:  # this may be called on an event loop
+            work_id = thread.submit(lambda: asyncio.run(cancel_turn(client, work_id))).result()
+    return _works(client, [_found(client, work_id)])[0]
 
 
 def resume_work(client: Client, work_id: str) -> Work:
@@ -165,8 +170,17 @@ def _works(client: Client, found: Sequence[WorkflowStatus]) -> list[Work]:
     there = client.dbos.list_workflows(workflow_ids=asked, load_input=False, load_output=False) if asked else ()
     gone_on = {status.workflow_id for status in there}
     return [
-        replace(work, state="continued") if other in gone_on else work for work, other in zip(works, after, strict=True)
+        replace(work, state="continued") if other in gone_on else _unless_cancelled(client, work, status)
+        for work, other, status in zip(works, after, found, strict=True)
     ]
+
+
+def _unless_cancelled(client: Client, work: Work, status: WorkflowStatus) -> Work:
+    """Return a program that was cancelled while it was paused as what it is; its workflow had ended before."""
+    if work.state != "paused" or status.name != PROGRAM:
+        return work
+    run = program_run(client, str(_input(status)["run"]))
+    return replace(work, state="cancelled") if run is not None and run.state == "cancelled" else work
 
 
 def _after(status: WorkflowStatus) -> str:

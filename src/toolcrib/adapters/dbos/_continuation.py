@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 from dbos import WorkflowStatus
@@ -11,11 +12,13 @@ from dbos import WorkflowStatus
 from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement
 from toolcrib.adapters.dbos._engine import Engine, standing_routines
 from toolcrib.approvals import ApprovalEntry, misfit
+from toolcrib.errors import ApprovalError
 
 __all__ = [
     "WAITING",
     "WAITS_FOR",
     "allowed_meanwhile",
+    "cancel_turn",
     "continuation_id",
     "continue_approved",
     "suspended_on",
@@ -28,6 +31,7 @@ WAITING = "waiting"
 """Where such a result has the state to go on from, and where its continuation is given that."""
 
 _DONE = "SUCCESS"
+_NEVER = 10 * 365 * 86_400.0  # seconds
 
 
 def continuation_id(workflow_id: str, request_id: str) -> str:
@@ -83,9 +87,8 @@ async def suspended_on(client: Client, entry: ApprovalEntry) -> WorkflowStatus |
     if status is None:
         return None
     while True:
-        result: Any = status.output
-        asked = cast("Mapping[str, Any]", result).get(WAITS_FOR) if isinstance(result, Mapping) else None
-        if status.status != _DONE or not isinstance(asked, str):
+        asked = _asked(status)
+        if asked is None:
             return True
         after = await client.status(continuation_id(status.workflow_id, asked))
         if after is None:
@@ -93,11 +96,39 @@ async def suspended_on(client: Client, entry: ApprovalEntry) -> WorkflowStatus |
         status = after
 
 
-async def _continued(client: Client, status: WorkflowStatus, request_id: str) -> str:
+async def cancel_turn(client: Client, turn_id: str) -> str:
+    """Stop a turn however far it is, and return the id of the workflow that was cancelled.
+
+    One that waits for an answer gets its continuation now, never due and cancelled: no answer can make another. Its
+    request is denied, so that nobody answers it any more.
+    """
+    status = await client.status(turn_id)
+    work_id = turn_id
+    while status is not None and (request_id := _asked(status)) is not None:
+        work_id = continuation_id(work_id, request_id)
+        if await client.status(work_id) is None:
+            await _continued(client, status, request_id, delay=_NEVER)
+        await client.dbos.cancel_workflow_async(work_id)
+        with suppress(ApprovalError):  # it is answered
+            request = (await client.approvals.show(request_id)).request
+            await client.approvals.answer(request.deny("the turn was cancelled", "cancel"))
+        status = await client.status(work_id)
+    await client.dbos.cancel_workflow_async(work_id)
+    return work_id
+
+
+def _asked(status: WorkflowStatus) -> str | None:
+    """Return the request that a workflow ended with, to be continued; None for another that ended, or has not."""
+    result: Any = status.output
+    asked = cast("Mapping[str, Any]", result).get(WAITS_FOR) if isinstance(result, Mapping) else None
+    return asked if status.status == _DONE and isinstance(asked, str) else None
+
+
+async def _continued(client: Client, status: WorkflowStatus, request_id: str, delay: float | None = None) -> str:
     before: Any = status.input
     result: Any = status.output
     goes_on: dict[str, Any] = {**before["args"][0], WAITING: result[WAITING]}
-    placement = Placement(continuation_id(status.workflow_id, request_id), priority=status.priority or 0)
+    placement = Placement(continuation_id(status.workflow_id, request_id), status.priority or 0, delay=delay)
     return await client.enqueue(status.name, status.queue_name or "", goes_on, placement)
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._continuation import WAITS_FOR, continuation_id
+from toolcrib.adapters.dbos._continuation import WAITS_FOR, cancel_turn, continuation_id
 from toolcrib.calls import Outcome, outcome_from_dict, revived
 
 __all__ = ["VALUES", "TurnHandle"]
@@ -67,8 +67,8 @@ class TurnHandle:
             work_id = following if following and await self._client.status(following) is not None else ""
 
     async def cancel(self) -> None:
-        """Stop the turn, or keep it from starting; the tool is stopped within a second or so."""
-        await self._client.dbos.cancel_workflow_async(self.id)
+        """Stop the turn, or keep it from starting or going on; the tool is stopped within a second or so."""
+        await cancel_turn(self._client, self.id)
 
     async def status(self) -> str:
         """Return how far the turn's workflow is, in DBOS's words: `ENQUEUED`, `PENDING` (it runs), `SUCCESS` ..."""

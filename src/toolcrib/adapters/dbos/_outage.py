@@ -51,6 +51,11 @@ def name_outages(engine: sa.Engine) -> None:
     """Have an engine raise `DatabaseAway` for whatever says that its database cannot be used now."""
     event.listen(engine, "handle_error", _named, retval=True)
     event.listen(engine, "commit", _worked)
+    logging.getLogger("dbos").addFilter(_is_news)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    return not record.getMessage().startswith("Database connection")  # DBOS says so at each try, and guesses why
 
 
 def _worked(connection: sa.Connection) -> None:
