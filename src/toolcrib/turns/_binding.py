@@ -85,7 +85,7 @@ class TurnBinding:
         parent: Whose turn hooks reach each turn, besides its own and the global ones.
 
     Attributes:
-        clocks: The deadlines of the turns that run, by call id, where an approver may be asked.
+        clocks: The deadlines of the turns that run, by call id, where an approver or a journal may be waited for.
         followed: Whether a sink takes the events of each turn.
         stored: The call that the turn goes on with, where it was stored; None to make it anew.
         taken_up: Whether its turns began before, in an execution that was cut off: hooks were called then.
@@ -128,7 +128,7 @@ class TurnBinding:
         if self.followed and run.parent_id is not None:
             options["parent_id"] = None  # its calls are those of turns
         self.run = run.view(**options) if options else run
-        self.clocks: dict[str, Deadline] | None = None if run.approver is None else {}
+        self.clocks: dict[str, Deadline] | None = None if run.approver is None and run.journal is None else {}
         self._merged: dict[frozenset[str], tuple[object, Observers]] = {}
 
     def table(self, turn: ObservedTurn) -> Table:

@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from tests.adapters.dbos.durable import durable, engine_of
 from toolcrib._sqlite import is_unavailable, sqlite3
 from toolcrib.adapters.dbos import Database
 from toolcrib.adapters.dbos._outage import DatabaseAway, is_outage, outlast
+from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.calls import ApprovalRequest, Suspended
+from toolcrib.tools import tool
+from toolcrib.turns import Turn
 
 
 def test_a_full_disk_says_nothing_about_what_was_asked(tmp_path: Path) -> None:
@@ -61,6 +66,31 @@ async def test_waiting_for_a_database_ends_when_it_is_cancelled() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+class _AwayStore(MemoryApprovalStore):
+    """A store whose database is away at first."""
+
+    failures = 4
+
+    async def put(self, request: ApprovalRequest) -> None:
+        self.failures -= 1
+        if self.failures >= 0:
+            raise DatabaseAway("restarted")
+        await super().put(request)
+
+
+async def test_the_time_of_an_outage_is_no_time_of_the_turn(tmp_path: Path) -> None:
+    @tool(requires_approval=True)
+    async def pay() -> str:
+        return "paid"
+
+    agent, store = durable(pay), _AwayStore()
+    async with engine_of(str(tmp_path / "crib.db"), agent, approvals=store):
+        outcome = await (await agent.put(Turn(pay, timeout=0.3))).outcome()
+
+    assert isinstance(outcome, Suspended)
+    assert store.failures == -1
 
 
 @pytest.mark.parametrize(

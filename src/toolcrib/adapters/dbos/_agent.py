@@ -306,7 +306,7 @@ class DurableAgent:
         store = WorkStore(cast("AnswerStore", given.approvals or engine.client.approvals), execution)
         recorded = engine.recorded(given.view(approvals=store, journal=execution), self._pipeline.sinks)
         binding = self.agent.binding(recorded, self._pipeline, "durable")
-        binding.stored = execution.waiting
+        binding.stored, execution.clocks = execution.waiting, binding.clocks
         return binding
 
     def __repr__(self) -> str:

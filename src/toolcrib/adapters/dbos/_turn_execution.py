@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
 from toolcrib.approvals import digest
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended
 from toolcrib.pipeline import Call
+from toolcrib.tools import Deadline
 from toolcrib.turns import Turn
 
 __all__ = ["TurnExecution", "current_execution", "step_name"]
@@ -26,6 +28,7 @@ class TurnExecution:
         approval: The answer without what a person typed: its approver, its time, the digest.
         children: The turns that were put on agents meanwhile.
         changes: The changes of the agent's context meanwhile.
+        clocks: The deadlines of the turn, by call id.
         over: Whether it has ended, and nothing is gathered any more.
     """
 
@@ -38,12 +41,19 @@ class TurnExecution:
         self.children: list[dict[str, Any]] = []
         self.changes: list[dict[str, Any]] = []
         self.finished = self.over = False
+        self.clocks: Mapping[str, Deadline] | None = None
 
     async def begin(self, call: Call) -> None:
         """Hand over the call to be recorded, and wait until it is."""
         if not self.reached.done():
             self.reached.set_result({"call": call.to_dict()})
-        await self.recorded.wait()
+        with self.without_clock(call.id):
+            await self.recorded.wait()
+
+    def without_clock(self, call_id: str) -> AbstractContextManager[None]:
+        """Let the clock of the turn stand for the body: a database that is waited for is no time of the tool."""
+        clock = None if self.clocks is None else self.clocks.get(call_id)
+        return nullcontext() if clock is None else clock.stopped()
 
     def note(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
         """Note the answer to a request, for the record."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 from toolcrib.adapters.dbos._client import AnswerStore
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._turn_execution import TurnExecution
@@ -31,7 +33,8 @@ class WorkStore:
 
     async def put(self, request: ApprovalRequest) -> None:
         """Keep a request until it is answered."""
-        await outlast(lambda: self._store.put(request))
+        with self._without_clock(request):
+            await outlast(lambda: self._store.put(request))
 
     async def answer(self, answer: Grant | Denial) -> None:
         """Take a grant or a denial."""
@@ -46,7 +49,8 @@ class WorkStore:
             used, tried = await self._used(request.id, mine=tried), True
             return await self._store.take(request) if used is None else used
 
-        answer = await outlast(take)
+        with self._without_clock(request):
+            answer = await outlast(take)
         if answer is not None:
             self._note(request, answer)
         return answer
@@ -62,7 +66,11 @@ class WorkStore:
             if used != answer:
                 await self._store.use(request, answer)
 
-        await outlast(use)
+        with self._without_clock(request):
+            await outlast(use)
+
+    def _without_clock(self, request: ApprovalRequest) -> AbstractContextManager[None]:
+        return nullcontext() if self._execution is None else self._execution.without_clock(request.call_id)
 
     def _note(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
         if self._execution is not None:
