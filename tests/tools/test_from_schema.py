@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from tests.rounds.replies import FORMATS
 from tests.schema.bombs import KINDS, bomb
 from toolcrib import schema_tool
-from toolcrib.calls import Completed, Failed
+from toolcrib.calls import Completed, Failed, ToolCall
 from toolcrib.errors import InvalidArguments, SchemaTooLarge
+from toolcrib.pipeline import Pipeline
 from toolcrib.rounds import decode
 from toolcrib.schema import RunContext
 from toolcrib.testing import Door, doors, every_door
@@ -164,3 +166,46 @@ def test_a_schema_that_is_nested_too_deep_is_refused() -> None:
 
     with pytest.raises(SchemaTooLarge, match="`deep`"):
         schema_tool("deep", schema)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"ids": [1] * 30_000, "mode": "delete"}, {"ids": [1], "mode": "delete", "tree": {"$": 1}}],
+    ids=["takes too long", "refers to nothing"],
+)
+async def test_arguments_that_could_not_be_checked_to_their_end_are_refused(arguments: dict[str, Any]) -> None:
+    ran: list[Any] = []
+
+    def keep(**arguments: Any) -> None:
+        ran.append(arguments)
+
+    schema: dict[str, Any] = {
+        "properties": {
+            "ids": {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 9}},
+            "tree": {"$ref": "#/$defs/Tree"},
+            "mode": {"enum": ["dry"]},
+        }
+    }
+    remove = schema_tool("remove", schema, keep)
+
+    outcome = await Pipeline([remove]).run(ToolCall("remove", arguments))
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("invalid_arguments", [])
+
+
+def echo(**arguments: Any) -> dict[str, Any]:
+    return arguments
+
+
+def test_a_property_that_takes_anything_or_nothing_may_be_a_boolean() -> None:
+    ask = schema_tool("ask", {"properties": {"any": True, "none": False}}, echo)
+
+    assert ask.parameters["properties"] == {"any": {}, "none": {"not": {}}}
+    assert all(Toolset([ask]).definitions(format=format) for format in FORMATS)
+
+
+@pytest.mark.parametrize("schema", [None, [], True])
+def test_what_is_no_dict_is_no_schema(schema: Any) -> None:
+    with pytest.raises(TypeError, match="`ask`: the schema of its arguments must be a dict, and is"):
+        schema_tool("ask", schema, echo)

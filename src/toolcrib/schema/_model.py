@@ -35,6 +35,7 @@ __all__ = [
     "no_read_only_warning",
     "one_sentence",
     "parameters_of_schema",
+    "with_properties_as_dicts",
 ]
 
 _WARNINGS = RLock()  # the filters are the process's; two threads must not put back each other's
@@ -51,6 +52,7 @@ _CLOSED = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=Fals
 Check: TypeAlias = Callable[[dict[str, Any]], object]
 """Raises pydantic's ValidationError, or a ValueError, for arguments that do not fit."""
 
+_BOOLEANS: Mapping[bool, dict[str, Any]] = {True: {}, False: {"not": {}}}
 _KINDS = {True: Parameter.POSITIONAL_OR_KEYWORD, False: Parameter.KEYWORD_ONLY}
 _TYPES: Mapping[Any, type] = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list}
 
@@ -317,6 +319,13 @@ def _misnamed(values: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Init
         extra = (name for name in values if name not in schema.get("properties", {}))
         problems += [InitErrorDetails(type="extra_forbidden", loc=(name,), input=values[name]) for name in extra]
     return problems
+
+
+def with_properties_as_dicts(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a schema whose properties are all dicts: `true` takes anything, and `false` takes nothing."""
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    made = {name: _BOOLEANS[part] if isinstance(part, bool) else part for name, part in properties.items()}
+    return {**schema, "properties": made} if made != properties else schema
 
 
 def parameters_of_schema(schema: Mapping[str, Any]) -> tuple[Resolved, ...]:

@@ -26,6 +26,7 @@ from toolcrib.schema._model import (
     input_schema,
     model_of_schema,
     parameters_of_schema,
+    with_properties_as_dicts,
 )
 from toolcrib.schema._parameters import Resolved
 from toolcrib.schema._problems import Asked, let_through, parsed, problems_of
@@ -130,6 +131,7 @@ class ToolSpec:
             TypeError: The function does not take an argument that the schema describes.
         """
         check_nesting(name, [parameters, returns])
+        parameters = with_properties_as_dicts(parameters)
         spec = cls(name, None, model_of_schema(name, parameters, check))
         spec._given_description, spec._given_return, spec._resolved = (
             description,

@@ -33,6 +33,10 @@ _WIDE = 300  # characters of a problem; it may quote what does not fit
 _MOST = 20  # problems that are named
 _STEPS, _DEEP, _SECONDS = 20_000, 60, 2.0  # of one check: a schema may double with each step, or lead into itself
 _UNIQUE = 1_000  # items that are compared with one another
+_UNCHECKED = (
+    "takes too long to be checked against the schema; send fewer values, or values that are nested less",
+    "cannot be checked: the schema refers to one that is not in it",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +63,7 @@ class Misfit:
 class Checker:
     """A schema of another party, which may have been made to keep its readers busy.
 
-    A check that takes too long finds no more than it has found until then: the party that made the schema looks after
-    its values itself.
+    A check that takes too long ends with what it has found until then.
 
     Raises:
         SchemaError: It is no schema.
@@ -77,23 +80,35 @@ class Checker:
         Raises:
             Unresolvable: The schema refers to one that is not in it.
         """
+        found, unfinished = self._errors(value)
+        if isinstance(unfinished, Unresolvable):
+            raise unfinished
+        return found
+
+    def misfits(self, value: Any, *, whole: bool = False) -> list[Misfit]:
+        """Return where a value does not fit.
+
+        Args:
+            whole: Whether a value that could not be checked to its end, as the check took too long or the schema refers
+                to one that is not in it, does not fit. Otherwise the party that made the schema looks after that.
+        """
+        errors, unfinished = self._errors(value)
+        found = [misfit for error in errors for misfit in _misfits_of(error)][:_MOST]
+        if whole and unfinished is not None and not found:
+            return [Misfit((), "unchecked", _UNCHECKED[isinstance(unfinished, Unresolvable)], value)]
+        return found
+
+    def _errors(self, value: Any) -> tuple[list[Any], Exception | None]:
+        """Return the first few errors, and what ended the check before its end."""
         found: list[Any] = []
         token = _budget.set(_Budget())
         try:
             found.extend(islice(self._validator.iter_errors(value), _MOST))
-        except _TooLongError:
-            pass  # those that came before are there
+        except (_TooLongError, Unresolvable) as unfinished:
+            return found, unfinished
         finally:
             _budget.reset(token)
-        return found
-
-    def misfits(self, value: Any) -> list[Misfit]:
-        """Return where a value does not fit; nothing where the schema refers to one that is not in it."""
-        try:
-            errors = self.iter_errors(value)
-        except Unresolvable:
-            return []
-        return [misfit for error in errors for misfit in _misfits_of(error)][:_MOST]
+        return found, None
 
 
 def checker_of(schema: Mapping[str, Any]) -> Checker | None:
@@ -110,15 +125,19 @@ def misfits(schema: Mapping[str, Any], value: Any) -> list[Misfit]:
     return [] if checker is None else checker.misfits(value)
 
 
-def checks_of(tool: str, schema: Mapping[str, Any]) -> Callable[[dict[str, Any]], object]:
-    """Return a check that raises pydantic's ValidationError for arguments that do not fit a schema."""
+def checks_of(tool: str, schema: Mapping[str, Any], *, whole: bool = False) -> Callable[[dict[str, Any]], object]:
+    """Return a check that raises pydantic's ValidationError for arguments that do not fit a schema.
+
+    Args:
+        whole: Whether arguments that could not be checked to their end do not fit; see `Checker.misfits`.
+    """
     made: list[Checker | None] = []
 
     def check(arguments: dict[str, Any]) -> None:
         if not made:
             made.append(checker_of(schema))
         checker = made[0]
-        found = [] if checker is None else checker.misfits(arguments)
+        found = [] if checker is None else checker.misfits(arguments, whole=whole)
         if found:
             raise InvalidInput.from_exception_data(tool, [_detail(misfit) for misfit in found])
 

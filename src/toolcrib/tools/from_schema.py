@@ -47,11 +47,14 @@ def schema_tool(
         TypeError: The schema is not an object's, or the function does not take an argument that it describes.
         SchemaTooLarge: A schema is nested too deep to be read.
     """
+    for noun, given in (("schema of its arguments", schema), ("output_schema", output_schema or {})):
+        if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- it may come from anywhere
+            raise TypeError(f"`{name}`: the {noun} must be a dict, and is {given!r:.80}")
     if schema.get("type", "object") != "object":
         raise TypeError(f"`{name}`: the schema of its arguments must be an object's, and is of type {schema['type']!r}")
     options = only_options("schema_tool", {**keywords, "name": name})
     spec = ToolSpec.from_schema(
-        fn, schema, name=name, description=description, returns=output_schema, check=checks_of(name, schema)
+        fn, schema, name=name, description=description, returns=output_schema, check=checks_of(name, schema, whole=True)
     )
     for noun, given in (("schema", schema), ("output_schema", output_schema)):
         if given is not None and checker_of(given) is None:
