@@ -184,7 +184,7 @@ async def test_the_logger_tells_of_each_call(caplog: pytest.LogCaptureFixture) -
     ("arguments", "decision", "begin", "end"),
     [
         ({"a": "x"}, RunNormally, "add(a='x') failed in ", 'arguments: a: must be an integer; got "x"'),
-        ('{"a":\n1', RunNormally, 'add({"a": 1) failed in ', "Send the arguments as one JSON object"),
+        ('{"a":\n1', RunNormally, 'add({"a": 1) failed in ', "Send all of it again, as one JSON object"),
         ({"a": 1}, lambda given: Reject("not\ntoday"), "add(a=1, b=1) rejected in ", " ms: not today"),
         ({"a": "x" * 2000}, RunNormally, f"add(a='{'x' * 996}…) failed in ", "(2002 characters)"),
     ],
