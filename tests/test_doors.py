@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from uuid import uuid4
 
 import pytest
-from pydantic import BaseModel, SecretStr
+from pydantic import AfterValidator, BaseModel, SecretStr
 
 from toolcrib.approvals import AgentContext, MemoryApprovalStore, approve_all, deny_all
 from toolcrib.calls import (
@@ -372,6 +372,46 @@ async def test_a_number_that_is_not_finite_never_reaches_the_tool(door: Door, te
     assert isinstance(outcome, Failed)
     assert (outcome.code, ran) == ("invalid_arguments", [])
     assert "must be a finite number" in outcome.message
+
+
+def paying(**options: Any) -> Tool[..., Any]:
+    """Return a tool whose validator makes cents of euros, also of what are cents already."""
+
+    @ez_tool(**options)
+    async def pay(cents: Annotated[int, AfterValidator(lambda euros: euros * 100)], note: str = "") -> str:
+        return f"{cents} {note}"
+
+    return pay
+
+
+@doors("answer")
+@pytest.mark.parametrize("edit", [{}, {"note": "edited"}], ids=["as asked", "edited"])
+async def test_what_a_person_saw_is_not_validated_once_more(door: Door, edit: dict[str, Any]) -> None:
+    tools = door([paying(requires_approval=True)])
+    waiting = await tools.call("pay", {"cents": 5})
+    assert isinstance(waiting, Suspended)
+
+    edited = {**waiting.request.arguments, **edit} if edit else None
+    outcome = await tools.answer(waiting, waiting.request.grant("ann", override_args=edited))
+
+    assert waiting.request.arguments["cents"] == 500
+    assert isinstance(outcome, Completed)
+    assert outcome.value == f"500 {edit.get('note', '')}"
+
+
+@every_door
+async def test_what_a_hook_does_not_edit_is_not_validated_once_more(door: Door) -> None:
+    hooks = HookSet()
+
+    @hooks.on("pay")
+    async def edit(call: Any, given: Any) -> RunNormally:
+        given.note = f"{given.cents} seen"
+        return RunNormally(given)
+
+    outcome = await door(Toolset([paying()], hooks=hooks)).call("pay", {"cents": 5})
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == "500 500 seen"
 
 
 @doors("answer")

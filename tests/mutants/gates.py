@@ -21,6 +21,7 @@ __all__ = ["GATES", "Gate"]
 
 _OF_APPROVALS = ("tests/pipeline/test_approve.py",)
 _OF_HOSTS = ("tests/pipeline/test_host_arguments.py",)
+_OF_VALIDATORS = ("tests/pipeline/test_validated_once.py",)
 _OF_SCHEMA = ("tests/schema",)
 
 GATES: tuple[Gate, ...] = (
@@ -241,9 +242,37 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "what an author's own form leaves out in the digest",
         "schema/_canonical.py",
-        "if self._styled and not self._reads_back(values, arguments):",
+        "if self._styled and not self.reads_back(values, arguments):",
         "if False:",
         _OF_SCHEMA,
+    ),
+    Gate(
+        "arguments that come back as those that were seen",
+        "pipeline/_recover.py",
+        'call.digest() != data["digest"]',
+        "False",
+        _OF_VALIDATORS,
+    ),
+    Gate(
+        "arguments as they were given where validators change their form",
+        "pipeline/_live_call.py",
+        "if self.plan.spec.reads_back(form, self.arguments):",
+        "if True:",
+        _OF_VALIDATORS,
+    ),
+    Gate(
+        "edits that a validator would change",
+        "pipeline/_edits.py",
+        "if any(_differs(values, key, value) for key, value in changed.items()):",
+        "if False:",
+        _OF_VALIDATORS,
+    ),
+    Gate(
+        "values that an approver did not see",
+        "pipeline/_edits.py",
+        "if not derive:",
+        "if False:",
+        _OF_VALIDATORS,
     ),
     Gate(
         "single use of a grant",

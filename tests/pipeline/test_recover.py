@@ -351,15 +351,26 @@ async def test_limits_are_asked_again_and_the_same_run_counts_a_call_once() -> N
     assert (spent.source, paid, run.calls) == ("limit", [5], {"pay": 1})
 
 
-async def test_approval_is_asked_again_for_the_arguments_as_they_are() -> None:
+async def test_approval_is_asked_again() -> None:
     paid: list[int] = []
     pipeline = Pipeline([paying(paid, requires_approval=True, idempotent=True)])
     state = await begun(pipeline, Run(approver=approve_all))
-    other = {**state, "arguments": {"amount": 500}}
 
-    outcomes = [await pipeline.run(one, Run(approver=deny_all)) for one in (state, other)]
+    outcome = await pipeline.run(state, Run(approver=deny_all))
 
-    assert [outcome.kind for outcome in outcomes] == ["rejected", "rejected"]
+    assert isinstance(outcome, Rejected)
+    assert paid == []
+
+
+async def test_other_arguments_than_were_stored_are_refused() -> None:
+    paid: list[int] = []
+    pipeline = Pipeline([paying(paid, idempotent=True)])
+    state = await begun(pipeline, Run())
+
+    outcome = await pipeline.run({**state, "arguments": {**state["arguments"], "amount": 500}})
+
+    assert isinstance(outcome, Failed)
+    assert "they come back as others than were seen" in outcome.message
     assert paid == []
 
 

@@ -207,4 +207,4 @@ async def test_a_tool_that_took_anothers_place_is_not_given_its_arguments() -> N
 
     assert isinstance(outcome, Failed)
     assert outcome.code == "approval_error"
-    assert "the tool has changed since it was asked (`pay` cannot take these arguments: cents: " in outcome.message
+    assert "have changed since it was asked (`pay` cannot take these arguments: cents: " in outcome.message

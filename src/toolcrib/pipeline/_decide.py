@@ -21,9 +21,10 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.hooks import DecisionHook
+from toolcrib.pipeline._edits import same
 from toolcrib.pipeline._failures import hook_failure
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._middleware import apply_pre, same_arguments
+from toolcrib.pipeline._middleware import apply_pre
 
 __all__ = ["decide", "decide_and_edit"]
 
@@ -61,7 +62,7 @@ async def decide(call: LiveCall, hooks: Iterable[DecisionHook]) -> Outcome | Non
             return hook_failure(plan, call.id, call.run, "decision hook", name, error)
         match decision:
             case RunNormally():
-                unfit = None if edited is None or same_arguments(edited, call.arguments) else _revised(call, edited)
+                unfit = None if edited is None or same(edited, call.arguments) else _revised(call, edited)
                 _note(call, name, "run")  # with the arguments that the tool would run with now
                 if unfit is not None:
                     return hook_failure(plan, call.id, call.run, "decision hook", name, unfit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
@@ -12,10 +13,11 @@ from typing import Any
 from pydantic import BaseModel
 from typing_extensions import TypeIs
 
-from toolcrib.calls import ApprovalRequest, DecisionNote, Grant, Outcome, ToolCall, jsonable, lenient
+from toolcrib.calls import ApprovalRequest, DecisionNote, Grant, Outcome, RawArguments, ToolCall, jsonable, lenient
 from toolcrib.errors import ApprovalError, CallStateError, SchemaError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._call import Call, CallState
+from toolcrib.pipeline._edits import edited, edited_objects
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
 from toolcrib.record import Trace
@@ -61,7 +63,7 @@ class LiveCall:
     resumed: Mapping[str, str] | None = None
     _form: CanonicalArguments | None = None
     _unedited: Mapping[str, Any] | None = None
-    source: Mapping[str, Any] | None = None
+    source: RawArguments | None = None
     by_reference: bool = False
     state: CallState = "received"
     begun: bool = False
@@ -167,10 +169,18 @@ class LiveCall:
         Raises:
             InvalidArguments: They do not fit.
         """
-        made = self.plan.read(ToolCall(self.received.name, arguments, self.id, self.received.origin))
+        plan, before, origin = self.plan, self.arguments, self.received.origin
+        call = ToolCall(self.received.name, arguments, self.id, origin)
+        source: RawArguments = arguments
+        if not plan.spec.has_validators:
+            made = plan.read(call)
+        elif self.canonical().without_form or (after := plan.spec.canonical(arguments)).without_form:
+            made = edited_objects(plan, call, before)
+        else:
+            made, source = edited(plan, self.canonical(), self._given(), after.values, host=origin == "host")
         if self._unedited is None:
-            self._unedited = self.arguments
-        self._form, self.arguments, self.source = None, made, arguments
+            self._unedited = before
+        self._form, self.arguments, self.source = None, made, source
 
     def edit(self, arguments: Mapping[str, Any]) -> None:
         """Take the host's arguments in the place of those it has, validated: no gate has seen them.
@@ -191,8 +201,13 @@ class LiveCall:
             SchemaError: The tool has no schema to check them against.
         """
         received = ToolCall(self.received.name, dict(arguments), self.id, "model")
-        self.arguments = self.plan.read(received)
-        self._form, self.received, self.source, self._unedited = None, received, None, None
+        source: RawArguments | None = None
+        if self.plan.spec.has_validators:
+            after = self.plan.spec.as_given(arguments)
+            made, source = edited(self.plan, self.canonical(), self._given(), after, derive=False)
+        else:
+            made = self.plan.read(received)
+        self._form, self.arguments, self.received, self.source, self._unedited = None, made, received, source, None
         self.asks, self.ask_metadata, self.notes, self.approved = (), _NOTHING, (), None
 
     def read(self) -> None:
@@ -211,6 +226,14 @@ class LiveCall:
         if self._form is None:
             self._form = self.plan.spec.canonical(self.arguments)
         return self._form
+
+    def _given(self) -> Mapping[str, Any]:
+        """Return the JSON from which the arguments are read: their form, or what came where validators change that."""
+        form, raw = self.canonical(), self.raw_arguments
+        if self.plan.spec.reads_back(form, self.arguments):
+            return form.values
+        given: Any = json.loads(raw.strip() or "null") or {} if isinstance(raw, str | bytes) else raw
+        return self.plan.spec.as_given(given)
 
     def digest(self) -> str:
         """Return the digest of tool and arguments, which a grant is bound to."""
@@ -318,6 +341,9 @@ class LiveCall:
         return outcome
 
     def to_dict(self) -> dict[str, Any]:
+        if not self.begun:
+            self.validate()
+        given = self._given()
         ctx, first = self.ctx, self.original or self
         first.key = first.key or token_hex(8)
         return {
@@ -328,6 +354,8 @@ class LiveCall:
             "state": self.state,
             "run_id": self.counted_in or self.run.id,
             "arguments": self.canonical().values,
+            "given": None if given is self.canonical().values else given,
+            "digest": self.digest(),
             "metadata": lenient(self.metadata),
             "decisions": [note.to_dict() for note in self.notes],
             "asks": list(self.asks),

@@ -8,11 +8,12 @@ from typing import Any, cast
 
 from toolcrib.calls import Failed
 from toolcrib.errors import HookError, InvalidArguments, SchemaError
+from toolcrib.pipeline._edits import same
 from toolcrib.pipeline._failures import described, hook_failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.schema import RunContext
 
-__all__ = ["apply_post", "apply_post_value", "apply_pre", "same_arguments"]
+__all__ = ["apply_post", "apply_post_value", "apply_pre"]
 
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})  # cannot be changed in place
 
@@ -35,7 +36,7 @@ async def apply_pre(call: LiveCall) -> Failed | None:
             arguments = cast("dict[str, Any]", edited)
         except Exception as error:  # middleware is the user's code; a gate that fails is shut
             return hook_failure(call.plan, call.id, call.run, "pre hook", step.name, error)
-    if same_arguments(arguments, call.arguments):
+    if same(arguments, call.arguments):
         return None
     try:
         call.revise(arguments)
@@ -52,15 +53,7 @@ def _copy(call: LiveCall) -> dict[str, Any]:
     try:
         return deepcopy(arguments)
     except Exception:  # anybody's types
-        return call.plan.read(call.received)
-
-
-def same_arguments(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Return whether two versions of a call's arguments are equal; what cannot be compared is taken to be edited."""
-    try:
-        return one == other
-    except Exception:  # anybody's __eq__
-        return False
+        return call.plan.spec.arguments(call.parse())
 
 
 async def apply_post(call: LiveCall) -> Failed | None:

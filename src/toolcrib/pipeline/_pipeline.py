@@ -18,7 +18,7 @@ from toolcrib.hooks import HookSet
 from toolcrib.pipeline._admit import pass_edited, pass_gates, pass_more
 from toolcrib.pipeline._call import Call, Executor
 from toolcrib.pipeline._execute import execute, settled, values_of
-from toolcrib.pipeline._failures import failure, misread, not_offered, offered, tool_failure, unknown
+from toolcrib.pipeline._failures import misread, not_offered, offered, tool_failure, unknown
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._middleware import apply_post
 from toolcrib.pipeline._plan import Plan
@@ -273,7 +273,7 @@ class Pipeline:
             return unknown(self.toolset, ToolCall(state["name"], state["arguments"], state["id"]), run)
         try:
             return restored(plan, state, run)
-        except (InvalidArguments, SchemaError) as error:
+        except (ApprovalError, InvalidArguments, SchemaError) as error:
             return misread(plan.name, state["id"], error)
 
     async def recover(
@@ -318,9 +318,8 @@ class Pipeline:
             return await self._begun_before(LiveCall(kept, plan, run, trace), grant, begun)
         try:
             call = restored(plan, kept, run) if not isinstance(kept, LiveCall) or isinstance(state, Suspended) else kept
-        except (InvalidArguments, SchemaError) as error:  # the tool has changed since
-            changed = ApprovalError(plan.name, f"the tool has changed since it was asked ({error})")
-            return _refused(trace, failure(plan, call_id, run, changed))
+        except (ApprovalError, InvalidArguments, SchemaError) as error:  # the tool has changed since
+            return _refused(trace, misread(plan.name, call_id, error))
         if call.state == "closed":
             raise CallStateError(plan.name, call_id, call.state)
         call.run, call.trace = run, trace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -114,6 +115,22 @@ class Plan:
             return self.tool.bind((), spec.arguments(spec.validate_json(raw)))
         bound = self.tool.bind((), raw)
         return bound if by_reference else self.validated(bound)
+
+    def read_json(self, values: Mapping[str, Any], *, host: bool = False) -> dict[str, Any]:
+        """Return the arguments that a JSON form describes; raises what `read` does.
+
+        Args:
+            host: It may have what only a host gives: fixed and injected arguments, or those of a tool without a schema.
+        """
+        spec = self.spec
+        own = {name: value for name, value in values.items() if host and (name in spec.fixed or name in spec.injected)}
+        given = {name: value for name, value in values.items() if name not in own}
+        try:
+            return {**spec.arguments(spec.validate_json(json.dumps(given))), **own}
+        except SchemaError:
+            if not host:
+                raise
+            return self.validated(values)
 
     def validated(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return a host's arguments validated, with the defaults; as they are where the tool has no schema.

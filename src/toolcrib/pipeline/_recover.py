@@ -6,6 +6,7 @@ A call that was executed comes back with its result.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,9 +21,10 @@ from toolcrib.calls import (
     ToolCall,
     revived,
 )
-from toolcrib.errors import ApprovalError, ModelRetry
+from toolcrib.errors import ApprovalError, InvalidArguments, ModelRetry, SchemaError
 from toolcrib.pipeline._admit import available, refusal
 from toolcrib.pipeline._approve import answered, approve, reasons_for
+from toolcrib.pipeline._edits import changed_since
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
@@ -39,7 +41,9 @@ def restored(plan: Plan, state: Any, run: Run) -> LiveCall:
     """Return the call that a state describes: the call itself, or its JSON; no gate is asked.
 
     Raises:
-        InvalidArguments: The tool has changed since, and does not take the arguments any more.
+        InvalidArguments: The tool does not take the arguments any more, or makes others of them than it did.
+        SchemaError: The tool has no schema any more.
+        ApprovalError: It does not take them any more, and a person was asked about them.
         ValueError: It is no state of a call: a field is missing.
     """
     if isinstance(state, LiveCall) and state.plan.entry.tool is plan.entry.tool:
@@ -49,7 +53,7 @@ def restored(plan: Plan, state: Any, run: Run) -> LiveCall:
     data = StoredFields("Call", state.to_dict() if isinstance(state, LiveCall) else state)
     received = ToolCall(data["name"], data["arguments"], data["id"], data["origin"])
     call = LiveCall(received, plan, run)
-    call.arguments = plan.read(ToolCall(received.name, data["arguments"], received.id))
+    _take(call, data)
     call.enter(dict(data["metadata"]))
     if call.ctx is not None:
         call.ctx.idempotency_key = data.get("idempotency_key") or received.id
@@ -65,6 +69,21 @@ def restored(plan: Plan, state: Any, run: Run) -> LiveCall:
         call.begun, call.value = data.get("begun", True), revived(data.get("value"))
         call.error = None if data.get("error") is None else _error_from(data["error"])
     return call
+
+
+def _take(call: LiveCall, data: Mapping[str, Any]) -> None:
+    """Read the arguments, which have to be those that were seen; of a call that was executed nothing runs any more."""
+    given = data["arguments"] if data["given"] is None else data["given"]
+    call.source = json.dumps(given)
+    try:
+        call.arguments = call.plan.read_json(given, host=call.received.origin == "host")
+        if data["state"] not in ("executed", "closed") and call.digest() != data["digest"]:
+            raise changed_since(call.plan, data["arguments"], call.canonical().values)
+    except (InvalidArguments, SchemaError) as error:
+        if data["request"] is None:
+            raise
+        changed = f"the tool or the arguments have changed since it was asked ({error})"
+        raise ApprovalError(call.name, changed) from error
 
 
 def _error_from(data: Mapping[str, str]) -> Exception:

@@ -50,6 +50,11 @@ class ToolRound(StoredRound):
         return bool(self._state.ended)
 
     @property
+    def has_calls(self) -> bool:
+        """Whether the model made any call, also one that cannot be read."""
+        return bool(self._state.calls)
+
+    @property
     def tool_calls(self) -> list[DecodedCall[Any]]:
         """The calls that could be read, in the assistant's order."""
         return list(self._calls)

@@ -385,7 +385,7 @@ def _require_known(keywords: Mapping[str, Any]) -> None:
 
 def _asks(round: ToolRound) -> bool:
     """Return whether a reply asks for tools."""
-    return bool(round.tool_calls or round.recoverable_issues or round.unhandled)
+    return round.has_calls or bool(round.unhandled)
 
 
 def _chunk_listener(

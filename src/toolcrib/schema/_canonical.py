@@ -95,7 +95,7 @@ class Writer:
                 return self.canonical(given)
         if self._inputs.secrets or notes.secrets:
             shown = self._shapes(self._authors, arguments, Notes([], []), True)
-        if self._styled and not self._reads_back(values, arguments):
+        if self._styled and not self.reads_back(values, arguments):
             values = self._shapes(self._without_authors(), arguments, notes, False)
         return CanonicalArguments(values, shown, tuple(notes.without_form))
 
@@ -132,7 +132,8 @@ class Writer:
         inputs = self._inputs
         return bool(inputs.secrets) and name not in self._keys and (not inputs.open or name in inputs.names)
 
-    def _reads_back(self, values: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+    def reads_back(self, values: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+        """Return whether these arguments are what is read from their values in JSON."""
         try:
             return self._inputs.arguments(self._inputs.validate_json(json.dumps(values))) == arguments
         except Exception:  # validators and comparisons are the code of the types' authors

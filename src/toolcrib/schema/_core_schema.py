@@ -9,7 +9,7 @@ from pydantic_core import CoreSchema
 
 from toolcrib.schema._markers import hide_when_asked
 
-__all__ = ["Fields", "fields_of", "holds_secret", "is_secret_function", "secrets_of"]
+__all__ = ["Fields", "fields_of", "holds_secret", "is_secret_function", "runs_code", "secrets_of"]
 
 _Lookup: TypeAlias = Callable[[str], CoreSchema | None]
 _NOT_SCHEMAS = frozenset({"metadata", "default", "expected", "config", "cls", "serialization"})
@@ -75,6 +75,25 @@ def holds_secret(schema: Any, definition: _Lookup, seen: frozenset[str] = frozen
         return ref not in seen and holds_secret(definition(ref), definition, seen | {ref})
     skipped = _NOT_SCHEMAS if isinstance(named.get("type"), str) else ()  # else these are fields or choices by name
     return any(holds_secret(part, definition, seen) for key, part in named.items() if key not in skipped)
+
+
+def runs_code(schema: Any) -> bool:
+    """Return whether a core schema has code that a value goes through, so that it may not be what it was made of."""
+    if isinstance(schema, list | tuple):
+        return any(map(runs_code, cast("Sequence[Any]", schema)))
+    if not isinstance(schema, dict):
+        return False
+    named = cast("dict[str, Any]", schema)
+    kind = named.get("type")
+    if not isinstance(kind, str):  # fields or choices by name
+        return any(map(runs_code, named.values()))
+    if kind in ("json", "call") or named.get("custom_init") or named.get("post_init"):
+        return True
+    if kind.startswith("function-"):
+        function: Any = cast("dict[str, Any]", named["function"])["function"]
+        if not getattr(function, "__module__", "").startswith("toolcrib.schema."):
+            return True
+    return any(runs_code(part) for key, part in named.items() if key not in _NOT_SCHEMAS)
 
 
 def is_secret_function(function: Any) -> bool:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from inspect import Parameter
 from threading import RLock
 from types import UnionType
@@ -20,7 +20,7 @@ from pydantic_core import InitErrorDetails
 
 from toolcrib.errors import SchemaError
 from toolcrib.schema._canonical_schema import canonical_schema, validator_of
-from toolcrib.schema._core_schema import secrets_of
+from toolcrib.schema._core_schema import runs_code, secrets_of
 from toolcrib.schema._json_schema import SchemaGenerator, as_object, tidy
 from toolcrib.schema._parameters import EMPTY, Annotations, Resolved
 from toolcrib.schema._typed_dicts import modern
@@ -101,6 +101,11 @@ class InputModel:
         if self.is_root:
             self.validate_json, self.validate_python = inner_of(self.validate_json), inner_of(self.validate_python)
         self._secrets: frozenset[str] | None = None
+
+    @cached_property
+    def has_validators(self) -> bool:
+        """Whether a value goes through code, so that validating it again may give another."""
+        return runs_code(self.core_schema)
 
     @property
     def secrets(self) -> frozenset[str]:

@@ -357,6 +357,30 @@ class ToolSpec:
                 return untyped(arguments)
         return writer.canonical(arguments)
 
+    @property
+    def has_validators(self) -> bool:
+        """Whether an argument goes through code, so that validating its value again may give another value."""
+        try:
+            return (self._input or self._input_model()).has_validators
+        except SchemaError:  # nothing is validated
+            return False
+
+    def as_given(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments that were not validated as JSON shapes, under the keys of the canonical form.
+
+        They are written by what they are, so that the text of a `Json` stays that text. Secrets have their real values.
+        """
+        keys = (self._input or self._input_model()).shown_names()
+        return {keys.get(name, name): value for name, value in untyped(arguments).values.items()}
+
+    def reads_back(self, form: CanonicalArguments, arguments: Mapping[str, Any]) -> bool:
+        """Return whether validated arguments are what is read from their form, and no validator changes it again."""
+        if not self.has_validators or self._writer is None:
+            return True
+        own = self.fixed | self.injected.keys()  # a host's
+        values, given = ({n: v for n, v in part.items() if n not in own} for part in (form.values, arguments))
+        return self._writer.reads_back(values, given)
+
     # --- words and schemas -----------------------------------------------------------------------------------------
 
     @cached_property

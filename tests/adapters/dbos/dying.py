@@ -12,7 +12,9 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
 
 from toolcrib.adapters.dbos import DurableAgent, Engine, Queue
 from toolcrib.calls import RunNormally
@@ -56,6 +58,13 @@ async def set_to(value: int, key: IdempotencyKey) -> str:
 
 
 @ez_tool(idempotent=True)
+async def fill(cents: Annotated[int, AfterValidator(lambda euros: euros * 100)]) -> str:
+    wrote(f"fill {cents}")
+    die("fill")
+    return f"filled {cents}"
+
+
+@ez_tool(idempotent=True)
 async def count(n: int) -> AsyncIterator[int]:
     for number in range(n):
         if number == 2:
@@ -86,7 +95,7 @@ def agent() -> DurableAgent:
         wrote("decided")
         return RunNormally(given)
 
-    tools = Toolset([charge, set_to, count, down, pay], hooks=hooks)
+    tools = Toolset([charge, set_to, fill, count, down, pay], hooks=hooks)
     made = DurableAgent(Agent("dying", "Dies.", tools), Queue("dying", polling=POLLING))
 
     @made.agent.before_turn

@@ -142,6 +142,16 @@ async def test_an_idempotent_call_is_made_again_with_its_key_and_its_decisions_a
     assert shop.effects == ["before", "decided", *[f"set 5 {handle.id}"] * 2]
 
 
+async def test_an_idempotent_call_is_made_again_with_the_arguments_it_had(file_shop: Shop) -> None:
+    handle = await file_shop.killed(Turn(dying.fill, kwargs={"cents": 5}), "fill")
+
+    async with file_shop.working():
+        outcome = await handle.outcome()
+
+    assert outcome == Completed("fill", handle.id, "filled 500")
+    assert file_shop.effects == ["fill 500"] * 2
+
+
 async def test_what_died_before_its_tool_is_no_doubt(file_shop: Shop) -> None:
     shop = file_shop
     handle = await shop.killed(Turn(dying.charge, kwargs={"amount": 5}), "before")

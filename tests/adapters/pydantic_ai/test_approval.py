@@ -2,11 +2,11 @@
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import pydantic_ai
 import pytest
-from pydantic import TypeAdapter
+from pydantic import AfterValidator, TypeAdapter
 from pydantic_ai.capabilities import HandleDeferredToolCalls
 from pydantic_ai.exceptions import ApprovalRequired
 from pydantic_ai.messages import ModelMessagesTypeAdapter
@@ -233,6 +233,21 @@ async def test_their_override_with_our_metadata_is_one_of_ours() -> None:
     await waiting.go_on(DeferredToolResults(approvals={"c1": approval}, metadata=waiting.asked.metadata))
 
     assert waiting.ran == [(7, 1)]
+
+
+async def test_what_their_override_leaves_runs_as_it_was_seen() -> None:
+    @ez_tool(requires_approval=True)
+    async def pay(cents: Annotated[int, AfterValidator(lambda euros: euros * 100)], note: str = "") -> str:
+        return f"{cents} {note}"
+
+    toolset = as_toolset([pay])
+    run = await agent(scripted([("pay", {"cents": 5}, "c1")]), toolset).run("go")
+    approval = ToolApproved(override_args={"cents": 5, "note": "edited"})
+    answered = DeferredToolResults(approvals={"c1": approval}, metadata=run.output.metadata)
+
+    after = await agent(scripted(), toolset).run(message_history=run.all_messages(), deferred_tool_results=answered)
+
+    assert results(after.all_messages())[-1] == ("c1", "success", "500 edited")
 
 
 async def test_other_arguments_are_validated() -> None:

@@ -31,6 +31,13 @@ class Waiting:
     arguments: dict[str, Any]
     grant: Grant | None = None
 
+    def edited(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments that a person put in the place of the model's; those they left, as they were seen."""
+        state: dict[str, Any] = self.suspended.to_dict()["call"] or {}
+        seen = state.get("arguments", {})
+        left = {name for name, value in arguments.items() if name in self.arguments and self.arguments[name] == value}
+        return {name: seen.get(name, value) if name in left else value for name, value in arguments.items()}
+
     def metadata(self) -> dict[str, Any]:
         """Return it as the metadata of a deferred call, in JSON shapes; it holds the real arguments."""
         data: dict[str, Any] = {"suspended": self.suspended.to_dict(), "arguments": self.arguments}
@@ -71,7 +78,7 @@ def resumed(
     asked, now = _asked(ctx.messages, ctx.tool_call_id), dict(arguments)
     if (now if asked is None else asked) != waiting.arguments:
         return None
-    override = None if now == waiting.arguments else now  # what the person put in place of the model's
+    override = None if now == waiting.arguments else waiting.edited(now)
     grant = waiting.grant
     if grant is None:
         return waiting.suspended, waiting.request.grant(override_args=override)
