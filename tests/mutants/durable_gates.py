@@ -178,12 +178,12 @@ DURABLE_GATES: tuple[Gate, ...] = (
         "            values",
         _OF_PROGRAMS,
     ),
-    Gate("one line of each number", _JOURNAL, '"number": self._kept + n,', '"number": id(line) % 10**9,', _OF_PROGRAMS),
+    Gate("one line of each number", _JOURNAL, '"number": self._stored + n,', '"number": id(line) % 10**9,', _OF_PROGRAMS),
     Gate(
         "lines after one that was lost",
         _JOURNAL,
-        "if self._error is None:\n            self._kept",
-        "if True:\n            self._kept",
+        "if self._error is None:\n            self._stored",
+        "if True:\n            self._stored",
         _OF_PROGRAMS,
     ),
     Gate(

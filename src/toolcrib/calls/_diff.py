@@ -59,7 +59,7 @@ def _in_objects(before: Mapping[str, Any], after: Mapping[str, Any], path: str) 
 
 def _in_sequences(before: Sequence[Any], after: Sequence[Any], path: Callable[[int], str]) -> Iterator[str]:
     """Yield what differs between where two sequences begin to differ and where they are alike again."""
-    head, tail = _alike(before, after)
+    head, tail = _common_ends(before, after)
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     for number in range(max(len(old), len(new))):
         was = old[number] if number < len(old) else _MISSING
@@ -67,7 +67,7 @@ def _in_sequences(before: Sequence[Any], after: Sequence[Any], path: Callable[[i
         yield from differences(was, now, path(head + number))
 
 
-def _alike(before: Sequence[Any], after: Sequence[Any]) -> tuple[int, int]:
+def _common_ends(before: Sequence[Any], after: Sequence[Any]) -> tuple[int, int]:
     """Return how many items are the same at the beginning, and at the end."""
     shorter = min(len(before), len(after))
     head = next((n for n in range(shorter) if before[n] != after[n]), shorter)
@@ -79,7 +79,7 @@ def _without_the_alike(before: str, after: str) -> tuple[str, str]:
     """Return two long texts without most of what they have in common at both ends; short ones as they are."""
     if max(len(before), len(after)) <= _LONG:
         return before, after
-    head, tail = _alike(before, after)
+    head, tail = _common_ends(before, after)
     start, end = max(0, head - _AROUND), max(0, tail - _AROUND)
 
     def middle(text: str) -> str:

@@ -58,7 +58,7 @@ class JournalHost(ProgramHost):
         activity: ProgramActivity = NO_ACTIVITY,
     ) -> None:
         super().__init__(pipeline, run, tools, on_output, activity)
-        self.journal, self._answers, self._log = options.journal, options.answers, options.log
+        self.journal, self._answer_by_call, self._log = options.journal, options.answers, options.log
         self._replay_seconds = options.replay_seconds
         self.calls = [entry.summary for entry in options.journal.entries]
         self._earlier_open = options.journal.open
@@ -198,7 +198,7 @@ class JournalHost(ProgramHost):
         """Ask the gates again for every suspended call, before any of them is executed."""
         recovered: dict[str, Call | Outcome] = {}
         # calls with an answer come first: it may be a standing grant, which holds for others, too
-        for entry in sorted(self._earlier_open, key=lambda entry: entry.id not in self._answers):
+        for entry in sorted(self._earlier_open, key=lambda entry: entry.id not in self._answer_by_call):
             _, emit = self._asked.get(entry.id, (None, None))
             if entry.suspended is not None and emit is None and not entry.values:
                 recovered[entry.id] = await self._recover(entry, entry.suspended)
@@ -210,7 +210,7 @@ class JournalHost(ProgramHost):
         Raises:
             ApprovalError: Its answer cannot be used.
         """
-        answer = self._answers.get(entry.id)
+        answer = self._answer_by_call.get(entry.id)
         made = await self._pipeline.recover(state, self._run, grant=answer, begun=entry.begun)
         if isinstance(made, Failed) and made.code == ApprovalError.code:
             raise made.exception or ApprovalError(made.tool, made.message)

@@ -146,9 +146,9 @@ class LookupHost:
 
 async def matching(entries: Iterable[ToolEntry], query: str, limit: int, ctx: RunContext[Any]) -> list[ToolEntry]:
     """Return the tools with most words of the query in name or description, the name counting twice."""
-    words = set(_words(query))
+    words = set(_terms(query))
     scores = [
-        (len(words & set(_words(entry.name))) * 2 + len(words & set(_words(entry.description))), entry)
+        (len(words & set(_terms(entry.name))) * 2 + len(words & set(_terms(entry.description))), entry)
         for entry in entries
     ]
     ranked = sorted((pair for pair in scores if pair[0]), key=lambda pair: -pair[0])
@@ -161,5 +161,5 @@ async def matching(entries: Iterable[ToolEntry], query: str, limit: int, ctx: Ru
     return found
 
 
-def _words(text: str) -> list[str]:
+def _terms(text: str) -> list[str]:
     return [word.removesuffix("s") for word in _WORD.findall(text.lower()) if word not in _COMMON]

@@ -211,17 +211,17 @@ class _Settled:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._words: dict[str, str] = {}
+        self._by_request: dict[str, str] = {}
         self._lock = threading.Lock()  # programs and agents may run in several threads
 
     def add(self, request_id: str, word: str) -> str | None:
         """Note how a request was settled; return how it was before, if it was."""
         with self._lock:
-            before = self._words.get(request_id)
+            before = self._by_request.get(request_id)
             if before is None:
-                self._words[request_id] = word
-                if len(self._words) > self._most:
-                    del self._words[next(iter(self._words))]
+                self._by_request[request_id] = word
+                if len(self._by_request) > self._most:
+                    del self._by_request[next(iter(self._by_request))]
             return before
 
 

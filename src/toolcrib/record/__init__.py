@@ -10,7 +10,7 @@ from toolcrib.record._activity_trace import (
     current_activity,
     trace_activity,
 )
-from toolcrib.record._batch_sink import BatchSink, Told
+from toolcrib.record._batch_sink import BatchSink, RecordedEvent
 from toolcrib.record._call_trace import Trace
 from toolcrib.record._event_log import QUIET, ActivityFilter, EventLog, KeptEvent
 from toolcrib.record._event_tables import EVENT_TABLES, Activity, Rows, write_events
@@ -43,12 +43,12 @@ __all__ = [
     "KeptEvent",
     "ListSink",
     "LogSink",
+    "RecordedEvent",
     "RecordedRun",
     "Rows",
     "Sink",
     "SqliteSink",
     "Stepped",
-    "Told",
     "Trace",
     "TracingSink",
     "Within",

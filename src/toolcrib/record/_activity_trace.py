@@ -44,11 +44,11 @@ class Within:
     Entered and left by one piece of code in one task; for another, make another.
     """
 
-    __slots__ = ("_entered", "_id", "_kind", "_scope_id", "_sinks", "_token")
+    __slots__ = ("_entered", "_id", "_kind", "_run_id", "_sinks", "_token")
 
     def __init__(self, kind: Followed, activity_id: str, run_id: str, sinks: tuple[TracingSink, ...]) -> None:
         self._kind: Followed = kind
-        self._id, self._scope_id, self._sinks = activity_id, run_id, sinks
+        self._id, self._run_id, self._sinks = activity_id, run_id, sinks
         self._entered: list[AbstractContextManager[object]] | None = None
         self._token: Token[str | None] | None = None
 
@@ -56,7 +56,7 @@ class Within:
         self._token = _here.set(self._id)
         for sink in self._sinks:
             try:
-                made = sink.around(self._kind, self._id, self._scope_id)
+                made = sink.around(self._kind, self._id, self._run_id)
                 made.__enter__()
             except Exception:  # a sink is anybody's code, and watching must not change what is watched
                 _log.exception("the sink %s failed around %s", type(sink).__name__, self._id)

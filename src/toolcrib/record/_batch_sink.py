@@ -13,9 +13,9 @@ from typing import Any, Self, TypeAlias
 
 from toolcrib.calls import ActivityEvent, CallEvent
 
-__all__ = ["BatchSink", "Told"]
+__all__ = ["BatchSink", "RecordedEvent"]
 
-Told: TypeAlias = CallEvent | ActivityEvent
+RecordedEvent: TypeAlias = CallEvent | ActivityEvent
 
 _GATHER_SECONDS = 0.02  # what comes within this is one batch
 _IDLE_SECONDS = 5.0  # then the thread ends, and the next event begins another
@@ -39,7 +39,7 @@ class BatchSink:
 
     def __init__(
         self,
-        write: Callable[[Sequence[Told]], None],
+        write: Callable[[Sequence[RecordedEvent]], None],
         opened: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         self._write, self._opened = write, opened
@@ -48,7 +48,7 @@ class BatchSink:
 
     def _begin(self) -> None:
         self._changed = threading.Condition()
-        self._waiting: list[Told] = []
+        self._waiting: list[RecordedEvent] = []
         self._hurry = threading.Event()
         self._writing = threading.Lock()
         self._place: ExitStack | None = None
@@ -89,7 +89,7 @@ class BatchSink:
 
     # --- inside
 
-    def _take(self, event: Told) -> None:
+    def _take(self, event: RecordedEvent) -> None:
         with self._changed:
             if self._closed:
                 raise ValueError(f"this {type(self).__name__} is closed")
@@ -98,12 +98,12 @@ class BatchSink:
                 self._changed.wait()
             self._waiting.append(event)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="toolcrib: events", daemon=True)
+                self._thread = threading.Thread(target=self._write_batches, name="toolcrib: events", daemon=True)
                 self._thread.start()
             elif len(self._waiting) == 1:
                 self._changed.notify_all()
 
-    def _work(self) -> None:
+    def _write_batches(self) -> None:
         while self._await_events():
             self._hurry.wait(_GATHER_SECONDS)
             self._hurry.clear()
@@ -122,7 +122,7 @@ class BatchSink:
             self._thread = None
             return False
 
-    def _taken(self) -> list[Told]:
+    def _taken(self) -> list[RecordedEvent]:
         """Return the next batch; when there is none, those who wait for the last one are told."""
         with self._changed:
             batch = self._waiting[:_LARGEST]
@@ -131,7 +131,7 @@ class BatchSink:
             self._changed.notify_all()
             return batch
 
-    def _write_out(self, batch: list[Told]) -> None:
+    def _write_out(self, batch: list[RecordedEvent]) -> None:
         with self._writing:
             try:
                 if self._place is None:

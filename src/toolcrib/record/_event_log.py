@@ -23,7 +23,7 @@ class KeptEvent:
     Attributes:
         position: Its place in the order of all events; whoever has seen it has seen all before it.
         source: Whether it tells of a `call` or a `run`.
-        run_id: A call's scope; empty for a run.
+        run_id: A call's run; empty for an activity.
         id: The call's id, or the run's.
         data: `CallEvent.to_dict()` or `ActivityEvent.to_dict()`.
     """
@@ -48,7 +48,7 @@ class ActivityFilter:
         name: The tool's or run's name, whole.
         principal: On whose behalf, whole.
         text: Stands anywhere in names, ids, arguments, outcomes, programs; upper and lower case are the same.
-        run_id: The calls of this scope.
+        run_id: The calls of this run.
         parent_id: What goes on inside this run or call.
         ids: These calls or runs.
         top: Only what goes on inside nothing else.

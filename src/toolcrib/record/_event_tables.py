@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias, cast
 
 from toolcrib.calls import CallEvent
-from toolcrib.record._batch_sink import Told
+from toolcrib.record._batch_sink import RecordedEvent
 
 __all__ = ["EVENT_TABLES", "Activity", "Rows", "batch_rows", "write_events"]
 
@@ -54,7 +54,7 @@ class Activity:
 
     Attributes:
         source: `call`, or the kind of run: `agent`, `turn`, `program`, `session`, `request`.
-        run_id: A call's scope; empty for a run.
+        run_id: A call's run; empty for an activity.
         parent_id: The run or call inside which it goes on.
         name: The tool, or what the run is called.
         status: `running`, `suspended`, or what it came to: a call's outcome, a run's.
@@ -93,7 +93,9 @@ _CHANGE = f"""INSERT INTO toolcrib_activities ({", ".join(_COLUMNS)})
 _row = itemgetter(*_COLUMNS)
 
 
-def write_events(events: Iterable[Told], rows: Rows, each: Callable[[str, Sequence[Sequence[Any]]], object]) -> None:
+def write_events(
+    events: Iterable[RecordedEvent], rows: Rows, each: Callable[[str, Sequence[Sequence[Any]]], object]
+) -> None:
     """Write a batch inside a transaction that holds the writers' lock.
 
     Args:
@@ -107,7 +109,7 @@ def write_events(events: Iterable[Told], rows: Rows, each: Callable[[str, Sequen
     each(_CHANGE, changed)
 
 
-def batch_rows(events: Iterable[Told], first: int) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+def batch_rows(events: Iterable[RecordedEvent], first: int) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     """Return the rows that a batch adds to the first table, and those that it makes or changes in the second."""
     added: list[tuple[Any, ...]] = []
     changes: dict[tuple[str, str, str], dict[str, Any]] = {}
@@ -152,7 +154,9 @@ def _call_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
         "started_at": str(data["at"]),
         "ended_at": str(data["at"]) if ended and status not in _SUSPENDED else None,
         "duration_ms": record.get("duration_ms") if ended else None,
-        "words": "" if kind == "yielded" else _words(data["tool"], data["call_id"], record.get("principal"), said),
+        "words": ""
+        if kind == "yielded"
+        else _search_text(data["tool"], data["call_id"], record.get("principal"), said),
     }
 
 
@@ -174,7 +178,7 @@ def _run_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
         "started_at": str(data["at"]),
         "ended_at": str(data["at"]) if closed and status not in _SUSPENDED else None,
         "duration_ms": said.get("duration_ms") if closed else None,
-        "words": _words(data["name"], data["activity_id"], said.get("principal"), said),
+        "words": _search_text(data["name"], data["activity_id"], said.get("principal"), said),
     }
 
 
@@ -184,7 +188,7 @@ def _state(said: Any, otherwise: str) -> str:
     return _plain(word).lower() if word else otherwise
 
 
-def _words(*parts: Any) -> str:
+def _search_text(*parts: Any) -> str:
     """Return what a search looks through: lower case, cut."""
     texts = (
         part if isinstance(part, str) else json.dumps(part, ensure_ascii=False, default=repr) for part in parts if part

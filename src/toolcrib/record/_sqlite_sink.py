@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolcrib._sqlite import sqlite3, write_ahead
-from toolcrib.record._batch_sink import BatchSink, Told
+from toolcrib.record._batch_sink import BatchSink, RecordedEvent
 from toolcrib.record._event_log import EventLog
 from toolcrib.record._event_tables import EVENT_TABLES, write_events
 
@@ -54,7 +54,7 @@ class SqliteSink(BatchSink):
             finally:
                 self._connection = None
 
-    def _write_events(self, events: Sequence[Told]) -> None:
+    def _write_events(self, events: Sequence[RecordedEvent]) -> None:
         connection = self._connection
         if connection is None:
             raise RuntimeError("a batch is written inside `_connected`")

@@ -121,8 +121,8 @@ class ToolRoundPlan(StoredRound):
         self._state.require_open()
         answers: list[Grant | Denial] = [*grants, *denials]
         calls = self._in("suspended")
-        chosen = {call.id: next((a for a in answers if _answers(a, call)), None) for call in calls}
-        stray = next((answer for answer in answers if not any(_answers(answer, call) for call in calls)), None)
+        chosen = {call.id: next((a for a in answers if _is_answer_to(a, call)), None) for call in calls}
+        stray = next((answer for answer in answers if not any(_is_answer_to(answer, call) for call in calls)), None)
         if stray is not None:
             raise ApprovalError(stray.tool, f"no call of this round waits for it (call {stray.call_id})")
         for call in calls:
@@ -220,7 +220,7 @@ def suggestion(issues: Sequence[ToolCallIssue]) -> str | None:
 # --- inside
 
 
-def _answers(answer: Grant | Denial, call: RoundCall) -> bool:
+def _is_answer_to(answer: Grant | Denial, call: RoundCall) -> bool:
     outcome = call.outcome
     if not isinstance(outcome, Suspended):
         return False

@@ -66,9 +66,9 @@ def pipeline_of(tools: Pipeline | ToolsetLike) -> Pipeline:
     """Return a pipeline of the tools: the same one for the same toolset, because a pipeline learns its tools once."""
     if isinstance(tools, Pipeline):
         return tools
-    return _kept(tools) if isinstance(tools, Toolset | type) else Pipeline(tools)
+    return _cached_pipeline(tools) if isinstance(tools, Toolset | type) else Pipeline(tools)
 
 
 @lru_cache(maxsize=64)
-def _kept(tools: Toolset | type[Toolset]) -> Pipeline:
+def _cached_pipeline(tools: Toolset | type[Toolset]) -> Pipeline:
     return Pipeline(tools)

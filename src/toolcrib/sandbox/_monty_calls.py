@@ -82,10 +82,10 @@ class MontyCalls:
             return Value(None)
         calling_line.set(request.line)
         if request.name in self._program.streams:
-            return await self._collect(request)
+            return await self._finished_reply(request)
         return await self._host.call(request.name, request.args, request.kwargs)
 
-    async def _collect(self, call: MontyCall) -> Reply:
+    async def _finished_reply(self, call: MontyCall) -> Reply:
         """Return all values of a streaming tool at once; a stream that is too long is stopped."""
         values: list[Any] = []
         size = 0

@@ -21,7 +21,7 @@ class ProgramThread:
 
     def __init__(self) -> None:
         self._inbox: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        threading.Thread(target=self._work, name="toolcrib-program", daemon=True).start()
+        threading.Thread(target=self._run_jobs, name="toolcrib-program", daemon=True).start()
 
     async def run(self, step: Callable[[], T]) -> T:
         """Return what `step` returns; cancelling the wait does not stop it once it has begun."""
@@ -37,7 +37,7 @@ class ProgramThread:
         """End the thread when it has run what it was given."""
         self._inbox.put(None)
 
-    def _work(self) -> None:
+    def _run_jobs(self) -> None:
         while (job := self._inbox.get()) is not None:
             job()
             del job  # an idle thread keeps nothing of the last program alive

@@ -188,12 +188,12 @@ def _misfits_of(error: Any) -> list[Misfit]:
     entered = [found for found in tried if any(len(misfit.place) > len(place) for misfit in found)]
     if entered:  # the value looks like that choice
         return min(entered, key=len)
-    texts = dict.fromkeys(misfit.text for found in tried for misfit in found) or [_words(error)]
+    texts = dict.fromkeys(misfit.text for found in tried for misfit in found) or [_expectation(error)]
     rest = [text.removeprefix("must be ") for text in [*texts][1:]]
     return [Misfit(place, error.validator, " or ".join([next(iter(texts)), *rest])[:_WIDE], error.instance)]
 
 
-def _words(error: Any) -> str:
+def _expectation(error: Any) -> str:
     keyword, rule = cast("str", error.validator), error.validator_value
     if keyword == "type":
         kinds: list[str] = [rule] if isinstance(rule, str) else rule

@@ -70,22 +70,22 @@ class Bounded(Generic[K, V]):
 
     def __init__(self, most: int) -> None:
         self._most, self._lock = most, threading.Lock()
-        self._kept: OrderedDict[K, V] = OrderedDict()
+        self._items: OrderedDict[K, V] = OrderedDict()
 
     def put(self, key: K, value: V) -> V | None:
         """Keep a value; return the one that is forgotten for it."""
         with self._lock:
-            self._kept[key] = value
-            return self._kept.popitem(last=False)[1] if len(self._kept) > self._most else None
+            self._items[key] = value
+            return self._items.popitem(last=False)[1] if len(self._items) > self._most else None
 
     def get(self, key: K) -> V | None:
         """Return a value, None when there is none."""
-        return self._kept.get(key)
+        return self._items.get(key)
 
     def pop(self, key: K) -> V | None:
         """Return a value and forget it."""
         with self._lock:
-            return self._kept.pop(key, None)
+            return self._items.pop(key, None)
 
 
 def as_carrier(context: SpanContext) -> dict[str, str]:

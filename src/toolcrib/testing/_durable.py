@@ -45,14 +45,16 @@ class _EngineThread:
             if self._thread is None:
                 ready = threading.Event()
                 # a daemon: without `close` it ends with the process
-                self._thread = threading.Thread(target=self._work, args=(ready,), name="toolcrib: doors", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run_engine, args=(ready,), name="toolcrib: doors", daemon=True
+                )
                 self._thread.start()
                 ready.wait()
             if self._loop is None:
                 raise RuntimeError("the engine of the doors could not be started; its thread says why")
             return self._loop
 
-    def _work(self, ready: threading.Event) -> None:
+    def _run_engine(self, ready: threading.Event) -> None:
         async def serve() -> None:
             with TemporaryDirectory() as folder:
                 database = Path(folder) / "doors.db"

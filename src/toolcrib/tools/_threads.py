@@ -31,16 +31,16 @@ class _Job:
 
     def run(self) -> None:
         if self.future.done():  # given up while it waited for a thread: it must not run after all
-            self._settle(None, None)
+            self._set_result(None, None)
             return
         try:
             value = self.context.run(self.fn)
         except BaseException as error:
-            self._settle(None, error)
+            self._set_result(None, error)
         else:
-            self._settle(value, None)
+            self._set_result(value, None)
 
-    def _settle(self, value: Any, error: BaseException | None) -> None:
+    def _set_result(self, value: Any, error: BaseException | None) -> None:
         with suppress(RuntimeError):  # the loop closed meanwhile, and with it whatever waited
             self.loop.call_soon_threadsafe(self._deliver, value, error)
 
@@ -69,9 +69,9 @@ class _Pool:
                 self._wake.notify()
             elif self._threads < _MOST:
                 self._threads += 1
-                threading.Thread(target=self._work, name="toolcrib-tool", daemon=True).start()
+                threading.Thread(target=self._run_jobs, name="toolcrib-tool", daemon=True).start()
 
-    def _work(self) -> None:
+    def _run_jobs(self) -> None:
         while True:
             with self._wake:
                 self._idle += 1

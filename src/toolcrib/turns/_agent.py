@@ -106,7 +106,7 @@ class Agent(Observed):
         self._context_pool = ContextPool() if context_pool is None else context_pool
         self._context_queue = ContextQueue() if context_queue is None else context_queue
         self._observers = Observers(tag_set(tags))
-        self._work = TurnQueue()
+        self._queue = TurnQueue()
         self._backend: TurnBackend | None = None
         self._is_paused = self._is_running = False
         if register:
@@ -147,17 +147,17 @@ class Agent(Observed):
     @property
     def turns(self) -> list[Turn[Any]]:
         """The turns that wait to be run, in order."""
-        return list(self._work.waiting)
+        return list(self._queue.waiting)
 
     @property
     def running_turns(self) -> list[Turn[Any]]:
         """The turns that run now."""
-        return list(self._work.running)
+        return list(self._queue.running)
 
     @property
     def requests(self) -> list[ApprovalRequest]:
         """What people have to answer before turns that wait for approval can go on."""
-        return [outcome.request for _, outcome in self._work.suspended.values()]
+        return [outcome.request for _, outcome in self._queue.suspended.values()]
 
     @property
     def is_paused(self) -> bool:
@@ -192,7 +192,7 @@ class Agent(Observed):
         if observed:
             await self._fire(AgentHook.BEFORE_PUT, turn)
         if self._backend is None:
-            self._work.add(turn)
+            self._queue.add(turn)
         else:
             await self._backend.add(turn)
         if observed:
@@ -221,7 +221,7 @@ class Agent(Observed):
             self._is_paused = False
             if self._run is not None:
                 self._run.changed(state="running")
-            self._work.wake()
+            self._queue.wake()
             if self._backend is not None:
                 await self._backend.go()
             await self._fire(AgentHook.ON_RESUME)
@@ -236,8 +236,8 @@ class Agent(Observed):
         Raises:
             ApprovalError: No turn waits for it.
         """
-        asked = self._work.request(request)
-        self._work.answer(asked, asked.grant(approver, **options))
+        asked = self._queue.request(request)
+        self._queue.answer(asked, asked.grant(approver, **options))
 
     def deny(self, request: ApprovalRequest | str, message: str = "", approver: str = "host") -> None:
         """Say no to a request, or to the one with that id: its turn ends as an ERROR, and its tool never runs.
@@ -245,8 +245,8 @@ class Agent(Observed):
         Raises:
             ApprovalError: No turn waits for it.
         """
-        asked = self._work.request(request)
-        self._work.answer(asked, asked.deny(message, approver))
+        asked = self._queue.request(request)
+        self._queue.answer(asked, asked.deny(message, approver))
 
     # --- running
 
@@ -269,7 +269,7 @@ class Agent(Observed):
             raise SafeExecutionError(f"{self!r} does not run its turns itself: {self._backend!r} does")
         if max_concurrency < 1:
             raise ValueError(f"max_concurrency must be at least 1, and is {max_concurrency}")
-        agent_run = AgentRun(self, self._work, run_for(run, "agent"), wait=wait)
+        agent_run = AgentRun(self, self._queue, run_for(run, "agent"), wait=wait)
         return agent_run.in_order() if max_concurrency == 1 else agent_run.concurrently(max_concurrency)
 
     @contextmanager
@@ -288,7 +288,7 @@ class Agent(Observed):
         finally:
             self._is_running, self._run = False, None
             if activity is not None:
-                activity.closed("completed", suspended=list(self._work.suspended))
+                activity.closed("completed", suspended=list(self._queue.suspended))
 
     def binding(self, run: Run, pipeline: Pipeline, name: str = "agent") -> TurnBinding:
         """Return the binding that turns of a run go through to `pipeline`, whose tools are the agent's; for runs."""
@@ -304,7 +304,7 @@ class Agent(Observed):
         It has copies of the context, no turns yet, and is not registered. This agent stays what it is.
         """
         made = copy(self)
-        made._backend, made._work, made._run = backend, TurnQueue(), None
+        made._backend, made._queue, made._run = backend, TurnQueue(), None
         made._is_paused = made._is_running = False
         made._context_pool, made._context_queue = self._context_pool.branch(), self._context_queue.branch()
         return made
@@ -325,7 +325,7 @@ class Agent(Observed):
             **_given(self._pipeline.sinks, AgentRegistry.holds(self._name, self)),
         )
         made._observers.adopt(self._observers)
-        made._work.waiting.extend(turn.copy() for turn in self._work.waiting)
+        made._queue.waiting.extend(turn.copy() for turn in self._queue.waiting)
         return made
 
     # --- writing it down
@@ -339,7 +339,7 @@ class Agent(Observed):
         Raises:
             NotPortableError: A value does not go to JSON and back; it is named.
         """
-        work, toolset = self._work, self.toolset
+        work, toolset = self._queue, self.toolset
         children = {child for tool in toolset.tools() for child in tool.subtools}
         return {
             "name": self._name,
@@ -399,7 +399,7 @@ class Agent(Observed):
             approver,
             **_given(tuple(sinks), register),
         )
-        made._work.restore(data, toolset.tools())
+        made._queue.restore(data, toolset.tools())
         made._is_paused = data.get("is_paused", False)
         return made
 
@@ -411,7 +411,7 @@ class Agent(Observed):
         return UnknownTool(tool.__name__, tuple(self.toolset.names()), problem)
 
     def _shown(self) -> dict[str, Any]:
-        return {"description": self._description, "tools": self.toolset.names(), "turns": len(self._work.waiting)}
+        return {"description": self._description, "tools": self.toolset.names(), "turns": len(self._queue.waiting)}
 
     def _provided(self) -> dict[Any, Any]:
         queue, pool = self._context_queue, self._context_pool
@@ -424,7 +424,7 @@ class Agent(Observed):
             await fire_event(table, event, self, *about, ctx=ctx)
 
     def __repr__(self) -> str:
-        return f"<Agent {self._name} with {len(self._work.waiting)} turns waiting>"
+        return f"<Agent {self._name} with {len(self._queue.waiting)} turns waiting>"
 
 
 def _given(sinks: tuple[Sink, ...], register: bool) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class AgentRun:
     """
 
     def __init__(self, agent: RunnableAgent, work: TurnQueue, run: Run, *, wait: bool) -> None:
-        self._agent, self._work, self._run, self._wait = agent, work, run, wait
+        self._agent, self._queue, self._run, self._wait = agent, work, run, wait
         self.finished = False
         self._most = 1
         self._workers: set[asyncio.Task[None]] = set()
@@ -63,7 +63,7 @@ class AgentRun:
 
     async def in_order(self) -> Results:
         """Run one turn after the other."""
-        work, turn = self._work, None
+        work, turn = self._queue, None
         with self._agent.occupied(self._run) as binding:
             try:
                 while True:
@@ -104,26 +104,26 @@ class AgentRun:
 
     async def _more(self) -> bool:
         """Wait until there may be something to do; False when there will not."""
-        waiting = self._work.waiting
+        waiting = self._queue.waiting
         if self.finished or not (self._wait or waiting):
             return False
         if self._agent.is_paused or not waiting:
-            await self._work.changed()
+            await self._queue.changed()
         return True
 
     def _next_value(self) -> tuple[Turn[Any], Any]:
-        item = turn, value = self._work.undelivered.popleft()
+        item = turn, value = self._queue.undelivered.popleft()
         if value is END:
-            self._work.done(turn)
+            self._queue.done(turn)
         else:
-            self._work.delivered(turn)
+            self._queue.delivered(turn)
         return item
 
     # --- several at a time
 
     async def concurrently(self, most: int) -> Results:
         """Run up to `most` turns at a time, and yield values as they come."""
-        work, left = self._work, False
+        work, left = self._queue, False
         self._most = most
         with self._agent.occupied(self._run) as binding:
             try:
@@ -150,9 +150,9 @@ class AgentRun:
                 work.settle(left=left)
 
     def _start_workers(self, binding: TurnBinding) -> None:
-        if len(self._workers) >= self._most or not self._work.waiting or not self._open():
+        if len(self._workers) >= self._most or not self._queue.waiting or not self._open():
             return
-        for _ in range(min(self._most - len(self._workers), len(self._work.waiting))):
+        for _ in range(min(self._most - len(self._workers), len(self._queue.waiting))):
             worker = asyncio.create_task(self._work_off(binding), name=f"{self._agent.name}: turns")
             worker.add_done_callback(self._worker_ended)
             self._workers.add(worker)
@@ -161,7 +161,7 @@ class AgentRun:
         self._workers.discard(worker)
         if worker.cancelled() and not self._stopping and self._error is None:
             self._error = ToolcribError(f"{self._agent!r}: a turn was cancelled, and nothing had asked for that")
-        self._work.wake()
+        self._queue.wake()
 
     async def _stop_workers(self) -> None:
         self._stopping = True
@@ -172,7 +172,7 @@ class AgentRun:
 
     async def _work_off(self, binding: TurnBinding) -> None:
         """Run turns as long as there are any, for `concurrently`."""
-        work = self._work
+        work = self._queue
         try:
             while self._open() and (turn := work.take()) is not None:
                 if turn.tool.is_watched:
@@ -196,9 +196,9 @@ class AgentRun:
 
     async def _deliver(self, turn: Turn[Any], value: Any) -> None:
         """Leave a value for the caller, and wait while there are many that it has not taken."""
-        undelivered = self._work.undelivered
+        undelivered = self._queue.undelivered
         undelivered.append((turn, value))
-        self._work.wake()
+        self._queue.wake()
         while len(undelivered) > self._most:  # only now: who is stopped while it waits has nothing in its hands
             room = asyncio.get_running_loop().create_future()
             self._full.append(room)
@@ -226,33 +226,33 @@ class AgentRun:
         """Run a turn whose tool streams, while the body takes what comes."""
         table = await self._fire_before(turn, binding)
         try:
-            async with turn.streaming(binding, self._work.answers.get(turn)) as (values, clock):
+            async with turn.streaming(binding, self._queue.answers.get(turn)) as (values, clock):
                 yield values, clock, table
             self._ended(turn, turn.outcome)
         except Exception:  # it ended with an error: it is not run again, and the error goes to the caller of `run()`
-            self._work.ended(turn)
+            self._queue.ended(turn)
             raise
         await fire_event(table, AgentHook.AFTER_TURN, self._agent, turn, ctx=binding.ctx)
 
     async def _returned(self, turn: Turn[Any], binding: TurnBinding) -> Any:
         """Run a turn whose tool returns, and give the value that is for the caller, or `NOTHING`."""
-        table, answers = self._agent.observers.table(), self._work.answers
+        table, answers = self._agent.observers.table(), self._queue.answers
         if table:
             await self._fire_before(turn, binding)
         value = NOTHING
         try:
-            outcome = await turn.perform(binding, answers.get(turn) if answers else None)
+            outcome = await turn.run_within(binding, answers.get(turn) if answers else None)
             if type(outcome) is Completed:
                 value = outcome.value
                 if turn.tool.options.type is ToolType.COMPLETION_CHECK:
                     self._check(turn, value)
                 if (table or isinstance(value, _ROUTED)) and not await self._is_for_caller(turn, value, binding):
                     value = NOTHING
-                self._work.ended(turn)
+                self._queue.ended(turn)
             else:
                 self._ended(turn, outcome)
         except Exception:  # as above
-            self._work.ended(turn)
+            self._queue.ended(turn)
             raise
         if table:
             await fire_event(table, AgentHook.AFTER_TURN, self._agent, turn, ctx=binding.ctx)
@@ -270,11 +270,11 @@ class AgentRun:
         self.finished = self.finished or value
 
     def _ended(self, turn: Turn[Any], outcome: Outcome | None) -> None:
-        self._work.ended(turn)
+        self._queue.ended(turn)
         if type(outcome) is Completed:
             return
         if isinstance(outcome, Suspended):
-            self._work.suspend(turn, outcome)
+            self._queue.suspend(turn, outcome)
         elif isinstance(outcome, Failed):
             raise error_of(outcome)
 

@@ -193,7 +193,7 @@ class TurnBinding:
         finally:
             self._runs.pop(turn.id, None)
             ended = turn.stop_reason or "cancelled"
-            run.closed(str(ended), _told(turn.outcome, error), **_waits_for(turn.outcome))
+            run.closed(str(ended), _problem_text(turn.outcome, error), **_waits_for(turn.outcome))
 
     async def _ask(self, request: ApprovalRequest) -> Grant | Denial | None:
         approver, run = self._approver, self._runs.get(request.call_id)
@@ -225,7 +225,7 @@ def _unread(value: Any) -> Any:
             return value
 
 
-def _told(outcome: Outcome | None, error: BaseException | None) -> str | None:
+def _problem_text(outcome: Outcome | None, error: BaseException | None) -> str | None:
     """Return what went wrong in a turn, in words; None when nothing did."""
     if isinstance(outcome, Failed):
         return outcome.message

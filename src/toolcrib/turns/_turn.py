@@ -245,7 +245,7 @@ class Turn(Observed, Generic[T]):
         """
         if self._tool.is_streaming:
             raise WrongRunMethodError(f"the tool `{self.tool_name}` yields values; run its turn with yielding()")
-        outcome = await self.perform(lone_binding(self._tool, run, pipeline), grant)
+        outcome = await self.run_within(lone_binding(self._tool, run, pipeline), grant)
         if isinstance(outcome, Completed):
             return outcome.value
         raise error_of(outcome)
@@ -272,7 +272,7 @@ class Turn(Observed, Generic[T]):
         if self.outcome is not None and not isinstance(self.outcome, Completed):
             raise error_of(self.outcome)
 
-    async def perform(
+    async def run_within(
         self, binding: TurnBinding, grant: Grant | Denial | None = None, *, followed: bool = False
     ) -> Outcome:
         """Run the turn over `binding` and return its outcome; for agents, which answer more than exceptions can say.
@@ -286,7 +286,7 @@ class Turn(Observed, Generic[T]):
         """
         if binding.followed and not (followed or self._is_running):
             with binding.follow(self, self._tool, self._kwargs) as run, UNFOLLOWED if run is None else run.within():
-                return await self.perform(binding, grant, followed=True)
+                return await self.run_within(binding, grant, followed=True)
         table, clock, waits = self._begin(binding, grant)
         error: Exception | None = None
         try:

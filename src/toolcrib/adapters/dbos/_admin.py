@@ -144,7 +144,7 @@ def resume_work(client: Client, work_id: str) -> Work:
         revive_run(client, str(data.get("run", work_id)))
     queue = cast("str | None", data.get("queue")) or status.queue_name
     client.dbos.resume_workflow(work_id, queue_name=queue)
-    return _work(_found(client, work_id))
+    return _work_of(_found(client, work_id))
 
 
 def turn_id_of(given: str) -> str:
@@ -164,7 +164,7 @@ def _found(client: Client, work_id: str) -> WorkflowStatus:
 
 
 def _works(client: Client, found: Sequence[WorkflowStatus]) -> list[Work]:
-    works = [_work(status) for status in found]
+    works = [_work_of(status) for status in found]
     after = [_after(status) if work.state == "paused" else None for status, work in zip(found, works, strict=True)]
     asked = [other for other in after if other is not None]
     there = client.dbos.list_workflows(workflow_ids=asked, load_input=False, load_output=False) if asked else ()
@@ -191,7 +191,7 @@ def _after(status: WorkflowStatus) -> str:
     return continuation_id(status.workflow_id, str(cast("Mapping[str, Any]", status.output)[WAITS_FOR]))
 
 
-def _work(status: WorkflowStatus) -> Work:
+def _work_of(status: WorkflowStatus) -> Work:
     data, output = _input(status), cast("Any", status.output)
     state = _STATES.get(status.status, str(status.status).lower())
     if state == "done" and isinstance(output, Mapping):

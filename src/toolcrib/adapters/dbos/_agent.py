@@ -68,7 +68,7 @@ class DurableAgent:
         self._scope, self._client, self._base = run, client, _base
         self._pipeline = Pipeline(agent.toolset, sinks=agent.sinks)
         self.context = SharedContext(self.agent, watched=_base is not None)
-        self._followed: deque[tuple[Turn[Any], TurnHandle]] = deque(maxlen=_FOLLOWED)
+        self._open_turns: deque[tuple[Turn[Any], TurnHandle]] = deque(maxlen=_FOLLOWED)
         _agents.register(agent.name, self, replace=True)
 
     @property
@@ -126,7 +126,7 @@ class DurableAgent:
         put = _putting.get()
         placement = put.placement if put is not None and put.turn is turn else Placement(turn.id)
         handle = self.handle(await self.client.enqueue(TURN, self.queue.name, data, placement))
-        self._followed.append((turn, handle))
+        self._open_turns.append((turn, handle))
         if put is not None and put.turn is turn:
             put.handle = handle
 
@@ -160,15 +160,15 @@ class DurableAgent:
         Raises:
             ToolcribError: A turn failed; the turns behind it go on, and so does the next `run`.
         """
-        while self._followed:
-            turn, handle = self._followed.popleft()
+        while self._open_turns:
+            turn, handle = self._open_turns.popleft()
             async for value in handle.values():
                 yield turn, value
             result = await handle.result()
             for child in result.get("children", ()):
                 owner = durable_agent(child)
                 made = Turn.from_dict(child["turn"], owner.agent.tools)
-                self._followed.append((made, owner.handle(made.id)))
+                self._open_turns.append((made, owner.handle(made.id)))
             turn.outcome = outcome = outcome_from_dict(result["outcome"])
             turn.stop_reason = StopReason(result["stop_reason"])
             if isinstance(outcome, Failed):

@@ -89,7 +89,7 @@ class DurableToolkit:
     ) -> None:
         self.toolkit, self.name, self._scope, self._client = toolkit, name, run, client
         self.queue = Queue(queue) if isinstance(queue, str) else queue
-        self._again: Toolkit | None = None
+        self._replaying: Toolkit | None = None
         toolkits.register(name, self, replace=replace)
 
     async def start(
@@ -120,11 +120,11 @@ class DurableToolkit:
         self, code: str, run: Run, journal: ProgramJournal, paused: PausedProgram | None
     ) -> ExecutionResult:
         """Run a program, or take one up, inside its workflow."""
-        if self._again is None:
-            self._again = self.toolkit.with_sandbox(replayable(self.toolkit.sandbox))
+        if self._replaying is None:
+            self._replaying = self.toolkit.with_sandbox(replayable(self.toolkit.sandbox))
         if paused is None:
-            return await self._again.execute_async(code, run, journal=journal)
-        return await self._again.resume_async(paused, run, journal=journal)  # its answers are in the run's store
+            return await self._replaying.execute_async(code, run, journal=journal)
+        return await self._replaying.resume_async(paused, run, journal=journal)  # its answers are in the run's store
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,14 +227,14 @@ async def continue_programs(engine: Engine) -> None:
         answered = {entry.request.id for entry in entries}
         for run in paused:
             if any(asked["id"] in answered for asked, _ in (run.result or {}).get("pending", ())):
-                await _continue(engine.client, run.run, run.generation + 1)
+                await _enqueue_next(engine.client, run.run, run.generation + 1)
         await asyncio.sleep(engine.answers)
 
 
 standing_routines.append(continue_programs)
 
 
-async def _continue(client: Client, run: str, generation: int) -> None:
+async def _enqueue_next(client: Client, run: str, generation: int) -> None:
     """Enqueue what goes on with a program, with the words that it was started with."""
     first = await client.status(run)
     given: Mapping[str, Any] = {} if first is None or first.input is None else first.input["args"][0]

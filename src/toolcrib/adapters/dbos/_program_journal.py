@@ -79,7 +79,7 @@ class ProgramJournal:
     def __init__(self, client: Client, run: str, workflow: str, owner: str | None) -> None:
         self._run, self._workflow, self._owner = run, workflow, owner
         self._database = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- it fences DBOS's own steps, and there is no public way to it
-        self._taken = self._kept = 0  # lines that were given, and that the database has
+        self._taken = self._stored = 0  # lines that were given, and that the database has
         self._next: list[str] = []
         self._writing: asyncio.Future[None] | None = None
         self._error: BaseException | None = None
@@ -107,7 +107,7 @@ class ProgramJournal:
                 sa.select(_lines.c.line).where(_lines.c.run == self._run).order_by(_lines.c.number)
             ).scalars()
             lines = [json.loads(line) for line in found]
-        self._taken = self._kept = len(lines)
+        self._taken = self._stored = len(lines)
         return Claim(lines)
 
     def write(self, line: Mapping[str, Any]) -> None:
@@ -132,7 +132,7 @@ class ProgramJournal:
             DBOSWorkflowConflictIDError: The workflow is another's.
         """
         mine = self._taken
-        while self._error is None and self._kept < mine and self._writing is not None:
+        while self._error is None and self._stored < mine and self._writing is not None:
             await asyncio.wait([self._writing])  # which goes on when this is cancelled
         if self._error is not None:
             raise self._error
@@ -147,7 +147,7 @@ class ProgramJournal:
 
     def _begin(self) -> None:
         lines, self._next = self._next, []
-        rows = [{"run": self._run, "number": self._kept + n, "line": line} for n, line in enumerate(lines)]
+        rows = [{"run": self._run, "number": self._stored + n, "line": line} for n, line in enumerate(lines)]
         self._writing = asyncio.ensure_future(outlast(lambda: asyncio.to_thread(self._insert, rows)))
         self._writing.add_done_callback(lambda done: self._wrote(done, len(rows)))
 
@@ -170,7 +170,7 @@ class ProgramJournal:
         self._writing = None
         self._error = asyncio.CancelledError() if done.cancelled() else done.exception()
         if self._error is None:
-            self._kept += number
+            self._stored += number
             if self._next:
                 self._begin()
 

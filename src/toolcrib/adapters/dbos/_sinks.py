@@ -9,7 +9,7 @@ from typing import Any
 
 from toolcrib.adapters.dbos._database import Database, PostgresTables
 from toolcrib.calls import ActivityEvent, CallEvent
-from toolcrib.record import EVENT_TABLES, BatchSink, EventLog, SqliteSink, Told, write_events
+from toolcrib.record import EVENT_TABLES, BatchSink, EventLog, RecordedEvent, SqliteSink, write_events
 
 __all__ = ["INTERRUPTED", "PostgresSink", "WorkerSink", "keeps_events_in", "open_sink", "postgres_events"]
 
@@ -45,7 +45,7 @@ class PostgresSink(BatchSink):
         super().close()
         self._tables.close()
 
-    def _write_batch(self, batch: Sequence[Told]) -> None:
+    def _write_batch(self, batch: Sequence[RecordedEvent]) -> None:
         with self._tables.transaction(_LOCK) as execute:
             write_events(batch, lambda sql, values: execute(sql, values).fetchall(), execute)
 

@@ -38,7 +38,7 @@ from toolcrib.rounds import ChatRequest, unfenced
 __all__ = ["PydanticChatModel", "chat_model"]
 
 _KEPT: TypeAlias = list[ThinkingPart | ToolCallPart]
-_kept = TypeAdapter[_KEPT](_KEPT)
+_stored_calls = TypeAdapter[_KEPT](_KEPT)
 _VALUE = "value"
 _EXTRA, _OURS = "extra_content", "pydantic_ai"  # where a call says what its provider wants back: signed thoughts
 
@@ -189,7 +189,7 @@ def _text(content: object) -> str:
 
 def _answered(item: Item) -> Iterator[TextPart | ThinkingPart | ToolCallPart]:
     calls: list[Any] = item.get("tool_calls") or []
-    kept = [_kept.validate_python(call.get(_EXTRA, {}).get(_OURS, [])) for call in calls]
+    kept = [_stored_calls.validate_python(call.get(_EXTRA, {}).get(_OURS, [])) for call in calls]
     yield from (part for parts in kept for part in parts if isinstance(part, ThinkingPart))
     if text := _text(item.get("content")):
         yield TextPart(text)
@@ -237,7 +237,7 @@ def _completion(answer: ModelResponse, output: Mapping[str, Any] | None) -> Item
             *([call] if call.id or call.provider_name or call.provider_details else []),
         ]
         if kept:
-            made[_EXTRA] = {_OURS: json.loads(_kept.dump_json(kept))}
+            made[_EXTRA] = {_OURS: json.loads(_stored_calls.dump_json(kept))}
         calls.append(made)
     text = answer.text or ""
     if text and output is not None and not _is_object(output):

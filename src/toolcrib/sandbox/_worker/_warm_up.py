@@ -107,7 +107,7 @@ class _SampleHost:
 
     def __init__(self, readable: int) -> None:
         self.fd = readable
-        self._answers: deque[Frame] = deque()
+        self._replies: deque[Frame] = deque()
         self._ready: deque[Frame] = deque()
         self._given: set[int] = set()
 
@@ -115,16 +115,16 @@ class _SampleHost:
         frame: Frame = json.loads(body)
         kind, call = frame["t"], frame.get("id", 0)
         if kind == "call" and frame["name"] == "echo__fail":
-            self._answers.append({"t": "ret", "id": call, "err": {"type": "ValueError", "message": "x"}})
+            self._replies.append({"t": "ret", "id": call, "err": {"type": "ValueError", "message": "x"}})
         elif kind == "call" and frame["name"] == "echo":
-            self._answers.append({"t": "ret", "id": call, "v": frame["args"][0]})
+            self._replies.append({"t": "ret", "id": call, "v": frame["args"][0]})
         elif kind == "next":
             over = call in self._given
             self._given.add(call)
-            self._answers.append({"t": "ret", "id": call, "v": None} if over else {"t": "item", "id": call, "v": 1})
+            self._replies.append({"t": "ret", "id": call, "v": None} if over else {"t": "item", "id": call, "v": 1})
         if frame.get("wait") or kind == "wait":
-            batch = list(self._answers) or [{"t": "wake"}]
-            self._answers.clear()
+            batch = list(self._replies) or [{"t": "wake"}]
+            self._replies.clear()
             self._ready.extend({**one, "more": one is not batch[-1]} for one in batch)
 
     def read(self) -> Frame:

@@ -114,14 +114,14 @@ class _Zygote:
         while True:
             events = dict(poll.poll())
             if awake.fileno() in events:
-                self._collect(awake)
+                self._reap(awake)
             if self._control.fileno() in events and not self._answer():
                 break
         for worker in self._living:
             os.kill(worker, signal.SIGKILL)
         os._exit(0)
 
-    def _collect(self, awake: socket.socket) -> None:
+    def _reap(self, awake: socket.socket) -> None:
         with contextlib.suppress(BlockingIOError):
             awake.recv(4096)
         with contextlib.suppress(ChildProcessError):
@@ -153,7 +153,7 @@ class _Zygote:
             self._control.sendall(ANSWER.pack(-(error.errno or errno.EAGAIN)))
             return
         if worker == 0:
-            self._work(limits, channel, mapped)
+            self._run_worker(limits, channel, mapped)
         self._living.add(worker)
         answer = ANSWER.pack(worker)
         try:
@@ -165,7 +165,7 @@ class _Zygote:
         self._control.sendmsg([answer], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
         os.close(handle)
 
-    def _work(self, limits: Limits, channel: int, mapped: int) -> None:
+    def _run_worker(self, limits: Limits, channel: int, mapped: int) -> None:
         """Be a worker. Does not return."""
         try:
             self._seal.detach(self._number)
