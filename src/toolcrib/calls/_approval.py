@@ -1,4 +1,4 @@
-"""What a person is asked, and what they may answer."""
+"""Approval requests, and their answers: grants and denials."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class ToolCall:
         id: Names this call in its run; approvals and records are bound to it.
         origin: Who made the arguments. A `model`'s are validated and may name nothing that is not offered; a `host`'s
             are Python values that pass as they are, and extra ones are ignored.
-        fault: What keeps it from running, whatever its arguments are: it did not come whole. Empty for nearly all.
+        fault: What keeps it from running with any arguments: it did not come whole. Empty for nearly all.
     """
 
     name: str

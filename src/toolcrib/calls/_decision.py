@@ -1,4 +1,4 @@
-"""What a decision hook may say, and the note that is kept of it."""
+"""Decisions of hooks, and the note that a call keeps of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How two versions of a call's arguments differ, in lines for a person, and how any text is shown to one."""
+"""Differences between two versions of a call's arguments, in lines for a person; text made safe to show."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def same(one: Any, other: Any) -> bool:
     """Return whether two values are equal, such as a call's arguments; what cannot be compared counts as edited."""
     try:
         return one is other or bool(one == other)
-    except Exception:  # anybody's __eq__
+    except Exception:  # the `__eq__` of any type
         return False
 
 

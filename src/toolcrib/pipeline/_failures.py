@@ -63,7 +63,7 @@ def failure(plan: Plan, call_id: str, run: Run, error: Exception) -> Failed:
 def tool_failure(plan: Plan, call_id: str, run: Run, error: Exception) -> Failed:
     """Return the outcome for what the tool raised, or a post hook passed on; its message is cut like a result.
 
-    Arguments that did not fit are another tool's, which this one called: it ran, so the model is not told to try again.
+    Arguments that did not fit are another tool's, which this one called: it ran, so it is no retryable answer.
     """
     if isinstance(error, InvalidArguments):
         failed = Failed(plan.name, call_id, "tool_error", message_of(error), type(error).__name__, exception=error)
@@ -115,7 +115,7 @@ def described(error: Exception) -> str:
 
 
 def message_of(error: Exception) -> str:
-    """Return an exception's message, whatever its class makes of it."""
+    """Return an exception's message, also when its class makes none."""
     try:
         text = str(error)
     except Exception as broken:  # the exception is the user's class, and so is its __str__

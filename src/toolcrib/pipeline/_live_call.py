@@ -38,7 +38,7 @@ class LiveCall:
         trace: Emits the call's events; None when there is no sink.
         asks: Why a person has to be asked.
         ask_metadata: What they are shown besides the arguments.
-        approved: The digest of the arguments that were approved; None when nobody had to approve.
+        approved: The digest of the arguments that were approved; None when no approval was needed.
         extra_hooks: Decision hooks that were given for this call alone.
         lost_hooks: Whether it had such hooks in the process that wrote it as JSON, where they do not go.
         source: What the input is made of after an edit; None for the arguments as they came.
@@ -287,7 +287,7 @@ class LiveCall:
             raise ApprovalError(self.plan.name, "the arguments changed after it was given, before the tool ran")
 
     def begin(self) -> None:
-        """Move from `admitted` to `executing`: once, whoever asks, of all copies of a call, and once in a run of JSON.
+        """Move from `admitted` to `executing`: once, of all copies of a call, and once in a run of JSON.
 
         Raises:
             CallStateError: It was executed before, or did not pass its gates.

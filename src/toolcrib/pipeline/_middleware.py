@@ -52,7 +52,7 @@ def _copy(call: LiveCall) -> dict[str, Any]:
         return dict(arguments)
     try:
         return deepcopy(arguments)
-    except Exception:  # anybody's types
+    except Exception:  # any types
         return call.plan.spec.arguments(call.parse())
 
 

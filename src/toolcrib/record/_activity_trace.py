@@ -1,4 +1,4 @@
-"""What is told of runs, and what runs inside what; made only when somebody listens."""
+"""Traces of activities (an agent's run, a program, a session), and which call belongs to which."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _here: ContextVar[str | None] = ContextVar("toolcrib_here", default=None)
 
 
 def current_activity() -> str | None:
-    """Return the id of the run or the call that the current code goes on in, as far as somebody follows it."""
+    """Return the id of the run or the call that the current code goes on in, as far as a sink follows it."""
     return _here.get()
 
 
@@ -58,7 +58,7 @@ class Within:
             try:
                 made = sink.around(self._kind, self._id, self._run_id)
                 made.__enter__()
-            except Exception:  # a sink is anybody's code, and watching must not change what is watched
+            except Exception:  # a sink is the user's code, and watching must not change what is watched
                 _log.exception("the sink %s failed around %s", type(sink).__name__, self._id)
             else:
                 self._entered = [*(self._entered or ()), made]
@@ -77,7 +77,7 @@ class Within:
 
 
 class Stepped:
-    """A stream, each step of which is made within something: between them, whoever takes the values runs."""
+    """A stream, each step of which is made within something: between them, the consumer of the values runs."""
 
     __slots__ = ("_stream", "_values", "_within")
 
@@ -148,7 +148,7 @@ class ActivityTrace:
         return Within(self._kind, self.id, self._run.id, self._tracing)
 
     def carry(self) -> dict[str, str]:
-        """Return what whoever takes up the run in another process should hand to the sinks there."""
+        """Return what the process that takes the activity up is to hand to its sinks."""
         return carried(self._tracing, self._kind, self.id, self._run.id)
 
     def opened(self, data: Mapping[str, Any]) -> None:
@@ -170,7 +170,7 @@ def trace_activity(
     activity_id: str | None = None,
     about: Callable[[], Mapping[str, Any]] = dict[str, Any],
 ) -> ActivityTrace | None:
-    """Tell sinks that a run begins, and return what tells them the rest; None, at no cost, when none wants to know.
+    """Emit that an activity begins, and return its trace; None, at no cost, when no sink wants it.
 
     Args:
         kind: What kind of activity.
@@ -178,7 +178,7 @@ def trace_activity(
         run: The run that its calls belong to, with its sinks, and in `parent_id` what it goes on in.
         sinks: More sinks, of the toolkit or pipeline.
         activity_id: Its id, when it has one.
-        about: Returns what is told of it, as JSON shapes with secrets hidden; asked only when somebody wants to know.
+        about: Returns what events say of it, as JSON shapes with secrets hidden; called only when a sink wants it.
     """
     several = merged_sinks(sinks, run.sinks)
     if not several or not activity_sinks(several):
@@ -193,7 +193,7 @@ def emit_activity_event(sinks: Iterable[ActivitySink], event: ActivityEvent) -> 
     for sink in sinks:
         try:
             sink.emit_activity(event)
-        except Exception:  # a sink is anybody's code, and watching must not change what is watched
+        except Exception:  # a sink is the user's code, and watching must not change what is watched
             _log.exception(
                 "the sink %s failed on %s of the %s %s", type(sink).__name__, event.kind, event.activity, event.name
             )

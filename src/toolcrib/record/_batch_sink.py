@@ -19,7 +19,7 @@ RecordedEvent: TypeAlias = CallEvent | ActivityEvent
 
 _GATHER_SECONDS = 0.02  # what comes within this is one batch
 _IDLE_SECONDS = 5.0  # then the thread ends, and the next event begins another
-_MOST = 100_000  # events that may wait; then whoever tells of one waits, too
+_MOST = 100_000  # events that may wait; then the caller that emits one waits, too
 _LARGEST = 2_000  # events in one batch
 _log = logging.getLogger("toolcrib.calls")
 
@@ -27,14 +27,14 @@ _log = logging.getLogger("toolcrib.calls")
 class BatchSink:
     """Gathers events and has a thread write them, a batch at a time, in the order they came.
 
-    Telling it of an event costs next to nothing. What is told is written some 20 ms later, and at the latest by
+    Emitting an event costs next to nothing. It is written some 20 ms later, and at the latest by
     `flush`, `close` or the end of the process; a process that is killed loses the last batch.
 
     Args:
         write: Writes a batch in one transaction, in a thread of the sink's. What it raises is logged, and the batch is
             lost.
         opened: A context that is entered before the first batch, and left when nothing came for some seconds, or
-            before a fork, in whatever thread: a connection.
+            before a fork, in any thread: a connection.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class BatchSink:
         self._busy = self._closed = False
 
     def emit(self, event: CallEvent) -> None:
-        """Take what is told of a call."""
+        """Take an event of a call."""
         self._take(event)
 
     def emit_activity(self, event: ActivityEvent) -> None:
-        """Take what is told of a run."""
+        """Take an event of an activity."""
         self._take(event)
 
     def flush(self) -> None:
@@ -123,7 +123,7 @@ class BatchSink:
             return False
 
     def _taken(self) -> list[RecordedEvent]:
-        """Return the next batch; when there is none, those who wait for the last one are told."""
+        """Return the next batch; when there is none, those who wait for the last one are woken."""
         with self._changed:
             batch = self._waiting[:_LARGEST]
             del self._waiting[: len(batch)]

@@ -13,7 +13,7 @@ from toolcrib.record._event_tables import Activity, Rows
 __all__ = ["QUIET", "ActivityFilter", "EventLog", "KeptEvent"]
 
 QUIET = timedelta(seconds=60)
-"""When nothing was told for so long of a call or run that has not ended, it is not taken to be alive."""
+"""A call or activity that has not ended, and of which no event came for so long, is not taken to be alive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class KeptEvent:
     """One event as it was kept.
 
     Attributes:
-        position: Its place in the order of all events; whoever has seen it has seen all before it.
-        source: Whether it tells of a `call` or a `run`.
+        position: Its place in the order of all events; a reader that has seen it has seen all before it.
+        source: Whether it is of a `call` or a `run`.
         run_id: A call's run; empty for an activity.
         id: The call's id, or the run's.
         data: `CallEvent.to_dict()` or `ActivityEvent.to_dict()`.
@@ -114,7 +114,7 @@ class EventLog:
         return self._activities(f"{where} ORDER BY first_position DESC, id LIMIT ?", *values, limit)
 
     def changed(self, position: int, limit: int = 500) -> list[Activity]:
-        """Return the calls and runs that something was told of after a position, by their latest event."""
+        """Return the calls and runs that have an event after a position, by their latest event."""
         return self._activities(" WHERE last_position > ? ORDER BY last_position LIMIT ?", position, limit)
 
     def activity(self, source: str, id: str, run_id: str | None = None) -> Activity | None:
@@ -123,7 +123,7 @@ class EventLog:
         return found[0] if found else None
 
     def last_told(self, activity: Activity) -> str:
-        """Return when something was last told of a call or run, or of what goes on inside it; ISO text.
+        """Return the time of the last event of a call or run, or of what goes on inside it; ISO text.
 
         Of what goes on inside, the latest twenty of each are looked at, and what goes on inside those.
         """

@@ -1,4 +1,4 @@
-"""The two tables that events are kept in: what was told, append only, and how each call and run stands.
+"""Tables of events, append only, and of the state of each call and activity.
 
 One schema for SQLite and Postgres, with `?` where a value goes. Whoever writes holds a lock from before `next_position`
 to the end of its transaction, so that positions become visible in order: a reader that has seen one has seen all before
@@ -59,7 +59,7 @@ class Activity:
         name: The tool, or what the run is called.
         status: `running`, `suspended`, or what it came to: a call's outcome, a run's.
         first_position: The event that it began with.
-        last_position: The latest event that told of it.
+        last_position: Its latest event.
         started_at: ISO text, like `ended_at`.
     """
 
@@ -99,7 +99,7 @@ def write_events(
     """Write a batch inside a transaction that holds the writers' lock.
 
     Args:
-        events: What was told, in order.
+        events: The events, in order.
         rows: Runs one statement.
         each: Runs one statement for each of several tuples of values.
     """

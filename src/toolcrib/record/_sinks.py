@@ -1,4 +1,4 @@
-"""Where call events go: a logger, a list, a file."""
+"""Sinks of call events: a logger, a list, a file."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Sink(Protocol):
 
 @runtime_checkable
 class ActivitySink(Protocol):
-    """A sink that is also told what makes the calls: agents, turns, programs, sessions, requests."""
+    """A sink that also gets events of what makes the calls: agents, turns, programs, sessions, requests."""
 
     def emit_activity(self, event: ActivityEvent) -> None:
         """Take one event."""
@@ -116,7 +116,7 @@ def _is(sink: object, protocol: type[Any], known: dict[type[Any], bool]) -> bool
 
 
 def merged_sinks(first: tuple[Sink, ...], more: tuple[Sink, ...]) -> tuple[Sink, ...]:
-    """Return all of them, each once: one that is given to a pipeline and to a run is told once."""
+    """Return all of them, each once: one that is given to a pipeline and to a run gets each event once."""
     if not first or not more:
         return first or more
     return (*first, *(sink for sink in more if not any(sink is known for known in first)))

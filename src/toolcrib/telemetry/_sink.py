@@ -33,7 +33,7 @@ from toolcrib.telemetry._open import Attached, Bounded, Key, OpenSpan, as_carrie
 __all__ = ["OtelSink"]
 
 _SCOPE = "toolcrib"
-_MOST_OPEN = 10_000  # spans that nobody closes: of a round's calls that were admitted and never executed
+_MOST_OPEN = 10_000  # spans that are never closed: of a round's calls that were admitted and never executed
 _MOST_VALUES = 32  # values of a stream that are span events; all of them are counted
 _FLUSH_MS = 5_000
 

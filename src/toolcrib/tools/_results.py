@@ -47,7 +47,7 @@ class ResultCheck:
 
 
 def may_be(value: object, annotation: Any) -> bool:
-    """Return whether a value may be of a type, as far as its class tells; True where the type says too little."""
+    """Return whether a value may be of a type, as far as its class says; True where the type says too little."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return may_be(value, get_args(annotation)[0])

@@ -41,7 +41,7 @@ class _Job:
             self._set_result(value, None)
 
     def _set_result(self, value: Any, error: BaseException | None) -> None:
-        with suppress(RuntimeError):  # the loop closed meanwhile, and with it whatever waited
+        with suppress(RuntimeError):  # the loop closed meanwhile, and with it all that waited
             self.loop.call_soon_threadsafe(self._deliver, value, error)
 
     def _deliver(self, value: Any, error: BaseException | None) -> None:

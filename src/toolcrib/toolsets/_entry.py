@@ -84,7 +84,7 @@ class ToolEntry:
 
     @property
     def description(self) -> str:
-        """The text that tells models what it is for."""
+        """The text that says to models what it is for."""
         return self.tool.description if self.description_override is None else self.description_override
 
     @property

@@ -100,7 +100,7 @@ async def cancel_turn(client: Client, turn_id: str) -> str:
     """Stop a turn however far it is, and return the id of the workflow that was cancelled.
 
     One that waits for an answer gets its continuation now, never due and cancelled: no answer can make another. Its
-    request is denied, so that nobody answers it any more.
+    request is denied, so that it cannot be answered any more.
     """
     status = await client.status(turn_id)
     work_id = turn_id

@@ -48,7 +48,7 @@ async def outlast(work: Callable[[], Awaitable[T]]) -> T:
 
 
 def name_outages(engine: sa.Engine) -> None:
-    """Have an engine raise `DatabaseAway` for whatever says that its database cannot be used now."""
+    """Have an engine raise `DatabaseAway` for each error that says that its database cannot be used now."""
     event.listen(engine, "handle_error", _named, retval=True)
     event.listen(engine, "commit", _worked)
     logging.getLogger("dbos").addFilter(_is_news)

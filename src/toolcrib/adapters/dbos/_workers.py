@@ -241,7 +241,7 @@ def _is_here(row: Any) -> bool:
 
 
 def _place() -> str:
-    """Return what tells apart where processes have numbers of their own: a boot of a host, and a container on it."""
+    """Return the id of a place with its own process numbers: a boot of a host, and a container on it."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
