@@ -178,7 +178,9 @@ DURABLE_GATES: tuple[Gate, ...] = (
         "            values",
         _OF_PROGRAMS,
     ),
-    Gate("one line of each number", _JOURNAL, '"number": self._stored + n,', '"number": id(line) % 10**9,', _OF_PROGRAMS),
+    Gate(
+        "one line of each number", _JOURNAL, '"number": self._stored + n,', '"number": id(line) % 10**9,', _OF_PROGRAMS
+    ),
     Gate(
         "lines after one that was lost",
         _JOURNAL,
