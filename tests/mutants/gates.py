@@ -21,6 +21,7 @@ __all__ = ["GATES", "Gate"]
 
 _OF_APPROVALS = ("tests/pipeline/test_approve.py",)
 _OF_HOSTS = ("tests/pipeline/test_host_arguments.py",)
+_OF_EXECUTIONS = ("tests/pipeline/test_final_arguments.py",)
 _OF_VALIDATORS = ("tests/pipeline/test_validated_once.py",)
 _OF_SCHEMA = ("tests/schema",)
 
@@ -197,9 +198,65 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "approved arguments at the execution",
         "pipeline/_execute.py",
-        "    call.require_approved(arguments)  # a `_call_tool_func` may have edited them\n",
+        "    call.require_sealed(arguments)  # a `_call_tool_func` may have edited them\n",
         "",
         ("tests/pipeline/test_approve.py",),
+    ),
+    Gate(
+        "arguments that hooks saw at the execution",
+        "pipeline/_live_call.py",
+        "if self.approved is not None or ((plan.gated or self.extra_hooks) and (plan.wrapped or self._is_shared())):",
+        "if self.approved is not None:",
+        _OF_EXECUTIONS,
+    ),
+    Gate(
+        "objects of the host that hooks saw at the execution",
+        "pipeline/_live_call.py",
+        "(plan.wrapped or self._is_shared())",
+        "plan.wrapped",
+        _OF_EXECUTIONS,
+    ),
+    Gate(
+        "validation of what is edited around the execution",
+        "pipeline/_live_call.py",
+        "            self.revise(arguments)\n            arguments = self.bound\n",
+        "            pass\n",
+        _OF_EXECUTIONS,
+    ),
+    Gate(
+        "one execution of what is not idempotent",
+        "pipeline/_live_call.py",
+        "(self.entered and once)",
+        "False",
+        _OF_EXECUTIONS,
+    ),
+    Gate(
+        "no execution of a call that is over",
+        "pipeline/_live_call.py",
+        'if self.state != "executing" or (',
+        "if (",
+        _OF_EXECUTIONS,
+    ),
+    Gate(
+        "no execution again of what yielded a value",
+        "pipeline/_live_call.py",
+        "not self.plan.tool.options.idempotent or self.gave_value",
+        "not self.plan.tool.options.idempotent",
+        _OF_EXECUTIONS,
+    ),
+    Gate(
+        "observers that are shown copies of arguments",
+        "tools/_body.py",
+        "value if key in injected else copied(value)",
+        "value",
+        _OF_EXECUTIONS,
+    ),
+    Gate(
+        "policies that are shown copies of arguments",
+        "pipeline/_approve.py",
+        "policy(call.own_copy(), call.ctx)",
+        "policy(dict(call.bound), call.ctx)",
+        _OF_EXECUTIONS,
     ),
     Gate(
         "availability on resuming",
@@ -256,7 +313,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "arguments as they were given where validators change their form",
         "pipeline/_live_call.py",
-        "if self.plan.spec.reads_back(form, self.arguments):",
+        "if self.plan.spec.reads_back(form, self.bound):",
         "if True:",
         _OF_VALIDATORS,
     ),

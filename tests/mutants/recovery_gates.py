@@ -202,8 +202,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "one execution of all copies of a call",
         _CALL,
-        "        if first is not None:\n            first.begun = True\n        if self.plan",
-        "        if self.plan",
+        "        if first is not None:\n            first.begun = True\n        if self.trace",
+        "        if self.trace",
         _OF_RECOVERY,
     ),
     Gate(

@@ -157,7 +157,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "another pass that changes an approved call",
         "pipeline/_admit.py",
-        "        if refused is None and (call.arguments is not before or call.asks != asks):",
+        "        if refused is None and (call.bound is not before or call.asks != asks):",
         "        if False:",
         ("tests/pipeline/test_readmit.py",),
     ),

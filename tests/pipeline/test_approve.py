@@ -371,27 +371,30 @@ async def test_an_overridden_execution_cannot_change_what_was_approved() -> None
 
     assert isinstance(approved, Failed)
     assert approved.code == "approval_error"
-    assert isinstance(free, Completed)
-    assert ran == [999]
+    assert isinstance(free, Failed)  # nor what a policy let pass
+    assert "`spend` cannot take these arguments: cents: it was changed after" in free.message
+    assert ran == []
 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_arguments_that_change_between_approval_and_execution_do_not_run(stream: bool) -> None:
     ran: list[Any] = []
 
+    given = [5]
+
     @ez_tool(requires_approval=True)
-    async def spend(cents: list[int]) -> None:
+    async def spend(cents: Any) -> None:
         ran.append(cents)
 
     @ez_tool(name="spend", requires_approval=True)
-    async def spend_slowly(cents: list[int]) -> Any:
+    async def spend_slowly(cents: Any) -> Any:
         ran.append(cents)
         yield 1
 
     pipeline, scope = Pipeline([spend_slowly if stream else spend]), Run(approver=approve_all)
-    prepared = await pipeline.admit(ToolCall("spend", {"cents": [5]}), scope)
+    prepared = await pipeline.admit(ToolCall("spend", {"cents": given}, origin="host"), scope)
     assert is_call(prepared)
-    prepared.arguments["cents"].append(999)
+    given.append(999)
 
     performed = await pipeline.execute(prepared)
 

@@ -347,9 +347,8 @@ async def test_an_executor_wraps_the_execution_alone() -> None:
 
     pre: list[Any] = []
     executor = Twice()
-    tools = Toolset(
-        [ez_tool(flaky), ez_tool(many)], pre_hooks={"flaky": lambda ctx, args, metadata: pre.append(1) or args}
-    )
+    both = [ez_tool(idempotent=True)(flaky), ez_tool(many)]
+    tools = Toolset(both, pre_hooks={"flaky": lambda ctx, args, metadata: pre.append(1) or args})
     pipeline = Pipeline(tools, executor=executor)
 
     outcome = await pipeline.run(ToolCall("flaky", {"n": 1}))

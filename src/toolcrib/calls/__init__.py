@@ -7,6 +7,7 @@ from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, Act
 from toolcrib.calls._approval import ApprovalRequest, Denial, Done, Grant
 from toolcrib.calls._call import CallMetadata, RawArguments, ToolCall, calling_line, new_call_id
 from toolcrib.calls._call_event import CallEvent, CallRecord, EventKind
+from toolcrib.calls._copied import copied
 from toolcrib.calls._decision import Ask, Complete, Decision, DecisionNote, Reject, RunNormally
 from toolcrib.calls._json import cut, jsonable, lenient, now
 from toolcrib.calls._media import Media, revived
@@ -60,6 +61,7 @@ __all__ = [
     "Yielded",
     "calling_line",
     "carried",
+    "copied",
     "cut",
     "jsonable",
     "lenient",

@@ -43,10 +43,7 @@ async def pass_gates(
     except BaseException:  # quicker than `with call:`, on the way of every call
         call.cut_off()
         raise
-    if refused is not None:
-        return call.close(refused)
-    call.state = "admitted"
-    return None
+    return _admitted(call, refused)
 
 
 async def pass_edited(call: LiveCall) -> Outcome | None:
@@ -56,21 +53,28 @@ async def pass_edited(call: LiveCall) -> Outcome | None:
         if call.guarded:
             refused = await decide_and_edit(call)
         refused = await approve(call, None) if refused is None else refused
-    return None if refused is None else call.close(refused)
+    return _admitted(call, refused)
 
 
 async def pass_more(call: LiveCall, hooks: HookSet) -> Outcome | None:
     """Ask further decision hooks about an admitted call, and for approval where they change what it was given for."""
-    before, asks = call.arguments, call.asks
+    before, asks = call.bound, call.asks
     with call:
         with call.within():
             refused = await decide(call, hooks.decisions_for(call.name))
-        if refused is None and (call.arguments is not before or call.asks != asks):  # else it stays approved
+        if refused is None and (call.bound is not before or call.asks != asks):  # else it stays approved
             call.approved = None
             if call.ctx is not None:
                 call.ctx.approved = False
             refused = await approve(call, None)
-    return None if refused is None else call.close(refused)
+    return _admitted(call, refused)
+
+
+def _admitted(call: LiveCall, refused: Outcome | None) -> Outcome | None:
+    if refused is not None:
+        return call.close(refused)
+    call.admit()
+    return None
 
 
 def refusal(call: LiveCall, *, counted: bool = False) -> Outcome | None:

@@ -37,7 +37,7 @@ async def reasons_for(call: LiveCall) -> list[str] | Failed:
         answer: Any = policy
         if callable(policy):
             try:
-                answer = policy(dict(call.arguments), call.ctx)
+                answer = policy(call.own_copy(), call.ctx)
                 answer = await answer if isawaitable(answer) else answer
             except Exception as error:  # the policy is the user's code; a gate that fails is shut
                 return hook_failure(plan, call.id, call.run, "approval policy", policy, error)

@@ -55,7 +55,7 @@ class Call(Protocol):
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """The arguments as Python values; final once the call is admitted."""
+        """A copy of the arguments as Python values; final once the call is admitted."""
         ...
 
     @property

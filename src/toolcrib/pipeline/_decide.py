@@ -62,7 +62,7 @@ async def decide(call: LiveCall, hooks: Iterable[DecisionHook]) -> Outcome | Non
             return hook_failure(plan, call.id, call.run, "decision hook", name, error)
         match decision:
             case RunNormally():
-                unfit = None if edited is None or same(edited, call.arguments) else _revised(call, edited)
+                unfit = None if edited is None or same(edited, call.bound) else _revised(call, edited)
                 _note(call, name, "run")  # with the arguments that the tool would run with now
                 if unfit is not None:
                     return hook_failure(plan, call.id, call.run, "decision hook", name, unfit)
@@ -106,16 +106,16 @@ def _input_of(call: LiveCall) -> Any:
     if call.received.origin == "model":
         return call.parse()
     try:
-        return call.plan.spec.input_model.model_construct(**call.arguments)
+        return call.plan.spec.input_model.model_construct(**call.own_copy())
     except SchemaError:
-        return dict(call.arguments)
+        return call.own_copy()
 
 
 def _arguments_of(call: LiveCall, edited: Any) -> dict[str, Any]:
     if isinstance(edited, BaseModel):
         arguments = call.plan.spec.arguments(edited)
         # a host may give what a model cannot, and the input does not show
-        return arguments if call.received.origin == "model" else {**call.arguments, **arguments}
+        return arguments if call.received.origin == "model" else {**call.bound, **arguments}
     if isinstance(edited, dict):
         return cast("dict[str, Any]", {**edited})
     raise TypeError(

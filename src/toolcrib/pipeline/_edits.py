@@ -15,7 +15,7 @@ from toolcrib.errors import FieldProblem, InvalidArguments
 from toolcrib.pipeline._plan import Plan
 from toolcrib.schema import CanonicalArguments
 
-__all__ = ["changed_since", "edited", "edited_objects", "same"]
+__all__ = ["changed_since", "changed_unseen", "edited", "edited_objects", "same"]
 
 _UNSTABLE = "its validator changes its own result again; a validator has to leave its own result as it is"
 
@@ -76,6 +76,13 @@ def changed_since(plan: Plan, before: Mapping[str, Any], now: Mapping[str, Any])
     problem = "it comes back as another value than was seen: the tool has changed since, or " + _UNSTABLE
     alone = FieldProblem("", "they come back as others than were seen; what has no JSON form stays in its own process")
     return InvalidArguments(plan.name, tuple(FieldProblem(name, problem) for name in names) or (alone,))
+
+
+def changed_unseen(plan: Plan, before: Mapping[str, Any], now: Mapping[str, Any]) -> InvalidArguments:
+    """Return the error for arguments that were changed after the gates saw them; their values are not in it."""
+    names = [name for name in {**before, **now} if name not in before or _differs(now, name, before[name])]
+    problem = "it was changed after hooks and policies saw it; edit arguments in a pre hook or a decision hook"
+    return InvalidArguments(plan.name, tuple(FieldProblem(name, problem) for name in names or ("",)))
 
 
 def _read(plan: Plan, values: Mapping[str, Any], changed: Iterable[str], *, host: bool) -> dict[str, Any]:

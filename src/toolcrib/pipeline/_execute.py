@@ -50,7 +50,7 @@ async def _run_once(call: LiveCall) -> None:
     token = ambient.set(run) if call.ctx is None else None
     try:
         if call.trace is None and call.plan.direct and slot is None:
-            value = await _body(call, call.arguments, call.ctx)
+            value = await _body(call, call.bound, call.ctx)
         else:
             value = await _around(call, slot)
         call.state, call.value = "executed", value
@@ -102,7 +102,7 @@ async def values_of(call: LiveCall) -> AsyncGenerator[Any, None]:
 @asynccontextmanager
 async def _entered(call: LiveCall) -> AsyncGenerator[AsyncIterator[Any]]:
     """Give the values of the tool's function, each step of it in the run's slot and the call's context."""
-    stream: AbstractAsyncContextManager[AsyncIterator[Any]] = _body(call, call.arguments, call.ctx)
+    stream: AbstractAsyncContextManager[AsyncIterator[Any]] = _body(call, call.bound, call.ctx)
     async with call.run.slot():
         with call.within():
             values = await stream.__aenter__()
@@ -140,8 +140,8 @@ def _body(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None
     plan = call.plan
     if plan.execution is None:
         raise NotCallable(plan.name)
-    if call.approved is not None:
-        call.require_approved(arguments)  # a `_call_tool_func` may have edited them
+    if call.sealed is not None:
+        call.require_sealed(arguments)  # a `_call_tool_func` may have edited them
     return plan.execution(arguments, ctx, plan.timeout)
 
 
@@ -151,7 +151,7 @@ async def _around(call: LiveCall, slot: AbstractAsyncContextManager[Any] | None)
         async with slot:
             return await _around(call, None)
     with call.within():
-        return await (_body(call, call.arguments, call.ctx) if call.plan.direct else _run_around(call))
+        return await (_body(call, call.bound, call.ctx) if call.plan.direct else _run_around(call))
 
 
 async def _run_around(call: LiveCall) -> Any:
@@ -160,8 +160,8 @@ async def _run_around(call: LiveCall) -> Any:
     for runner in reversed(plan.runners):
         run = partial(_through, runner, plan, run)
     if plan.executor is not None:
-        return await plan.executor.execute(call, partial(run, call.arguments, call.ctx))
-    return await run(call.arguments, call.ctx)
+        return await plan.executor.execute(call, lambda: run(call.own_copy(), call.ctx))
+    return await run(call.own_copy() if plan.wrapped else call.bound, call.ctx)
 
 
 async def _through(runner: Any, plan: Plan, inner: Any, arguments: dict[str, Any], ctx: Any) -> Any:
@@ -170,11 +170,15 @@ async def _through(runner: Any, plan: Plan, inner: Any, arguments: dict[str, Any
 
 async def _whole(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
     """Return what the tool's function returns; of a stream, what is left when its values are taken."""
-    made = _body(call, arguments, ctx)
+    made = _body(call, call.enter_body(arguments), ctx)
     if not call.plan.streaming:
         return await made
+    kept: list[Any] = []
     async with made as values:
-        return [await _each(call, value) if call.watched else value async for value in values]
+        async for value in values:
+            call.gave_value = True
+            kept.append(await _each(call, value) if call.watched else value)
+    return kept
 
 
 # --- a tool that asks, or is cancelled, or whose observer fails

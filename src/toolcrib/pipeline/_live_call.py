@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from copy import copy
+from copy import copy, deepcopy
 from secrets import token_hex
 from types import MappingProxyType
 from typing import Any
@@ -13,11 +13,21 @@ from typing import Any
 from pydantic import BaseModel
 from typing_extensions import TypeIs
 
-from toolcrib.calls import ApprovalRequest, DecisionNote, Grant, Outcome, RawArguments, ToolCall, jsonable, lenient
+from toolcrib.calls import (
+    ApprovalRequest,
+    DecisionNote,
+    Grant,
+    Outcome,
+    RawArguments,
+    ToolCall,
+    copied,
+    jsonable,
+    lenient,
+)
 from toolcrib.errors import ApprovalError, CallStateError, SchemaError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._call import Call, CallState
-from toolcrib.pipeline._edits import edited, edited_objects
+from toolcrib.pipeline._edits import changed_unseen, edited, edited_objects, same
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
 from toolcrib.record import Trace
@@ -28,6 +38,7 @@ __all__ = ["LiveCall", "is_call"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NOWHERE = nullcontext()
+_ATOMS = frozenset({str, int, float, bool, bytes, type(None)})  # cannot be changed in place
 
 
 class LiveCall:
@@ -38,7 +49,11 @@ class LiveCall:
         trace: Emits the call's events; None when there is no sink.
         asks: Why a person has to be asked.
         ask_metadata: What they are shown besides the arguments.
+        bound: The arguments by parameter name, as the tool is given them; others are shown `arguments`.
         approved: The digest of the arguments that were approved; None when no approval was needed.
+        sealed: The digest of the arguments that the gates saw last; None where no other code could change them.
+        entered: Whether an execution has called the tool's function.
+        gave_value: Whether the function has yielded a value.
         extra_hooks: Decision hooks that were given for this call alone.
         lost_hooks: Whether it had such hooks in the process that wrote it as JSON, where they do not go.
         source: What the input is made of after an edit; None for the arguments as they came.
@@ -55,6 +70,9 @@ class LiveCall:
     asks: tuple[str, ...] = ()
     ask_metadata: Mapping[str, Any] = _NOTHING
     approved: str | None = None
+    sealed: str | None = None
+    entered: bool = False
+    gave_value: bool = False
     grant: Grant | None = None
     request: ApprovalRequest | None = None
     extra_hooks: tuple[HookSet, ...] = ()
@@ -80,7 +98,7 @@ class LiveCall:
         self.plan = plan
         self.run = run
         self.trace = trace
-        self.arguments: dict[str, Any] = {}
+        self.bound: dict[str, Any] = {}
 
     # --- what it is
 
@@ -97,13 +115,16 @@ class LiveCall:
         return self.plan.tool
 
     @property
+    def arguments(self) -> Mapping[str, Any]:
+        return MappingProxyType(self.own_copy())
+
+    @property
     def raw_arguments(self) -> Any:
         return self.received.arguments if self.source is None else self.source
 
     @property
     def is_executable(self) -> bool:
-        plan = self.plan
-        return plan.execution is not None or bool(plan.runners) or plan.executor is not None
+        return self.plan.execution is not None or self.plan.wrapped
 
     @property
     def guarded(self) -> bool:
@@ -169,7 +190,7 @@ class LiveCall:
         Raises:
             InvalidArguments: They do not fit.
         """
-        plan, before, origin = self.plan, self.arguments, self.received.origin
+        plan, before, origin = self.plan, self.bound, self.received.origin
         call = ToolCall(self.received.name, arguments, self.id, origin)
         source: RawArguments = arguments
         if not plan.spec.has_validators:
@@ -180,7 +201,7 @@ class LiveCall:
             made, source = edited(plan, self.canonical(), self._given(), after.values, host=origin == "host")
         if self._unedited is None:
             self._unedited = before
-        self._form, self.arguments, self.source = None, made, source
+        self._form, self.bound, self.source, self.sealed = None, made, source, None
 
     def edit(self, arguments: Mapping[str, Any]) -> None:
         """Take the host's arguments in the place of those it has, validated: no gate has seen them.
@@ -207,30 +228,41 @@ class LiveCall:
             made, source = edited(self.plan, self.canonical(), self._given(), after, derive=False)
         else:
             made = self.plan.read(received)
-        self._form, self.arguments, self.received, self.source, self._unedited = None, made, received, source, None
+        self._form, self.bound, self.received, self.source, self._unedited = None, made, received, source, None
         self.asks, self.ask_metadata, self.notes, self.approved = (), _NOTHING, (), None
 
     def read(self) -> None:
         """Read the arguments as they came; raises what `Plan.read` does."""
         if self.received.origin == "host" and self.trace is None and self.run.journal is None:
             self.by_reference = not (self.plan.gated or self.extra_hooks)
-        self.arguments = self.plan.read(self.received, by_reference=self.by_reference)
+        self.bound = self.plan.read(self.received, by_reference=self.by_reference)
 
     def validate(self) -> None:
         """Validate a host's arguments, if nothing has looked at them so far; raises what `Plan.validated` does."""
         if self.by_reference:
-            self._form, self.arguments, self.by_reference = None, self.plan.validated(self.arguments), False
+            self._form, self.bound, self.by_reference = None, self.plan.validated(self.bound), False
+
+    def own_copy(self) -> dict[str, Any]:
+        """Return the arguments for those who may edit them in place: hooks, policies, runners."""
+        if self._is_atomic():
+            return dict(self.bound)
+        if self.received.origin == "host":  # objects that are the host's own stay the same
+            return dict(self.bound) if self.by_reference else copied(self.bound)
+        try:
+            return deepcopy(self.bound)
+        except Exception:  # anybody's types
+            return self.plan.spec.arguments(self.parse())
 
     def canonical(self) -> CanonicalArguments:
         """Return the arguments in their canonical form, made once: shown, digested, recorded and sent."""
         if self._form is None:
-            self._form = self.plan.spec.canonical(self.arguments)
+            self._form = self.plan.spec.canonical(self.bound)
         return self._form
 
     def _given(self) -> Mapping[str, Any]:
         """Return the JSON from which the arguments are read: their form, or what came where validators change that."""
         form, raw = self.canonical(), self.raw_arguments
-        if self.plan.spec.reads_back(form, self.arguments):
+        if self.plan.spec.reads_back(form, self.bound):
             return form.values
         given: Any = json.loads(raw.strip() or "null") or {} if isinstance(raw, str | bytes) else raw
         return self.plan.spec.as_given(given)
@@ -280,11 +312,56 @@ class LiveCall:
         """Note that the arguments as they are now were approved."""
         self.approved, self.grant = self.digest(), grant
 
-    def require_approved(self, arguments: Mapping[str, Any]) -> None:
-        """Raise ApprovalError when these are not the arguments that were approved."""
-        now = self.plan.spec.canonical(arguments)  # anew: a policy may have changed a value in place
-        if now.digest(self.plan.name) != self.approved:
+    def admit(self) -> None:
+        """Move to `admitted`: from here on the arguments are final."""
+        self.state = "admitted"
+        plan = self.plan
+        if self.approved is not None or ((plan.gated or self.extra_hooks) and (plan.wrapped or self._is_shared())):
+            self.sealed = self.digest()
+
+    def _is_shared(self) -> bool:
+        """Return whether others may have an object in their hands that is among the arguments."""
+        return not (isinstance(self.raw_arguments, str | bytes) or self._is_atomic())
+
+    def _is_atomic(self) -> bool:
+        return all(type(value) in _ATOMS for value in self.bound.values())
+
+    def require_sealed(self, arguments: Mapping[str, Any]) -> None:
+        """Check that these are the arguments that the gates saw last.
+
+        Raises:
+            ApprovalError: They are not those that were approved.
+            InvalidArguments: They are not those that hooks and policies saw.
+        """
+        now = self.plan.spec.canonical(arguments)  # anew: a value may have been changed in place
+        if now.digest(self.plan.name) == self.sealed:
+            return
+        if self.approved is not None:
             raise ApprovalError(self.plan.name, "the arguments changed after it was given, before the tool ran")
+        raise changed_unseen(self.plan, self.canonical().values, now.values)
+
+    def enter_body(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return what the tool's function is given, where others stand around it: what they edit is validated.
+
+        Raises:
+            CallStateError: The function was called before, and may not be called again; or the call is over.
+            InvalidArguments: The edited arguments do not fit.
+        """
+        once = not self.plan.tool.options.idempotent or self.gave_value
+        if self.state != "executing" or (self.entered and once):
+            raise CallStateError(self.plan.name, self.received.id, "executed")
+        if self.sealed is None and not self.by_reference and self._differ(arguments):
+            self.revise(arguments)
+            arguments = self.bound
+            if self.trace is not None:
+                self.trace.arguments = self.shown_arguments()
+        self.entered = True
+        return arguments
+
+    def _differ(self, arguments: dict[str, Any]) -> bool:
+        if same(arguments, self.bound):
+            return False
+        return self.plan.spec.canonical(arguments).digest(self.plan.name) != self.digest()
 
     def begin(self) -> None:
         """Move from `admitted` to `executing`: once, of all copies of a call, and once in a run of JSON.
@@ -302,8 +379,6 @@ class LiveCall:
         self.state, self.begun = "executing", True
         if first is not None:
             first.begun = True
-        if self.plan.gated:  # hooks and policies had the values in their hands
-            self._form = None
         if self.trace is not None:
             self.trace.started(self.shown_arguments())
 
@@ -311,7 +386,7 @@ class LiveCall:
         """Move from `executing` to `admitted`: the tool asked for approval before it did anything."""
         first = self.original or self
         self.state, self.error = "admitted", None
-        self.begun = first.begun = False
+        self.begun = first.begun = self.entered = False
         self.run.give_back(self._mark())
 
     def _mark(self) -> str:

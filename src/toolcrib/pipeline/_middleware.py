@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from inspect import isawaitable
 from typing import Any, cast
 
@@ -15,8 +14,6 @@ from toolcrib.schema import RunContext
 
 __all__ = ["apply_post", "apply_post_value", "apply_pre"]
 
-_ATOMS = frozenset({str, int, float, bool, bytes, type(None)})  # cannot be changed in place
-
 
 def _context(call: LiveCall) -> RunContext[Any]:
     if call.ctx is None:
@@ -26,7 +23,7 @@ def _context(call: LiveCall) -> RunContext[Any]:
 
 async def apply_pre(call: LiveCall) -> Failed | None:
     """Run the pre hooks on the arguments; return the failure, if one of them fails."""
-    ctx, arguments = _context(call), _copy(call)
+    ctx, arguments = _context(call), call.own_copy()
     for step in call.plan.pre:
         try:
             made: Any = step.call(ctx, arguments, call.metadata)
@@ -36,24 +33,13 @@ async def apply_pre(call: LiveCall) -> Failed | None:
             arguments = cast("dict[str, Any]", edited)
         except Exception as error:  # middleware is the user's code; a gate that fails is shut
             return hook_failure(call.plan, call.id, call.run, "pre hook", step.name, error)
-    if same(arguments, call.arguments):
+    if same(arguments, call.bound):
         return None
     try:
         call.revise(arguments)
     except (InvalidArguments, SchemaError) as error:
         return hook_failure(call.plan, call.id, call.run, "pre hook", call.plan.pre[-1].name, error)
     return None
-
-
-def _copy(call: LiveCall) -> dict[str, Any]:
-    """Return the arguments for hooks to edit in place; a host's values are its own objects and stay the same."""
-    arguments = call.arguments
-    if call.received.origin == "host" or all(type(value) in _ATOMS for value in arguments.values()):
-        return dict(arguments)
-    try:
-        return deepcopy(arguments)
-    except Exception:  # any types
-        return call.plan.spec.arguments(call.parse())
 
 
 async def apply_post(call: LiveCall) -> Failed | None:

@@ -207,7 +207,7 @@ class Pipeline:
             return not_offered(plan.name, call.id)
         received = LiveCall(call, plan, run)
         try:
-            received.arguments = plan.read(call)
+            received.bound = plan.read(call)
         except (InvalidArguments, SchemaError) as error:
             return misread(plan.name, call.id, error)
         return received
@@ -463,7 +463,7 @@ def _recovered(call: LiveCall, refused: Outcome | None) -> Call | Outcome:
     if refused is not None:
         return call.close(refused)
     if call.state != "executed":  # as its approver says it was
-        call.state = "admitted"
+        call.admit()
     return call
 
 

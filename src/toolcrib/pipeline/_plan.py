@@ -41,6 +41,7 @@ class Plan:
         each: Post hooks that see each value of a stream.
         execution: Makes one execution of the tool's function: what is awaited of one that returns, what is entered of a
             stream; None for a declared input.
+        wrapped: Whether other code stands around the execution.
         direct: Whether executing is nothing but the tool's body.
         live: Whether the values of a streaming tool can be given as they come.
     """
@@ -60,10 +61,11 @@ class Plan:
         self.each = tuple(step for step in entry.post if step.per_value and self.streaming)
         self.hook_sets = ((hooks, entry.name), *entry.hook_sets) if hooks is not None else entry.hook_sets
         self.runners, self.executor = entry.runners, executor
+        self.wrapped = bool(self.runners) or executor is not None
         self.guarded = bool(self.hook_sets or self.pre)
         self.gated = bool(self.guarded or self.approvals)
-        self.direct = not self.streaming and not self.runners and executor is None and self.execution is not None
-        self.live = self.streaming and not (self.held or self.runners or executor is not None)
+        self.direct = not self.streaming and not self.wrapped and self.execution is not None
+        self.live = self.streaming and not (self.held or self.wrapped)
         self.wants_ctx = bool(
             self.gated or self.streaming or entry.post or self.availability or self.runners or self._injects()
         )

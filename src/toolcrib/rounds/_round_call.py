@@ -8,7 +8,18 @@ from copy import deepcopy
 from typing import Any, Literal, TypeAlias, cast
 
 from toolcrib.approvals import digest
-from toolcrib.calls import CallMetadata, Completed, Denial, Failed, Grant, Outcome, Rejected, Suspended, ToolCall
+from toolcrib.calls import (
+    CallMetadata,
+    Completed,
+    Denial,
+    Failed,
+    Grant,
+    Outcome,
+    Rejected,
+    Suspended,
+    ToolCall,
+    copied,
+)
 from toolcrib.errors import SchemaError
 from toolcrib.formats import ProviderFormat, WireCall, WireReply, own_arguments, text_parameter, without_filler
 from toolcrib.hooks import HookSet
@@ -189,7 +200,7 @@ class RoundCall:
             self.outcome = call.outcome
             raise
         if is_call(made) and made.error is None:
-            self.pipeline.executed(made, _as_it_is_now(made.value))
+            self.pipeline.executed(made, copied(made.value))
         self._take(made)
 
     async def finish(self, output: Any, error: Exception | None) -> Outcome:
@@ -270,21 +281,6 @@ def _own(value: Any) -> Any:
         return deepcopy(source)
     except Exception:  # a user's __deepcopy__
         return dict(source)
-
-
-def _as_it_is_now(value: Any) -> Any:
-    """Return a result that later calls cannot change before it is committed: its dicts and lists are copied."""
-    try:
-        return _copied(value)
-    except RecursionError:  # it contains itself
-        return value
-
-
-def _copied(value: Any) -> Any:
-    kind: type[Any] = value.__class__
-    if kind is dict:
-        return {key: _copied(part) for key, part in value.items()}
-    return [_copied(part) for part in value] if kind is list else value
 
 
 def _equal(tool: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

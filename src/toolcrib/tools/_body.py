@@ -13,6 +13,7 @@ from functools import partial
 from inspect import Parameter, isawaitable, signature
 from typing import Any, TypeAlias, cast
 
+from toolcrib.calls import copied
 from toolcrib.errors import ApprovalRequired, MissingProvided, ToolTimeoutError
 from toolcrib.hooks import Hook, HookRaised, HookType, Observers, ToolHook, ambient, fire, supply, wanted
 from toolcrib.schema import InjectedParameter, RunContext, ToolSpec
@@ -113,7 +114,14 @@ class Body:
     async def _fire_before(self, hooks: Hooks, values: Mapping[str, Any], ctx: RunContext[Any] | None) -> None:
         observers = hooks.get(ToolHook.BEFORE_INVOKE)
         if observers is not None:
-            await fire(observers, (), {**self._spec.defaults, **values}, ctx)
+            injected = self._spec.injected  # what the run supplies is shared on purpose
+            shown = {key: value if key in injected else copied(value) for key, value in values.items()}
+            await fire(observers, (), {**self._spec.defaults, **shown}, ctx)
+
+    async def _fire_after(self, hooks: Hooks, value: Any, ctx: RunContext[Any] | None) -> None:
+        observers = hooks.get(ToolHook.AFTER_INVOKE)
+        if observers is not None:
+            await fire(observers, (copied(value),), ctx=ctx)
 
     # --- a tool that returns
 
@@ -158,7 +166,7 @@ class Body:
         except Exception as error:  # the tool's own code
             await fire(hooks.get(ToolHook.ON_ERROR, ()), (), {"exc": error}, ctx)
             raise
-        await fire(hooks.get(ToolHook.AFTER_INVOKE, ()), (value,), ctx=ctx)
+        await self._fire_after(hooks, value, ctx)
         return value
 
     async def _gated(self, values: dict[str, Any], timeout: float | None) -> Any:
@@ -258,7 +266,7 @@ class Body:
                         if hooks:
                             kept.append(value)
                             if on_yield is not None:
-                                await fire(on_yield, (value,), ctx=ctx)
+                                await fire(on_yield, (copied(value),), ctx=ctx)
                         yield value
                         if deadline is not None:
                             deadline.begin()
@@ -268,14 +276,14 @@ class Body:
                     if token is not None:
                         ambient.reset(token)
         except GeneratorExit:
-            await fire(hooks.get(ToolHook.AFTER_INVOKE, ()), (kept,), ctx=ctx)
+            await self._fire_after(hooks, kept, ctx)
             raise
         except (HookRaised, ApprovalRequired):
             raise
         except Exception as error:  # the tool's own code
             await fire(hooks.get(ToolHook.ON_ERROR, ()), (), {"exc": error}, ctx)
             raise
-        await fire(hooks.get(ToolHook.AFTER_INVOKE, ()), (kept,), ctx=ctx)
+        await self._fire_after(hooks, kept, ctx)
 
     def _source(self, values: dict[str, Any], thread: StreamThread | None) -> AsyncIterator[Any]:
         made = self.fn(**values) if self._spec.plain else self._split(values)()

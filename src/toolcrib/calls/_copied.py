@@ -1,0 +1,45 @@
+"""Copies of values for code that is shown them and must not change what runs, or what is answered."""
+
+from __future__ import annotations
+
+from collections import deque
+from copy import copy
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar, cast
+
+from pydantic import BaseModel
+
+__all__ = ["copied"]
+
+T = TypeVar("T")
+_SEQUENCES: frozenset[type] = frozenset({list, tuple, set, frozenset, deque})
+
+
+def copied(value: T) -> T:
+    """Return a value whose containers, models and dataclasses are copies; any other object in it is the same one."""
+    try:
+        return _copied(value)
+    except RecursionError:  # it contains itself
+        return value
+
+
+def _copied(value: Any) -> Any:
+    kind: type[Any] = value.__class__
+    if kind is dict:
+        return {key: _copied(part) for key, part in value.items()}
+    if kind in _SEQUENCES:
+        return kind(map(_copied, value)) if kind is not deque else deque(map(_copied, value), value.maxlen)
+    if isinstance(value, BaseModel):
+        made = value.model_copy()
+        held = cast("dict[str, Any]", made.__dict__)
+        held.update(_copied(held))
+        if made.__pydantic_extra__:
+            made.__pydantic_extra__.update(_copied(made.__pydantic_extra__))
+        return made
+    if is_dataclass(value) and not isinstance(value, type):
+        made = copy(cast("Any", value))
+        for part in fields(made):
+            if hasattr(made, part.name):
+                object.__setattr__(made, part.name, _copied(getattr(made, part.name)))
+        return made
+    return value
