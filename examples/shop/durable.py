@@ -1,7 +1,8 @@
 """The shop's tools as a durable agent: a large refund waits for a person, and another process goes on with it.
 
 python examples/shop/durable.py ask
-toolcrib approvals approve ask_ --as ann
+toolcrib approvals list
+toolcrib approvals approve ID --as ann
 python examples/shop/durable.py go-on TURN
 
 The same with a worker that runs until it is stopped: toolcrib worker examples/shop/durable.py

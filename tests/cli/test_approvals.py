@@ -44,7 +44,7 @@ def answer_to(tmp_path: Path) -> Callable[[str], Grant | Denial | None]:
 def test_pending_requests_are_listed_a_line_each(toolcrib: Command, keep: Keep) -> None:
     keep("ask_1a", principal="ann", created_at=now() - timedelta(minutes=3))
     keep("ask_2b", arguments={"item": "a\nb" + "c" * 200, "card": "[redacted]"})
-    toolcrib("approvals", "deny", "2b", "--as", "ben")
+    toolcrib("approvals", "deny", "--yes", "2b", "--as", "ben")
 
     pending, everything = toolcrib("approvals", "list"), toolcrib("approvals", "list", "--all")
 
@@ -84,7 +84,9 @@ def test_a_list_for_programs_is_one_json_document(toolcrib: Command, keep: Keep)
 
 def test_a_request_is_shown_whole_with_its_answer(toolcrib: Command, keep: Keep) -> None:
     keep("ask_1a", requested={"item": "coffee"}, metadata={"shop": "corner"}, reason="it costs")
-    toolcrib("approvals", "approve", "ask_1a", "--as", "ann", "--message", "fine", "--arguments", '{"item": "milk"}')
+    toolcrib(
+        "approvals", "approve", "--yes", "ask_1a", "--as", "ann", "--message", "fine", "--arguments", '{"item": "milk"}'
+    )
 
     shown = toolcrib("approvals", "show", "1a").stdout
 
@@ -110,6 +112,7 @@ def test_an_approval_carries_what_the_person_added(
     done = toolcrib(
         "approvals",
         "approve",
+        "--yes",
         "ask_1a",
         "--as",
         "ann",
@@ -132,7 +135,7 @@ def test_always_stands_until_it_is_taken_back(toolcrib: Command, keep: Keep, tmp
     keep("ask_1a")
     store = SqliteApprovalStore(tmp_path / "toolcrib.db")
 
-    toolcrib("approvals", "approve", "1a", "--as", "ann", "--always", "--scope", "arguments")
+    toolcrib("approvals", "approve", "--yes", "1a", "--as", "ann", "--always", "--scope", "arguments")
 
     assert [grant.scope for grant in run_sync(store.standing())] == ["arguments"]
     assert toolcrib("approvals", "revoke", "1a").stdout == "took back what ann approved for `buy`\n"
@@ -140,10 +143,35 @@ def test_always_stands_until_it_is_taken_back(toolcrib: Command, keep: Keep, tmp
     assert toolcrib("approvals", "revoke", "1a").exit_code == 1
 
 
+@pytest.mark.parametrize("answer", [["approve"], ["deny"], ["done", "--result", '"tea"']])
+def test_without_a_terminal_nothing_is_answered_unless_the_command_says_yes(
+    toolcrib: Command, keep: Keep, answer_to: Callable[[str], Grant], answer: list[str]
+) -> None:
+    keep("ask_1a", in_doubt=True)
+
+    refused = toolcrib("approvals", *answer, "1a")
+    unanswered = answer_to("ask_1a")
+    taken = toolcrib("approvals", *answer, "1a", "-y")
+
+    assert (refused.exit_code, refused.stdout, unanswered) == (2, "", None)
+    assert 'item = "tea"' in refused.stderr
+    assert "there is no terminal to confirm it on. Add --yes" in refused.stderr
+    assert (taken.exit_code, taken.stderr) == (0, "")
+
+
+def test_an_answered_request_counts_where_the_beginning_of_an_id_is_looked_for(toolcrib: Command, keep: Keep) -> None:
+    keep("ask_0123456789ab1")
+    keep("ask_0123456789ab2")
+    toolcrib("approvals", "deny", "--yes", "0123456789ab1")
+
+    assert "2 requests begin with 0123456789ab" in toolcrib("approvals", "approve", "--yes", "0123456789ab").stderr
+    assert toolcrib("approvals", "approve", "--yes", "0123456789ab2").exit_code == 0
+
+
 def test_a_denial_tells_the_model_why(toolcrib: Command, keep: Keep, answer_to: Callable[[str], Denial]) -> None:
     keep("ask_1a")
 
-    done = toolcrib("approvals", "deny", "ask_1a", "--as", "ben", "--message", "too dear", "--json")
+    done = toolcrib("approvals", "deny", "--yes", "ask_1a", "--as", "ben", "--message", "too dear", "--json")
 
     assert json.loads(done.stdout)["state"] == "denied"
     assert (answer_to("ask_1a").message, answer_to("ask_1a").approver) == ("too dear", "ben")
@@ -157,7 +185,10 @@ def test_an_approval_that_expired_unused_is_answered_again(
     while past.expires_at and past.expires_at > now():
         pass
 
-    listed, done = toolcrib("approvals", "list", "--all"), toolcrib("approvals", "approve", "1a", "--as", "ben")
+    listed, done = (
+        toolcrib("approvals", "list", "--all"),
+        toolcrib("approvals", "approve", "--yes", "1a", "--as", "ben"),
+    )
 
     assert "expired" in listed.stdout
     assert (done.exit_code, answer_to("ask_1a").approver) == (0, "ben")
@@ -168,7 +199,7 @@ def test_a_call_in_doubt_is_given_its_result(toolcrib: Command, keep: Keep, answ
     listed, asked = toolcrib("approvals", "list").stdout, toolcrib("approvals", "show", "1a").stdout
 
     done = toolcrib(
-        "approvals", "done", "1a", "--result", '{"receipt": 12}', "--as", "ann", "--message", "looked it up"
+        "approvals", "done", "--yes", "1a", "--result", '{"receipt": 12}', "--as", "ann", "--message", "looked it up"
     )
 
     assert (" in doubt " in listed, re.search(r"^state +in doubt$", asked, re.MULTILINE) is not None) == (True, True)
@@ -182,7 +213,7 @@ def test_a_result_that_does_not_fit_the_tool_leaves_the_request_pending(
 ) -> None:
     keep("ask_1a", in_doubt=True, returns={"type": "object", "properties": {"receipt": {"type": "integer"}}})
 
-    refused = toolcrib("approvals", "done", "1a", "--result", '{"receipt": "twelve"}')
+    refused = toolcrib("approvals", "done", "--yes", "1a", "--result", '{"receipt": "twelve"}')
 
     assert refused.exit_code == 2
     said = " ".join(re.sub("[│╭╰─╮╯]", "", refused.stderr).split())
@@ -194,12 +225,14 @@ def test_a_result_that_does_not_fit_the_tool_leaves_the_request_pending(
     ("args", "status", "said"),
     [
         (
-            ["show", "ask_9"],
+            ["show", "ask_9876543210ab"],
             2,
-            "there is no request ask_9 in toolcrib.db; `toolcrib approvals list` shows the pending ones",
+            "there is no request ask_9876543210ab in toolcrib.db; `toolcrib approvals list` shows the pending ones",
         ),
-        (["approve", ""], 2, "there is no request"),
-        (["approve", "1"], 2, "2 requests begin with 1: ask_1a, ask_1b. Give more of the id"),
+        (["approve", ""], 2, "no request has the id ''"),
+        (["approve", "ask_"], 2, "no request has the id 'ask_', and it is too short for the beginning of one"),
+        (["approve", "0123456789a"], 2, "no request has the id '0123456789a', and it is too short"),
+        (["approve", "0123456789ab"], 2, "2 requests begin with 0123456789ab: ask_0123456789ab1, ask_0123456789ab2"),
         (["approve", "2c"], 1, "the approval for `buy` cannot be used: the request ask_2c was answered before by ann"),
         (["deny", "2c"], 1, "the request ask_2c was answered before by ann"),
         (["approve", "1a", "--arguments", "[1]"], 2, "as one object"),
@@ -209,7 +242,7 @@ def test_a_result_that_does_not_fit_the_tool_leaves_the_request_pending(
         (["approve", "1a", "--always", "--scope", "all"], 2, "not one of 'tool', 'arguments'"),
         (["approve", "1a", "--expires", "soon"], 2, "'soon' is no time"),
         (["approve", "1a", "--expires", "2001-01-01"], 2, "2001-01-01 is past"),
-        (["done", "1a", "--result", "7"], 1, "the call is not in doubt: it was not executed"),
+        (["done", "1a", "--yes", "--result", "7"], 1, "the call is not in doubt: it was not executed"),
         (["done", "1a", "--result", "{"], 2, "it is not JSON"),
         (["done", "1a"], 2, "Missing option '--result'"),
         (["list", "--database", "gone.db"], 2, "the database gone.db cannot be used: there is no such file"),
@@ -225,9 +258,9 @@ def test_what_cannot_be_done_is_one_sentence(
     toolcrib: Command, keep: Keep, tmp_path: Path, args: list[str], status: int, said: str
 ) -> None:
     (tmp_path / "tools.txt").write_text("no database, and long enough to be taken for one" * 100)
-    for id in ("ask_1a", "ask_1b", "ask_2c"):
+    for id in ("ask_1a", "ask_2c", "ask_0123456789ab1", "ask_0123456789ab2"):
         keep(id)
-    toolcrib("approvals", "approve", "2c", "--as", "ann")
+    toolcrib("approvals", "approve", "--yes", "2c", "--as", "ann")
 
     done = toolcrib("approvals", *args)
 
@@ -252,7 +285,7 @@ def test_requests_on_a_postgres_server_are_answered(toolcrib: Command, postgres:
     request = ApprovalRequest(id="ask_1a", call_id="call_1", tool="buy", arguments={"item": "tea"}, digest="d" * 64)
     run_sync(store.put(request))
 
-    done = toolcrib("approvals", "approve", "1a", "--as", "ann", "--database", url)
+    done = toolcrib("approvals", "approve", "--yes", "1a", "--as", "ann", "--database", url)
 
     answer = run_sync(store.show("ask_1a")).answer
     store.close()
@@ -261,7 +294,7 @@ def test_requests_on_a_postgres_server_are_answered(toolcrib: Command, postgres:
 
 def test_an_empty_list_says_where_it_looked(toolcrib: Command, keep: Keep) -> None:
     keep("ask_1a")
-    toolcrib("approvals", "approve", "1a")
+    toolcrib("approvals", "approve", "--yes", "1a")
 
     done = toolcrib("approvals", "list")
 

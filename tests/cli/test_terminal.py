@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import RUN, terminal
+from toolcrib._run_sync import run_sync
+from toolcrib.approvals import SqliteApprovalStore
+from toolcrib.calls import ApprovalRequest
 from toolcrib.cli._terminal import escape_control
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
@@ -60,6 +64,27 @@ def test_the_end_of_input_is_a_no(tools: str) -> None:
 
         assert screen.end() == 1
         assert "`buy` needs approval, and no answer came" in screen.text
+
+
+@pytest.mark.parametrize(
+    ("typed", "status", "state"), [("y", 0, "answered"), ("n", 1, "pending"), ("\x04", 1, "pending")]
+)
+def test_a_stored_request_is_shown_and_its_answer_confirmed(
+    tmp_path: Path, typed: str, status: int, state: str
+) -> None:
+    store = SqliteApprovalStore(tmp_path / "toolcrib.db")
+    request = ApprovalRequest("ask_1a", "call_1", "buy", {"item": "tea"}, "d" * 64)
+    run_sync(store.put(request))
+
+    with terminal("approvals", "approve", "1a", "--arguments", '{"item": "milk"}', "--as", "ann") as screen:
+        screen.wait_for("send this answer? [y]es, [n]o: ")
+        shown = screen.text
+        screen.type(typed)
+        ended = screen.end()
+
+    assert shown.startswith('buy needs approval\n  item = "tea"\n')
+    assert re.search(r'^arguments +item="milk"$', shown, re.MULTILINE)
+    assert (ended, run_sync(store.show("ask_1a")).state) == (status, state)
 
 
 SLOW = """

@@ -1,4 +1,4 @@
-"""What people's answers do to durable programs: the one that was asked about goes on, as it was answered, and once."""
+"""Gates of people's answers: they reach the request that was looked at, and the program that it is of goes on, once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from tests.mutants.gate import Gate
 __all__ = ["DURABLE_ANSWER_GATES"]
 
 _PROGRAM = "adapters/dbos/_program.py"
+_COMMAND = "cli/_approvals.py"
+
+_OF_COMMAND = ("tests/cli/test_approvals.py",)
 
 DURABLE_ANSWER_GATES: tuple[Gate, ...] = (
     Gate(
@@ -15,5 +18,19 @@ DURABLE_ANSWER_GATES: tuple[Gate, ...] = (
         'if any(asked["id"] in answered for',
         "if any(answered for",
         ("tests/adapters/dbos/test_program_answers.py",),
+    ),
+    Gate(
+        "an answer on the command line is confirmed",
+        _COMMAND,
+        "            _confirm(entry, answer)\n",
+        "            pass\n",
+        _OF_COMMAND,
+    ),
+    Gate(
+        "a request is answered by an id, and not by any beginning of one",
+        _COMMAND,
+        "    if not found and len(start) >= SHORT_ID:\n",
+        "    if not found:\n",
+        _OF_COMMAND,
     ),
 )

@@ -85,7 +85,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "secrets in the question about a call in doubt",
         "pipeline/_approve.py",
-        "        arguments=call.shown_arguments(),\n",
+        "        arguments=call.shown_given_first(),\n",
         "        arguments=call.canonical().values,\n",
     ),
     Gate(

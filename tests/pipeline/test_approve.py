@@ -15,6 +15,7 @@ from toolcrib.calls import (
     Completed,
     Failed,
     Grant,
+    RawArguments,
     Rejected,
     RunNormally,
     Suspended,
@@ -553,3 +554,15 @@ async def test_a_standing_grant_holds_for_the_tool_as_it_was_defined() -> None:
 
     assert isinstance(same, Completed)
     assert isinstance(other, Suspended)
+
+
+@pytest.mark.parametrize("raw", ['{"to": "ann", "cents": 2}', {"to": "ann", "cents": 2}])
+async def test_a_request_shows_what_came_with_the_call_before_the_defaults(raw: RawArguments) -> None:
+    @ez_tool(requires_approval=True)
+    async def pay(currency: str = "EUR", cents: int = 1, note: str = "", to: str = "") -> str:
+        return to
+
+    outcome = await Pipeline(Toolset([pay])).run(ToolCall("pay", raw), Run())
+
+    assert isinstance(outcome, Suspended)
+    assert list(outcome.request.arguments) == ["cents", "to", "currency", "note"]

@@ -14,9 +14,11 @@ from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import Denial, Grant, lenient, now
 from toolcrib.cli._formatting import arguments_text, cell_text, table_of
 
-__all__ = ["entries_table", "entry_json", "entry_text", "state_of"]
+__all__ = ["SHORT_ID", "answer_text", "entries_table", "entry_json", "entry_text", "state_of"]
 
-_SHORT = 16  # characters of an id in a list: enough to find and answer one request by
+SHORT_ID = 16
+"""The characters of an id in a list: as many are needed to find and answer a request by."""
+
 _SCOPES = {"once": "", "arguments": "always, with these arguments", "tool": "always, with any arguments"}
 _WIDE = 60  # characters of the arguments in a list
 
@@ -53,7 +55,13 @@ def entries_table(entries: Iterable[ApprovalEntry], *, answers: bool) -> Table:
     table.add_column("arguments", overflow="fold")
     for entry in entries:
         request = entry.request
-        cells = [request.id[:_SHORT], request.tool, _age(request.created_at), request.principal or "-", state_of(entry)]
+        cells = [
+            request.id[:SHORT_ID],
+            request.tool,
+            _age(request.created_at),
+            request.principal or "-",
+            state_of(entry),
+        ]
         if answers:
             cells += [entry.answer.approver if entry.answer is not None else "-", _until(entry)]
         cells.append(arguments_text(request.arguments))
@@ -77,6 +85,11 @@ def entry_text(entry: ApprovalEntry) -> str:
         answered["used"] = _time(entry.used_at)
     lines = [request.text(), "", *_aligned(asked)]
     return "\n".join([*lines, "", *_aligned(answered)] if answered else lines) + "\n"
+
+
+def answer_text(answer: Grant | Denial) -> str:
+    """Return an answer as lines of text."""
+    return "\n".join(_aligned(_answer_lines(answer)))
 
 
 def _answer_lines(answer: Grant | Denial) -> dict[str, str]:

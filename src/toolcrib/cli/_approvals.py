@@ -14,11 +14,19 @@ import typer
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant, now
-from toolcrib.cli._approval_formatting import entries_table, entry_json, entry_text, state_of
+from toolcrib.cli._approval_formatting import (
+    SHORT_ID,
+    answer_text,
+    entries_table,
+    entry_json,
+    entry_text,
+    state_of,
+)
 from toolcrib.cli._approver import is_hidden, user_name
 from toolcrib.cli._database import DatabaseOption, database_errors, open_approvals, shown_name
 from toolcrib.cli._formatting import JsonOption, console, print_json, say, write
 from toolcrib.cli._run import Status, exit_on_error
+from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import ApprovalError
 
 __all__ = ["approvals"]
@@ -32,11 +40,13 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 approvals = typer.Typer(name="approvals", help="Requests for approval, and their answers.", no_args_is_help=True)
 
 IdArgument = Annotated[
-    str, typer.Argument(metavar="ID", help="The request's id, or enough of its beginning.", show_default=False)
+    str,
+    typer.Argument(metavar="ID", help="The request's id, or as much of it as `list` shows.", show_default=False),
 ]
 AsOption = Annotated[
     str | None, typer.Option("--as", metavar="NAME", help="The approver in the record; your user name when left out.")
 ]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer without showing the request and asking.")]
 
 
 @approvals.command("list")
@@ -89,6 +99,7 @@ def approve(
     expires: Annotated[
         str | None, typer.Option("--expires", metavar="TIME", help="Until when: 30m, 2h, 7d, or 2030-01-31T12:00.")
     ] = None,
+    yes: YesOption = False,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -107,7 +118,7 @@ def approve(
             user_input=typed,
         )
 
-    _answer(request, database, answer, as_json)
+    _answer(request, database, answer, as_json=as_json, yes=yes)
 
 
 @approvals.command()
@@ -115,11 +126,16 @@ def deny(
     request: IdArgument,
     name: AsOption = None,
     message: Annotated[str, typer.Option("--message", metavar="TEXT", help="What the model is shown.")] = "",
+    yes: YesOption = False,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Deny a request: its call does not run, and the model is shown that."""
-    _answer(request, database, lambda entry: entry.request.deny(message, name or user_name()), as_json)
+
+    def answer(entry: ApprovalEntry) -> Denial:
+        return entry.request.deny(message, name or user_name())
+
+    _answer(request, database, answer, as_json=as_json, yes=yes)
 
 
 @approvals.command()
@@ -128,6 +144,7 @@ def done(
     result: Annotated[str, typer.Option("--result", metavar="JSON", help="What the call came to.", show_default=False)],
     name: AsOption = None,
     message: Annotated[str, typer.Option("--message", metavar="TEXT", help="A remark for the record.")] = "",
+    yes: YesOption = False,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -138,7 +155,7 @@ def done(
         _require_fit(entry.request, value)
         return entry.request.done(value, name or user_name(), message)
 
-    _answer(request, database, answer, as_json)
+    _answer(request, database, answer, as_json=as_json, yes=yes)
 
 
 @approvals.command()
@@ -154,12 +171,16 @@ def revoke(request: IdArgument, database: DatabaseOption = None) -> None:
         write(f"took back what {answer.approver} approved for `{answer.tool}`\n")
 
 
-def _answer(request: str, database: str | None, make: Callable[[ApprovalEntry], Grant | Denial], as_json: bool) -> None:
-    """Give a request the answer that is made for it, and say so."""
+def _answer(
+    request: str, database: str | None, make: Callable[[ApprovalEntry], Grant | Denial], *, as_json: bool, yes: bool
+) -> None:
+    """Give a request the answer that is made for it, once a person has confirmed it, and say so."""
     with exit_on_error():
         store = open_approvals(database, create=False)
         entry = _find(store, request, database)
         answer = make(entry)
+        if entry.state == "pending" and not yes:
+            _confirm(entry, answer)
         try:
             _wait(store.answer(answer), database)
         except ApprovalError as error:  # answered before, or an answer that does not fit
@@ -173,21 +194,37 @@ def _answer(request: str, database: str | None, make: Callable[[ApprovalEntry], 
             write(f"{state_of(answered)} `{answer.tool}`{again}, as {answer.approver} ({entry.request.id})\n")
 
 
+def _confirm(entry: ApprovalEntry, answer: Grant | Denial) -> None:
+    """Show a request and the answer to it, and end the command unless a person at the terminal says yes."""
+    terminal = Terminal()
+    terminal.say(f"{entry_text(entry)}\nyour answer:\n{answer_text(answer)}")
+    if not terminal.is_interactive():
+        say("nothing was answered: there is no terminal to confirm it on. Add --yes if the request above is the one")
+        raise typer.Exit(Status.MISUSED)
+    line = run_sync(terminal.ask("send this answer? [y]es, [n]o: "))
+    if (line or "").lower() not in ("y", "yes"):
+        say("nothing was answered")
+        raise typer.Exit(Status.FAILED)
+
+
 def _find(store: ReviewableApprovalStore, text: str, database: str | None) -> ApprovalEntry:
-    """Return the request that an id, or the beginning of one, means; a pending one before an answered one."""
+    """Return the request with an id, which may be cut to what `list` shows and go without its prefix."""
     entries = _wait(store.list(), database)
-    found = [entry for entry in entries if entry.request.id.startswith((text, _PREFIX + text))] if text else []
-    found = [entry for entry in found if entry.request.id == text] or found
-    found = [entry for entry in found if entry.state == "pending"] or found
+    start = text if text.startswith(_PREFIX) else _PREFIX + text
+    found = [entry for entry in entries if entry.request.id in (text, start)]
+    if not found and len(start) >= SHORT_ID:
+        found = [entry for entry in entries if entry.request.id.startswith(start)]
     if len(found) == 1:
         return found[0]
+    hint = "`toolcrib approvals list` shows the pending ones"
     if found:
-        ids = ", ".join(entry.request.id for entry in found[:_MAX_CHOICES]) + (
-            ", ..." if len(found) > _MAX_CHOICES else ""
-        )
-        say(f"{len(found)} requests begin with {text}: {ids}. Give more of the id")
+        more = ", ..." if len(found) > _MAX_CHOICES else ""
+        ids = ", ".join(entry.request.id for entry in found[:_MAX_CHOICES])
+        say(f"{len(found)} requests begin with {text}: {ids}{more}. Give more of the id")
+    elif len(start) < SHORT_ID:
+        say(f"no request has the id {text!r}, and it is too short for the beginning of one; {hint}")
     else:
-        say(f"there is no request {text} in {shown_name(database)}; `toolcrib approvals list` shows the pending ones")
+        say(f"there is no request {text} in {shown_name(database)}; {hint}")
     raise typer.Exit(Status.MISUSED)
 
 

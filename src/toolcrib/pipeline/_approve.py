@@ -248,7 +248,7 @@ def _request(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
         id=f"ask_{made.hex}",
         call_id=call.id,
         tool=plan.name,
-        arguments=call.shown_arguments(),
+        arguments=call.shown_given_first(),
         digest=call.digest(),
         requested=call.shown_request(),
         reason="; ".join(reason for reason in reasons if reason),

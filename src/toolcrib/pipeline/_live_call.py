@@ -261,11 +261,15 @@ class LiveCall:
 
     def _given(self) -> Mapping[str, Any]:
         """Return the JSON from which the arguments are read: their form, or what came where validators change that."""
-        form, raw = self.canonical(), self.raw_arguments
+        form = self.canonical()
         if self.plan.spec.reads_back(form, self.bound):
             return form.values
-        given: Any = json.loads(raw.strip() or "null") or {} if isinstance(raw, str | bytes) else raw
-        return self.plan.spec.as_given(given)
+        return self.plan.spec.as_given(self._as_came())
+
+    def _as_came(self) -> Mapping[str, Any]:
+        """Return the arguments that came with the call, without defaults and not validated."""
+        raw = self.raw_arguments
+        return json.loads(raw.strip() or "null") or {} if isinstance(raw, str | bytes) else raw
 
     def digest(self) -> str:
         """Return the digest of tool and arguments, which a grant is bound to."""
@@ -274,6 +278,11 @@ class LiveCall:
     def shown_arguments(self) -> dict[str, Any]:
         """Return the arguments for a person or a record: JSON shapes, secrets hidden."""
         return self.canonical().shown
+
+    def shown_given_first(self) -> dict[str, Any]:
+        """Return the arguments for the person who decides: those that the call came with before the defaults."""
+        shown, given = self.shown_arguments(), self._as_came()
+        return dict(sorted(shown.items(), key=lambda item: item[0] not in given))
 
     def shown_request(self) -> dict[str, Any]:
         """Return the arguments as they were read at first, before any edit, as they may be shown."""
