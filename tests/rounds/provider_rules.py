@@ -15,7 +15,12 @@ Item = dict[str, Any]
 
 
 def is_about_pairing(problem: str) -> bool:
-    """Return whether a refusal is about which result answers which call, and not about the form of an item."""
+    """Return whether a refusal is about which result answers which call, and not about a form or an order of turns."""
+    return is_about_items(problem) and "order: " not in problem
+
+
+def is_about_items(problem: str) -> bool:
+    """Return whether a refusal is about which items there are and in which order, and not about the form of one."""
     return "form: " not in problem
 
 
@@ -106,8 +111,18 @@ def _mistral(transcript: Sequence[Item]) -> Iterator[str]:
         names |= {call["id"]: call["function"]["name"] for call in message.get("tool_calls", ())}
         if message["role"] == "tool" and names.get(message["tool_call_id"]) != message["name"]:
             yield f"{at}: form: the tool's name is not the call's"
-        if message["role"] in ("user", "system") and at and transcript[at - 1]["role"] == "tool":
-            yield f"{at}: form: unexpected role {message['role']} after tool"
+        before = transcript[at - 1]["role"] if at else "nothing"
+        if message["role"] not in _MAY_FOLLOW[before]:
+            yield f"{at}: order: unexpected role {message['role']} after {before}"
+
+
+_MAY_FOLLOW = {
+    "nothing": ("system", "user", "tool"),  # a result is refused for another reason
+    "system": ("system", "user", "assistant", "tool"),
+    "user": ("system", "user", "assistant", "tool"),
+    "assistant": ("user", "assistant", "tool"),
+    "tool": ("assistant", "tool"),
+}
 
 
 # --- OpenAI Responses
@@ -139,7 +154,7 @@ def _responses(transcript: Sequence[Item]) -> Iterator[str]:
                 waiting.discard(item["call_id"])
             case "reasoning":
                 if not _is_put_out(transcript[at + 1 : at + 2]):
-                    yield f"{at}: form: reasoning was provided without its required following item"
+                    yield f"{at}: order: reasoning was provided without its required following item"
             case "message":
                 if not item["content"]:
                     yield f"{at}: form: a message without content"
@@ -150,7 +165,8 @@ def _responses(transcript: Sequence[Item]) -> Iterator[str]:
 
 
 def _is_put_out(following: Sequence[Item]) -> bool:
-    return any(item.get("type") in ("function_call", "message", "reasoning", "shell_call") for item in following)
+    kinds = ("function_call", "message", "reasoning", "shell_call")
+    return any(item.get("type") in kinds and item.get("role") in (None, "assistant") for item in following)
 
 
 # --- Anthropic Messages
@@ -160,7 +176,7 @@ def _anthropic(transcript: Sequence[Item]) -> Iterator[str]:
     seen: set[str] = set()
     waiting: list[str] = []
     if transcript and transcript[0]["role"] != "user":
-        yield "0: form: the first message must be the user's"
+        yield "0: order: the first message must be the user's"
     for at, message in enumerate(transcript):
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -205,7 +221,7 @@ def _blocks(at: int, role: str, blocks: Sequence[Item]) -> Iterator[str]:
 
 def _gemini(transcript: Sequence[Item]) -> Iterator[str]:
     calls: list[Item] = []
-    before = "user"
+    before = None
     for at, content in enumerate(transcript):
         parts, role = content["parts"], content["role"]
         answers = [part["functionResponse"] for part in parts if "functionResponse" in part]
@@ -220,8 +236,10 @@ def _gemini(transcript: Sequence[Item]) -> Iterator[str]:
         if not all(isinstance(answer["response"], dict) for answer in answers):
             yield f"{at}: form: the response is no object"
         calls = [part["functionCall"] for part in parts if "functionCall" in part]
-        if calls and (role, before) != ("model", "user"):
-            yield f"{at}: form: a function call turn comes right after a user turn or a function response turn"
+        if role == "model" and (before is None or (calls and before != "user")):
+            yield f"{at}: order: a function call turn comes right after a user turn or a function response turn"
+        if calls and role != "model":
+            yield f"{at}: form: calls of the {role}'s"
         for call in calls:
             if not isinstance(call.get("args", {}), dict):
                 yield f"{at}: form: the arguments are no object"

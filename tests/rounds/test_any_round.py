@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from tests.effort import examples
 from tests.rounds.conversations import Conversation, damage, drive
 from tests.rounds.moves import Damage, a_round, any_move, moves_of
-from tests.rounds.provider_rules import is_about_pairing, refused
+from tests.rounds.provider_rules import is_about_items, refused
 from tests.rounds.replies import FORMATS
 from toolcrib.formats import PROVIDERS
 from toolcrib.rounds import WireFormat
@@ -82,7 +82,7 @@ async def test_a_damaged_transcript_is_refused_by_the_check_as_by_the_rules(form
     for seed in range(150):
         damaged = await _transcript(format, seed)
         damage(damaged, Random(seed))
-        by_rules.append(any(map(is_about_pairing, refused(format, damaged))))
+        by_rules.append(any(map(is_about_items, refused(format, damaged))))
         by_check.append(bool(PROVIDERS[format].check(damaged)))
 
     assert by_check == by_rules

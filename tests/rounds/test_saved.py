@@ -11,6 +11,7 @@ from tests.rounds.replies import FORMATS, ReadFile, SearchResult, WebSearch, add
 from toolcrib.approvals import MemoryApprovalStore, approve_all, deny_all
 from toolcrib.calls import Grant, Media, Reject, RunNormally, ToolCall
 from toolcrib.errors import CallStateError, CommitError, InvalidOutput, ModelRetry, ResultNotSerializable, RoundError
+from toolcrib.formats import PROVIDERS
 from toolcrib.hooks import GlobalHooks, HookSet
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.rounds import DecodedCall, Finished, Session, ToolRound, ToolRoundPlan, Transcript, WireFormat, decode
@@ -30,7 +31,7 @@ async def test_a_call_that_waits_is_granted_in_another_process(format: WireForma
     tools = [adding(ran, requires_approval=True)]
     plan = await decode(tools, asks(("add", {"a": 1}), format=format)).apply_hooks()
     request = plan.suspended[0].request
-    transcript = Transcript(format=format)
+    transcript = Transcript(PROVIDERS[format].user("Go."), format)
 
     plan = await elsewhere(plan, [adding(ran, requires_approval=True)])
     await plan.resolve([request.grant("ada")])

@@ -31,6 +31,7 @@ async def commit(transcript: Any, number: int, format: WireFormat = "openai") ->
 async def conversation(format: WireFormat, rounds: int = 3) -> Transcript:
     transcript = Transcript(format=format)
     for number in range(rounds):
+        transcript.extend(PROVIDERS[format].assistant("Done.") if number else ())
         transcript.extend(PROVIDERS[format].user("go on"))
         await commit(transcript, number, format)
     return transcript

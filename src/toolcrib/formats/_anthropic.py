@@ -21,7 +21,7 @@ from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind
 from toolcrib.formats._strict_schema import STRUCTURE, TEXT_FORMATS, StrictRules, check_root, strict_schema
-from toolcrib.formats._transcript_rules import CallKey
+from toolcrib.formats._transcript_rules import CallKey, Speaker
 from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["ANTHROPIC"]
@@ -222,6 +222,9 @@ class _Anthropic(ProviderFormat):
 
     def with_result_id(self, raw: Item, id: str) -> Item:
         return {**raw, "tool_use_id": id}
+
+    def missing_turns(self, before: Mapping[str, Any] | None, item: Mapping[str, Any]) -> Sequence[Speaker]:
+        return ("user",) if before is None and item.get("role") == "assistant" else ()
 
     def make_id(self, seed: str) -> str:
         return super().make_id(seed).replace("call_", "toolu_")

@@ -251,15 +251,3 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         if among:
             mend = "define only these: `available=ToolAvailability.only(...)`"
             raise ValueError(f"{self.title} has no choice among some of the tools that are defined; {mend}")
-
-    @abstractmethod
-    def user(self, text: str) -> list[Item]:
-        """Return the items for what a user says."""
-
-    @abstractmethod
-    def system(self, text: str) -> list[Item]:
-        """Return the items for instructions; none where the provider takes them beside the transcript."""
-
-    @abstractmethod
-    def assistant(self, text: str) -> list[Item]:
-        """Return the items for what the model said."""

@@ -20,10 +20,10 @@ from toolcrib.formats._format import Declaration, ProviderFormat
 from toolcrib.formats._gemini_schema import json_schema, openapi_schema, takes_json_schema
 from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
 from toolcrib.formats._partial_call import PartialCall
-from toolcrib.formats._result_pairing import Layout, ResultSpot
+from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind
 from toolcrib.formats._strict_schema import check_root
-from toolcrib.formats._transcript_rules import CallKey
+from toolcrib.formats._transcript_rules import CallKey, Speaker
 from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["GEMINI"]
@@ -219,11 +219,7 @@ class _Gemini(ProviderFormat):
         if len(answered) != len(waiting):
             return None
         pairs = zip(waiting, answered, strict=True)
-        return (
-            []
-            if all(one[1] == two[1] and (one[0] == two[0] or not (one[0] and two[0])) for one, two in pairs)
-            else None
-        )
+        return [] if all(one[1] == two[1] and two[0] in ("", one[0]) for one, two in pairs) else None
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return self.pack([_function_response(result) for result in results])
@@ -248,10 +244,11 @@ class _Gemini(ProviderFormat):
             return [{"role": "user", "parts": [*raw]}]
         return [{**rest, "parts": [*raw, *rest["parts"]]}]
 
-    def matches(self, call: WireCall, found: ResultSpot) -> bool:
-        if found.id and not call.id.startswith(_UNSENT):
-            return call.id == found.id
-        return call.name == found.name
+    def missing_turns(self, before: Mapping[str, Any] | None, item: Mapping[str, Any]) -> Sequence[Speaker]:
+        if item.get("role") != "model":
+            return ()
+        goes_on = before is not None and (before.get("role") != "model" or not self.call_keys(item))
+        return () if goes_on else ("user",)
 
     def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
         new = iter(ids)

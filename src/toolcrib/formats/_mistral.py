@@ -17,7 +17,7 @@ from toolcrib.formats._chat import ChatFormat
 from toolcrib.formats._format import Declaration
 from toolcrib.formats._json_reading import object_or_empty
 from toolcrib.formats._strict_schema import NUMBERS, STRUCTURE, StrictRules, check_root, strict_schema
-from toolcrib.formats._transcript_rules import CallKey
+from toolcrib.formats._transcript_rules import CallKey, Speaker
 from toolcrib.formats._wire import Choice, Item, WireCall, WireResult
 
 __all__ = ["MISTRAL", "MistralFunction", "MistralTool"]
@@ -44,6 +44,13 @@ class MistralTool(TypedDict):
     function: MistralFunction
 
 
+# Whose turns are missing between two, by their roles. Source: the validator of Mistral's package `mistral-common`.
+_BETWEEN: dict[tuple[str | None, str], Sequence[Speaker]] = {
+    (None, "assistant"): ("user",),
+    ("assistant", "system"): ("user",),
+    ("tool", "user"): ("assistant",),
+    ("tool", "system"): ("assistant", "user"),
+}
 _CARRIED = (  # what goes back as it came, and waits for no answer of the client's
     "text", "thinking", "reference", "image_url", "document_url", "file", "input_audio", "resource", "resource_link",
 )  # fmt: skip
@@ -76,6 +83,9 @@ class _Mistral(ChatFormat):
 
     def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
         return ["" if key == "null" else key for key in super().call_keys(item)]
+
+    def missing_turns(self, before: Mapping[str, Any] | None, item: Mapping[str, Any]) -> Sequence[Speaker]:
+        return _BETWEEN.get((None if before is None else str(before.get("role")), str(item.get("role"))), ())
 
     def make_id(self, seed: str) -> str:
         return sha256(seed.encode("utf-8", "replace")).hexdigest()[:9]

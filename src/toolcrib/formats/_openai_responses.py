@@ -45,6 +45,7 @@ _REPEATING = {  # what an answer repeats of its call, and of which calls
 _BLANK = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
 )
+_CLIENTS = frozenset({"user", "system", "developer"})
 _OUTPUT_ONLY = frozenset({"parsed", "parsed_arguments", "created_by"})
 _CARRIED = (  # what goes back as it came, and waits for no answer of the client's
     "message", "reasoning", "compaction", "program", "program_output", "additional_tools", "mcp_call",
@@ -203,6 +204,11 @@ class _Responses(ProviderFormat):
 
     def with_result_id(self, raw: Item, id: str) -> Item:
         return {**raw, _OUTPUTS[raw["type"]]: id}
+
+    def may_precede(self, item: Mapping[str, Any], following: Mapping[str, Any] | None) -> bool:
+        if item.get("type") != "reasoning":
+            return True
+        return following is not None and not _answered(following) and str(following.get("role")) not in _CLIENTS
 
     # --- requests
 

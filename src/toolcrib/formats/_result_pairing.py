@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -25,10 +26,11 @@ class ResultSpot:
 
 @dataclass(slots=True, eq=False)
 class CallSpot:
-    """A call and the place where it was found, with the result that answers it."""
+    """A call and the place where it was found, with the result that answers it; `id` is what a result may name."""
 
     index: int
     call: WireCall
+    id: str
     result: ResultSpot | None = None
     reused: bool = False  # an earlier call has its id
 
@@ -81,82 +83,84 @@ def _problems_of(spot: CallSpot, layout: Layout) -> Iterator[TranscriptProblem]:
         yield TranscriptProblem(spot.index, call.id, "duplicate", f"{asked} has the id `{call.id}` of an earlier one")
 
 
-def pair(
-    calls: list[CallSpot], results: list[ResultSpot], layout: Layout, matches: Callable[[WireCall, ResultSpot], bool]
-) -> Pairing:
-    """Return the calls with their results: first the results that are in place, then those that are left."""
+def pair(calls: list[CallSpot], results: list[ResultSpot], layout: Layout) -> Pairing:
+    """Return the calls with their results: first the results that are in place, then those that are left.
+
+    A result with an id answers a call before it with that id, and no other.
+    """
     _mark_reused(calls, layout)
-    if layout.place == "later":
-        _pair_later(calls, results, matches)
-    else:
-        _pair_in_place(calls, results, layout, matches)
-    for found in results:
-        if found.fault is not None:
-            _give_to_nearest(found, calls, matches)
+    if layout.place != "later":
+        _pair_in_place(calls, results, layout)
+    _pair_by_id(calls, results, layout)
     return Pairing(calls, results)
 
 
 def _mark_reused(calls: list[CallSpot], layout: Layout) -> None:
     seen: set[object] = set()
     for spot in calls:
-        key = spot.call.id if layout.unique else (spot.index, spot.call.id)
-        spot.reused = bool(spot.call.id) and key in seen
+        key = spot.id if layout.unique else (spot.index, spot.id)
+        spot.reused = bool(spot.id) and key in seen
         seen.add(key)
 
 
-def _pair_later(
-    calls: list[CallSpot], results: list[ResultSpot], matches: Callable[[WireCall, ResultSpot], bool]
-) -> None:
-    coming, waiting = iter(calls), list[CallSpot]()  # what was answered is not looked at again
+def _pair_by_id(calls: list[CallSpot], results: list[ResultSpot], layout: Layout) -> None:
+    """Give each result that is left to an open call before it with its id, and say what is wrong with the others."""
+    later = layout.place == "later"
+    coming, known, waiting = iter(calls), set[str](), dict[str, deque[CallSpot]]()
     following = next(coming, None)
     for found in results:
         while following is not None and following.index < found.index:
-            waiting.append(following)
+            known.add(following.id)
+            if following.result is None:
+                waiting.setdefault(following.id, deque()).append(following)
             following = next(coming, None)
-        _give_to_first(found, waiting, matches)
-        waiting = [spot for spot in waiting if spot.result is None]
+        if found.fault is None or not found.id:
+            continue
+        spots = waiting.get(found.id)
+        if spots:
+            spot = spots.popleft() if later else spots.pop()
+            spot.result, found.fault = found, None if later else "misplaced"
+        elif found.id in known:
+            found.fault = "duplicate"
 
 
-def _pair_in_place(
-    calls: list[CallSpot],
-    results: list[ResultSpot],
-    layout: Layout,
-    matches: Callable[[WireCall, ResultSpot], bool],
-) -> None:
+def _pair_in_place(calls: list[CallSpot], results: list[ResultSpot], layout: Layout) -> None:
     by_item: dict[int, list[ResultSpot]] = {}
     for found in results:
         by_item.setdefault(found.index, []).append(found)
-    waiting: dict[int, list[CallSpot]] = {}
+    asked: dict[int, list[CallSpot]] = {}
     for spot in calls:
-        waiting.setdefault(spot.index, []).append(spot)
-    for index, asked in waiting.items():
-        following = index + 1
+        asked.setdefault(spot.index, []).append(spot)
+    for index, spots in asked.items():
+        near, following = list[ResultSpot](), index + 1
         while following in by_item:
-            for found in by_item[following]:
-                if found.leading:
-                    _give_to_first(found, asked, matches)
+            near += [found for found in by_item[following] if found.leading]
+            following += 1
             if layout.place == "next":
                 break
-            following += 1
+        _give(near, spots, by_name=False)
+        if not layout.needs_ids:
+            _give_by_name(near, spots)
 
 
-def _give_to_first(
-    found: ResultSpot, asked: Sequence[CallSpot], matches: Callable[[WireCall, ResultSpot], bool]
-) -> None:
-    """Give `found` to the first of the calls that it answers and nothing has answered."""
-    for spot in asked:
-        if spot.result is None and matches(spot.call, found):
+def _give_by_name(near: Sequence[ResultSpot], spots: Sequence[CallSpot]) -> None:
+    """Give results without an id to the open calls of their name, in order, where there is one for each of them.
+
+    Where there are more or fewer, nothing says which of them answers which call.
+    """
+    nameless = [found for found in near if not found.id]
+    waiting = [spot for spot in spots if spot.result is None]
+    given, open = Counter(found.name for found in nameless), Counter(spot.call.name for spot in waiting)
+    _give([found for found in nameless if given[found.name] == open[found.name]], waiting, by_name=True)
+
+
+def _give(results: Sequence[ResultSpot], spots: Sequence[CallSpot], *, by_name: bool) -> None:
+    """Give each result to the first of the open calls with its id, or with its name."""
+    waiting: dict[str, deque[CallSpot]] = {}
+    for spot in spots:
+        waiting.setdefault(spot.call.name if by_name else spot.id, deque()).append(spot)
+    for found in results:
+        key = found.name if by_name else found.id
+        if (by_name or key) and waiting.get(key):
+            spot = waiting[key].popleft()
             spot.result, found.fault = found, None
-            return
-
-
-def _give_to_nearest(found: ResultSpot, calls: list[CallSpot], matches: Callable[[WireCall, ResultSpot], bool]) -> None:
-    """Give `found` to the nearest open call before it, or the first after it, and say what is wrong with it."""
-    known = [spot for spot in calls if matches(spot.call, found)]
-    before = [spot for spot in known if spot.result is None and spot.index < found.index]
-    after = [spot for spot in known if spot.result is None and spot.index >= found.index]
-    if before or after:
-        spot = before[-1] if before else after[0]
-        spot.result, found.fault = found, "misplaced"
-    elif known:
-        found.fault = "duplicate"

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from toolcrib.formats._call_ids import made_id, seed_of, unused_id
 from toolcrib.formats._result_pairing import CallSpot, Layout, Pairing, ResultSpot, pair
 from toolcrib.formats._wire import Item, TranscriptProblem, WireCall, WireResult
 
-__all__ = ["UNANSWERED", "CallKey", "TranscriptRules"]
+__all__ = ["UNANSWERED", "CallKey", "Speaker", "TranscriptRules"]
 
 UNANSWERED = "This call was not answered: the conversation went on without its result."
+_LEFT_OUT = {"user": "A part of the conversation was left out here.", "assistant": "This was not answered."}
 
 CallKey: TypeAlias = str | tuple[str, str]
 """What a result names its call by: an id; or an id that may be empty, and the tool's name."""
+
+
+Speaker: TypeAlias = Literal["user", "assistant"]
 
 
 class TranscriptRules(ABC):
@@ -100,9 +104,25 @@ class TranscriptRules(ABC):
         """Return an id in the provider's shape, the same for the same seed."""
         return made_id(seed)
 
-    def matches(self, call: WireCall, found: ResultSpot) -> bool:
-        """Return whether a result answers a call."""
-        return bool(call.id) and call.id == found.id
+    def missing_turns(self, before: Mapping[str, Any] | None, item: Mapping[str, Any]) -> Sequence[Speaker]:
+        """Return whose turns the provider wants between two neighbours; `before` is None for the first item."""
+        return ()
+
+    def may_precede(self, item: Mapping[str, Any], following: Mapping[str, Any] | None) -> bool:
+        """Return whether the provider takes an item before the one that follows, None for the end."""
+        return True
+
+    @abstractmethod
+    def user(self, text: str) -> list[Item]:
+        """Return the items for what a user says."""
+
+    @abstractmethod
+    def system(self, text: str) -> list[Item]:
+        """Return the items for instructions; none where the provider takes them beside the transcript."""
+
+    @abstractmethod
+    def assistant(self, text: str) -> list[Item]:
+        """Return the items for what the model said."""
 
     # --- what follows from it
 
@@ -140,31 +160,35 @@ class TranscriptRules(ABC):
         return waiting
 
     def check(self, transcript: Sequence[Mapping[str, Any]]) -> list[TranscriptProblem]:
-        """Return what the provider would refuse: results without a call, calls without a result, doubles, misplacings.
+        """Return what the provider would refuse: results without a call, calls without a result, turns out of order.
 
         A call at the very end that waits for its result is missing one, too: the provider would not go on from there.
         """
-        if self.unanswered(transcript) == []:
-            return []
-        return sorted(self._pair(transcript).problems(self.layout), key=lambda problem: problem.index)
+        found = list(self._order_problems(transcript))
+        if self.unanswered(transcript) != []:
+            found = [*self._pair(transcript).problems(self.layout), *found]
+        return sorted(found, key=lambda problem: problem.index)
 
     def repair(self, transcript: Sequence[Mapping[str, Any]]) -> tuple[list[Item], list[str]]:
         """Return a transcript that passes `check`, and what was done for it, a sentence each.
 
-        Results are moved to where their call wants them, doubles and orphans are dropped, calls without a result get
-        an error that says so, and ids that are missing or in use are replaced. No call and no text is ever dropped.
+        Results are moved back to their call, doubles and orphans are dropped, calls without a result get an error that
+        says so, and ids that are missing or in use are replaced. Reasoning without the item that it led to is dropped,
+        and where a turn is missing one is added that says so. No call and no text is ever dropped, and no result goes
+        to another call.
         """
-        pairing = self._pair(transcript)
-        problems = list(pairing.problems(self.layout))
         items = [cast("Item", item) for item in transcript]
-        if not problems:
+        if not self.check(items):
             return items, []
-        renamed = self._renamed(pairing)
-        if self.layout.place == "later":
-            mended = list(self._mend_later(items, pairing, renamed))
-        else:
-            mended = list(self._mend_adjacent(items, pairing, renamed))
-        return mended, _repairs(pairing, renamed)
+        pairing = self._pair(items)
+        renamed, dropped = self._renamed(pairing), self._leading_nowhere(items)
+        mend = self._mend_later if self.layout.place == "later" else self._mend_adjacent
+        strays = {(at, id(items[at])) for at in dropped}
+        mended = [(at, item) for at, item in mend(items, pairing, renamed) if (at, id(item)) not in strays]
+        filled, added = self._with_turns(mended)
+        said = [(at, f"dropped item {at}, which stood without the item that it led to") for at in dropped]
+        said += [*_repairs(pairing, renamed), *added]
+        return filled, [text for _, text in sorted(said, key=lambda one: one[0])]
 
     # --- inside
 
@@ -172,21 +196,53 @@ class TranscriptRules(ABC):
         calls: list[CallSpot] = []
         results: list[ResultSpot] = []
         for index, item in enumerate(transcript):
-            calls += [CallSpot(index, call) for call in self.calls_of(item)]
+            calls += [CallSpot(index, call, _id_of(self.key_of(call))) for call in self.calls_of(item)]
             raw_results = self.raw_results(item)
             if not raw_results:
                 continue
             leading = self.leading(item)
             for position, (result, raw) in enumerate(zip(self.results_of(item), raw_results, strict=True)):
                 results.append(ResultSpot(index, result.call.id, result.call.name, raw, position < leading))
-        return pair(calls, results, self.layout, self.matches)
+        return pair(calls, results, self.layout)
+
+    def _leading_nowhere(self, items: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Return which items stand without the one that they led to."""
+        found: list[int] = []
+        following: Mapping[str, Any] | None = None
+        for index in range(len(items) - 1, -1, -1):
+            if self.may_precede(items[index], following):
+                following = items[index]
+            else:
+                found.append(index)
+        return found
+
+    def _order_problems(self, items: Sequence[Mapping[str, Any]]) -> Iterator[TranscriptProblem]:
+        for index in self._leading_nowhere(items):
+            yield TranscriptProblem(index, "", "order", f"item {index} stands without the item that it led to")
+        before = None
+        for index, item in enumerate(items):
+            for speaker in self.missing_turns(before, item):
+                wanted = f"before item {index} a turn of the {speaker}'s is missing"
+                yield TranscriptProblem(index, "", "order", wanted)
+            before = item
+
+    def _with_turns(self, mended: Iterable[tuple[int, Item]]) -> tuple[list[Item], list[tuple[int, str]]]:
+        """Return the items with the turns that are missing between them, and what was added before which item."""
+        items, said, before = list[Item](), list[tuple[int, str]](), None
+        for index, item in mended:
+            for speaker in self.missing_turns(before, item):
+                items += self.user(_LEFT_OUT["user"]) if speaker == "user" else self.assistant(_LEFT_OUT["assistant"])
+                said.append((index, f"added a turn of the {speaker}'s before item {index}, which says what is missing"))
+            items.append(item)
+            before = item
+        return items, said
 
     def _renamed(self, pairing: Pairing) -> dict[CallSpot, str]:
         """Return new ids for the calls that need one."""
         used = {spot.call.id for spot in pairing.calls}
         made: dict[CallSpot, str] = {}
         for position, spot in enumerate(pairing.calls):
-            if spot.reused or (self.layout.needs_ids and not spot.call.id):
+            if spot.reused or (self.layout.needs_ids and not spot.id):
                 seed = seed_of([spot.call.name, spot.call.arguments], position)
                 made[spot] = unused_id(seed, self.make_id, used)
                 used.add(made[spot])
@@ -205,7 +261,10 @@ class TranscriptRules(ABC):
             return item
         return self.with_call_ids(item, [renamed.get(spot, spot.call.id) for spot in asked])
 
-    def _mend_adjacent(self, items: list[Item], pairing: Pairing, renamed: Mapping[CallSpot, str]) -> Iterator[Item]:
+    def _mend_adjacent(
+        self, items: list[Item], pairing: Pairing, renamed: Mapping[CallSpot, str]
+    ) -> Iterator[tuple[int, Item]]:
+        """Yield the items with each result at its call, and the place where each of them was or belongs."""
         asked = _by_item(pairing)
         shared = self.layout.place == "next"
         done: set[int] = set()
@@ -214,28 +273,35 @@ class TranscriptRules(ABC):
                 continue
             kept = self.rest_of(item) if self.raw_results(item) else item
             if kept is not None:
-                yield self._with_ids(kept, asked.get(index, ()), renamed)
+                yield index, self._with_ids(kept, asked.get(index, ()), renamed)
             if index in asked:
                 rest = None
                 if shared and index + 1 < len(items) and self.leading(items[index + 1]):
                     rest = self.rest_of(items[index + 1])
                     done.add(index + 1)
-                yield from self.pack([self._raw_answer(spot, renamed) for spot in asked[index]], rest)
+                packed = self.pack([self._raw_answer(spot, renamed) for spot in asked[index]], rest)
+                yield from ((index + 1, one) for one in packed)
 
-    def _mend_later(self, items: list[Item], pairing: Pairing, renamed: Mapping[CallSpot, str]) -> Iterator[Item]:
+    def _mend_later(
+        self, items: list[Item], pairing: Pairing, renamed: Mapping[CallSpot, str]
+    ) -> Iterator[tuple[int, Item]]:
+        """Yield the items without doubles and orphans; calls without a result get one after the calls around them."""
         asked = _by_item(pairing)
-        owners = {spot.result.index: spot for spot in pairing.calls if spot.result and spot.result.fault is None}
+        owners = {spot.result.index: spot for spot in pairing.calls if spot.result}
         owed: list[CallSpot] = []
-        for index, item in enumerate(items):
+        for index, item in enumerate([*items, Item()]):
             if index not in asked and index not in owners:
-                yield from self.pack([self._raw_answer(spot, renamed) for spot in owed])
+                yield from ((index, one) for one in self.pack([self._raw_answer(spot, renamed) for spot in owed]))
                 owed = []
             if index in owners:
-                yield self._raw_answer(owners[index], renamed)
-            elif not self.raw_results(item):
-                yield self._with_ids(item, asked.get(index, ()), renamed)
-            owed += [spot for spot in asked.get(index, ()) if spot.result is None or spot.result.fault is not None]
-        yield from self.pack([self._raw_answer(spot, renamed) for spot in owed])
+                yield index, self._raw_answer(owners[index], renamed)
+            elif index < len(items) and not self.raw_results(item):
+                yield index, self._with_ids(item, asked.get(index, ()), renamed)
+            owed += [spot for spot in asked.get(index, ()) if spot.result is None]
+
+
+def _id_of(key: CallKey) -> str:
+    return key if isinstance(key, str) else key[0]
 
 
 def _by_item(pairing: Pairing) -> dict[int, list[CallSpot]]:
@@ -245,21 +311,19 @@ def _by_item(pairing: Pairing) -> dict[int, list[CallSpot]]:
     return found
 
 
-def _repairs(pairing: Pairing, renamed: Mapping[CallSpot, str]) -> list[str]:
-    """Return what a repair does, a sentence each, in the order of the items."""
-    said: list[tuple[int, str]] = []
+def _repairs(pairing: Pairing, renamed: Mapping[CallSpot, str]) -> Iterator[tuple[int, str]]:
+    """Yield what a repair does to calls and results, a sentence each, with the item that it is about."""
     for spot in pairing.calls:
         call = f"the call of `{spot.call.name}` in item {spot.index}"
         if spot in renamed:
-            said.append((spot.index, f"gave {call} the id `{renamed[spot]}` in place of `{spot.call.id}`"))
+            yield spot.index, f"gave {call} the id `{renamed[spot]}` in place of `{spot.call.id}`"
         if spot.result is None:
-            said.append((spot.index, f"added a result for {call} that says that there was none"))
+            yield spot.index, f"added a result for {call} that says that there was none"
     for found in pairing.results:
         result = f"the result of `{found.id or found.name}` in item {found.index}"
         if found.fault == "misplaced":
-            said.append((found.index, f"moved {result} to its call"))
+            yield found.index, f"moved {result} to its call"
         elif found.fault == "duplicate":
-            said.append((found.index, f"dropped {result}, which was there twice"))
+            yield found.index, f"dropped {result}, which was there twice"
         elif found.fault == "orphan":
-            said.append((found.index, f"dropped {result}, which answers no call"))
-    return [text for _, text in sorted(said, key=lambda one: one[0])]
+            yield found.index, f"dropped {result}, which answers no call"

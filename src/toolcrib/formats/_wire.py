@@ -21,7 +21,7 @@ __all__ = [
 
 Item: TypeAlias = dict[str, Any]
 Choice: TypeAlias = Literal["optional", "at_least_one", "specific", "validated", "none"]
-ProblemKind: TypeAlias = Literal["orphan", "missing", "duplicate", "misplaced"]
+ProblemKind: TypeAlias = Literal["orphan", "missing", "duplicate", "misplaced", "order"]
 
 
 @value_class
@@ -91,14 +91,14 @@ class WireResult:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptProblem:
-    """A place where a transcript breaks its provider's rules for tool results.
+    """A place where a transcript breaks its provider's rules for tool results and for the order of turns.
 
     Attributes:
         index: Of the item.
         call_id: Of the call; empty when the item has none.
         kind: `orphan`: a result without its call; `missing`: a call without its result (or without an id to answer
             to); `duplicate`: an id or a result that is there twice; `misplaced`: a result in the wrong place,
-            or an item in another provider's format.
+            or an item in another provider's format; `order`: an item that the provider does not take in its place.
         message: The same in a sentence.
     """
 

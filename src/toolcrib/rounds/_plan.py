@@ -338,7 +338,8 @@ def _require_valid(
     if rules.unanswered([*rest, *state.reply.items], taken) == [rules.key_of(call) for call in calls]:
         return
     blank = [WireResult(call, "") for call in calls]
-    problems = rules.check([*shapes(target), *state.reply.items, *rules.answer(blank)])
+    found = rules.check([*shapes(target), *state.reply.items, *rules.answer(blank)])
+    problems = [problem for problem in found if problem.kind != "order"]  # of turns, which are the host's own
     if problems:
         mend = "decode with `transcript=`, or mend what came before with `repair`"
         if rules.unanswered(shapes(target)):
