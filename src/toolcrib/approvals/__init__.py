@@ -4,7 +4,7 @@ The requests and grants themselves are values in `calls`; asking for one is step
 tool.
 """
 
-from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, misfit
+from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, is_answer_to, misfit
 from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
 from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, approve_all, deny_all, stored_approver
 from toolcrib.approvals._sql_store import Execute, SqlApprovalStore
@@ -34,6 +34,7 @@ __all__ = [
     "approve_all",
     "deny_all",
     "digest",
+    "is_answer_to",
     "misfit",
     "stored_approver",
 ]

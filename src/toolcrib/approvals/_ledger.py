@@ -105,6 +105,17 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
     return ""
 
 
+def is_answer_to(answer: Grant | Denial, request: ApprovalRequest) -> bool:
+    """Return whether an answer is meant for a request: it names the request or its call, or names neither and fits."""
+    if answer.request_id is not None:
+        return answer.request_id == request.id
+    if answer.call_id is not None:
+        return answer.call_id == request.call_id
+    if isinstance(answer, Grant):
+        return answer.standing and not misfit(answer, request)
+    return answer.tool == request.tool
+
+
 def _serves(grant: Grant, principal: str | None) -> bool:
     """Return whether a grant is for a principal; one for a single call is bound to that call in any case."""
     return grant.principal in (principal, EVERYBODY) or (grant.principal is None and not grant.standing)

@@ -14,7 +14,7 @@ from toolcrib.calls._media import revived
 from toolcrib.calls._render import Rendered, render_value
 from toolcrib.calls._stored import StoredFields
 from toolcrib.calls._value_class import value_class
-from toolcrib.errors import FieldProblem, ResultNotSerializable
+from toolcrib.errors import ApprovalDenied, ApprovalRequired, FieldProblem, ResultNotSerializable, ToolcribError
 
 __all__ = [
     "Completed",
@@ -24,6 +24,7 @@ __all__ = [
     "SupportsToDict",
     "Suspended",
     "Yielded",
+    "error_of",
     "outcome_from_dict",
     "record_of",
     "render",
@@ -193,6 +194,21 @@ def _state(call: SupportsToDict | Mapping[str, Any] | None) -> dict[str, Any] | 
 
 
 Outcome: TypeAlias = Completed[Any] | Rejected | Failed | Suspended
+
+
+def error_of(outcome: Outcome) -> Exception:
+    """Return what a host raises for an outcome: the tool's own exception, where there was one."""
+    match outcome:
+        case Failed(exception=Exception() as error):
+            return error
+        case Failed(tool=tool, message=message):
+            return ToolcribError(f"`{tool}` failed: {message}")
+        case Rejected(tool=tool, reason=reason):
+            return ApprovalDenied(tool, reason)
+        case Suspended(request=request):
+            return ApprovalRequired({**request.metadata, "request": request})
+        case Completed(tool=tool):
+            return ToolcribError(f"`{tool}` completed")
 
 
 def render(outcome: Outcome, *, structured: bool = False) -> Rendered:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolcrib.approvals import misfit
+from toolcrib.approvals import is_answer_to, misfit
 from toolcrib.calls import ApprovalRequest, Denial, Grant, StoredFields
 from toolcrib.code._journal import JournalEntry
 from toolcrib.errors import ApprovalError, PausedProgramError
@@ -196,7 +196,7 @@ def answers_by_call(paused: PausedProgram, answers: Iterable[Grant | Denial]) ->
     """
     found: dict[str, Grant | Denial] = {}
     for answer in answers:
-        calls = [call for call in paused.suspended_calls if _is_answer_to(answer, call)]
+        calls = [call for call in paused.suspended_calls if is_answer_to(answer, call.request)]
         if not calls:
             raise ApprovalError(answer.tool, "no call that waits in this program is meant by it")
         for call in calls:
@@ -206,11 +206,3 @@ def answers_by_call(paused: PausedProgram, answers: Iterable[Grant | Denial]) ->
                 raise ApprovalError(answer.tool, f"there is another answer to the call {call.call_id}")
             found[call.call_id] = answer
     return found
-
-
-def _is_answer_to(answer: Grant | Denial, call: SuspendedProgramCall) -> bool:
-    if answer.request_id is not None:
-        return answer.request_id == call.request_id
-    if answer.call_id is not None:
-        return answer.call_id == call.call_id
-    return isinstance(answer, Grant) and answer.standing and not misfit(answer, call.request)

@@ -19,8 +19,9 @@ from toolcrib.calls import (
     Rejected,
     RunNormally,
     Suspended,
+    error_of,
 )
-from toolcrib.errors import ApprovalDenied, ApprovalRequired, RoundError, ToolcribError, closest
+from toolcrib.errors import RoundError, closest
 from toolcrib.hooks import HookSet
 from toolcrib.rounds._results import ToolResult
 from toolcrib.rounds._round_call import RoundCall
@@ -163,8 +164,10 @@ class DecodedCall(Generic[I]):
         if call.outcome is None:
             call.provide(provided)
             await call.execute()
+        if isinstance(call.outcome, Completed):
+            raise RoundError((f"`{self.name}` was answered by a hook, and is not executed",))
         if call.outcome is not None:
-            raise _error_of(call.outcome)
+            raise error_of(call.outcome)
         executed = call.readable
         if executed.error is not None:
             raise executed.error
@@ -278,18 +281,3 @@ def hooks_of(hooks: RoundHooks, calls: Mapping[str, RoundCall]) -> HookSet | Non
     closure.__name__ = getattr(hooks, "__name__", "closure")
     made.register(closure)
     return made
-
-
-def _error_of(outcome: Outcome) -> Exception:
-    """Return the exception that says why a call was not executed."""
-    match outcome:
-        case Suspended(request=request):
-            return ApprovalRequired({**request.metadata, "request": request})
-        case Rejected(tool=tool, reason=reason):
-            return ApprovalDenied(tool, reason)
-        case Failed(exception=Exception() as error):
-            return error
-        case Failed(message=message):
-            return ToolcribError(message)
-        case Completed(tool=tool):
-            return RoundError((f"`{tool}` was answered by a hook, and is not executed",))

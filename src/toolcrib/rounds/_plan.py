@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
+from toolcrib.approvals import is_answer_to
 from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Rejected, Suspended, cut
 from toolcrib.errors import ApprovalError, CommitError
 from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireResult, canonical
@@ -121,8 +122,9 @@ class ToolRoundPlan(StoredRound):
         self._state.require_open()
         answers: list[Grant | Denial] = [*grants, *denials]
         calls = self._in("suspended")
-        chosen = {call.id: next((a for a in answers if _is_answer_to(a, call)), None) for call in calls}
-        stray = next((answer for answer in answers if not any(_is_answer_to(answer, call) for call in calls)), None)
+        asked = {call.id: call.outcome.request for call in calls if isinstance(call.outcome, Suspended)}
+        chosen = {key: next((a for a in answers if is_answer_to(a, request)), None) for key, request in asked.items()}
+        stray = next((a for a in answers if not any(is_answer_to(a, request) for request in asked.values())), None)
         if stray is not None:
             raise ApprovalError(stray.tool, f"no call of this round waits for it (call {stray.call_id})")
         for call in calls:
@@ -218,15 +220,6 @@ def suggestion(issues: Sequence[ToolCallIssue]) -> str | None:
 
 
 # --- inside
-
-
-def _is_answer_to(answer: Grant | Denial, call: RoundCall) -> bool:
-    outcome = call.outcome
-    if not isinstance(outcome, Suspended):
-        return False
-    if answer.request_id is not None and answer.request_id == outcome.request.id:
-        return True
-    return answer.call_id == call.id or (answer.call_id is None and answer.tool == call.name)
 
 
 def functionless(plan: ToolRoundPlan) -> list[str]:

@@ -9,7 +9,7 @@ from toolcrib.turns._agent_run import AgentRun
 from toolcrib.turns._binding import TurnBinding
 from toolcrib.turns._context import ContextItem, ContextPool, ContextQueue
 from toolcrib.turns._queue import TurnQueue
-from toolcrib.turns._stop_reason import StopReason, error_of
+from toolcrib.turns._stop_reason import StopReason
 from toolcrib.turns._turn import Turn
 
 __all__ = [
@@ -23,5 +23,4 @@ __all__ = [
     "Turn",
     "TurnBinding",
     "TurnQueue",
-    "error_of",
 ]

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, Protocol, TypeAlias
 
-from toolcrib.calls import Completed, Failed, Outcome, Suspended
+from toolcrib.calls import Completed, Failed, Outcome, Suspended, error_of
 from toolcrib.errors import CompletionCheckReturnError, ToolcribError
 from toolcrib.hooks import AgentHook, Observers, ambient
 from toolcrib.pipeline import Run
@@ -17,7 +17,6 @@ from toolcrib.turns._binding import Clock, Table, TurnBinding, fire_event
 from toolcrib.turns._context import ContextItem, ContextPool, ContextQueue
 from toolcrib.turns._locked import Locked
 from toolcrib.turns._queue import END, TurnQueue
-from toolcrib.turns._stop_reason import error_of
 from toolcrib.turns._turn import Turn
 
 __all__ = ["AgentRun", "Results"]

@@ -7,14 +7,14 @@ from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias, cast
 
-from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended
+from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended, error_of
 from toolcrib.hooks import Hook, HookRaised, HookType, Observers, TurnHook, ambient_context, fire
 from toolcrib.pipeline import Pipeline, Run, Stored, run_for
 from toolcrib.record import ActivityTrace, trace_activity, wants_activities
 from toolcrib.schema import RunContext
 from toolcrib.tools import Deadline, Tool
 from toolcrib.toolsets import Toolset
-from toolcrib.turns._stop_reason import StopReason, error_of
+from toolcrib.turns._stop_reason import StopReason
 
 __all__ = [
     "UNBOUNDED",

@@ -1,13 +1,13 @@
-"""Stop reasons of turns, and the exceptions that stand for outcomes."""
+"""Stop reasons of turns."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended
-from toolcrib.errors import ApprovalDenied, ApprovalRequired, ToolcribError, TurnTimeoutError
+from toolcrib.calls import Completed, Outcome, Suspended
+from toolcrib.errors import TurnTimeoutError
 
-__all__ = ["StopReason", "error_of", "reason_of"]
+__all__ = ["StopReason", "reason_of"]
 
 
 class StopReason(StrEnum):
@@ -29,18 +29,3 @@ def reason_of(outcome: Outcome | None, error: Exception | None) -> StopReason:
     if isinstance(outcome, Completed):
         return StopReason.COMPLETED
     return StopReason.SUSPENDED if isinstance(outcome, Suspended) else StopReason.ERROR
-
-
-def error_of(outcome: Outcome) -> Exception:
-    """Return what a host raises for an outcome: the tool's own exception, where there was one."""
-    match outcome:
-        case Failed(exception=Exception() as error):
-            return error
-        case Failed(tool=tool, message=message):
-            return ToolcribError(f"`{tool}` failed: {message}")
-        case Rejected(tool=tool, reason=reason):
-            return ApprovalDenied(tool, reason)
-        case Suspended(request=request):
-            return ApprovalRequired({**request.metadata, "request": request})
-        case _:
-            return ToolcribError(f"`{outcome.tool}` completed")

@@ -20,6 +20,7 @@ from toolcrib.calls import (
     StoredFields,
     Suspended,
     ToolCall,
+    error_of,
 )
 from toolcrib.errors import SafeExecutionError, TurnTimeoutError, WrongRunMethodError
 from toolcrib.hooks import HookMethod, Observed, Observers, TurnHook, tag_set
@@ -36,7 +37,7 @@ from toolcrib.turns._arguments import (
 )
 from toolcrib.turns._binding import UNBOUNDED, UNFOLLOWED, Clock, Table, TurnBinding, lone_binding
 from toolcrib.turns._locked import Locked, locked
-from toolcrib.turns._stop_reason import StopReason, error_of, reason_of
+from toolcrib.turns._stop_reason import StopReason, reason_of
 
 __all__ = ["Turn"]
 

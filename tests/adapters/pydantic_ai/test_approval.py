@@ -114,7 +114,7 @@ async def test_answers_that_answer_nothing_are_errors() -> None:
     first, second = await desk(), await desk()
     [request] = approval_requests(first.asked)
 
-    with pytest.raises(ApprovalError, match="nothing that waits"):
+    with pytest.raises(ApprovalError, match="no call that waits"):
         await answers(second.asked, [request.grant()])
     with pytest.raises(ValueError, match="as_toolset"):
         await answers(first.asked, denials=[request.deny()])

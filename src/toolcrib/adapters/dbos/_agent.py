@@ -21,11 +21,11 @@ from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._turn_execution import TurnExecution, current_execution
 from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
 from toolcrib.adapters.dbos._work_store import WorkStore
-from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Suspended, outcome_from_dict
+from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Suspended, error_of, outcome_from_dict
 from toolcrib.errors import UnregisteredAgentError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.registry import Registry
-from toolcrib.turns import Agent, AgentRegistry, StopReason, Turn, TurnBinding, error_of
+from toolcrib.turns import Agent, AgentRegistry, StopReason, Turn, TurnBinding
 
 __all__ = ["TURN", "DurableAgent", "durable_agent"]
 

@@ -11,6 +11,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApp
 
 from toolcrib.adapters.pydantic_ai._deferred_calls import Waiting
 from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset
+from toolcrib.approvals import is_answer_to
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline, Run
@@ -48,16 +49,16 @@ async def answers(
     waiting = _waiting(requests)
     results = DeferredToolResults()
     for grant in grants:
-        call_id = _asked_by(grant, waiting)
         override = None if grant.override_args is None else dict(grant.override_args)
-        results.approvals[call_id] = ToolApproved(override_args=override)
-        results.metadata[call_id] = replace(waiting[call_id], grant=grant).metadata()
-        results.answered_by[call_id] = grant.approver
+        for call_id in _answered_by(grant, waiting):
+            results.approvals[call_id] = ToolApproved(override_args=override)
+            results.metadata[call_id] = replace(waiting[call_id], grant=grant).metadata()
+            results.answered_by[call_id] = grant.approver
     for denial in denials:
-        call_id = _asked_by(denial, waiting)
-        await _record(waiting[call_id], denial, _toolset_of(toolset), run or Run(entry="pydantic_ai"))
-        results.approvals[call_id] = ToolDenied(denial.message or f"`{denial.tool}` was denied")
-        results.answered_by[call_id] = denial.approver
+        for call_id in _answered_by(denial, waiting):
+            await _record(waiting[call_id], denial, _toolset_of(toolset), run or Run(entry="pydantic_ai"))
+            results.approvals[call_id] = ToolDenied(denial.message or f"`{denial.tool}` was denied")
+            results.answered_by[call_id] = denial.approver
     return results
 
 
@@ -66,12 +67,12 @@ def _waiting(requests: DeferredToolRequests) -> dict[str, Waiting]:
     return {call_id: waiting for call_id, waiting in found.items() if waiting is not None}
 
 
-def _asked_by(answer: Grant | Denial, waiting: dict[str, Waiting]) -> str:
-    """Return the id of the call that an answer is for."""
-    for call_id, one in waiting.items():
-        if answer.request_id == one.request.id or (answer.request_id is None and answer.call_id == call_id):
-            return call_id
-    raise ApprovalError(answer.tool, f"nothing that waits is {answer.request_id or answer.call_id}")
+def _answered_by(answer: Grant | Denial, waiting: dict[str, Waiting]) -> list[str]:
+    """Return the ids of the calls that an answer is for."""
+    found = [call_id for call_id, one in waiting.items() if is_answer_to(answer, one.request)]
+    if not found:
+        raise ApprovalError(answer.tool, f"no call that waits is meant by it ({answer.request_id or answer.call_id})")
+    return found
 
 
 def _toolset_of(toolset: ToolcribToolset[Any] | Agent[Any, Any] | None) -> ToolcribToolset[Any]:
