@@ -54,12 +54,8 @@ async def _run_once(call: LiveCall) -> None:
         else:
             value = await _around(call, slot)
         call.state, call.value = "executed", value
-    except Exception as error:  # the tool's own code: what it raised becomes the outcome
-        call.executed(error=error)
-    except asyncio.CancelledError as error:
-        if not _is_the_tools_own():
-            raise
-        call.executed(error=_cancelled(call, error))
+    except (Exception, asyncio.CancelledError) as error:
+        _fail(call, error)
     finally:
         if token is not None:
             try:  # noqa: SIM105 -- `suppress` costs a tenth of a call
@@ -87,16 +83,20 @@ async def values_of(call: LiveCall) -> AsyncGenerator[Any, None]:
                 yield value
                 left = False
         call.executed(kept)
-    except HookRaised as raised:
-        if left:  # nothing follows that could say it
-            _observer_failed(call, raised)
-        call.executed(error=raised)
-    except Exception as error:  # the tool's own code: what it raised becomes the outcome
+    except (Exception, asyncio.CancelledError) as error:
+        if left and isinstance(error, HookRaised):  # nothing follows that could say it
+            _observer_failed(call, error)
+        _fail(call, error)
+
+
+def _fail(call: LiveCall, error: Exception | asyncio.CancelledError) -> None:
+    """Have what the tool's own code raised become the outcome; a cancel of the call's own task goes on."""
+    if isinstance(error, Exception):
         call.executed(error=error)
-    except asyncio.CancelledError as error:
-        if not _is_the_tools_own():
-            raise
+    elif _is_the_tools_own():
         call.executed(error=_cancelled(call, error))
+    else:
+        raise error
 
 
 @asynccontextmanager
