@@ -140,7 +140,7 @@ def test_events_are_found_by_every_filter(tmp_path: Path) -> None:
     assert found(name="add", run_id="run_1") == ["c2", "c1"]
     assert found(name="ad") == []
     assert log.counts() == {("call", "running"): 1, ("call", "failed"): 1, ("program", "running"): 1}
-    assert log.names() == ["add"]
+    assert log.names() == ["add", "program"]
 
 
 def test_pages_follow_each_other(tmp_path: Path) -> None:

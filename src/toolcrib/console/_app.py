@@ -110,7 +110,7 @@ class ConsoleApp:
         return Response(self._files[name], headers={"content-type": _PAGE[name]})
 
     async def _state(self, request: Request) -> Response:
-        counts, last, tools = await asyncio.to_thread(lambda: (self._log.counts(), self._log.last(), self._log.names()))
+        last, tools = await asyncio.to_thread(lambda: (self._log.last(), self._log.names()))
         await self._feed.refresh()
         return _Json(
             {
@@ -119,7 +119,6 @@ class ConsoleApp:
                 "token": bool(self._options.tokens),
                 "last": last,
                 "pending": list(self._feed.pending),
-                "counts": [{"source": s, "status": status, "count": n} for (s, status), n in sorted(counts.items())],
                 "tools": tools,
             }
         )

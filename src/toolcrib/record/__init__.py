@@ -28,6 +28,7 @@ from toolcrib.record._sinks import (
     wants_activities,
 )
 from toolcrib.record._sqlite_sink import SqliteSink, sqlite_events
+from toolcrib.record._word_index import WordIndex
 
 __all__ = [
     "EVENT_TABLES",
@@ -52,6 +53,7 @@ __all__ = [
     "Trace",
     "TracingSink",
     "Within",
+    "WordIndex",
     "calls_log",
     "current_activity",
     "merged_sinks",

@@ -6,9 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias, get_args
 
+from toolcrib.calls import ActivityKind
 from toolcrib.record._event_tables import Activity, Rows
+from toolcrib.record._word_index import WordIndex
 
 __all__ = ["QUIET", "ActivityFilter", "EventLog", "KeptEvent"]
 
@@ -47,7 +49,8 @@ class ActivityFilter:
         statuses: Any of these.
         name: The tool's or run's name, whole.
         principal: On whose behalf, whole.
-        text: Stands anywhere in names, ids, arguments, outcomes, programs; upper and lower case are the same.
+        text: Words that stand in names, ids, arguments, outcomes, programs, each from the beginning of a word on; upper
+            and lower case are the same.
         run_id: The calls of this run.
         parent_id: What goes on inside this run or call.
         ids: These calls or runs.
@@ -66,9 +69,16 @@ class ActivityFilter:
 
 
 _EVENT = "SELECT position, source, run_id, id, kind, name, at, data FROM toolcrib_events"
-_ACTIVITY = f"SELECT {', '.join(field.name for field in fields(Activity))} FROM toolcrib_activities"
-_INSIDE = "SELECT id, last_position FROM toolcrib_activities WHERE parent_id = ? ORDER BY first_position DESC LIMIT 20"
+_TABLE = "toolcrib_activities"
+_COLUMNS = ", ".join(field.name for field in fields(Activity))
+_SOURCES = (*get_args(ActivityKind), "call")
+_NAMES = """WITH RECURSIVE found (name) AS (
+    SELECT MIN(name) FROM toolcrib_activities
+    UNION ALL SELECT (SELECT MIN(name) FROM toolcrib_activities WHERE name > found.name) FROM found
+        WHERE name IS NOT NULL)
+    SELECT name FROM found WHERE name IS NOT NULL LIMIT ?"""  # one look into the index for each name
 _DEEPEST = 4  # runs and calls inside one another that are looked at
+_LATEST = 20
 
 
 class EventLog:
@@ -76,10 +86,14 @@ class EventLog:
 
     Args:
         rows: Runs one SELECT, with `?` where a value goes, and returns its rows.
+        words: The index of the database's words; without one, a search reads every activity.
+
+    Attributes:
+        words: The index, or None.
     """
 
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
+    def __init__(self, rows: Rows, words: WordIndex | None = None) -> None:
+        self._rows, self.words = rows, words
 
     def last(self) -> int:
         """Return the position of the latest event; 0 when there is none."""
@@ -106,16 +120,21 @@ class EventLog:
         self, wanted: ActivityFilter | None = None, *, before: int | None = None, limit: int = 100
     ) -> list[Activity]:
         """Return calls and runs, the latest first: the first `limit` that began before a position."""
-        conditions, values = _conditions(wanted or ActivityFilter())
-        if before is not None:
-            conditions.append("first_position < ?")
-            values.append(before)
-        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        return self._activities(f"{where} ORDER BY first_position DESC, id LIMIT ?", *values, limit)
+        return [Activity(*row) for row in self._rows(*self._select(wanted or ActivityFilter(), before, limit))]
+
+    def _select(self, wanted: ActivityFilter, before: int | None, limit: int) -> tuple[str, tuple[Any, ...]]:
+        """Return the statement that reads what is wanted, and its values."""
+        query = "" if self.words is None else self.words.query(wanted.text.lower())
+        if self.words is not None and query:
+            conditions, values = _conditions(wanted, before)
+            words = self.words
+            return _latest(words.source, [words.condition, *conditions], [query, *values], limit, words.order)
+        return _any_of([_conditions(one, before) for one in _parts(wanted)], limit)
 
     def changed(self, position: int, limit: int = 500) -> list[Activity]:
         """Return the calls and runs that have an event after a position, by their latest event."""
-        return self._activities(" WHERE last_position > ? ORDER BY last_position LIMIT ?", position, limit)
+        where = "WHERE last_position > ? ORDER BY last_position LIMIT ?"
+        return [Activity(*row) for row in self._rows(f"SELECT {_COLUMNS} FROM {_TABLE} {where}", (position, limit))]
 
     def activity(self, source: str, id: str, run_id: str | None = None) -> Activity | None:
         """Return how one call or run stands: of several calls with that id the latest, unless its scope is given."""
@@ -125,14 +144,19 @@ class EventLog:
     def last_told(self, activity: Activity) -> str:
         """Return the time of the last event of a call or run, or of what goes on inside it; ISO text.
 
-        Of what goes on inside, the latest twenty of each are looked at, and what goes on inside those.
+        Of what goes on inside, the twenty that began last are looked at; and twenty inside those that have not ended.
         """
         latest, inside, seen = activity.last_position, {activity.id}, set[str]()
         for _ in range(_DEEPEST):
             seen |= inside
-            rows = [row for one in sorted(inside) for row in self._rows(_INSIDE, (one,))]
-            latest = max(latest, *(int(position) for _, position in rows), 0)
-            inside = {str(id) for id, _ in rows} - seen
+            found = [
+                Activity(*row)
+                for row in self._rows(*_any_of([(["parent_id = ?"], [one]) for one in sorted(inside)], _LATEST))
+            ]
+            latest = max(latest, *(one.last_position for one in found), 0)
+            inside = {one.id for one in found if one.ended_at is None} - seen
+            if not inside:
+                break
         ((at,),) = self._rows("SELECT at FROM toolcrib_events WHERE position = ?", (latest,))
         return str(at)
 
@@ -142,9 +166,8 @@ class EventLog:
         return {(str(source), str(status)): int(number) for source, status, number in rows}
 
     def names(self, limit: int = 500) -> list[str]:
-        """Return the tools that were called, in alphabetical order."""
-        rows = self._rows("SELECT DISTINCT name FROM toolcrib_activities WHERE source = 'call' LIMIT ?", (limit,))
-        return sorted(str(name) for (name,) in rows)
+        """Return the names of tools and runs, in alphabetical order."""
+        return [str(name) for (name,) in self._rows(_NAMES, (limit,))]
 
     # --- inside
 
@@ -155,11 +178,41 @@ class EventLog:
             for position, source, run_id, id, kind, name, at, data in rows
         ]
 
-    def _activities(self, where: str, *values: Any) -> list[Activity]:
-        return [Activity(*row) for row in self._rows(_ACTIVITY + where, values)]
+
+_Part: TypeAlias = tuple[list[str], list[Any]]
 
 
-def _conditions(wanted: ActivityFilter) -> tuple[list[str], list[Any]]:
+def _latest(
+    source: str, conditions: Sequence[str], values: Sequence[Any], limit: int, order: str
+) -> tuple[str, tuple[Any, ...]]:
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"SELECT {_COLUMNS} FROM {source}{where} ORDER BY {order} DESC LIMIT ?", (*values, limit)
+
+
+def _any_of(parts: Sequence[_Part], limit: int) -> tuple[str, tuple[Any, ...]]:
+    """Return what reads the latest of several parts: of each part, as its index has them, no more than `limit`."""
+    read = [_latest(_TABLE, *part, limit, "first_position") for part in parts]
+    if len(read) == 1:
+        return read[0]
+    several = " UNION ALL ".join(f"SELECT * FROM ({sql}) AS part_{number}" for number, (sql, _) in enumerate(read))
+    values = [value for _, given in read for value in given]
+    return f"SELECT * FROM ({several}) AS parts ORDER BY first_position DESC LIMIT ?", (*values, limit)
+
+
+def _parts(wanted: ActivityFilter) -> list[ActivityFilter]:
+    """Return filters for one source and status each, where nothing else that is asked for has an index of its own."""
+    narrow = wanted.text or wanted.name or wanted.principal or wanted.run_id or wanted.parent_id or wanted.ids
+    if narrow or not (wanted.statuses or wanted.sources):
+        return [wanted]
+    statuses = [(one,) for one in wanted.statuses] or [()]
+    return [
+        replace(wanted, sources=(source,), statuses=status)
+        for source in wanted.sources or _SOURCES
+        for status in statuses
+    ]
+
+
+def _conditions(wanted: ActivityFilter, before: int | None) -> _Part:
     conditions: list[str] = []
     values: list[Any] = []
     for column, several in (("source", wanted.sources), ("status", wanted.statuses), ("id", wanted.ids)):
@@ -178,8 +231,11 @@ def _conditions(wanted: ActivityFilter) -> tuple[list[str], list[Any]]:
     if wanted.top:
         conditions.append("parent_id IS NULL")
     for word in wanted.text.lower().split():
-        conditions.append("words LIKE ? ESCAPE '!'")
+        conditions.append("toolcrib_activities.words LIKE ? ESCAPE '!'")
         values.append("%" + word.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%")
+    if before is not None:
+        conditions.append("first_position < ?")
+        values.append(before)
     return conditions, values
 
 

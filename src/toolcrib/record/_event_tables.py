@@ -8,6 +8,7 @@ it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import itemgetter
@@ -34,6 +35,8 @@ EVENT_TABLES = (
     "CREATE INDEX IF NOT EXISTS toolcrib_activities_first ON toolcrib_activities (first_position)",
     "CREATE INDEX IF NOT EXISTS toolcrib_activities_last ON toolcrib_activities (last_position)",
     "CREATE INDEX IF NOT EXISTS toolcrib_activities_by ON toolcrib_activities (source, status, first_position)",
+    "CREATE INDEX IF NOT EXISTS toolcrib_activities_source ON toolcrib_activities (source, first_position)",
+    "CREATE INDEX IF NOT EXISTS toolcrib_activities_principal ON toolcrib_activities (principal, first_position)",
     "CREATE INDEX IF NOT EXISTS toolcrib_activities_name ON toolcrib_activities (name, first_position)",
     "CREATE INDEX IF NOT EXISTS toolcrib_activities_run ON toolcrib_activities (run_id, first_position)",
     "CREATE INDEX IF NOT EXISTS toolcrib_activities_parent ON toolcrib_activities (parent_id, first_position)",
@@ -45,6 +48,7 @@ _ADD = (
     "INSERT INTO toolcrib_events (position, source, run_id, id, kind, name, at, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _SUSPENDED = {"suspended", "paused"}  # over for the process that said it, and not otherwise
+_ESCAPE = re.compile(r"\\[nrt]")
 _WORDS = 2_000  # characters of one event that can be searched for
 
 
@@ -193,7 +197,8 @@ def _search_text(*parts: Any) -> str:
     texts = (
         part if isinstance(part, str) else json.dumps(part, ensure_ascii=False, default=repr) for part in parts if part
     )
-    return _plain(" ".join(texts))[:_WORDS].lower() + " "
+    text = _ESCAPE.sub(" ", " ".join(texts))  # which would be a part of the word behind it
+    return _plain(text)[:_WORDS].lower() + " "
 
 
 def _maybe(value: Any) -> str | None:

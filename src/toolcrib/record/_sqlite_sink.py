@@ -12,9 +12,11 @@ from toolcrib._sqlite import sqlite3, write_ahead
 from toolcrib.record._batch_sink import BatchSink, RecordedEvent
 from toolcrib.record._event_log import EventLog
 from toolcrib.record._event_tables import EVENT_TABLES, write_events
+from toolcrib.record._word_index import SQLITE_WORDS, WordIndex
 
 __all__ = ["SqliteSink", "sqlite_events"]
 
+_WORDS_MADE = "SELECT 1 FROM sqlite_master WHERE name = 'toolcrib_words'"
 _BUSY_SECONDS = 30.0  # how long to wait for another process's write
 
 
@@ -75,13 +77,13 @@ def sqlite_events(path: str | Path) -> EventLog:
         OSError: The file cannot be made.
     """
     path = Path(path)
-    _make_tables(path)
+    words = _make_tables(path)
 
     def rows(sql: str, values: Sequence[Any]) -> list[Any]:
         with closing(_connect(path)) as connection:  # quick, and neither threads nor forks make a difference
             return connection.execute(sql, values).fetchall()
 
-    return EventLog(rows)
+    return EventLog(rows, words)
 
 
 def _connect(path: Path, *, shared: bool = False) -> sqlite3.Connection:
@@ -89,7 +91,8 @@ def _connect(path: Path, *, shared: bool = False) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=not shared)
 
 
-def _make_tables(path: Path) -> None:
+def _make_tables(path: Path) -> WordIndex | None:
+    """Make what is missing; return the index of words, or None for a SQLite library that was built without FTS5."""
     if str(path) in ("", ".", ":memory:"):
         raise ValueError("events are kept in a file; name one: SqliteSink('toolcrib.db')")
     if not path.exists():
@@ -99,4 +102,12 @@ def _make_tables(path: Path) -> None:
         connection.execute("BEGIN IMMEDIATE")
         for statement in EVENT_TABLES:
             connection.execute(statement)
+        if _has_fts5(connection) and not connection.execute(_WORDS_MADE).fetchone():
+            for statement in SQLITE_WORDS.tables:
+                connection.execute(statement)
         connection.execute("COMMIT")
+        return SQLITE_WORDS if _has_fts5(connection) else None
+
+
+def _has_fts5(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone() is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +14,7 @@ from toolcrib.adapters.dbos import PostgresSink, postgres_events
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ActivityEvent, CallEvent, Suspended, ToolCall
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.record import ActivityFilter
+from toolcrib.record import ActivityFilter, EventLog
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 
@@ -67,6 +67,27 @@ def test_runs_are_kept_and_found_by_words(sink: PostgresSink, postgres: Postgres
     found = postgres_events(postgres.url("events")).activities(ActivityFilter(text="50%"))
 
     assert [one.id for one in found] == ["p1"]
+
+
+def test_words_are_found_by_an_index(sink: PostgresSink, postgres: Postgres) -> None:
+    for number in range(3):
+        sink.emit(event(f"c{number}", arguments={"order": f"A-{number}007", "note": "x" * 3_000}))
+    sink.flush()
+    asked: list[tuple[str, Sequence[Any]]] = []
+    log = sink.log()
+    seen = EventLog(lambda sql, values: asked.append((sql, values)) or [], log.words)
+    seen.activities(ActivityFilter(text="a-1007"))
+    ((sql, values),) = asked
+
+    with postgres.connect("events") as connection:
+        connection.execute("SET enable_seqscan = off")
+        connection.execute("SET enable_indexscan = off")
+        rows = connection.execute("EXPLAIN " + sql.replace("%", "%%").replace("?", "%s"), values).fetchall()
+
+    assert "toolcrib_activities_words" in str(rows)
+    assert [one.id for one in log.activities(ActivityFilter(text="A-10"))] == ["c1"]
+    assert log.activities(ActivityFilter(text="007")) == []
+    assert log.names() == ["add"]
 
 
 def test_several_writers_share_one_order(sink: PostgresSink, postgres: Postgres) -> None:

@@ -9,11 +9,22 @@ from typing import Any
 
 from toolcrib.adapters.dbos._database import Database, PostgresTables
 from toolcrib.calls import ActivityEvent, CallEvent
-from toolcrib.record import EVENT_TABLES, BatchSink, EventLog, RecordedEvent, SqliteSink, write_events
+from toolcrib.record import EVENT_TABLES, BatchSink, EventLog, RecordedEvent, SqliteSink, WordIndex, write_events
 
 __all__ = ["INTERRUPTED", "PostgresSink", "WorkerSink", "keeps_events_in", "open_sink", "postgres_events"]
 
 _LOCK = "toolcrib: events"  # held by the writer, so that positions become visible in order
+_VECTOR = "to_tsvector('simple', regexp_replace(words, '[^a-z0-9]+', ' ', 'g'))"
+_WORDS = WordIndex(
+    (f"CREATE INDEX IF NOT EXISTS toolcrib_activities_words ON toolcrib_activities USING gin (({_VECTOR}))",),
+    "toolcrib_activities",
+    f"{_VECTOR} @@ to_tsquery('simple', ?)",
+    "first_position",
+    "{}",
+    "{}:*",
+    " & ",
+)
+_TABLES = (*EVENT_TABLES, *_WORDS.tables)
 
 
 class PostgresSink(BatchSink):
@@ -27,7 +38,7 @@ class PostgresSink(BatchSink):
     """
 
     def __init__(self, database: str | Path | Database) -> None:
-        self._tables = PostgresTables(database, EVENT_TABLES, pool=2)
+        self._tables = PostgresTables(database, _TABLES, pool=2)
         super().__init__(self._write_batch)
 
     @property
@@ -56,7 +67,7 @@ def postgres_events(database: str | Path | Database) -> EventLog:
     Raises:
         DatabaseError: It is no Postgres database, or no connection can be had.
     """
-    return _log(PostgresTables(database, EVENT_TABLES, pool=2))
+    return _log(PostgresTables(database, _TABLES, pool=2))
 
 
 def _log(tables: PostgresTables) -> EventLog:
@@ -64,7 +75,7 @@ def _log(tables: PostgresTables) -> EventLog:
         with tables.transaction() as execute:
             return execute(sql, values).fetchall()
 
-    return EventLog(rows)
+    return EventLog(rows, _WORDS)
 
 
 # --- of a worker

@@ -1,7 +1,7 @@
 // What the page asks of the server, and what the server sends it.
 import { toast } from "./dom.js";
 
-export const state = { csrf: "", name: "", token: false, pending: [], tools: [], counts: [], last: 0 };
+export const state = { csrf: "", name: "", token: false, pending: [], tools: [], last: 0 };
 const listeners = { events: [], inbox: [], reset: [], live: [], login: [] };
 
 export function on(kind, listener) {
