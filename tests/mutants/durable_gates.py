@@ -147,7 +147,13 @@ DURABLE_GATES: tuple[Gate, ...] = (
         "    if False:\n",
         _OF_AGENTS,
     ),
-    Gate("denial of a durable turn", _AGENT, "asked.deny(message, approver)", "asked.grant(approver)", _OF_AGENTS),
+    Gate(
+        "denial of a durable turn",
+        "adapters/dbos/_answers.py",
+        "asked.deny(message, approver)",
+        "asked.grant(approver)",
+        _OF_AGENTS,
+    ),
     Gate(
         "changes of the context once",
         _CONTEXT,
@@ -227,8 +233,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "a program under its workflow's id",
         _PROGRAM,
-        "approvals=store, program_id=run)",
-        "approvals=store)",
+        "approvals=store, program_id=run, begun=begun)",
+        "approvals=store, begun=begun)",
         ("tests/adapters/dbos/test_console.py",),
     ),
     Gate(

@@ -130,8 +130,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "type of the result that a durable agent is given",
-        "adapters/dbos/_agent.py",
-        "        self._pipeline.check_answer(asked.tool, answer)\n",
+        "adapters/dbos/_answers.py",
+        "        checked_output(self._tool(asked.tool), asked.tool, result)\n",
         "",
         ("tests/adapters/dbos/test_recovery.py",),
     ),

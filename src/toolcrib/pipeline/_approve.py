@@ -252,7 +252,7 @@ def _request(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
         digest=call.digest(),
         requested=call.shown_request(),
         reason="; ".join(reason for reason in reasons if reason),
-        metadata={**(extra or {}), **call.ask_metadata},
+        metadata={**(extra or {}), **call.ask_metadata, **(run.begun.get(call.id, {}) if in_doubt else {})},
         run_id=run.id,
         principal=run.principal,
         parameters=_schema_of(call),

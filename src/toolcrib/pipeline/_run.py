@@ -137,6 +137,7 @@ class Run:
             code is part of.
         program_id: The id of the next program of the run, where it has one already; None for a new one.
         journal: Keeps that a call begins before its tool does, for work that outlives its process.
+        begun: What is known of earlier executions, by call id: a person sees it who is asked about a call in doubt.
     """
 
     id: str = ""
@@ -155,6 +156,7 @@ class Run:
     parent_id: str | None = None
     program_id: str | None = None
     journal: CallJournal | None = None
+    begun: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
     _state: _State = field(default_factory=_State, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -323,7 +325,7 @@ class Run:
 
 _OPTIONS: Final = frozenset(
     {
-        "approvals", "approver", "available", "deps", "entry", "errors", "hook_errors", "journal", "parent_id",
+        "approvals", "approver", "available", "begun", "deps", "entry", "errors", "hook_errors", "journal", "parent_id",
         "principal", "program_id", "provide", "sinks",
     }
 )  # fmt: skip

@@ -13,6 +13,7 @@ from toolcrib.adapters.dbos import Client, DurableProgram, DurableToolkit, Place
 from toolcrib.adapters.dbos._program import stretch_id
 from toolcrib.adapters.dbos._program_journal import program_run
 from toolcrib.code import Toolkit
+from toolcrib.errors import InvalidOutput
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import Tool, tool
 
@@ -111,4 +112,31 @@ async def test_a_call_that_may_have_been_made_and_is_denied_raises_in_the_progra
 
     assert result.error is not None
     assert "PermissionError: it was made" in result.error
+    assert made == ["pay"]
+
+
+async def test_what_a_call_of_a_program_came_to_is_of_the_type_of_its_tool(database: str) -> None:
+    begun, made = asyncio.Event(), list[str]()
+
+    @tool
+    async def pay(cents: int) -> str:
+        made.append("pay")
+        begun.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    toolkit = durable(pay)
+    async with engine_of(database, toolkit, worker_id="worker", grace=0):
+        await toolkit.start("pay(3)", placement=Placement("doubted"))
+        await begun.wait()
+    async with engine_of(database, toolkit, worker_id="worker") as engine:
+        doubted = DurableProgram("doubted", engine.client)
+        request = (await doubted.settled(polling=QUICK)).suspended[0]
+        with pytest.raises(InvalidOutput, match="`pay` cannot be completed with this output"):
+            await toolkit.done(request, 3, "ann")
+        await toolkit.done(request.id, "paid 3, by the bank's books", "ann")
+        result = await doubted.result(polling=QUICK)
+
+    assert (request.in_doubt, result.return_value) == (True, "paid 3, by the bank's books")
+    assert str(request.metadata["begun"]).endswith(" by the worker worker")
     assert made == ["pay"]

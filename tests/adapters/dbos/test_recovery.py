@@ -107,6 +107,8 @@ async def test_a_call_in_doubt_asks_and_is_made_again_when_a_person_says_so(shop
         outcome = await handle.outcome(through=True)
 
     assert "may have been done" in asked.request.reason
+    assert str(asked.request.metadata["begun"]).endswith(" by the worker w1")
+    assert "worker last seen" in asked.request.metadata
     assert before == [f"charge 5 {handle.id}"]
     assert shop.effects == [f"charge 5 {handle.id}"] * 2
     assert outcome == Completed("charge", handle.id, "charged 5")
@@ -176,7 +178,10 @@ async def test_a_stream_that_begins_again_gives_each_value_once(file_shop: Shop)
 async def test_a_lost_worker_s_work_is_handed_over_once_and_returned_turns_go_on(shop: Shop) -> None:
     handle = await shop.killed(Turn(dying.set_to, kwargs={"value": 5}), "set_to")
 
+    doubted = await shop.killed(Turn(dying.charge, kwargs={"amount": 7}), "charge", "w3")
     async with shop.working("w2"):
+        recover(shop.client, "w3")
+        doubt = await doubted.outcome()
         waits = await handle.status()
         moved = recover(shop.client, "w1")
         outcome = await handle.outcome()
@@ -186,12 +191,14 @@ async def test_a_lost_worker_s_work_is_handed_over_once_and_returned_turns_go_on
         with pytest.raises(WorkerError, match="it lives"):
             recover(shop.client, "w2")
 
+    assert isinstance(doubt, Suspended)
+    assert str(doubt.request.metadata["begun"]).endswith(" by the worker w3")
     assert waits == "PENDING"  # no other worker takes it by itself
     assert moved == [handle.id]
     assert recover(shop.client, "w1") == []
     assert isinstance(outcome, Completed)
     assert values == ["set to 5", "landed"]
-    assert states == {"w1": "recovered", "w2": "running"}
+    assert states == {"w1": "recovered", "w2": "running", "w3": "recovered"}
 
 
 async def test_an_approved_call_that_was_cut_off_asks_whether_it_was_done(file_shop: Shop) -> None:

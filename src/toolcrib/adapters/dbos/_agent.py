@@ -12,19 +12,21 @@ from uuid import uuid4
 
 from dbos import DBOS
 
+from toolcrib.adapters.dbos._answers import Answers
 from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement, Queue
 from toolcrib.adapters.dbos._context import SharedContext
-from toolcrib.adapters.dbos._continuation import WAITING, continue_approved
+from toolcrib.adapters.dbos._continuation import WAITING
 from toolcrib.adapters.dbos._engine import Engine, current_engine, workflow
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._turn_execution import TurnExecution, current_execution
 from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
 from toolcrib.adapters.dbos._work_store import WorkStore
-from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Suspended, error_of, outcome_from_dict
+from toolcrib.calls import Failed, Suspended, error_of, outcome_from_dict
 from toolcrib.errors import UnregisteredAgentError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.registry import Registry
+from toolcrib.tools import Tool
 from toolcrib.turns import Agent, AgentRegistry, StopReason, Turn, TurnBinding
 
 __all__ = ["TURN", "DurableAgent", "durable_agent"]
@@ -35,7 +37,7 @@ TURN = "toolcrib.turn"
 _FOLLOWED = 10_000  # a process may put turns for years, and never ask for their values
 
 
-class DurableAgent:
+class DurableAgent(Answers):
     """An agent on DBOS: each turn is a workflow that any worker takes from the queue, and that survives its death.
 
     It has the tools, hooks and context of an agent, which stays what it is, with its own queue and `run()`. What is put
@@ -80,6 +82,9 @@ class DurableAgent:
     def client(self) -> Client:
         """What its turns are put with."""
         return current_engine().client if self._client is None else self._client
+
+    def _tool(self, name: str) -> Tool[..., Any]:
+        return self.agent.toolset[name].tool
 
     def use(self, client: Client) -> None:
         """Put its turns with this client, where it was made without one."""
@@ -176,52 +181,6 @@ class DurableAgent:
             if result.get("finished"):
                 return
 
-    # --- people
-
-    async def approve(self, request: ApprovalRequest | str, approver: str = "host", **options: Any) -> None:
-        """Say yes to a request, or to the one with that id, and let its turn go on at once.
-
-        Args:
-            approver: Who says yes, for the record.
-            options: Other fields of the `Grant`, such as `override_args` or `user_input`.
-
-        Raises:
-            ApprovalError: The request is unknown or answered already.
-        """
-        asked = await self._request(request)
-        await self._answer(asked.grant(approver, **options))
-
-    async def done(
-        self, request: ApprovalRequest | str, result: Any, approver: str = "host", message: str = ""
-    ) -> None:
-        """Say what a call in doubt came to, and let its turn go on with that: its tool is not executed again.
-
-        Raises:
-            ApprovalError: The request is unknown or answered already, or its call is not in doubt.
-            InvalidOutput: The result is not of the type that the tool declares; the request stays pending.
-        """
-        asked = await self._request(request)
-        answer = asked.done(result, approver, message)
-        self._pipeline.check_answer(asked.tool, answer)
-        await self._answer(answer)
-
-    async def deny(self, request: ApprovalRequest | str, message: str = "", approver: str = "host") -> None:
-        """Say no to a request, or to the one with that id: its turn ends as rejected, and its tool never runs.
-
-        Raises:
-            ApprovalError: The request is unknown or answered already.
-        """
-        asked = await self._request(request)
-        await self._answer(asked.deny(message, approver))
-
-    async def _request(self, request: ApprovalRequest | str) -> ApprovalRequest:
-        return (await self.client.approvals.show(request)).request if isinstance(request, str) else request
-
-    async def _answer(self, answer: Grant | Denial) -> None:
-        store = self.client.approvals
-        await store.answer(answer)
-        await continue_approved(self.client, store)
-
     # --- holding it up
 
     @property
@@ -277,7 +236,7 @@ class DurableAgent:
         turn = Turn.from_dict(data["turn"], self.agent.tools)
         waiting = outcome_from_dict(data[WAITING]) if WAITING in data else None
         work_id = DBOS.workflow_id or turn.id
-        execution = TurnExecution(work_id, waiting if isinstance(waiting, Suspended) else None)
+        execution = TurnExecution(work_id, waiting if isinstance(waiting, Suspended) else None, engine.worker_id)
         token = current_execution.set(execution)
         try:
             binding = self._binding(engine, execution)
@@ -304,7 +263,9 @@ class DurableAgent:
         run = self._scope
         given = Run(id=self.name) if run is None else run() if callable(run) else run
         store = WorkStore(cast("AnswerStore", given.approvals or engine.client.approvals), execution)
-        recorded = engine.recorded(given.view(approvals=store, journal=execution), self._pipeline.sinks)
+        recorded = engine.recorded(
+            given.view(approvals=store, journal=execution, begun=execution.begun), self._pipeline.sinks
+        )
         binding = self.agent.binding(recorded, self._pipeline, "durable")
         binding.stored, execution.clocks = execution.waiting, binding.clocks
         return binding

@@ -6,10 +6,11 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import wraps
+from datetime import UTC, datetime
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -21,7 +22,7 @@ from toolcrib.adapters.dbos._client import APPLICATION, VERSION, AnswerStore, Cl
 from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._outage import is_outage, outlast
 from toolcrib.adapters.dbos._sinks import WorkerSink, keeps_events_in, open_sink
-from toolcrib.adapters.dbos._workers import LEASE_SECONDS, Lease, default_worker_id, hand_back, take_lease
+from toolcrib.adapters.dbos._workers import LEASE_SECONDS, Lease, default_worker_id, hand_back, last_seen, take_lease
 from toolcrib.errors import EngineError, WorkerError
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
@@ -170,6 +171,23 @@ class Engine:
         instance = _instance()
         return frozenset() if instance is None else frozenset(instance._active_workflows_set.activeList())
 
+    async def begun_before(self, known: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+        """Return, of calls that another process began, which worker that was and when it was last seen, as text.
+
+        Args:
+            known: The worker and the time of each beginning, by call id.
+        """
+        kept = {call_id: began for call_id, began in known.items() if "worker" in began}  # older versions kept none
+        beginnings = {call_id: (str(began["worker"]), float(began["at"])) for call_id, began in kept.items()}
+        seen = {self.worker_id: 0.0 if self._lease is None else self._lease.seen_before}
+        for worker_id in {worker_id for worker_id, _ in beginnings.values()} - seen.keys():
+            look = partial(last_seen, self.client, worker_id)
+            seen[worker_id] = await outlast(lambda look=look: asyncio.to_thread(look))
+        return {
+            call_id: {"begun": f"{_time(at)} by the worker {by}", "worker last seen": _time(max(at, seen[by]))}
+            for call_id, (by, at) in beginnings.items()
+        }
+
     @property
     def takes_work(self) -> bool:
         """Whether work may begin here: not any more once the engine is being left, or its work was handed over."""
@@ -235,6 +253,10 @@ class Engine:
             await asyncio.get_running_loop().run_in_executor(thread, DBOS.destroy)
         # DBOS has put a pool of its own, which is gone now, behind this loop's asyncio.to_thread
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(" ", "seconds")
 
 
 def _instance() -> Any:

@@ -12,6 +12,7 @@ from uuid import uuid4
 from dbos import DBOS
 from dbos._context import current_owner_xid
 
+from toolcrib.adapters.dbos._answers import Answers
 from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement, Queue
 from toolcrib.adapters.dbos._continuation import allowed_meanwhile
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines, workflow
@@ -19,6 +20,7 @@ from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
     cancel_run,
+    open_calls,
     paused_runs,
     program_run,
 )
@@ -46,6 +48,7 @@ from toolcrib.errors import (
 from toolcrib.pipeline import Run
 from toolcrib.registry import Registry
 from toolcrib.sandbox import replayable
+from toolcrib.tools import Tool
 
 __all__ = ["PROGRAM", "DurableProgram", "DurableToolkit", "enqueue_program", "stretch_id", "toolkits"]
 
@@ -56,7 +59,7 @@ toolkits: Registry[DurableToolkit] = Registry(UnregisteredError)
 """The durable toolkits of this process, by name: where a worker looks for the one that a program is for."""
 
 
-class DurableToolkit:
+class DurableToolkit(Answers):
     """A toolkit whose programs are durable: enqueued by any process, run by any worker, and taken up after a crash.
 
     Each call is written down before it is made and when it has ended. A program that is taken up runs again from its
@@ -92,6 +95,14 @@ class DurableToolkit:
         self._replaying: Toolkit | None = None
         toolkits.register(name, self, replace=replace)
 
+    @property
+    def client(self) -> Client:
+        """What its programs are put and answered with."""
+        return self._client or current_engine().client
+
+    def _tool(self, name: str) -> Tool[..., Any]:
+        return self.toolkit.get_tool(name)
+
     async def start(
         self,
         code: str,
@@ -106,15 +117,14 @@ class DurableToolkit:
             placement: Its id, priority, key and times; an id of its own when None.
             principal: On whose behalf its calls are made.
         """
-        client = self._client or current_engine().client
-        return await enqueue_program(client, self.name, self.queue.name, code, placement, principal)
+        return await enqueue_program(self.client, self.name, self.queue.name, code, placement, principal)
 
-    def opened(self, run: str, principal: str | None, engine: Engine) -> Run:
-        """Return the run of one program's calls."""
+    def opened(self, run: str, principal: str | None, engine: Engine, begun: Mapping[str, Mapping[str, Any]]) -> Run:
+        """Return the run of one program's calls; `begun` is what is known of those that were cut off."""
         given = Run(run) if self._scope is None else self._scope() if callable(self._scope) else self._scope
         store = WorkStore(cast("AnswerStore", given.approvals or engine.client.approvals))
         recorded = engine.recorded(given, self.toolkit.sinks)
-        return recorded.view(principal=principal or given.principal, approvals=store, program_id=run)
+        return recorded.view(principal=principal or given.principal, approvals=store, program_id=run, begun=begun)
 
     async def run_journalled(
         self, code: str, run: Run, journal: ProgramJournal, paused: PausedProgram | None
@@ -253,14 +263,15 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     """Run a program as far as it comes: to its end, or to where it waits for a person."""
     engine, run = current_engine(), data["run"]
     workflow_id = str(DBOS.workflow_id)
-    journal = ProgramJournal(engine.client, run, workflow_id, current_owner_xid(workflow_id))
+    journal = ProgramJournal(engine.client, run, workflow_id, current_owner_xid(workflow_id), engine.worker_id)
     claim = await outlast(lambda: asyncio.to_thread(journal.claim, data["generation"], data["toolkit"], data["queue"]))
     if claim.result is not None:
         return claim.result
     store: ApprovalStore = engine.client.approvals
     try:
         toolkit = toolkits.get(data["toolkit"])
-        run = toolkit.opened(run, data["principal"], engine)
+        begun = await engine.begun_before(open_calls(claim.lines))
+        run = toolkit.opened(run, data["principal"], engine, begun)
         store = run.approvals or store
         result = await toolkit.run_journalled(data["code"], run, journal, paused_program_in(claim.lines))
     except _LASTING as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from toolcrib.adapters.dbos._client import Client, tables
 from toolcrib.adapters.dbos._outage import outlast
+from toolcrib.adapters.dbos._turn_execution import began
 
 __all__ = [
     "Claim",
@@ -23,6 +24,7 @@ __all__ = [
     "ProgramState",
     "cancel_run",
     "journal_lines",
+    "open_calls",
     "paused_runs",
     "program_run",
     "revive_run",
@@ -74,10 +76,11 @@ class ProgramJournal:
         client: Where.
         workflow: The workflow that runs it.
         owner: What shows that this execution holds the workflow: DBOS's token.
+        worker_id: The worker that executes it.
     """
 
-    def __init__(self, client: Client, run: str, workflow: str, owner: str | None) -> None:
-        self._run, self._workflow, self._owner = run, workflow, owner
+    def __init__(self, client: Client, run: str, workflow: str, owner: str | None, worker_id: str = "") -> None:
+        self._run, self._workflow, self._owner, self._worker_id = run, workflow, owner, worker_id
         self._database = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- it fences DBOS's own steps, and there is no public way to it
         self._taken = self._stored = 0  # lines that were given, and that the database has
         self._next: list[str] = []
@@ -120,6 +123,8 @@ class ProgramJournal:
             raise self._error
         if line["t"] == "done":
             return
+        if line["t"] == "started":
+            line = {**line, **began(self._worker_id)}
         self._next.append(json.dumps(line, separators=(",", ":")))
         self._taken += 1
         if self._writing is None:
@@ -222,6 +227,17 @@ def journal_lines(client: Client, run: str) -> list[dict[str, Any]]:
     query = sa.select(_lines.c.line).where(_lines.c.run == run).order_by(_lines.c.number)
     with client.engine.begin() as connection:
         return [json.loads(line) for line in connection.execute(query).scalars()]
+
+
+def open_calls(lines: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return the lines of the calls that a journal has begun and not ended, by call id."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for line in lines:
+        if line["t"] == "started":
+            found[line["id"]] = line
+        elif line["t"] in ("ended", "cancelled"):
+            found.pop(line["id"], None)
+    return found
 
 
 def cancel_run(client: Client, run: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
@@ -14,7 +15,7 @@ from toolcrib.pipeline import Call
 from toolcrib.tools import Deadline
 from toolcrib.turns import Turn
 
-__all__ = ["TurnExecution", "current_execution", "step_name"]
+__all__ = ["TurnExecution", "began", "current_execution", "step_name"]
 
 
 class TurnExecution:
@@ -29,11 +30,12 @@ class TurnExecution:
         children: The turns that were put on agents meanwhile.
         changes: The changes of the agent's context meanwhile.
         clocks: The deadlines of the turn, by call id.
+        begun: What is known of an execution that was cut off, by call id.
         over: Whether it has ended, and nothing is gathered any more.
     """
 
-    def __init__(self, work_id: str, waiting: Suspended | None) -> None:
-        self.work_id, self.waiting = work_id, waiting
+    def __init__(self, work_id: str, waiting: Suspended | None, worker_id: str = "") -> None:
+        self.work_id, self.waiting, self._worker_id = work_id, waiting, worker_id
         self.asked = None if waiting is None else waiting.request.id
         self.reached: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self.recorded = asyncio.Event()
@@ -42,11 +44,12 @@ class TurnExecution:
         self.changes: list[dict[str, Any]] = []
         self.finished = self.over = False
         self.clocks: Mapping[str, Deadline] | None = None
+        self.begun: dict[str, Mapping[str, Any]] = {}
 
     async def begin(self, call: Call) -> None:
         """Hand over the call to be recorded, and wait until it is."""
         if not self.reached.done():
-            self.reached.set_result({"call": call.to_dict()})
+            self.reached.set_result({"call": call.to_dict(), **began(self._worker_id)})
         with self.without_clock(call.id):
             await self.recorded.wait()
 
@@ -61,6 +64,11 @@ class TurnExecution:
         for secret in ("user_input", "override_args", "done"):  # what a person typed may be a secret
             kept.pop(secret, None)
         self.approval = {**kept, "digest": request.digest, "request_id": request.id}
+
+
+def began(worker_id: str) -> dict[str, Any]:
+    """Return what is kept of the beginning of a call: the worker and the time."""
+    return {"worker": worker_id, "at": time.time()}
 
 
 current_execution: ContextVar[TurnExecution | None] = ContextVar("toolcrib_turn_execution", default=None)

@@ -63,6 +63,7 @@ class TurnWorkflow:
                 binding.stored, binding.taken_up = state["call"], True
                 request = cast("Mapping[str, Any] | None", state["call"]["request"])
                 self._execution.asked = None if request is None else request["id"]
+                self._execution.begun |= await current_engine().begun_before({self._turn.id: state})
             return await self._performed(self._begin(binding))
 
         try:

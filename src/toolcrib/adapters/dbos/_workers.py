@@ -26,6 +26,7 @@ __all__ = [
     "default_worker_id",
     "hand_back",
     "held_by",
+    "last_seen",
     "recover",
     "take_lease",
     "workers",
@@ -79,6 +80,9 @@ def default_worker_id() -> str:
 class Lease:
     """The right to work under a worker's name: a row with a token that only its holder knows.
 
+    Attributes:
+        seen_before: When the holder before this one last said that it lived; 0 when there was none.
+
     Raises:
         WorkerError: A worker lives under that name.
         UnseenWorkerError: It may live: on another host, or in another container.
@@ -86,6 +90,7 @@ class Lease:
 
     def __init__(self, client: Client, worker_id: str) -> None:
         self._engine, self.worker_id, self.token = client.engine, worker_id, _token()
+        self.seen_before = 0.0
         row = {"token": self.token, "host": socket.gethostname(), "pid": os.getpid(), "state": "running"}
         with self._engine.begin() as connection:
             at = _now(connection)
@@ -103,6 +108,7 @@ class Lease:
             if found is None:
                 connection.execute(sa.insert(_workers).values(id=worker_id, started_at=at, seen_at=at, **row))
             else:
+                self.seen_before = found.seen_at
                 connection.execute(mine.values(started_at=at, seen_at=at, **row))
 
     def check(self, connection: sa.Connection) -> None:
@@ -147,6 +153,13 @@ async def take_lease(client: Client, worker_id: str) -> Lease:
             if time.monotonic() > until:
                 raise
         await asyncio.sleep(1.0)
+
+
+def last_seen(client: Client, worker_id: str) -> float:
+    """Return when a worker last said that it lives, in seconds since the epoch; 0 for an unknown one."""
+    with client.engine.begin() as connection:
+        found = connection.execute(sa.select(_workers.c.seen_at).where(_workers.c.id == worker_id)).scalar()
+    return float(found or 0)
 
 
 def workers(client: Client) -> list[Worker]:

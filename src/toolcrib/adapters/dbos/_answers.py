@@ -1,0 +1,69 @@
+"""Answers to the requests of durable work: yes, no, and what a call in doubt came to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from toolcrib.adapters.dbos._client import Client
+from toolcrib.adapters.dbos._continuation import continue_approved
+from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.tools import Tool, checked_output
+
+__all__ = ["Answers"]
+
+
+class Answers(ABC):
+    """What durable work is answered with; its turns and programs go on then."""
+
+    @property
+    @abstractmethod
+    def client(self) -> Client:
+        """The client of the database that the requests are in."""
+
+    @abstractmethod
+    def _tool(self, name: str) -> Tool[..., Any]:
+        """Return the tool of this name; raises UnregisteredToolError for an unknown one."""
+
+    async def approve(self, request: ApprovalRequest | str, approver: str = "host", **options: Any) -> None:
+        """Say yes to a request, or to the one with that id: its call is made, also one in doubt.
+
+        Args:
+            approver: Who says yes, for the record.
+            options: Other fields of the `Grant`, such as `override_args` or `user_input`.
+
+        Raises:
+            ApprovalError: The request is unknown or answered already.
+        """
+        asked = await self._request(request)
+        await self._answer(asked.grant(approver, **options))
+
+    async def done(
+        self, request: ApprovalRequest | str, result: Any, approver: str = "host", message: str = ""
+    ) -> None:
+        """Say what a call in doubt came to, and let its work go on with that: its tool is not executed again.
+
+        Raises:
+            ApprovalError: The request is unknown or answered already, or its call is not in doubt.
+            InvalidOutput: The result is not of the type that the tool declares; the request stays pending.
+        """
+        asked = await self._request(request)
+        checked_output(self._tool(asked.tool), asked.tool, result)
+        await self._answer(asked.done(result, approver, message))
+
+    async def deny(self, request: ApprovalRequest | str, message: str = "", approver: str = "host") -> None:
+        """Say no to a request, or to the one with that id: its tool does not run, and the caller is shown `message`.
+
+        Raises:
+            ApprovalError: The request is unknown or answered already.
+        """
+        asked = await self._request(request)
+        await self._answer(asked.deny(message, approver))
+
+    async def _request(self, request: ApprovalRequest | str) -> ApprovalRequest:
+        return (await self.client.approvals.show(request)).request if isinstance(request, str) else request
+
+    async def _answer(self, answer: Grant | Denial) -> None:
+        store = self.client.approvals
+        await store.answer(answer)
+        await continue_approved(self.client, store)
