@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.bfcl._calls import Call, parse_call
 from benchmarks.bfcl._corrections import CORRECTIONS
 
-__all__ = ["FILES", "Conversation", "DataMissing", "build_apis", "load_conversations"]
+__all__ = ["FILES", "Conversation", "DataMissing", "api_class", "build_apis", "load_conversations"]
 
 FILES = ("multi_turn_base", "multi_turn_long_context", "multi_turn_miss_func", "multi_turn_miss_param")
 
@@ -90,11 +90,11 @@ def build_apis(conversation: Conversation, *, as_published: bool = False) -> dic
     """
     apis: dict[str, Any] = {}
     for name in conversation.apis:
-        api_class = _api_class(name)
+        published = api_class(name)
         for correction in () if as_published else CORRECTIONS:
             if correction.concerns(name, conversation.long_context):
-                api_class = correction.apply(api_class)
-        api = api_class()
+                published = correction.apply(published)
+        api = published()
         if name not in _STATELESS:
             config = copy.deepcopy(conversation.config.get(name, {}))
             api._load_scenario(config, long_context=conversation.long_context)
@@ -110,7 +110,8 @@ def _rows(path: str) -> Iterator[dict[str, Any]]:
     return (json.loads(line) for line in text.splitlines() if line)
 
 
-def _api_class(name: str) -> Any:
+def api_class(name: str) -> Any:
+    """Return one of the API classes as it is published; raises DataMissing."""
     path = f"bfcl_eval.eval_checker.multi_turn_eval.func_source_code.{_MODULES[name]}"
     try:
         return getattr(import_module(path), name)

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 from collections.abc import AsyncIterator
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
@@ -15,7 +17,6 @@ from tests.schema.bombs import KINDS, bomb
 from toolcrib.code import Toolkit
 from toolcrib.code._as_tool import CODE_PARAMETERS
 from toolcrib.code._listing import Listing
-from toolcrib.code._prompts import estimated_tokens, render_prompt
 from toolcrib.errors import SandboxError
 from toolcrib.formats import definition
 from toolcrib.sandbox import Dialect, Host, MontySandbox, Program, SandboxResult
@@ -175,67 +176,7 @@ def test_the_one_tool_is_defined_for_each_provider(format: Any) -> None:
     assert "def get_weather" in json.dumps(made)
 
 
-# --- as much as there is room for
-
-
-@cache
-def forty() -> Toolkit:
-    """Return a toolkit of many tools with everything to tell of them."""
-    made = [ez_tool(name=f"find_{n}", description=f"Find {n}. And more.")(get_weather.fn) for n in range(40)]
-    return Toolkit(made, sandbox=NoSandbox(), assist_tool_chaining=True)
-
-
-def test_detail_goes_step_by_step_and_no_tool_without_a_word() -> None:
-    marks = ["Args:", "# Returns", "And more.", "Find 3.", "unit: Literal", "find_39"]
-    steps: list[tuple[bool, ...]] = []
-    for budget in range(5000, 100, -100):
-        prompt = forty().prompt(budget=budget)
-        shown = tuple(mark in prompt for mark in marks)
-        if not steps or steps[-1] != shown:
-            steps.append(shown)
-        assert all(shown) or "`describe(" in prompt
-        assert shown[-1] or ("There are 40 functions" in prompt and "`search_tools(" in prompt)
-
-    assert steps == [tuple(n >= left_out for n in range(len(marks))) for left_out in range(len(marks) + 1)]
-
-
-@pytest.mark.parametrize("budget", [400, 600, 1000, 2000, 4000])
-def test_the_prompt_is_within_its_budget(budget: int) -> None:
-    assert estimated_tokens(forty().prompt(budget=budget)) <= budget
-
-
-def test_without_a_budget_everything_is_shown() -> None:
-    toolkit = Toolkit(TOOLS, sandbox=NoSandbox())
-
-    assert toolkit.prompt(budget=100_000) == toolkit.prompt()
-    assert "describe" not in toolkit.prompt()
-
-
-def test_a_large_set_is_shown_without_reading_all_of_it() -> None:
-    schemas: list[str] = []
-
-    class Counted(Listing):
-        def function(self, name: str, entry: Any) -> str:
-            schemas.append(name)
-            return super().function(name, entry)
-
-    tools = {f"find_{n}": Toolset([get_weather])["get_weather"] for n in range(2000)}
-    prompt = render_prompt(Counted(tools), None, None, (), budget=300)
-
-    assert "There are 2000 functions, too many to list here." in prompt
-    assert len(schemas) < 200
-
-
-def test_the_tools_own_names_for_search_are_respected() -> None:
-    mine = ez_tool(name="describe")(lambda what: what)
-
-    prompt = Toolkit([mine, get_weather], sandbox=NoSandbox()).prompt(budget=220)
-
-    assert "`describe_(" in prompt
-
-
-def test_tokens_are_estimated_by_bytes() -> None:
-    assert (estimated_tokens(""), estimated_tokens("a" * 35), estimated_tokens("ж" * 35)) == (0, 10, 20)
+# --- what is shown of arguments and results
 
 
 def test_a_sandbox_that_gives_values_one_by_one_has_iterators() -> None:
@@ -260,15 +201,71 @@ def test_a_type_that_is_too_large_to_be_shown_is_said_to_be(kind: str) -> None:
     assert ("too large to be shown" in prompt) == (kind != "allOf")
 
 
-def test_a_result_without_a_type_is_shown_in_the_words_of_its_docstring() -> None:
+@ez_tool
+def cat(file_name: str, lines: int = 10, raw: bool = False) -> dict[str, str | int]:
+    """Read a file.
+
+    Args:
+        file_name: The name of the file.
+        lines: [Optional] The most lines to read. Defaults to 10.
+        raw: (optional) Without colours.
+
+    Returns:
+        file_content (str): What is in it.
+        size (int): In bytes.
+    """
+    return {}
+
+
+def test_the_keys_that_a_docstring_gives_of_a_result_are_its_shape() -> None:
+    prompt = Toolkit([cat], assist_tool_chaining=True).prompt()
+
+    assert "def cat(file_name: str, lines: int = 10, raw: bool = False):\n" in prompt
+    assert "    # Returns: {file_content: str, size: int}\n" in prompt
+    assert '- `describe("name")` also says what the keys of a result are for.' in prompt
+    assert "file_content" not in Toolkit([cat]).prompt()
+
+
+async def test_describe_gives_the_words_of_the_docstring_as_well() -> None:
+    described = (await Toolkit([cat]).execute_async("describe('cat')")).return_value
+
+    assert "# Returns: {file_content: str, size: int}. file_content (str): What is in it. size (int): In" in described
+    assert "    file_name: The name of the file.\n    lines: [Optional] The most lines to read. Def" in described
+
+
+def test_what_names_and_the_signature_say_is_not_said_again() -> None:
+    prompt = Toolkit([cat]).prompt()
+
+    assert '    """Read a file.\n    lines: The most lines to read.\n    raw: Without colours."""\n' in prompt
+
+
+def test_a_result_without_keys_is_shown_in_the_words_of_its_docstring() -> None:
     @ez_tool
-    def cat(name: str) -> dict[str, str]:
-        """Read a file.
+    def size(name: str) -> int:
+        """Measure a file.
 
         Returns:
-            file_content (str): What is in it.
+            bytes (int): How long it is.
         """
-        return {}
+        return 1
 
-    assert "    # Returns: file_content (str): What is in it." in Toolkit([cat], assist_tool_chaining=True).prompt()
-    assert "file_content" not in Toolkit([cat]).prompt()
+    prompt = Toolkit([size], assist_tool_chaining=True).prompt()
+
+    assert "def size(name: str) -> int:\n" in prompt
+    assert "    # Returns: bytes (int): How long it is.\n" in prompt
+
+
+WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from("\n\"'\\\t "))
+
+
+@given(description=WORDS, argument=WORDS)
+def test_a_listing_is_python_with_any_words(description: str, argument: str) -> None:
+    def save(path: Annotated[str, Field(description=argument)]) -> None: ...
+
+    toolset = Toolset([ez_tool(save, description=description)])
+    listing = Listing({entry.name: entry for entry in toolset})
+
+    (function,) = ast.parse("\n".join(listing.functions())).body
+
+    assert isinstance(function, ast.FunctionDef)
+    assert " ".join(description.split()) in (ast.get_docstring(function) or "")

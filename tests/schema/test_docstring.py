@@ -165,12 +165,17 @@ def test_docstrings_that_do_not_fit_are_silent(caplog: pytest.LogCaptureFixture)
             "Read.\n\nReturns:\n    name (str): What.\n    sizes (List[int]): How long.",
             "name (str): What. sizes (List[int]): How long.",
         ),
-        ("Read.\n\nReturns\n-------\ntemp : float\n    In degrees.", "temp: In degrees."),
+        ("Read.\n\nReturns\n-------\ntemp : float\n    In degrees.", "temp (float): In degrees."),
+        (
+            "Read.\n\nReturns\n-------\na : int\n    One.\nb : str\n    Two.",
+            "a (int): One. b (str): Two.",
+        ),
+        ("Read.\n\n:returns: a (int): One.\n    b (str): Two.", "a (int): One. b (str): Two."),
         ("Read.\n\nReturns:\n    As text: the day.", "As text: the day."),
         ("Read.\n\nReturns:\n    dict[str, int]: How many.", "How many."),
         ("Read.\n\nReturns:\n    int | None: How many.", "How many."),
         ("Read.\n\nReturns:\n    How many.", "How many."),
     ],
 )
-def test_the_keys_of_a_result_are_kept_and_its_type_is_not(doc: str, returns: str) -> None:
+def test_the_keys_of_a_result_are_kept_and_its_own_type_is_not(doc: str, returns: str) -> None:
     assert spec_of(doc).returns_doc == returns

@@ -3,45 +3,54 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
 from toolcrib.errors import SchemaError, SchemaTooLarge
-from toolcrib.schema import describe_shape
-from toolcrib.toolsets import ToolEntry
+from toolcrib.schema import describe_shape, docstring_text
+from toolcrib.toolsets import ToolEntry, words_of
 
 __all__ = ["Detail", "Listing"]
 
 _SENTENCE = re.compile(r".+?[.!?](?=\s|$)", re.DOTALL)
 _TOO_LARGE = "of a type that is too large to be shown"
 _INNER = re.compile(r"\[(.*)\]", re.DOTALL)
+_DICT = re.compile(r"\b[Dd]ict\[")
+_PLAIN_DICTS = ("dict", "dict | None", "None | dict")
+_IN_SIGNATURE = re.compile(r"^[\[(]optional[\])]:?\s*|\s*\bdefaults to (?:None|True|False|\d+)\.?$", re.IGNORECASE)
 
 
 class Detail(IntEnum):
-    """The detail in which each tool is shown; each step leaves out one thing more."""
+    """The detail in which a tool is shown; each step leaves out one thing more.
 
-    FULL = 0
-    NO_ARGUMENTS = 1
-    NO_RETURNS = 2
-    FIRST_SENTENCE = 3
-    SIGNATURES = 4
-    NAMES = 5
-    SEARCH = 6
+    `ALL` is what `describe` answers: also what the docstring says of the result's keys, and what names say already.
+    """
+
+    ALL = 0
+    FULL = 1
+    NO_ARGUMENTS = 2
+    NO_RETURNS = 3
+    FIRST_SENTENCE = 4
+    SIGNATURES = 5
+    NAMES = 6
+    SEARCH = 7
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
     """The tools of a prompt; every text that shows tools to a model is rendered from one listing.
 
+    A tool is a function on lines of its own, without a blank line: the text is also used as a docstring and a
+    description, whose readers end at the first paragraph, and take `Args:` for their own.
+
     Attributes:
         tools: The tools, by the names that programs use.
         returns: Whether the shape of each result is shown, or what the docstring says of it where no type does, so that
             one call's result can feed another.
         detail: How much of each tool is shown.
-        compact: Without blank lines, and arguments as comments: for a docstring or a description, whose readers take
-            `Args:` for their own and end at the first paragraph.
+        raised: The tools of which more is shown.
         streams: Programs take the values of a streaming tool one by one; they get a list otherwise.
         lookup_names: The names by which programs call `search_tools` and `describe`.
     """
@@ -49,111 +58,105 @@ class Listing:
     tools: Mapping[str, ToolEntry]
     returns: bool = False
     detail: Detail = Detail.FULL
-    compact: bool = False
+    raised: Mapping[str, Detail] = field(default_factory=dict[str, Detail])
     streams: bool = False
     lookup_names: tuple[str, str] = ("search_tools", "describe")
 
-    def render(self) -> str:
-        """Return the tools as Python functions without bodies; only their names, or nothing, at the last details."""
-        if self.detail == Detail.SEARCH:
-            return ""
-        if self.detail == Detail.NAMES:
-            return ", ".join(self.tools)
-        return ("\n" if self._tight else "\n\n").join(self.functions())
-
-    @property
-    def _tight(self) -> bool:
-        return self.compact or self.detail >= Detail.SIGNATURES
-
-    def is_longer(self, most: int) -> bool:
-        """Return whether the rendered tools take more than `most` characters; found without rendering all of them."""
-        if self.detail >= Detail.NAMES:
-            return len(self.render()) > most
-        for text in self.functions():
-            most -= len(text) + 1
-            if most < 0:
-                return True
-        return False
+    def detail_of(self, name: str) -> Detail:
+        """Return how much of one tool is shown."""
+        return self.raised.get(name, self.detail)
 
     def functions(self) -> Iterator[str]:
-        """Yield each tool as a function."""
-        return (self.function(name, entry) for name, entry in self.tools.items())
+        """Yield the tools of which there is at least a signature, as Python functions without bodies."""
+        for name, entry in self.tools.items():
+            if self.detail_of(name) <= Detail.SIGNATURES:
+                yield self.function(name, entry)
 
-    def function(self, name: str, entry: ToolEntry) -> str:
-        """Return one tool as a Python function without a body."""
-        head = f"def {name}{self._parameters(entry)}"
-        if self.detail >= Detail.SIGNATURES:
+    def names(self) -> Iterator[str]:
+        """Yield the tools of which there is nothing but the name."""
+        return (name for name in self.tools if self.detail_of(name) == Detail.NAMES)
+
+    def function(self, name: str, entry: ToolEntry, detail: Detail | None = None) -> str:
+        """Return one tool as a Python function without a body, in the detail of the listing or another."""
+        detail = self.detail_of(name) if detail is None else detail
+        shape = self._shape_of(entry) if self.returns and detail < Detail.NO_RETURNS else ""
+        head = f"def {name}{self.signature(entry, detail, shape)}"
+        if detail >= Detail.SIGNATURES:
             return f"{head}: ..."
-        text = _first_sentence(entry.description) if self.detail >= Detail.FIRST_SENTENCE else entry.description.strip()
-        arguments = _arguments(entry) if self.detail < Detail.NO_ARGUMENTS else []
-        lines = _comments(text, arguments) if self.compact else _docstring(text, arguments)
-        if self.returns and self.detail < Detail.NO_RETURNS:
-            said = self._shape_of(entry) or entry.tool.spec.returns_doc
+        description = " ".join(entry.description.split())
+        if detail >= Detail.FIRST_SENTENCE and (sentence := _SENTENCE.match(description)):
+            description = sentence[0]
+        words = [description] if description else []
+        if detail < Detail.NO_ARGUMENTS:
+            words += _arguments(entry, detail)
+        lines = [f"{head}:"]
+        if words:
+            lines.append('    """' + "\n    ".join(docstring_text("\n".join(words)).split("\n")) + '"""')
+        if self.returns and detail < Detail.NO_RETURNS:
+            said = entry.tool.spec.returns_doc
+            said = f"{shape}. {said}" if detail == Detail.ALL and shape and said else shape or said
             lines += [f"    # Returns: {said}"] if said else []
-        if self.compact and lines:
-            return "\n".join([f"{head}:", *lines])
-        return "\n".join([f"{head}:", *lines, "    ..."])
+        return "\n".join(lines if words else [*lines, "    ..."])
 
-    def _parameters(self, entry: ToolEntry) -> str:
-        """Return the signature from its first parenthesis on."""
+    def signature(self, entry: ToolEntry, detail: Detail = Detail.ALL, shape: str = "") -> str:
+        """Return the signature from its first parenthesis on; the types in a dict are left out for its shape."""
         text = entry.tool.signature.removeprefix(entry.tool.name)
-        if not entry.tool.is_streaming or ") -> " not in text:
+        given, arrow, returned = text.rpartition(") -> ")
+        if not arrow:
             return text
-        given, _, returned = text.rpartition(") -> ")
-        inner = _INNER.search(returned)
-        kind = f"Iterator[{inner[1].partition(', ')[0]}]" if inner else "Iterator"
-        return f"{given}) -> {kind if self.streams else 'list'}"
+        if entry.tool.is_streaming:
+            inner = _INNER.search(returned)
+            kind = f"Iterator[{inner[1].partition(', ')[0]}]" if inner else "Iterator"
+            return f"{given}) -> {kind if self.streams else 'list'}"
+        if shape or detail >= Detail.SIGNATURES:
+            returned = _with_plain_dicts(returned)
+        return f"{given})" if shape and returned in _PLAIN_DICTS else f"{given}) -> {returned}"
 
     def _shape_of(self, entry: ToolEntry) -> str:
+        """Return the shape of a result, from its type or else its docstring; empty where there is no more to it."""
         try:
             schema = entry.return_schema
             shape = describe_shape(schema, entry.name) if schema else ""
+            if "{" not in shape:  # the signature shows it already
+                shape = entry.tool.spec.documented_shape
         except SchemaTooLarge:
             return _TOO_LARGE
         except SchemaError:
             return ""
-        if "{" not in shape:
-            return ""  # the signature shows it already
-        if not entry.tool.is_streaming:
+        if not shape or not entry.tool.is_streaming:
             return shape
         return f"{'Iterator' if self.streams else 'list'}[{shape}]"
 
 
-def _first_sentence(text: str) -> str:
-    found = _SENTENCE.match(text.strip())
-    return " ".join((found[0] if found else text).split())
+def _with_plain_dicts(text: str) -> str:
+    """Return a type with `dict` for each `dict[...]`."""
+    parts: list[str] = []
+    at = 0
+    while found := _DICT.search(text, at):
+        parts.append(text[at : found.start()] + "dict")
+        at, depth = found.end(), 1
+        while depth and at < len(text):
+            depth += {"[": 1, "]": -1}.get(text[at], 0)
+            at += 1
+    return "".join([*parts, text[at:]])
 
 
-def _docstring(text: str, arguments: Sequence[str]) -> list[str]:
-    if not text and not arguments:
-        return []
-    if not arguments and "\n" not in text:
-        return [f'    """{text}"""']
-    listed = [f"    {line}" for line in arguments]
-    body = [*text.splitlines(), *(["", "Args:"] if text else ["Args:"]), *listed] if listed else text.splitlines()
-    indented = [f"    {line}".rstrip() for line in body]
-    return [f'    """{indented[0].strip()}', *indented[1:], '    """']
-
-
-def _comments(text: str, arguments: Sequence[str]) -> list[str]:
-    lines = [f'    """{" ".join(text.split())}"""'] if text else []
-    return [*lines, *(f"    # {line}" for line in arguments)]
-
-
-def _arguments(entry: ToolEntry) -> list[str]:
+def _arguments(entry: ToolEntry, detail: Detail) -> list[str]:
     try:
         schema = entry.parameters
     except SchemaError:
         return []
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    known = set(words_of(" ".join([entry.name, entry.description, *properties])))
     lines: list[str] = []
-    for name, part in schema.get("properties", {}).items():
-        words = [
-            text
-            for text in (_inner_shape(part, schema, entry.name), " ".join(part.get("description", "").split()))
-            if text
-        ]
-        if words:
-            lines.append(f"{name}: {'. '.join(words)}")
+    for name, part in properties.items():
+        words = " ".join(part.get("description", "").split())
+        if detail > Detail.ALL:
+            words = _IN_SIGNATURE.sub("", words) if "default" in part else words
+            words = "" if known.issuperset(words_of(words)) else words
+        said = [text for text in (_inner_shape(part, schema, entry.name), words) if text]
+        if said:
+            lines.append(f"{name}: {'. '.join(said)}")
     return lines
 
 

@@ -3,52 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from math import ceil
 
+from toolcrib.code._budget import fitted
 from toolcrib.code._listing import Detail, Listing
 
 __all__ = [
     "DEFAULT_POSTAMBLE",
     "DEFAULT_PREAMBLE",
-    "estimated_tokens",
     "render_description",
     "render_prompt",
     "render_tool_prompt",
 ]
 
 DEFAULT_PREAMBLE = (
-    "You can solve this task by writing Python. The functions below are at hand as if they were imported. Nothing else "
-    "is: no files, no network, no other packages."
+    "You can solve this task by writing Python. The functions below are at hand as if imported. Nothing else is: no "
+    "files, no network, no other packages."
 )
 DEFAULT_POSTAMBLE = (
-    "Answer with one Python block, from ```python to ```. It is run once, and you are then shown what it printed, so "
-    "print whatever you need to know. Do the whole job in that one program: loops, conditions, one function's result "
-    "as another's argument."
+    "Answer with one Python block, from ```python to ```. It runs once, and you then see what it printed: print what "
+    "you need to know. Do the whole job in it: loops, conditions, one function's result as another's argument."
 )
 _DESCRIPTION = "Run a Python program that calls the functions below, and return what it prints."
 _RULES = (
-    "Call the functions like any others; `await` is allowed and not needed.",
-    "Independent calls run at once: `import asyncio`, then `await asyncio.gather(f(a), f(b))`.",
-    'Results are plain Python values: text, numbers, lists, dicts; dates are text, as in "2026-01-31".',
-    "A call that fails raises an exception with the reason, which you can catch.",
+    "Call the functions like any others; `await` is not needed.",
+    'Results are plain values: text, numbers, lists, dicts; dates are text like "2026-01-31".',
+    "A call that fails raises an exception with the reason.",
 )
+_STREAMING = "What a streaming function returns is an iterator: take its values one by one, or `list(...)`."
 _DOTTED = "`parent__child(...)` may also be written `parent.child(...)`."
 _TOOL_RULES = (
     "Write one program for the whole job and send it in a single call, instead of one call for each step.",
     "The program sees only what its own code computes: print what you want to read afterwards.",
     "If it fails, mend the program and send all of it again; nothing is kept from the last one.",
 )
-_BYTES_PER_TOKEN = 3.5
-
-
-def estimated_tokens(text: str) -> int:
-    """Return about how many tokens a text takes: one for each 3.5 bytes of its UTF-8.
-
-    Tokenizers get more than that out of English and about that much out of Python, so it is rather too high than too
-    low; other scripts count by their bytes.
-    """
-    return ceil(len(text.encode("utf-8", "replace")) / _BYTES_PER_TOKEN)
 
 
 def render_prompt(
@@ -82,7 +69,7 @@ def render_description(listing: Listing, notes: Sequence[str], budget: int | Non
     def render(listing: Listing) -> str:
         return "\n".join([_DESCRIPTION, _functions(listing), _bullets((*_rules(listing, notes), *_TOOL_RULES))])
 
-    return _fitted(replace(listing, compact=True), budget, render)
+    return _fitted(listing, budget, render)
 
 
 def render_tool_prompt(names: Sequence[str]) -> str:
@@ -93,28 +80,21 @@ def render_tool_prompt(names: Sequence[str]) -> str:
 
 
 def _fitted(listing: Listing, budget: int | None, render: Callable[[Listing], str]) -> str:
-    """Return the text with the most detail that is within the budget, the shortest one when none is."""
-    if budget is None:
-        return render(listing)
-    room = int(budget * _BYTES_PER_TOKEN)
-    for detail in Detail:
-        smaller = replace(listing, detail=detail)
-        if smaller.is_longer(room):
-            continue
-        text = render(smaller)
-        if estimated_tokens(text) <= budget:
-            return text
-    return render(replace(listing, detail=Detail.SEARCH))
+    return render(listing) if budget is None else fitted(listing, budget, render)
 
 
 def _functions(listing: Listing) -> str:
     if not listing.tools:
         return "There are no functions."
+    functions, names, parts = "\n".join(listing.functions()), ", ".join(listing.names()), list[str]()
     if listing.detail == Detail.SEARCH:
-        return f"There are {len(listing.tools)} functions, too many to list here."
-    if listing.detail == Detail.NAMES:
-        return f"The functions: {listing.render()}."
-    return f"```python\n{listing.render()}\n```"
+        parts.append(f"There are {len(listing.tools)} functions, too many to list here.")
+    if functions:
+        parts.append(f"```python\n{functions}\n```")
+    if names:
+        which = "The functions" if not parts else "The others" if listing.detail == Detail.NAMES else "Some others"
+        parts.append(f"{which}: {names}.")
+    return "\n".join(parts)
 
 
 def _rules(listing: Listing, notes: Iterable[str]) -> Iterable[str]:
@@ -122,13 +102,19 @@ def _rules(listing: Listing, notes: Iterable[str]) -> Iterable[str]:
     yield from _RULES
     if any("__" in name for name in listing.tools):
         yield _DOTTED
+    if listing.streams and any(entry.tool.is_streaming for entry in listing.tools.values()):
+        yield _STREAMING
     yield from notes
 
 
 def _lookup_rules(listing: Listing) -> Iterable[str]:
     """Yield how a program looks up what the prompt leaves out."""
     search, describe = listing.lookup_names
-    if not listing.tools or listing.detail == Detail.FULL:
+    if not listing.tools:
+        return
+    if listing.detail == Detail.FULL:
+        if listing.returns and any(entry.tool.spec.documented_shape for entry in listing.tools.values()):
+            yield f'`{describe}("name")` also says what the keys of a result are for.'
         return
     if listing.detail == Detail.SEARCH:
         yield (

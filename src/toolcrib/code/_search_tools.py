@@ -16,16 +16,12 @@ from toolcrib.errors import MissingExtraError, closest
 from toolcrib.pipeline import Run
 from toolcrib.sandbox import Emit, Host, OutputStream, Raised, Reply, Value
 from toolcrib.schema import RunContext
-from toolcrib.toolsets import ToolEntry, Toolset, is_available
+from toolcrib.toolsets import ToolEntry, Toolset, is_available, words_of
 
 __all__ = ["Lookup", "LookupHost", "lookup_names", "matching"]
 
 _MOST_FOUND = 20  # tools of one search
 _MOST_CHARS = 2_000  # of a query or a name
-_WORD = re.compile(r"[^\W_]+")
-_COMMON = frozenset(
-    {"a", "an", "and", "as", "for", "in", "is", "it", "its", "of", "on", "or", "that", "the", "to", "with"}
-)
 _FUNCTION = re.compile(r"<function (\w+)")  # what a function becomes on its way out of a program
 _SEARCH, _DESCRIBE = "search_tools", "describe"
 
@@ -85,7 +81,7 @@ class Lookup:
         name = next((mine for mine, tool in offered.items() if text == tool), name)
         if name not in offered or not await is_available(self._entry(name), self._context(name, run)):
             return Raised("NameError", f"there is no function `{text:.100}`. {closest(name, offered)}")
-        return Value(self._listing.function(name, self._entry(name)))
+        return Value(self._listing.function(name, self._entry(name), Detail.ALL))
 
     # --- search
 
@@ -108,8 +104,7 @@ class Lookup:
 
     def _line(self, name: str) -> dict[str, str]:
         entry = self._entry(name)
-        small = Listing({}, detail=Detail.SIGNATURES, streams=self._listing.streams)
-        call = small.function(name, entry).removeprefix("def ").removesuffix(": ...")
+        call = name + self._listing.signature(entry)
         return {"name": name, "call": call, "description": entry.description}
 
     # --- of both
@@ -146,9 +141,9 @@ class LookupHost:
 
 async def matching(entries: Iterable[ToolEntry], query: str, limit: int, ctx: RunContext[Any]) -> list[ToolEntry]:
     """Return the tools with most words of the query in name or description, the name counting twice."""
-    words = set(_terms(query))
+    words = set(words_of(query))
     scores = [
-        (len(words & set(_terms(entry.name))) * 2 + len(words & set(_terms(entry.description))), entry)
+        (len(words & set(words_of(entry.name))) * 2 + len(words & set(words_of(entry.description))), entry)
         for entry in entries
     ]
     ranked = sorted((pair for pair in scores if pair[0]), key=lambda pair: -pair[0])
@@ -159,7 +154,3 @@ async def matching(entries: Iterable[ToolEntry], query: str, limit: int, ctx: Ru
         if await is_available(entry, ctx):
             found.append(entry)
     return found
-
-
-def _terms(text: str) -> list[str]:
-    return [word.removesuffix("s") for word in _WORD.findall(text.lower()) if word not in _COMMON]

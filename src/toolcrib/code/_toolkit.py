@@ -243,11 +243,11 @@ class Toolkit:
         """Return a system prompt for a model that answers with a program; see `extract_code` for its answer.
 
         Args:
-            budget: Tokens that it may take, about: one is counted for each 3.5 bytes. What does not fit is left out
-                step by step: the arguments, the shapes of results, descriptions but for their first sentence, all
-                descriptions, signatures, and names. A program can look up what is missing, with `describe(name)` and
-                `search_tools(query)`, and the prompt says so. A budget that is too small even for that gets the
-                shortest prompt there is.
+            budget: Tokens that it may take, about: they are estimated by its words. What does not fit is left out step
+                by step, of as few tools as can be: the arguments, the shapes of results, descriptions but for their
+                first sentence, all descriptions, signatures, and names. A program can look up what is missing, with
+                `describe(name)` and `search_tools(query)`, and the prompt says so. A budget that is too small even for
+                that gets the shortest prompt there is.
         """
         preamble, postamble = self._options["preamble"], self._options["postamble"]
         return render_prompt(self._listing(), preamble, postamble, self._dialect().notes, budget)

@@ -37,6 +37,7 @@ MODULES = frozenset(
     }
 )
 NOTES = (
+    "Independent calls run at once: `import asyncio`, then `await asyncio.gather(f(a), f(b))`.",
     "This is a small Python: no `yield`, no `del`, no class that inherits, no `async with`.",
     f"These modules can be imported: {', '.join(sorted(MODULES))}.",
 )

@@ -35,7 +35,6 @@ _SESSION_CPU: Final = 24 * 3600  # seconds: the conversation of each program cou
 _NO_ISOLATION: Final = "no-isolation: files and network can be reached"
 _NOTES: Final = (
     "`parallel((f, a), (g, b, c))` calls `f(a)` and `g(b, c)` at once and returns the list of their results.",
-    "What a streaming function returns is an iterator: take its values one by one, or `list(...)`.",
     "The standard library can be imported, as far as it needs no file and no network.",
 )
 

@@ -18,7 +18,7 @@ from toolcrib.schema._markers import (
 from toolcrib.schema._schema_walk import SchemaWalk, ref_of
 from toolcrib.schema._shape import describe_shape
 from toolcrib.schema._spec import ToolSpec
-from toolcrib.schema._stub_types import STUB_IMPORTS, StubTypes
+from toolcrib.schema._stub_types import STUB_IMPORTS, StubTypes, docstring_text
 from toolcrib.schema._typed_dicts import modern
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "ToolSpec",
     "describe_shape",
     "digest",
+    "docstring_text",
     "map_subschemas",
     "modern",
     "ref_of",

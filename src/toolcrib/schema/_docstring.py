@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-__all__ = ["ParsedDoc", "docstring_of", "first_paragraph", "parse_doc"]
+__all__ = ["ParsedDoc", "docstring_of", "first_paragraph", "one_line", "parse_doc"]
 
 Style: TypeAlias = Literal["google", "numpy", "sphinx"]
 
@@ -23,6 +23,7 @@ _PATTERNS: dict[Style, str] = {  # texts, so that they are compiled when the fir
     "sphinx": r"(?m)^:[a-z]+[^:\n]*:(?=\s|$)",
 }
 
+_RESULTS = ("returns", "yields")
 _TYPE = re.compile(r"|[\w.]+|None|[\w.]+ ?[\[|].*", re.DOTALL)  # nothing, a name, `list[int]`, `int | None`
 
 
@@ -31,7 +32,7 @@ class ParsedDoc(NamedTuple):
 
     Attributes:
         parameters: Description by parameter (or attribute) name, each on one line.
-        returns: What it says about the result, on one line.
+        returns: What it says about the result, line by line.
     """
 
     parameters: dict[str, str]
@@ -72,20 +73,24 @@ def parse_doc(text: str) -> ParsedDoc:
     parameters: dict[str, str] = {}
     returns = ""
     for style in styles_of(text):
+        results: list[str] = []
         for kind, name, description in _entries(text, style):
             if kind in ("parameters", "other parameters", "attributes"):
                 parameters.setdefault(name.lstrip("*"), one_line(description))
-            elif kind in ("returns", "yields") and not returns:
-                returns = one_line(description)
+            elif kind in _RESULTS:
+                results.append(description)
+        returns = returns or "\n".join(results)
     return ParsedDoc(parameters, returns)
 
 
 def _words_of(item: Any, section: str) -> str:
     """Return what an item says; of a result with its key, or the words before its colon, unless they are a type."""
-    if section not in ("returns", "yields"):
+    if section not in _RESULTS:
         return item.description
-    head = str(getattr(item, "name", "") or item.annotation or "")
-    if not getattr(item, "name", "") and _TYPE.fullmatch(head):
+    head, name = str(item.annotation or ""), str(getattr(item, "name", "") or "")
+    if name:
+        return f"{name}{f' ({head})' if head else ''}: {item.description}"
+    if _TYPE.fullmatch(head):
         return item.description
     return f"{head}{')' * (head.count('(') - head.count(')'))}: {item.description}"  # griffe takes the last one off
 

@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
 from toolcrib.schema._bind import Binder
 from toolcrib.schema._canonical import CanonicalArguments, Writer, untyped
-from toolcrib.schema._docstring import ParsedDoc, docstring_of, first_paragraph, parse_doc
+from toolcrib.schema._docstring import ParsedDoc, docstring_of, first_paragraph, one_line, parse_doc
 from toolcrib.schema._function import Function
 from toolcrib.schema._markers import InjectedParameter
 from toolcrib.schema._model import (
@@ -30,6 +30,7 @@ from toolcrib.schema._model import (
 )
 from toolcrib.schema._parameters import Resolved
 from toolcrib.schema._problems import Asked, let_through, parsed, problems_of
+from toolcrib.schema._result_keys import documented_shape
 from toolcrib.schema._returns import return_schema_of, type_title
 from toolcrib.schema._schema_walk import check_nesting
 from toolcrib.schema._signature import signature_text
@@ -391,7 +392,12 @@ class ToolSpec:
     @property
     def returns_doc(self) -> str:
         """What the docstring says about the result, on one line."""
-        return self._parsed_doc.returns
+        return one_line(self._parsed_doc.returns)
+
+    @property
+    def documented_shape(self) -> str:
+        """The shape of a result that is a plain dict, by the keys that the docstring lists; empty for none."""
+        return documented_shape(self._parsed_doc.returns, self.return_schema)
 
     @cached_property
     def _parsed_doc(self) -> ParsedDoc:

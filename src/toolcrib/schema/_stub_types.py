@@ -18,7 +18,7 @@ from toolcrib.schema._json_schema import map_subschemas
 from toolcrib.schema._schema_walk import SchemaWalk, ref_of
 from toolcrib.schema._shape import PYTHON_TYPES
 
-__all__ = ["STUB_IMPORTS", "StubTypes", "camel", "comment_of", "docstring_lines"]
+__all__ = ["STUB_IMPORTS", "StubTypes", "camel", "comment_of", "docstring_lines", "docstring_text"]
 
 STUB_IMPORTS = "from typing import Any, Literal, NotRequired, TypedDict"
 
@@ -261,12 +261,15 @@ def comment_of(schema: Any) -> str:
     return f"{description} ({hint})" if description and hint else description or hint
 
 
+def docstring_text(text: str) -> str:
+    """Return `text` as it stands between the quotes of a docstring."""
+    safe = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    return f'{safe[:-1]}\\"' if safe.endswith('"') else safe
+
+
 def docstring_lines(text: str) -> list[str]:
     """Return `text` as the lines of an indented docstring."""
-    safe = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    if safe.endswith('"'):
-        safe = f'{safe[:-1]}\\"'
-    lines = safe.splitlines() or [""]
+    lines = docstring_text(text).splitlines() or [""]
     if len(lines) == 1:
         return [f'    """{lines[0]}"""']
     return [f'    """{lines[0]}', *(f"    {line}".rstrip() for line in lines[1:]), '    """']

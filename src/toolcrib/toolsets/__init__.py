@@ -9,6 +9,7 @@ from toolcrib.toolsets._live import LiveTools
 from toolcrib.toolsets._members import EntryFilter, is_available
 from toolcrib.toolsets._select import Definition, Group, Selectable, Selector, ToolAvailability, ToolRequirement
 from toolcrib.toolsets._toolset import Toolset, ToolsetLike, nested
+from toolcrib.toolsets._words import words_of
 
 __all__ = [
     "Availability",
@@ -31,4 +32,5 @@ __all__ = [
     "nested",
     "off",
     "use",
+    "words_of",
 ]

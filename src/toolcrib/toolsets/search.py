@@ -7,7 +7,6 @@ called from then on, in that run alone. The only module that imports bm25s.
 from __future__ import annotations
 
 import inspect
-import re
 import threading
 from asyncio import to_thread
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,6 +22,7 @@ from toolcrib.toolsets._entry import ToolEntry
 from toolcrib.toolsets._members import is_available
 from toolcrib.toolsets._select import Selectable, names_of
 from toolcrib.toolsets._toolset import Toolset, ToolsetLike
+from toolcrib.toolsets._words import words_of
 
 try:
     import bm25s  # pyright: ignore[reportMissingTypeStubs] -- it has none
@@ -31,11 +31,7 @@ except ModuleNotFoundError as error:
 
 __all__ = ["FoundTool", "SearchTools", "searchable"]
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")  # HTTPServer_v2 -> HTTP Server v 2
 _READ = 2_000  # characters of a query, of which a model may write a megabyte
-_COMMON = frozenset(
-    re.findall("[a-z]+", "a an and are as at be by for from in is it its of on or that the this to with")
-)
 
 
 class FoundTool(TypedDict):
@@ -134,16 +130,6 @@ class SearchTools(BaseTool):
                 index.index(corpus or [[""]], show_progress=False)
                 self._index = index
             return self._index
-
-
-def words_of(text: str) -> Iterator[str]:
-    """Yield the words of a text or a name in lower case and without a plural s; the commonest are left out."""
-    for word in _WORD.findall(text):
-        lower = word.lower()
-        if lower in _COMMON:
-            continue
-        plural = len(lower) > 3 and lower.endswith("s") and not lower.endswith("ss")
-        yield lower[:-1] if plural else lower
 
 
 def _words_about(entry: ToolEntry) -> Iterator[str]:

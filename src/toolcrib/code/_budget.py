@@ -1,0 +1,92 @@
+"""Budget of a prompt: about how many tokens a text takes, and as much detail of each tool as there is room for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from math import ceil
+
+from toolcrib.code._listing import Detail, Listing
+
+__all__ = ["estimated_tokens", "fitted"]
+
+# Words with the sign or space before them, numbers, signs, and white space: about where tokenizers cut a text.
+_PIECE = re.compile(r"[^\na-zA-Z0-9]?(?:[A-Z]*[a-z]+|[A-Z]+)|\d{1,3}| ?[^\sa-zA-Z0-9]+\n*|\s+")
+_WORD, _SIGNS, _BYTES = 8, 3, 3  # letters, signs, and bytes of other scripts that are one token
+_HEADINGS = 12  # tokens that a list of names takes beside functions, and functions beside that
+_ENOUGH = 0.02  # of the budget, not worth looking for a tool that it is enough for
+
+
+def estimated_tokens(text: str) -> int:
+    """Return about how many tokens a text takes: seldom a tenth more or less than `o200k_base` of OpenAI has."""
+    return ceil(_weight(text))
+
+
+def _weight(text: str) -> float:
+    total = 0.0
+    for piece in _PIECE.findall(text):
+        first, last = piece[0], piece[-1]
+        if not piece.isascii():
+            total += len(piece.encode("utf-8", "replace")) / _BYTES
+        elif last.isalpha():
+            sign = not (first.isalpha() or first in " _")
+            total += 1 + (len(piece) - 2) // _WORD + (0.5 if sign else 0)
+        else:
+            total += 1 + max(0, len(piece.strip()) - 1) // _SIGNS
+    return total
+
+
+def fitted(listing: Listing, budget: int, render: Callable[[Listing], str]) -> str:
+    """Return the text with the most detail that is within the budget, the shortest one when none is.
+
+    All tools get the most detail that there is room for in all of them. Then one tool after the other, in their order,
+    gets one step more where that is within what is left, and so on until not even that is worth a look.
+    """
+    for detail in range(listing.detail, Detail.SEARCH):
+        even = replace(listing, detail=Detail(detail))
+        if not _is_longer(even, budget):
+            text = render(even)
+            if _weight(text) <= budget:
+                break
+    else:
+        even = replace(listing, detail=Detail.SEARCH)
+        text = render(even)
+    left = budget - _weight(text) - (_HEADINGS if even.detail >= Detail.NAMES else 0)
+    return render(_raised(even, listing.detail, left, budget)) if even.detail > listing.detail else text
+
+
+def _raised(even: Listing, most: Detail, left: float, budget: int) -> Listing:
+    """Return the listing with more detail of single tools, as far as `left` goes."""
+    raised: dict[str, Detail] = {}
+    weights: dict[str, float] = {}
+    for step in range(even.detail - 1, most - 1, -1):
+        for name in even.tools:
+            if left < _ENOUGH * budget:
+                break
+            if raised.get(name, even.detail) != step + 1:
+                continue
+            before = weights[name] if name in weights else _weight_of(even, name, Detail(step + 1))
+            after = _weight_of(even, name, Detail(step))
+            if after - before <= left:
+                raised[name], weights[name] = Detail(step), after
+                left -= after - before
+    return replace(even, raised=raised)
+
+
+def _weight_of(listing: Listing, name: str, detail: Detail) -> float:
+    if detail == Detail.SEARCH:
+        return 0.0
+    if detail == Detail.NAMES:
+        return 1 + _weight(f" {name}")
+    return _weight(listing.function(name, listing.tools[name], detail) + "\n")
+
+
+def _is_longer(listing: Listing, budget: int) -> bool:
+    """Return whether the tools alone take more than the budget; found without rendering all of them."""
+    left = budget + 1.0  # the last function has no line after it
+    for name in listing.tools:
+        left -= _weight_of(listing, name, listing.detail)
+        if left < 0:
+            return True
+    return False

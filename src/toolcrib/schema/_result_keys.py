@@ -1,0 +1,80 @@
+"""Keys of a result, as the docstring of a tool lists them: `file_content (str): What it is`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+__all__ = ["documented_shape"]
+
+_KEY = re.compile(
+    r"""^(?P<indent>\ *)(?P<bullet>[-*]\ )?["'`]*(?P<name>[^\W\d][\w-]*(?:\(\w+\))?)["'`]*
+    \ \((?P<type>[\w.,|\ \[\]]+)\)\ ?:""",
+    re.VERBOSE | re.MULTILINE,
+)
+_OLD_TYPES = re.compile(r"\b(?:typing\.)?(?:List|Dict|Tuple|Set)\b")
+_MOST_KEYS = 100
+
+
+class _Key(NamedTuple):
+    level: int
+    name: str
+    type: str
+    inside: list[_Key]
+
+
+def documented_shape(text: str, schema: Mapping[str, Any] | None) -> str:
+    """Return the shape of a result by the keys that a docstring lists: `{file_content: str, sizes?: list[int]}`.
+
+    Empty where it lists none, or the type of the result is not that of a plain dict.
+
+    Args:
+        text: What the docstring says of the result, line by line.
+        schema: The JSON schema of the result.
+    """
+    kinds = () if schema is None else schema.get("type")
+    if schema is None or kinds not in ("object", ["object", "null"]) or schema.get("properties"):
+        return ""
+    keys = _keys_in(text)
+    if not keys:
+        return ""
+    shape = _shape_of(keys, schema.get("additionalProperties"))
+    return shape if kinds == "object" else f"{shape} | None"
+
+
+def _keys_in(text: str) -> list[_Key]:
+    """Return the keys of the result, each with those that are listed below it and further in."""
+    top: list[_Key] = []
+    open_keys: list[_Key] = []
+    for found in list(_KEY.finditer(text))[:_MOST_KEYS]:
+        level = len(found["indent"]) + (1 if found["bullet"] else 0)
+        while open_keys and open_keys[-1].level >= level:
+            open_keys.pop()
+        kind, _, rest = found["type"].partition(", optional")
+        kind = _OLD_TYPES.sub(lambda old: old[0].rpartition(".")[2].lower(), kind + rest)
+        name = found["name"] if found["name"].isidentifier() else repr(found["name"])
+        key = _Key(level, name + ("?" if ", optional" in found["type"] else ""), kind, [])
+        (open_keys[-1].inside if open_keys else top).append(key)
+        open_keys.append(key)
+    return top
+
+
+def _shape_of(keys: list[_Key], values: Any) -> str:
+    """Return the shape of an object with these keys; `values` is the schema of its values, where there is one."""
+    parts: list[str] = []
+    for key in keys:
+        text = key.type
+        if key.inside:
+            inner = cast("Mapping[str, Any]", values).get("additionalProperties") if _is_object(values) else None
+            text = _shape_of(key.inside, inner)
+            if "list" in key.type:
+                text = f"list[{text}]"
+            elif _is_object(inner):  # its keys are not known, and those of each of its values are
+                text = f"dict[str, {text}]"
+        parts.append(f"{key.name}: {text}")
+    return f"{{{', '.join(parts)}}}"
+
+
+def _is_object(schema: Any) -> bool:
+    return isinstance(schema, Mapping) and cast("Mapping[str, Any]", schema).get("type") == "object"

@@ -1,0 +1,23 @@
+"""Words of names and texts, as tools are compared and found by them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+__all__ = ["words_of"]
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")  # HTTPServer_v2 -> HTTP Server v 2
+_COMMON = frozenset(
+    re.findall("[a-z]+", "a an and are as at be by for from in is it its of on or that the this to with")
+)
+
+
+def words_of(text: str) -> Iterator[str]:
+    """Yield the words of a text or a name in lower case and without a plural s; the commonest are left out."""
+    for word in _WORD.findall(text):
+        lower = word.lower()
+        if lower in _COMMON:
+            continue
+        plural = len(lower) > 3 and lower.endswith("s") and not lower.endswith("ss")
+        yield lower[:-1] if plural else lower
