@@ -87,7 +87,7 @@ def test_a_call_that_was_cut_is_not_whole_and_goes_back_empty() -> None:
     reply = gathered(streamed(piece("$.city", "Os", more=True))[:-1])
 
     [call] = reply.calls
-    assert (call.arguments, call.whole) == ({"city": "Os"}, False)
+    assert (call.arguments, call.fault) == ({"city": "Os"}, "its arguments were cut")
     assert reply.items[0]["parts"][0]["functionCall"] == {"name": "look", "id": "a", "args": {}}
     assert "the arguments of a call of `look` were cut" in " ".join(reply.problems)
 
@@ -96,9 +96,9 @@ def test_a_call_that_was_cut_is_not_whole_and_goes_back_empty() -> None:
 def test_a_path_that_leads_nowhere_makes_no_whole_call(path: str) -> None:
     reply = gathered(streamed(piece("$.city", "Oslo"), piece(path, "x")))
 
-    assert [call.whole for call in reply.calls] == [False]
+    assert [bool(call.fault) for call in reply.calls] == [True]
     assert "cut" in reply.problems[0]
 
 
 def test_a_piece_without_a_value_makes_no_whole_call() -> None:
-    assert [call.whole for call in gathered(streamed({"jsonPath": "$.city"})).calls] == [False]
+    assert [bool(call.fault) for call in gathered(streamed({"jsonPath": "$.city"})).calls] == [True]

@@ -88,14 +88,17 @@ def test_citations_of_anthropic_are_gathered() -> None:
 @pytest.mark.parametrize(
     ("provider", "event"),
     [
-        ("anthropic", {"type": "error", "error": {"type": "overloaded_error", "message": "Busy."}}),
-        ("openai_responses", {"type": "error", "message": "Busy."}),
+        ("anthropic", {"type": "error", "error": {"type": "busy", "message": "Busy."}}),
+        ("openai_responses", {"type": "error", "code": "busy", "message": "Busy."}),
+        ("openai", {"object": "error", "type": "busy", "code": 503, "message": "Busy."}),
+        ("mistral", {"error": {"type": "busy", "message": "Busy."}}),
+        ("gemini", {"error": {"status": "busy", "code": 503, "message": "Busy."}}),
     ],
 )
 def test_an_error_in_a_stream_is_a_problem(provider: WireFormat, event: dict[str, Any]) -> None:
     made = PROVIDERS[provider].gather([event])
 
-    assert made.problems[0] == "the stream ended in an error: Busy."
+    assert (made.stop_kind, made.problems[0]) == ("error", "the reply ended in an error (busy: Busy.)")
 
 
 @pytest.mark.parametrize("provider", ["openai", "mistral"])

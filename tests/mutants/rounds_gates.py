@@ -10,14 +10,14 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "calls of replies that were not finished",
         "rounds/_whole_calls.py",
-        "if reply.stop_kind in FINISHED and call.whole:",
-        "if call.whole:",
+        "if reply.stop_kind in FINISHED and not call.fault:",
+        "if not call.fault:",
         ("tests/rounds/test_whole_calls.py",),
     ),
     Gate(
         "arguments that never came to their end",
         "rounds/_whole_calls.py",
-        "if reply.stop_kind in FINISHED and call.whole:",
+        "if reply.stop_kind in FINISHED and not call.fault:",
         "if reply.stop_kind in FINISHED:",
         ("tests/rounds/test_whole_calls.py", "tests/rounds"),
     ),

@@ -30,8 +30,9 @@ _PLACES = {
 
 
 def words_of(format: str, *kinds: StopKind) -> list[str]:
-    """Return the format's words for replies that ended so."""
-    return [word for word, kind in RULES[format].stops.items() if kind in kinds]
+    """Return the format's words for replies with calls that ended so."""
+    rules = RULES[format]
+    return [word for word, kind in rules.stops.items() if kind in kinds and word not in rules.text_stops]
 
 
 def begins(format: str) -> list[Any]:

@@ -7,7 +7,6 @@ Source: https://docs.anthropic.com/en/api/messages, and the guides to tool use.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -15,11 +14,12 @@ from typing import Any, cast
 
 from toolcrib.calls import Media, carried
 from toolcrib.errors import FormatError
-from toolcrib.formats._canonical_json import arguments_object, raw_arguments
+from toolcrib.formats._anthropic_stream import KEYS, UNTYPED, gathered_message
+from toolcrib.formats._canonical_json import arguments_object, raw_arguments, typed
 from toolcrib.formats._format import Declaration, ProviderFormat
 from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
 from toolcrib.formats._result_pairing import Layout
-from toolcrib.formats._stop_kinds import StopKind
+from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import STRUCTURE, TEXT_FORMATS, StrictRules, check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey, Speaker
 from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
@@ -36,11 +36,6 @@ _STRICT = StrictRules(
     plain_patterns=True,
 )
 _TOOLS, _OPTIONAL, _UNIONS = 20, 24, 16
-_GROWING = {  # what a delta adds, and to what
-    "text_delta": ("text", "text"),
-    "thinking_delta": ("thinking", "thinking"),
-    "signature_delta": ("signature", "signature"),
-}
 _OUTPUT_ONLY = frozenset({"parsed_output"})
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _TAKEN = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp", "application/pdf"})
@@ -73,6 +68,7 @@ class _Anthropic(ProviderFormat):
         }
     )
 
+    text_stops = frozenset({"stop_sequence"})
     asks = frozenset({"tool_use"})
     carried = frozenset(_CARRIED)
 
@@ -102,14 +98,16 @@ class _Anthropic(ProviderFormat):
 
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
         message = json_shape(reply)
-        stop = text_or_empty(message.get("stop_reason")) or None
-        return self._read(message, (), WireReply((), "", (), stop, (), self.stop_kind(stop, streamed=False)), taken)
+        errors = filter(None, [error_in(message)])
+        draft = self.ended([message.get("stop_reason")], errors, streamed=False)
+        sent = list(objects_in(message.get("content")))
+        blocks = typed(sent, KEYS)
+        return self._read(blocks, (), replace(draft, problems=(UNTYPED,) if len(blocks) < len(sent) else ()), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
-        message, cut, problems = _gathered(json_shape(chunk) for chunk in chunks)
-        stop = text_or_empty(message.get("stop_reason")) or None
-        kind = "error" if message.get("error") else self.stop_kind(stop, streamed=True)
-        return self._read(message, cut, WireReply((), "", (), stop, tuple(problems), kind), taken)
+        made = gathered_message(json_shape(chunk) for chunk in chunks)
+        draft = self.ended(made.words, made.errors, streamed=True)
+        return self._read(made.content, made.cut, replace(draft, problems=tuple(made.problems)), taken)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         kind = str(shape.get("type", ""))
@@ -122,32 +120,32 @@ class _Anthropic(ProviderFormat):
         return text_or_empty(delta.get("text")) if delta.get("type") == "text_delta" else ""
 
     def _read(
-        self, message: Mapping[str, Any], cut: Collection[int], ended: WireReply, taken: Collection[str]
+        self, content: Iterable[Mapping[str, Any]], cut: Collection[int], draft: WireReply, taken: Collection[str]
     ) -> WireReply:
         """Return the reply; `cut` has the places of blocks whose input never came to its end."""
-        problems = list(ended.problems)
+        problems = list(draft.problems)
         blocks: list[Item] = []
-        broken: list[bool] = []
-        for place, block in enumerate(objects_in(message.get("content"))):
+        broken: dict[int, str] = {}
+        calls = 0
+        for place, block in enumerate(content):
             kept = {**block}
             if None in kept.values() or not _OUTPUT_ONLY.isdisjoint(kept):
                 kept = {key: value for key, value in kept.items() if value is not None and key not in _OUTPUT_ONLY}
             kind = kept.get("type")
             if kind == "tool_use" and not text_or_empty(kept.get("name")):
                 problems.append("one of its calls named no tool and was left out")
-            elif kind != "text" or kept.get("text"):  # an empty text is not taken back
+            elif kind != "text" or text_or_empty(kept.get("text")):  # an empty text is not taken back
                 if kind == "tool_use":
                     kept["name"] = self.called(kept["name"], problems)
-                    broken.append(place in cut)
+                    broken |= {calls: "its arguments were cut"} if place in cut else {}
+                    calls += 1
                 blocks.append(kept)
-        while (
-            blocks and text_or_empty(blocks[-1].get("type")) in _THOUGHTS
-        ):  # a message that ends in one is not taken back
+        while blocks and blocks[-1]["type"] in _THOUGHTS:  # a message that ends in one is not taken back
             blocks.pop()
             problems.append("its last thought led to nothing and was left out")
         items = ({"role": "assistant", "content": blocks},) if blocks else ()
-        reply = replace(ended, items=items, text=_text_of(blocks), problems=tuple(problems))
-        return self.with_calls(reply, taken, {at for at, is_broken in enumerate(broken) if is_broken})
+        reply = replace(draft, items=items, text=_text_of(blocks), problems=tuple(problems))
+        return self.with_calls(reply, taken, broken)
 
     def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((block.get("type"), block) for block in objects_in(item.get("content")))
@@ -318,97 +316,6 @@ def _schemas(schema: object) -> Iterator[Mapping[str, Any]]:
         inner = [*named.get("properties", {}).values(), *named.get("$defs", {}).values(), *named.get("anyOf", ())]
         for part in [*inner, named.get("items")]:
             yield from _schemas(part)
-
-
-# --- streams
-
-
-def _gathered(events: Iterable[Mapping[str, Any]]) -> tuple[Item, set[int], list[str]]:
-    """Return the message, the places of blocks whose input never came to its end, and what was wrong."""
-    message: Item = {}
-    blocks: dict[int, Item] = {}
-    inputs: dict[int, str] = {}
-    problems: list[str] = []
-    open_blocks: set[int] = set()
-    ended = False
-    for event in events:
-        index = event.get("index")
-        place = index if isinstance(index, int) else 0
-        match event.get("type"):
-            case "message_start":
-                message = dict(object_or_empty(event.get("message")))
-                blocks |= {at: dict(block) for at, block in enumerate(objects_in(message.get("content")))}
-            case "content_block_start":
-                blocks[place] = dict(object_or_empty(event.get("content_block")))
-                open_blocks.add(place)
-            case "content_block_delta":
-                _add(blocks.setdefault(place, {}), inputs, place, object_or_empty(event.get("delta")))
-            case "content_block_stop":
-                open_blocks.discard(place)
-            case "message_delta":
-                message |= {
-                    key: value for key, value in object_or_empty(event.get("delta")).items() if value is not None
-                }
-            case "error":
-                said = text_or_empty(object_or_empty(event.get("error")).get("message"))
-                problems.append(f"the stream ended in an error: {said}")
-                message["error"] = True
-            case "message_stop":
-                ended = True
-            case _:  # pings, and what the SDK derives from the others
-                pass
-    if not ended and message.get("stop_reason"):
-        problems.append("the stream was cut: it never came to its end")
-    content, cut = _content(blocks, inputs, open_blocks, problems)
-    return {**message, "content": content}, cut, problems
-
-
-def _add(block: Item, inputs: dict[int, str], place: int, delta: Mapping[str, Any]) -> None:
-    kind = text_or_empty(delta.get("type"))
-    if kind == "input_json_delta":
-        inputs[place] = inputs.get(place, "") + text_or_empty(delta.get("partial_json"))
-    elif kind == "compaction_delta":
-        block |= {key: value for key, value in delta.items() if key != "type" and value is not None}
-    elif kind == "citations_delta":
-        block["citations"] = [*objects_in(block.get("citations")), dict(object_or_empty(delta.get("citation")))]
-    elif kind in _GROWING:
-        key, source = _GROWING[kind]
-        block[key] = text_or_empty(block.get(key)) + text_or_empty(delta.get(source))
-
-
-def _content(
-    blocks: dict[int, Item], inputs: Mapping[int, str], open_blocks: set[int], problems: list[str]
-) -> tuple[list[Item], set[int]]:
-    """Return the blocks in order, without those that cannot be sent back, and the places of calls that were cut.
-
-    A call without parameters comes as an empty input that is closed, with an empty text of JSON or none.
-    """
-    content: list[Item] = []
-    cut: set[int] = set()
-    for place in sorted(blocks):
-        block = blocks[place]
-        kind = text_or_empty(block.get("type"))
-        if place in open_blocks and kind not in ("text", "tool_use"):
-            problems.append(f"a block of type `{kind}` was cut and left out")
-            continue
-        text = inputs.get(place, "")
-        unfinished = kind == "tool_use" and place in open_blocks
-        if text or unfinished:
-            read = _object(text)
-            block["input"] = read if read is not None else text if kind == "tool_use" else {}
-        if unfinished:
-            cut.add(len(content))
-            problems.append(f"the input of a call of `{text_or_empty(block.get('name'))}` was cut")
-        content.append(block)
-    return content, cut
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    try:
-        value: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 ANTHROPIC = _Anthropic()

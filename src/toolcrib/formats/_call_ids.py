@@ -6,9 +6,10 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from hashlib import sha256
 
+from toolcrib.formats._canonical_json import well_formed
 from toolcrib.formats._wire import WireCall
 
-__all__ = ["IdMaker", "made_id", "seed_of", "seeds_of", "unique_ids", "unused_id"]
+__all__ = ["IdMaker", "is_sendable", "made_id", "seed_of", "seeds_of", "unique_ids", "unused_id", "why_replaced"]
 
 IdMaker = Callable[[str], str]
 
@@ -29,6 +30,18 @@ def seeds_of(value: object, count: int) -> list[str]:
     return [f"{position}:{written}" for position in range(count)]
 
 
+def is_sendable(id: str) -> bool:
+    """Return whether an id can be sent back: it is there, and no character of it is cut in half."""
+    return bool(id) and (id.isascii() or well_formed(id) == id)
+
+
+def why_replaced(id: str) -> str:
+    """Return what was wrong with an id that a call came with, in words for a host."""
+    if not id:
+        return "no id"
+    return f"the id `{id}`, which {'is in use' if is_sendable(id) else 'has half a character in it'},"
+
+
 def unused_id(seed: str, make: IdMaker, taken: Collection[str], also: Collection[str] = ()) -> str:
     """Return an id for `seed` that is none of those taken."""
     made, count = make(seed), 1
@@ -42,13 +55,13 @@ def unique_ids(calls: Sequence[WireCall], make: IdMaker, taken: Collection[str])
     """Return an id for each call that no other has, and what had to be changed for it, a sentence each."""
     ids = [call.id for call in calls]
     used, problems = set(ids), list[str]()
-    if len(used) == len(ids) and "" not in used and used.isdisjoint(taken):
+    if len(used) == len(ids) and used.isdisjoint(taken) and all(map(is_sendable, ids)):
         return ids, []  # as they nearly always are
     used, ids = set[str](), list[str]()  # `taken` may be long, and is not copied
     for position, call in enumerate(calls):
         id = call.id
-        if not id or id in used or id in taken:
-            what = f"the id `{id}`, which is in use," if id else "no id"
+        if not is_sendable(id) or id in used or id in taken:
+            what = why_replaced(id)
             id = unused_id(seed_of([call.name, call.arguments], position), make, taken, used)
             problems.append(f"a call of `{call.name}` came with {what} and is called `{id}`")
         used.add(id)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any, cast
 
 from pydantic_core import from_json, to_json
 
-from toolcrib.formats._json_reading import is_object
+from toolcrib.formats._json_reading import is_object, text_or_empty
 
-__all__ = ["arguments_object", "arguments_text", "canonical", "raw_arguments", "well_formed"]
+__all__ = ["arguments_object", "arguments_text", "canonical", "raw_arguments", "typed", "well_formed"]
 
 _DEEPEST = 200
 
@@ -49,6 +49,21 @@ def well_formed(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def typed(blocks: Iterable[Mapping[str, Any]], kinds: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return blocks that have a type: one that came without is known by a key of it, or else left out.
+
+    Args:
+        blocks: Items, blocks or parts.
+        kinds: The types by the key that only they have.
+    """
+    made = list[dict[str, Any]]()
+    for block in blocks:
+        type = text_or_empty(block.get("type")) or next((kinds[key] for key in kinds if block.get(key)), "")
+        if type:
+            made.append({**block} if type is block.get("type") else {**block, "type": type})
+    return made
 
 
 def arguments_text(raw: object) -> str:

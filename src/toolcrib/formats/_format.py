@@ -16,7 +16,7 @@ from toolcrib.formats._call_ids import unique_ids
 from toolcrib.formats._canonical_json import canonical, well_formed
 from toolcrib.formats._provider_options import NO_OPTIONS, ProviderOptions
 from toolcrib.formats._sent_names import sent_names
-from toolcrib.formats._stop_kinds import FINISHED, StopKind, ending
+from toolcrib.formats._stop_kinds import FINISHED, StopKind, common_kind, ending, worst
 from toolcrib.formats._transcript_rules import TranscriptRules
 from toolcrib.formats._wire import Choice, Item, WireCall, WireReply
 
@@ -113,6 +113,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     Attributes:
         sdk: The provider's Python package, where its replies and chunks come in this format alone.
         stops: The provider's words for why a reply ended, and what they mean; any other word means `unknown`.
+        text_stops: Those of them that end a text where the host asked for it, and cut a call.
         asks: The types of what the client answers in a reply: items, blocks, calls or parts, as the provider has them.
         carried: The types of what goes back as it came, and waits for no answer of the client's.
         free_texts: The kinds of calls that bring a text in the place of arguments.
@@ -120,6 +121,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
 
     sdk: ClassVar[str] = ""
     stops: ClassVar[Mapping[str, StopKind]] = MappingProxyType({})
+    text_stops: ClassVar[frozenset[str]] = frozenset()
     asks: ClassVar[frozenset[str]] = frozenset()
     carried: ClassVar[frozenset[str]] = frozenset()
     free_texts: ClassVar[frozenset[str]] = frozenset()
@@ -145,21 +147,36 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         """Return what is in a streamed reply, from all of its chunks; one that was cut has `problems`."""
 
-    def stop_kind(self, word: str | None, *, streamed: bool) -> StopKind:
-        """Return what the provider's word for why a reply ended means; a stream without one was cut."""
-        return self.stops.get(word, "unknown") if word else "cut" if streamed else "unknown"
+    def ended(self, words: Iterable[object], errors: Iterable[str] = (), *, streamed: bool) -> WireReply:
+        """Return a reply of which is known why it ended, and nothing else yet: the worst counts of what it says.
 
-    def with_calls(self, reply: WireReply, taken: Collection[str], broken: Collection[int] = ()) -> WireReply:
+        Args:
+            words: The provider's words for it; what is no text says nothing.
+            errors: What `error_in` found in it.
+            streamed: Whether it is a stream, which was cut when it does not say why it ended.
+        """
+        known: list[tuple[str, StopKind]] = [
+            (word, self.stops.get(word) or common_kind(word)) for word in words if isinstance(word, str) and word
+        ]
+        stop, kind = worst([*known, *((error, "error") for error in errors)]) or (
+            None,
+            "cut" if streamed else "unknown",
+        )
+        return WireReply((), "", (), stop, (), kind)
+
+    def with_calls(
+        self, reply: WireReply, taken: Collection[str], broken: Mapping[int, str] = MappingProxyType({})
+    ) -> WireReply:
         """Return a reply with the calls that are in its items, in canonical form, and with how it ended.
 
         Args:
             reply: What was read: items as they came, without calls.
             taken: Ids of earlier calls.
-            broken: Which of its calls never came to the end of their arguments, by their place.
+            broken: Which of its calls may not run, by their place, and why.
         """
         items, calls, changed = self.with_own_ids(reply.items, taken)
         if broken:
-            calls = [replace(call, whole=False) if at in broken else call for at, call in enumerate(calls)]
+            calls = [replace(call, fault=broken.get(at, call.fault)) for at, call in enumerate(calls)]
         answered = {key for item in items for key in self.result_keys(item) or ()}  # by the provider itself
         waiting = tuple(call for call in calls if self.key_of(call) not in answered) if answered else tuple(calls)
         typed = [(str(type), one) for item in items for type, one in self.parts_of(item)]
@@ -168,8 +185,10 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         kind = reply.stop_kind
         if kind == "tool_calls" and not calls and not unknown:
             kind = "malformed"
+        elif kind == "finished" and calls and reply.stop in self.text_stops:
+            kind = "cut"
         problems = [*reply.problems, *changed]
-        if kind not in FINISHED and kind != "paused" and not (kind == "error" and problems):  # which say more of it
+        if kind not in FINISHED and kind != "paused":
             problems.insert(0, ending(kind, reply.stop))
         elif kind in FINISHED and not items:
             problems.append("the reply is empty")
@@ -180,7 +199,8 @@ class ProviderFormat(TranscriptRules, ToolFormat):
             text=well_formed(reply.text),
             calls=waiting,
             unknown=unknown,
-            problems=tuple(problems),
+            stop=reply.stop and well_formed(reply.stop),
+            problems=tuple(map(well_formed, problems)),
             stop_kind=kind,
         )
 

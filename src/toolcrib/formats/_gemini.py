@@ -14,14 +14,15 @@ from types import MappingProxyType
 from typing import Any
 
 from toolcrib.calls import Media, carried
-from toolcrib.formats._call_ids import made_id, seed_of, seeds_of, unused_id
+from toolcrib.formats._call_ids import is_sendable, made_id, seed_of, seeds_of, unused_id, why_replaced
 from toolcrib.formats._canonical_json import arguments_object, raw_arguments
 from toolcrib.formats._format import Declaration, ProviderFormat
+from toolcrib.formats._gemini_dump import api_shape
 from toolcrib.formats._gemini_schema import json_schema, openapi_schema, takes_json_schema
-from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
-from toolcrib.formats._partial_call import PartialCall
+from toolcrib.formats._gemini_stream import PartialCall, first_candidate, gathered_reply, taken_back
+from toolcrib.formats._json_reading import object_or_empty, objects_in, text_or_empty
 from toolcrib.formats._result_pairing import Layout
-from toolcrib.formats._stop_kinds import StopKind
+from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import check_root
 from toolcrib.formats._transcript_rules import CallKey, Speaker
 from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
@@ -88,47 +89,55 @@ class _Gemini(ProviderFormat):
     # --- replies
 
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        return self._read(json_shape(reply), taken, (), None)
+        shape = api_shape(reply)
+        candidate = first_candidate(shape)
+        words = [] if candidate is None else [candidate.get("finishReason")]
+        return self._read(shape, self.ended(words, filter(None, [error_in(shape)]), streamed=False), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
-        reply, cut, problems = _gathered(json_shape(chunk) for chunk in chunks)
-        return self._read(reply, taken, problems, cut)
+        made = gathered_reply(map(api_shape, chunks))
+        draft = replace(self.ended(made.words, made.errors, streamed=True), problems=tuple(made.problems))
+        return self._read(made.reply, draft, taken, made.cut)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         return "candidates" in shape
 
     def text_delta(self, chunk: Mapping[str, Any]) -> str:
-        candidate = next((one for one in objects_in(chunk.get("candidates")) if not one.get("index")), None)
+        candidate = first_candidate(chunk)
         return "" if candidate is None else _text_of(object_or_empty(candidate.get("content")).get("parts"))
 
     def _read(
-        self, reply: Mapping[str, Any], taken: Collection[str], before: Sequence[str], cut: Collection[int] | None
+        self, reply: Mapping[str, Any], draft: WireReply, taken: Collection[str], cut: Collection[int] = ()
     ) -> WireReply:
-        """Return the reply; `cut` has the places of parts whose call never came to its end, None for no stream."""
-        problems = list(before)
-        candidate = next(objects_in(reply.get("candidates")), None)
+        """Return the reply; `draft` says how it ended, and `cut` has the places of parts whose call never did."""
+        problems = list(draft.problems)
+        candidate = first_candidate(reply)
         blocked = text_or_empty(object_or_empty(reply.get("promptFeedback")).get("blockReason"))
+        if blocked and draft.stop_kind != "error":
+            draft = replace(draft, stop=blocked, stop_kind="content_filter")
         if candidate is None:
-            problems.append(f"the prompt was blocked: {blocked}" if blocked else "the reply has no candidates")
-            return WireReply((), "", (), None, tuple(problems), "content_filter" if blocked else "unknown")
-        stop = text_or_empty(candidate.get("finishReason")) or None
-        kind = self.stop_kind(stop, streamed=cut is not None)
+            problems.append("the prompt was blocked" if blocked else "the reply has no candidates")
+            return self.with_calls(replace(draft, problems=tuple(problems)), taken)
         parts: list[Item] = []
-        broken: list[bool] = []
+        broken: dict[int, str] = {}
+        calls = 0
         for place, sent in enumerate(objects_in(object_or_empty(candidate.get("content")).get("parts"))):
-            part = _taken_back(sent)
+            part, is_cut = taken_back(sent), place in cut
+            if PartialCall.begins(part):
+                partial = PartialCall(part)
+                part, is_cut = partial.part, not partial.is_whole
             if "functionCall" in part and not text_or_empty(object_or_empty(part["functionCall"]).get("name")):
                 problems.append("one of its calls named no tool and was left out")
             elif part:
                 if "functionCall" in part:
                     part["functionCall"]["name"] = self.called(part["functionCall"]["name"], problems)
-                    broken.append(place in (cut or ()))
+                    broken |= {calls: "its arguments were cut"} if is_cut else {}
+                    calls += 1
                 parts.append(part)
         items: tuple[Item, ...] = ({"role": "model", "parts": parts},) if parts else ()
-        said = text_or_empty(candidate.get("finishMessage")) or stop
-        draft = WireReply(items, _text_of(parts), (), said, tuple(problems), kind)
-        read = self.with_calls(draft, taken, {at for at, is_broken in enumerate(broken) if is_broken})
-        return replace(read, stop=stop)
+        said = text_or_empty(candidate.get("finishMessage")) if draft.stop_kind != "error" else ""
+        made = replace(draft, items=items, text=_text_of(parts), stop=said or draft.stop, problems=tuple(problems))
+        return replace(self.with_calls(made, taken, broken), stop=draft.stop)
 
     def with_own_ids(
         self, items: Sequence[Item], taken: Collection[str]
@@ -157,12 +166,10 @@ class _Gemini(ProviderFormat):
         for place, part in enumerate(item["parts"]):
             call = object_or_empty(part.get("functionCall"))
             id = text_or_empty(call.get("id"))
-            if id and (id in used or id in taken):
+            if id and (id in used or id in taken or not is_sendable(id)):
                 new = unused_id(seed_of(call, place), made_id, taken, used)
                 item["parts"][place] = {**part, "functionCall": {**call, "id": new}}
-                changed.append(
-                    f"a call of `{call.get('name')}` came with the id `{id}`, which is in use, and is `{new}`"
-                )
+                changed.append(f"a call of `{call.get('name')}` came with {why_replaced(id)} and is called `{new}`")
                 id = new
             used.add(id)
         return changed
@@ -325,65 +332,6 @@ def _function_response(result: WireResult) -> Item:
 def _inline(media: Media) -> Item:
     name = {"displayName": media.name} if media.name else {}
     return {"mimeType": media.mime_type, "data": media.base64, **name}
-
-
-# --- streams
-
-
-def _gathered(chunks: Iterable[Mapping[str, Any]]) -> tuple[Item, set[int], list[str]]:
-    """Return the whole reply, the places of parts whose call never came to its end, and what was wrong."""
-    whole: Item = {}
-    candidate: Item = {}
-    parts: list[Item] = []
-    begun: list[PartialCall] = []
-    for chunk in chunks:
-        if chunk.get("promptFeedback"):
-            whole["promptFeedback"] = chunk["promptFeedback"]
-        for piece in objects_in(chunk.get("candidates")):
-            if piece.get("index"):
-                continue
-            candidate |= {key: value for key, value in piece.items() if key != "content" and value is not None}
-            for part in objects_in(object_or_empty(piece.get("content")).get("parts")):
-                _append_part(parts, _taken_back(part), begun)
-    unfinished = [call for call in begun if call.open or call.broken]
-    problems = [f"the arguments of a call of `{call.name}` were cut" for call in unfinished]
-    cut = {place for place, part in enumerate(parts) if any(part is call.part for call in unfinished)}
-    if candidate or parts:
-        whole["candidates"] = [{**candidate, "content": {"role": "model", "parts": parts}}]
-    return whole, cut, problems
-
-
-def _taken_back(part: Mapping[str, Any]) -> Item:
-    """Return a part as it is taken back, without what is null; an empty text alone is nothing."""
-    kept = {key: value for key, value in part.items() if value is not None}
-    if isinstance(kept.get("functionCall"), Mapping):
-        kept["functionCall"] = {key: value for key, value in kept["functionCall"].items() if value is not None}
-    return {} if kept == {"text": ""} else kept
-
-
-def _append_part(parts: list[Item], part: Item, begun: list[PartialCall]) -> None:
-    """Append a part, unless it goes on with the one before.
-
-    Text goes on where text of the same kind stopped, unless one of them is signed; a call whose arguments come in
-    pieces goes on with parts that name no tool.
-    """
-    if "functionCall" in part:
-        going_on = (
-            bool(begun) and begun[-1].open and not text_or_empty(object_or_empty(part["functionCall"]).get("name"))
-        )
-        if going_on:
-            begun[-1].add(part)
-            return
-        if PartialCall.begins(part):
-            begun.append(PartialCall(part))
-            parts.append(begun[-1].part)
-            return
-    last = parts[-1] if parts else {}
-    joins = set(part) <= {"text", "thought"} and set(last) <= {"text", "thought"} and "text" in last and "text" in part
-    if joins and bool(part.get("thought")) == bool(last.get("thought")):
-        last["text"] = text_or_empty(last["text"]) + text_or_empty(part["text"])
-    elif part:
-        parts.append(dict(part))
 
 
 GEMINI = _Gemini()

@@ -13,7 +13,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 from toolcrib.errors import FormatError
 from toolcrib.formats._chat import ChatFormat
 from toolcrib.formats._format import Declaration
-from toolcrib.formats._json_reading import object_or_empty
+from toolcrib.formats._json_reading import object_or_empty, text_or_empty
 from toolcrib.formats._provider_options import text_parameter
 from toolcrib.formats._strict_schema import NUMBERS, STRUCTURE, SchemaLimits, StrictRules, check_root, strict_schema
 from toolcrib.formats._wire import Choice, Item, WireResult
@@ -75,9 +75,9 @@ class _OpenAI(ChatFormat):
         made = super().kept(message)
         if any(message.get(key) for key in _SAID):  # a server's own thoughts, which it wants back with what they led to
             made |= {key: value for key, value in message.items() if key not in _READ and value is not None}
-        if message.get("refusal"):
-            made["refusal"] = message["refusal"]
-        spoken = object_or_empty(message.get("audio")).get("id")  # what was said is known by its id
+        if refusal := text_or_empty(message.get("refusal")):
+            made["refusal"] = refusal
+        spoken = text_or_empty(object_or_empty(message.get("audio")).get("id"))  # what was said is known by its id
         return {**made, "audio": {"id": spoken}} if spoken else made
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:

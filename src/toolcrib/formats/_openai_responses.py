@@ -8,16 +8,17 @@ Source: https://platform.openai.com/docs/api-reference/responses/create, the gui
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 from toolcrib.calls import Media, carried
-from toolcrib.formats._canonical_json import arguments_text, raw_arguments
+from toolcrib.formats._canonical_json import arguments_text, raw_arguments, typed
 from toolcrib.formats._format import Declaration, ProviderFormat
 from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
 from toolcrib.formats._openai import CHOICE_MODES, OPENAI_STRICT, free_text
 from toolcrib.formats._result_pairing import Layout
-from toolcrib.formats._stop_kinds import StopKind
+from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
@@ -98,11 +99,13 @@ class _Responses(ProviderFormat):
     # --- replies
 
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        return self._read(json_shape(reply), taken, (), streamed=False)
+        response = json_shape(reply)
+        return self._read(response, self.ended(_words(response), _errors(response), streamed=False), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
-        response, problems = _gathered(json_shape(chunk) for chunk in chunks)
-        return self._read(response, taken, problems, streamed=True)
+        made = _gathered(json_shape(chunk) for chunk in chunks)
+        draft = replace(self.ended(made.words, made.errors, streamed=True), problems=tuple(made.problems))
+        return self._read(made.response, draft, taken)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         if shape.get("object") == "response" or str(shape.get("type", "")).startswith("response."):
@@ -112,20 +115,15 @@ class _Responses(ProviderFormat):
     def text_delta(self, chunk: Mapping[str, Any]) -> str:
         return text_or_empty(chunk.get("delta")) if chunk.get("type") == "response.output_text.delta" else ""
 
-    def _read(
-        self, response: Mapping[str, Any], taken: Collection[str], before: Sequence[str], *, streamed: bool
-    ) -> WireReply:
-        problems = list(before)
-        status = text_or_empty(response.get("status")) or None
-        stop = text_or_empty(object_or_empty(response.get("incomplete_details")).get("reason")) or status
-        kind = self.stop_kind(stop, streamed=streamed)
-        error = object_or_empty(response.get("error")).get("message")
-        if error:
-            kind = "error"
-            problems.append(f"the response failed: {error}")
+    def _read(self, response: Mapping[str, Any], draft: WireReply, taken: Collection[str]) -> WireReply:
+        """Return the reply; `draft` says how it ended."""
+        problems = list(draft.problems)
+        output = list(objects_in(response.get("output")))
         items: list[Item] = []
-        for sent in objects_in(response.get("output")):
-            is_named = text_or_empty(sent.get("type")) in _NAMED
+        if len(known := typed(output, {"content": "message"})) < len(output):
+            problems.append("what came without a type was left out")
+        for sent in known:
+            is_named = sent["type"] in _NAMED
             if is_named and not text_or_empty(sent.get("name")):
                 problems.append("one of its calls named no tool and was left out")
             else:
@@ -137,15 +135,20 @@ class _Responses(ProviderFormat):
             items.pop()
             problems.append("its last reasoning led to nothing and was left out")
         said = [item for item in items if item.get("type") == "message"]
-        if kind == "finished" and any(part.get("type") == "refusal" for item in said for part in _parts(item)):
-            kind = "refusal"
+        if draft.stop_kind == "finished" and any(
+            part.get("type") == "refusal" for item in said for part in _parts(item)
+        ):
+            draft = replace(draft, stop_kind="refusal")
         text = "".join(map(_text_of, said))
-        return self.with_calls(WireReply(tuple(items), text, (), stop, tuple(problems), kind), taken)
+        return self.with_calls(replace(draft, items=tuple(items), text=text, problems=tuple(problems)), taken)
 
     def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
-        sent = item.get("arguments")
-        text = arguments_text(sent) if item["type"] == "function_call" else sent
-        return item if text is sent else {**item, "arguments": text}
+        key = _NAMED.get(item["type"])
+        if key is None:
+            return item
+        sent = item.get(key)
+        text = arguments_text(sent) if key == "arguments" else text_or_empty(sent)
+        return item if text is sent else {**item, key: text}
 
     def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((item.get("type", "message"), item),)
@@ -167,10 +170,15 @@ class _Responses(ProviderFormat):
                 name,
                 raw_arguments(item.get(_NAMED.get(kind, "arguments"))),
                 "function" if is_plain else kind,
-                item.get("status") in (None, "completed"),
+                self._fault(item, kind),
                 None if is_plain and not item.get("caller") else item,
             ),
         )
+
+    def _fault(self, item: Mapping[str, Any], kind: str) -> str:
+        if item.get("status") not in (None, "completed"):
+            return "its arguments were cut"
+        return "its text did not come" if kind in self.free_texts and not isinstance(item.get("input"), str) else ""
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
         output = item.get("output")
@@ -283,7 +291,8 @@ def _taken_back(sent: Mapping[str, Any]) -> Item:
     if None in item.values() or not _OUTPUT_ONLY.isdisjoint(item):
         item = {key: value for key, value in item.items() if value is not None and key not in _OUTPUT_ONLY}
     if isinstance(item.get("content"), list):
-        item["content"] = [_taken_back(part) for part in objects_in(item["content"])]
+        parts = typed(map(_taken_back, objects_in(item["content"])), {"text": "output_text", "refusal": "refusal"})
+        item["content"] = parts
     return item
 
 
@@ -315,33 +324,50 @@ def _input(media: Media) -> Item:
 _ENDED = {f"response.{status}": status for status in ("completed", "incomplete", "failed")}
 
 
-def _gathered(events: Iterable[Mapping[str, Any]]) -> tuple[Item, list[str]]:
-    """Return the response, and what was wrong with the stream."""
+def _words(response: Mapping[str, Any]) -> list[object]:
+    """Return what a response says of why it ended: its status, and where it is incomplete the reason."""
+    return [response.get("status"), object_or_empty(response.get("incomplete_details")).get("reason")]
+
+
+def _errors(response: Mapping[str, Any]) -> list[str]:
+    return list(filter(None, [error_in(response)]))
+
+
+@dataclass(slots=True)
+class _Stream:
+    """What events come to: the response, why it ended, and what was wrong."""
+
+    response: Item = field(default_factory=Item)
+    words: list[object] = field(default_factory=list[object])
+    errors: list[str] = field(default_factory=list[str])
+    problems: list[str] = field(default_factory=list[str])
+
+
+def _gathered(events: Iterable[Mapping[str, Any]]) -> _Stream:
     begun: dict[int, Item] = {}
     done: dict[int, Item] = {}
-    problems: list[str] = []
-    response: Item = {}
+    made = _Stream()
     for event in events:
         kind = text_or_empty(event.get("type"))
         index = event.get("output_index")
         place = index if isinstance(index, int) else 0
+        made.errors += _errors(event)
         if kind in _ENDED:
-            response = {"status": _ENDED[kind], **object_or_empty(event.get("response"))}
-            break
-        if kind == "response.output_item.added":
+            response = object_or_empty(event.get("response"))
+            made.response = {**made.response, **response}
+            ended = _ENDED[kind]
+            made.words += [*([] if ended == "completed" else [ended]), *_words({"status": ended, **response})]
+            made.errors += _errors(response)
+        elif kind == "response.output_item.added":
             begun[place] = dict(object_or_empty(event.get("item")))
         elif kind == "response.output_item.done":
             done[place] = dict(object_or_empty(event.get("item")))
-        elif kind == "error":
-            said = text_or_empty(event.get("message"))
-            response["status"] = "failed"
-            problems.append(f"the stream ended in an error: {said}")
         elif place in begun:
             _grow(begun[place], kind, text_or_empty(event.get("delta")))
-    if not response.get("output"):  # some servers leave it out of the last event
-        found = [done.get(place) or _cut(begun[place], problems) for place in sorted({*begun, *done})]
-        response["output"] = [item for item in found if item]
-    return response, problems
+    if not made.response.get("output"):  # some servers leave it out of the last event
+        found = [done.get(place) or _cut(begun[place], made.problems) for place in sorted({*begun, *done})]
+        made.response["output"] = [item for item in found if item]
+    return made
 
 
 def _grow(item: Item, kind: str, delta: str) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeAlias
 
-__all__ = ["FINISHED", "StopKind", "ending"]
+from toolcrib.calls import cut
+from toolcrib.formats._json_reading import is_object, text_or_empty
+
+__all__ = ["FINISHED", "StopKind", "common_kind", "ending", "error_in", "worst"]
 
 StopKind: TypeAlias = Literal[
     "finished", "tool_calls", "length", "refusal", "content_filter", "malformed", "paused", "error", "cut", "unknown"
@@ -21,6 +26,20 @@ StopKind: TypeAlias = Literal[
 
 FINISHED: frozenset[StopKind] = frozenset({"finished", "tool_calls"})
 """The kinds of replies that are whole."""
+
+_ORDER: tuple[StopKind, ...] = (  # of what a reply says of its end the worst counts, which comes last here
+    "paused", "unknown", "cut", "length", "malformed", "refusal", "content_filter", "error",
+)  # fmt: skip
+_COMMON: dict[StopKind, str] = {  # what servers say that speak for models of another provider, or for their own
+    "finished": "stop endturn eos eostoken stopsequence complete completed",
+    "tool_calls": "toolcalls toolcall tooluse functioncall functioncalls",
+    "length": "length maxtokens modellength maxoutputtokens modelcontextwindowexceeded",
+    "refusal": "refusal",
+    "content_filter": "contentfilter contentfiltered safety recitation guardrailintervened errortoxic",
+    "error": "error abort aborted cancelled timeout",
+}
+_KINDS: dict[str, StopKind] = {word: kind for kind, words in _COMMON.items() for word in words.split()}
+_LONGEST = 300
 
 _SENTENCES: dict[StopKind, str] = {
     "length": "the reply was cut at the limit of tokens",
@@ -44,3 +63,27 @@ def ending(kind: StopKind, word: str | None) -> str:
     if kind == "unknown" and not word:
         return "the reply does not say why it ended"
     return f"{_SENTENCES[kind]} ({word})" if kind in _SENTENCES and word else _SENTENCES.get(kind, "")
+
+
+def common_kind(word: str) -> StopKind:
+    """Return what a word means that is not in the list of its format: `STOP`, `tool-calls`, `end_turn`."""
+    return _KINDS.get(re.sub("[^a-z]", "", word.lower()), "unknown")
+
+
+def worst(said: Iterable[tuple[str, StopKind]]) -> tuple[str, StopKind] | None:
+    """Return the word that counts of all that a reply says of its end: the worst, and of equals the last."""
+    return max(reversed([*said]), key=lambda one: _ORDER.index(one[1]) if one[1] in _ORDER else -1, default=None)
+
+
+def error_in(shape: Mapping[str, Any]) -> str:
+    """Return the error that a reply, a chunk or an event brings: the provider's name for it and its words; or empty."""
+    error: object = shape.get("error")
+    if not error:
+        if "error" not in (shape.get("type"), shape.get("object")):
+            return ""
+        error = shape
+    if not is_object(error):
+        return cut(str(error), _LONGEST)
+    names = [error.get(key) for key in ("type", "status", "code")]
+    name = next((str(one) for one in names if isinstance(one, str | int) and one and one != "error"), "")
+    return cut(": ".join(filter(None, (name, text_or_empty(error.get("message"))))) or "error", _LONGEST)

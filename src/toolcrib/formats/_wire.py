@@ -33,7 +33,7 @@ class WireCall:
         name: The tool's.
         arguments: As the model sent them: JSON text that may be malformed, or an object.
         kind: `function` for a call of a tool of the client's; else the provider's word for what waits for an answer.
-        whole: Whether the provider says, or leaves open, that the arguments came to their end.
+        fault: Why it may not run, in words for the model, where its arguments did not come whole; else empty.
         sent: The call as it came, where its kind is another, or the answer has to repeat some of it.
     """
 
@@ -41,7 +41,7 @@ class WireCall:
     name: str
     arguments: str | Mapping[str, Any]
     kind: str = "function"
-    whole: bool = True
+    fault: str = ""
     sent: Mapping[str, Any] | None = None
 
 

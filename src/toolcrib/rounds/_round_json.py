@@ -18,7 +18,7 @@ from toolcrib.toolsets import ToolsetLike
 
 __all__ = ["StoredRound", "run_from", "run_of"]
 
-_VERSION = 3
+_VERSION = 4
 
 
 class StoredRound:

@@ -14,9 +14,9 @@ _SHOWN = 300
 
 def fault_of(call: WireCall, reply: WireReply) -> str:
     """Return why a call may not run, in words for the model; empty for one that may, if its arguments fit."""
-    if reply.stop_kind in FINISHED and call.whole:
+    if reply.stop_kind in FINISHED and not call.fault:
         return ""
-    why = ending(reply.stop_kind, reply.stop) or "its arguments were cut"
+    why = ending(reply.stop_kind, reply.stop) or call.fault
     sent = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, default=str)
     came = "nothing" if sent in ("", "null") else f"`{cut(sent, _SHOWN)}`"
     return f"{why}, and of its arguments came {came}. Nothing ran; if it is still wanted, make the call again, whole"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -95,8 +96,8 @@ class _Messages(ProviderFormat):
             raise TypeError(f"a reply is a ModelResponse, and this is a {type(reply).__qualname__}")
         said = "".join(str(part.get("content") or "") for part in _parts(item) if part.get("part_kind") == "text")
         stop = stop_of(_word(item, "finish_reason"), _word(item, "state"), _word(item, "provider_name"))
-        kind = self.stop_kind(stop, streamed=False)
-        return self.with_calls(WireReply((item,) if item.get("parts") else (), said, (), stop, (), kind), taken)
+        draft = self.ended([stop], streamed=False)
+        return self.with_calls(replace(draft, items=(item,) if item.get("parts") else (), text=said), taken)
 
     def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((part.get("part_kind"), part) for part in _parts(item))

@@ -1,0 +1,138 @@
+"""Streamed messages of Anthropic: the content blocks that their events come to, and how the message ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from toolcrib.formats._canonical_json import typed
+from toolcrib.formats._json_reading import object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._stop_kinds import error_in
+from toolcrib.formats._wire import Item
+
+__all__ = ["KEYS", "UNTYPED", "MessageStream", "gathered_message"]
+
+KEYS = {"text": "text", "thinking": "thinking"}  # what a block is that came without its type, by a key of it
+UNTYPED = "what came without a type was left out"
+
+_GROWING = {  # what a delta adds, and to what
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("signature", "signature"),
+}
+
+
+@dataclass(slots=True)
+class _Block:
+    """A content block of a stream, with the text of its input, and whether it came to its end."""
+
+    item: Item
+    input: list[str] = field(default_factory=list[str])
+    is_open: bool = False
+
+
+@dataclass(slots=True)
+class MessageStream:
+    """What the events of a stream come to.
+
+    Attributes:
+        content: The blocks in their order, without those that cannot be sent back.
+        cut: The places of calls whose input never came to its end.
+        words: The words for why it ended, in their order.
+        errors: What the provider says that went wrong.
+        problems: What else was wrong, a sentence each.
+    """
+
+    content: list[Item] = field(default_factory=list[Item])
+    cut: set[int] = field(default_factory=set[int])
+    words: list[object] = field(default_factory=list[object])
+    errors: list[str] = field(default_factory=list[str])
+    problems: list[str] = field(default_factory=list[str])
+
+
+def gathered_message(events: Iterable[Mapping[str, Any]]) -> MessageStream:
+    """Return what the events of a stream come to."""
+    made = MessageStream()
+    blocks: list[_Block] = []
+    current: dict[int, _Block] = {}
+    begun = ended = False
+    for event in events:
+        index = event.get("index")
+        place = index if isinstance(index, int) else 0
+        made.errors += filter(None, [error_in(event)])
+        match event.get("type"):
+            case "message_start":
+                message = object_or_empty(event.get("message"))
+                blocks += [_Block(dict(block)) for block in objects_in(message.get("content"))]
+                made.words.append(message.get("stop_reason"))
+                if begun:
+                    made.errors.append("a second message began in its stream")
+                begun, current = True, dict(enumerate(blocks))
+            case "content_block_start":  # a block that has the index of one before is another
+                blocks.append(_Block(dict(object_or_empty(event.get("content_block"))), is_open=True))
+                current[place] = blocks[-1]
+            case "content_block_delta":
+                if place not in current:
+                    blocks.append(_Block({}, is_open=True))
+                    current[place] = blocks[-1]
+                _add(current[place], object_or_empty(event.get("delta")))
+            case "content_block_stop" if place in current:
+                current[place].is_open = False
+            case "message_delta":
+                made.words.append(object_or_empty(event.get("delta")).get("stop_reason"))
+            case "message_stop":
+                ended = True
+            case _:  # pings, and what the SDK derives from the others
+                pass
+    if not ended and any(made.words):
+        made.problems.append("the stream was cut: it never came to its end")
+    for block in blocks:
+        _add_block(made, block)
+    return made
+
+
+def _add(block: _Block, delta: Mapping[str, Any]) -> None:
+    kind = text_or_empty(delta.get("type"))
+    item = block.item
+    if kind == "input_json_delta":
+        block.input.append(text_or_empty(delta.get("partial_json")))
+    elif kind == "compaction_delta":
+        item |= {key: value for key, value in delta.items() if key != "type" and value is not None}
+    elif kind == "citations_delta":
+        item["citations"] = [*objects_in(item.get("citations")), dict(object_or_empty(delta.get("citation")))]
+    elif kind in _GROWING:
+        key, source = _GROWING[kind]
+        item[key] = text_or_empty(item.get(key)) + text_or_empty(delta.get(source))
+
+
+def _add_block(made: MessageStream, block: _Block) -> None:
+    """Add a block to the content, unless it cannot be sent back.
+
+    A call without parameters comes as an empty input that is closed, with an empty text of JSON or none.
+    """
+    [item] = typed([block.item], KEYS) or [Item()]
+    kind, text = text_or_empty(item.get("type")), "".join(block.input)
+    if not kind:
+        made.problems.append(UNTYPED)
+        return
+    if block.is_open and kind not in ("text", "tool_use"):
+        made.problems.append(f"a block of type `{kind}` was cut and left out")
+        return
+    unfinished = kind == "tool_use" and block.is_open
+    if text or unfinished:
+        read = _object(text)
+        item["input"] = read if read is not None else text if kind == "tool_use" else {}
+    if unfinished:
+        made.cut.add(len(made.content))
+        made.problems.append(f"the input of a call of `{text_or_empty(item.get('name'))}` was cut")
+    made.content.append(item)
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
