@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from toolcrib.calls import Media, value_class
-from toolcrib.formats._stop_kinds import StopKind
+from toolcrib.calls import Media, cut, value_class
+from toolcrib.formats._stop_kinds import FINISHED, StopKind, ending
 
 __all__ = [
     "Choice",
@@ -18,6 +19,8 @@ __all__ = [
     "WireReply",
     "WireResult",
 ]
+
+_SHOWN = 300
 
 Item: TypeAlias = dict[str, Any]
 Choice: TypeAlias = Literal["optional", "at_least_one", "specific", "validated", "none"]
@@ -68,6 +71,20 @@ class WireReply:
     problems: tuple[str, ...] = ()
     stop_kind: StopKind = "unknown"
     unknown: tuple[WireCall, ...] = ()
+
+    def fault_of(self, call: WireCall) -> str:
+        """Return why a call of it may not run, in words for the model; empty for one that may, if its arguments fit.
+
+        A call runs when it came whole, in a reply that was finished.
+        """
+        if self.stop_kind in FINISHED and not call.fault:
+            return ""
+        why = ending(self.stop_kind, self.stop) or call.fault
+        sent = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, default=str)
+        came = "nothing" if sent in ("", "null") else f"`{cut(sent, _SHOWN)}`"
+        return (
+            f"{why}, and of its arguments came {came}. Nothing ran; if it is still wanted, make the call again, whole"
+        )
 
 
 @value_class

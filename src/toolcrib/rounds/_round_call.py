@@ -24,7 +24,6 @@ from toolcrib.errors import SchemaError
 from toolcrib.formats import ProviderFormat, WireCall, WireReply, own_arguments, text_parameter, without_filler
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Call, Pipeline, Run, is_call
-from toolcrib.rounds._whole_calls import fault_of
 from toolcrib.toolsets import Toolset
 
 __all__ = ["Group", "RoundCall", "calls_of_tools"]
@@ -70,7 +69,7 @@ class RoundCall:
         """
         made = cls(wire, pipeline, run)
         arguments = _as_defined(pipeline.toolset, wire, format, strict)
-        received = ToolCall(wire.name, arguments, wire.id, fault=fault_of(wire, reply))
+        received = ToolCall(wire.name, arguments, wire.id, fault=reply.fault_of(wire))
         made._take(pipeline.receive(received, run))
         if made.call is None:
             made.unread = received

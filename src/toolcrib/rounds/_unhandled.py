@@ -10,7 +10,6 @@ from toolcrib.errors import CommitError, RoundError
 from toolcrib.formats import ProviderFormat, WireCall, WireReply, WireResult
 from toolcrib.rounds._call import Answer
 from toolcrib.rounds._results import ToolResult
-from toolcrib.rounds._whole_calls import fault_of
 
 __all__ = ["Unhandled", "answers_to_unhandled", "unhandled_in"]
 
@@ -85,7 +84,7 @@ def unhandled_in(others: Iterable[WireCall], reply: WireReply, format: ProviderF
     return [
         Unhandled(call.kind, call.name, call.id, call.sent or {}, known, format.needs(call.kind) if known else ())
         for call, known in calls
-        if not fault_of(call, reply)
+        if not reply.fault_of(call)
     ]
 
 
@@ -98,7 +97,7 @@ def answers_to_unhandled(
         CommitError: There is none for one of them.
     """
     calls = {call.id: call for call in (*others, *reply.unknown)}
-    faults = {id: fault_of(call, reply) for id, call in calls.items()}
+    faults = {id: reply.fault_of(call) for id, call in calls.items()}
     found = {id: WireResult(calls[id], fault, is_error=True) for id, fault in faults.items() if fault}
     rest: list[Answer] = []
     for result in results:

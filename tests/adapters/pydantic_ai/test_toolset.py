@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import pydantic_ai
 import pytest
-from pydantic_ai.messages import BinaryContent, ToolReturn
-from pydantic_ai.models.function import AgentInfo
+from pydantic_ai.messages import BinaryContent, ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturn
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from tests.adapters.pydantic_ai.scripted import agent, results, scripted
@@ -316,3 +316,54 @@ async def test_a_run_may_be_given_as_it_is() -> None:
     await told([add], ("add", {"a": 1, "b": 2}), run=run)
 
     assert run.calls == {"add": 1}
+
+
+CUT: list[dict[str, Any]] = [
+    {"finish_reason": "length"},
+    {"finish_reason": "content_filter"},
+    {"finish_reason": "error"},
+    {"finish_reason": "stop", "state": "interrupted"},
+    {"state": "incomplete"},
+    {"provider_details": {"finish_reason": "guardrail_intervened"}, "provider_name": "openai"},
+    {"provider_details": {"finish_reason": "a_new_word"}, "provider_name": "openai"},
+]
+WHOLE: list[dict[str, Any]] = [
+    {},
+    {"finish_reason": "stop"},
+    {"finish_reason": "tool_call", "provider_name": "openai"},
+    {"provider_details": {"finish_reason": "eos"}, "provider_name": "openai"},
+    {"provider_name": "openai"},
+]
+
+
+async def of_response(ended: dict[str, Any], arguments: Any) -> tuple[list[str], str]:
+    """Return what ran of a response that ended so, and what the model was told of its call."""
+    ran: list[str] = []
+
+    @ez_tool
+    def purge(pattern: str = "*") -> str:
+        """Delete files."""
+        ran.append(pattern)
+        return "deleted"
+
+    def answered(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if len(messages) > 1:
+            return ModelResponse([TextPart("done")])
+        return ModelResponse([ToolCallPart("purge", arguments, "c1")], **ended)
+
+    run = await agent(FunctionModel(answered), as_toolset([purge])).run("go")
+    return ran, str(run.all_messages()[2].parts[0].content)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("arguments", ['{"pattern": "a"}', {"pattern": "a"}, "{}", {}, "", None])
+@pytest.mark.parametrize("ended", CUT)
+async def test_a_call_of_a_response_that_was_cut_does_not_run(ended: dict[str, Any], arguments: Any) -> None:
+    ran, said = await of_response(ended, arguments)
+
+    assert ran == []
+    assert "Nothing ran" in said
+
+
+@pytest.mark.parametrize("ended", WHOLE)
+async def test_a_call_of_a_response_that_is_whole_runs(ended: dict[str, Any]) -> None:
+    assert await of_response(ended, '{"pattern": "a"}') == (["a"], "deleted")

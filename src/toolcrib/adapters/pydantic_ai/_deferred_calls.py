@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import pydantic_ai
-from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 
 from toolcrib.adapters.pydantic_ai._arguments import object_in
+from toolcrib.adapters.pydantic_ai._messages import asked_in
 from toolcrib.calls import ApprovalRequest, Grant, Suspended, outcome_from_dict
 
 __all__ = ["KEY", "Waiting", "resumed"]
@@ -75,7 +75,8 @@ def resumed(
     waiting = Waiting.of(ctx.tool_call_metadata) if ctx.tool_call_approved else None
     if waiting is None or (waiting.suspended.tool, waiting.suspended.call_id) != (name, ctx.tool_call_id):
         return None
-    asked, now = _asked(ctx.messages, ctx.tool_call_id), dict(arguments)
+    found, now = asked_in(ctx.messages, ctx.tool_call_id), dict(arguments)
+    asked = None if found is None else object_in(found[1].args)
     if (now if asked is None else asked) != waiting.arguments:
         return None
     override = None if now == waiting.arguments else waiting.edited(now)
@@ -84,12 +85,3 @@ def resumed(
         return waiting.suspended, waiting.request.grant(override_args=override)
     expected = waiting.arguments if grant.override_args is None else dict(grant.override_args)
     return (waiting.suspended, grant) if now == expected else None
-
-
-def _asked(messages: list[ModelMessage], call_id: str | None) -> dict[str, Any] | None:
-    """Return the arguments of the model's last call of that id; None when the history does not have it."""
-    for message in reversed(messages):
-        for part in message.parts if isinstance(message, ModelResponse) else ():
-            if isinstance(part, ToolCallPart) and part.tool_call_id == call_id:
-                return object_in(part.args)
-    return None

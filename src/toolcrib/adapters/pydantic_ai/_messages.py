@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, cast
 
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
 from pydantic_core import to_jsonable_python
 
 from toolcrib.adapters.pydantic_ai._media import content_of
@@ -32,7 +32,7 @@ from toolcrib.formats import (
     raw_arguments,
 )
 
-__all__ = ["MESSAGES", "message_of", "shape_of_message", "stop_of"]
+__all__ = ["MESSAGES", "asked_in", "fault_of_call", "message_of", "shape_of_message", "stop_of"]
 
 _RESULTS = ("tool-return", "retry-prompt")
 _NO_PROVIDER = (None, "", "test", "function")
@@ -58,6 +58,30 @@ def stop_of(finish_reason: str | None, state: str | None, provider: str | None) 
     if state and state != "complete":
         return state
     return finish_reason or ("stop" if provider in _NO_PROVIDER else None)
+
+
+def asked_in(messages: Sequence[ModelMessage], call_id: str | None) -> tuple[ModelResponse, ToolCallPart] | None:
+    """Return the last response that makes a call of this id, and the call; None when the history does not have it."""
+    for message in reversed(messages):
+        if isinstance(message, ModelResponse):
+            for part in message.parts:
+                if isinstance(part, ToolCallPart) and part.tool_call_id == call_id:
+                    return message, part
+    return None
+
+
+def fault_of_call(messages: Sequence[ModelMessage], call_id: str | None) -> str:
+    """Return why a call that an agent is about to run may not, in words for the model; empty for one that may.
+
+    An agent runs the calls of any response. One that says nothing of its end is taken as the agent takes it: as whole.
+    """
+    found = asked_in(messages, call_id)
+    if found is None:
+        return ""
+    response, part = found
+    word = response.finish_reason or (response.provider_details or {}).get("finish_reason") or "stop"
+    ended = MESSAGES.ended([stop_of(word, response.state, None)], streamed=False)
+    return ended.fault_of(WireCall(part.tool_call_id, part.tool_name, raw_arguments(part.args)))
 
 
 class _Messages(ProviderFormat):

@@ -12,6 +12,7 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 from toolcrib.adapters.pydantic_ai._arguments import PASS_THROUGH, RawText
 from toolcrib.adapters.pydantic_ai._deferred_calls import resumed
+from toolcrib.adapters.pydantic_ai._messages import fault_of_call
 from toolcrib.adapters.pydantic_ai._outcomes import emit_value, reply_to
 from toolcrib.calls import ToolCall, new_call_id
 from toolcrib.pipeline import Pipeline, Run, run_for
@@ -129,7 +130,8 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
         given = tool_args.given() if isinstance(tool_args, RawText) else tool_args
         waiting = resumed(name, tool_args, ctx)
         call_id = ctx.tool_call_id or new_call_id()
-        call, grant = waiting if waiting is not None else (ToolCall(name, given, call_id), None)
+        fault = fault_of_call(ctx.messages, ctx.tool_call_id)
+        call, grant = waiting if waiting is not None else (ToolCall(name, given, call_id, fault=fault), None)
         watched = True
 
         async def report(value: Any) -> None:
