@@ -54,6 +54,27 @@ DURABLE_GATES: tuple[Gate, ...] = (
         _OF_WORKERS,
     ),
     Gate(
+        "a worker whose lease may have run out renews it before it begins",
+        _WORKERS,
+        "        while self._clock() - self._renewed > LEASE_SECONDS:\n",
+        "        while False:\n",
+        _OF_WORKERS,
+    ),
+    Gate(
+        "a worker that was given up begins nothing",
+        _ENGINE,
+        "        if lease is not None and not self.lost.is_set() and await lease.hold():\n",
+        "        if True:\n",
+        _OF_WORKERS,
+    ),
+    Gate(
+        "a worker that was given up begins no call of a program",
+        _PROGRAM,
+        "            fence=engine.may_begin,\n",
+        "",
+        _OF_PROGRAMS,
+    ),
+    Gate(
         "a living worker is not handed over",
         _WORKERS,
         "        if not force and _lives(found, at):\n",
@@ -233,8 +254,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "a program under its workflow's id",
         _PROGRAM,
-        "approvals=store, program_id=run, begun=begun)",
-        "approvals=store, begun=begun)",
+        "            program_id=run,\n",
+        "",
         ("tests/adapters/dbos/test_console.py",),
     ),
     Gate(

@@ -16,8 +16,8 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
     Gate(
         "a lease that was lost is not renewed",
         _WORKERS,
-        "_workers.c.token == self.token)\n            return",
-        "_workers.c.token != '')\n            return",
+        "_workers.c.token == self.token)\n            renewed",
+        "_workers.c.token != '')\n            renewed",
         _OF_WORKERS,
     ),
     Gate(

@@ -76,7 +76,20 @@ PROCESS_GATES: tuple[Gate, ...] = (
         "if True:",
         ("tests/sandbox/test_stopwatch.py",),
     ),
-    Gate("time between calls", _TIME, "self._left -= time.monotonic() - self._since", "pass", _LIMITS),
+    Gate(
+        "time between calls",
+        _TIME,
+        "self._left -= self._computed()\n            self._since = None",
+        "self._since = None",
+        _LIMITS,
+    ),
+    Gate(
+        "time in which the process stood still",
+        _TIME,
+        "min(time.monotonic(), self._due + _GRACE)",
+        "time.monotonic()",
+        ("tests/sandbox/test_stopwatch.py",),
+    ),
     Gate("time on the wall", _DRIVE, "asyncio.timeout(program.limits.wall_time)", "asyncio.timeout(None)", _LIMITS),
     Gate("time of sleep", _DRIVE, "if self._sleep_left < 0:", "if False:", _BREACH),
     Gate(

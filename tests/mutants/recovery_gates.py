@@ -10,11 +10,13 @@ _RECOVER = "pipeline/_recover.py"
 _PIPELINE = "pipeline/_pipeline.py"
 _APPROVE = "pipeline/_approve.py"
 _EXECUTE = "pipeline/_execute.py"
+_BODY = "tools/_body.py"
 _CALL = "pipeline/_live_call.py"
 _RUN = "pipeline/_run.py"
 _LEDGER = "approvals/_ledger.py"
 
 _OF_RECOVERY = ("tests/pipeline/test_recover.py",)
+_OF_BEGINNINGS = ("tests/pipeline/test_begin.py",)
 _OF_RESUMING = ("tests/pipeline/test_resume.py", "tests/test_doors.py")
 _OF_APPROVALS = ("tests/pipeline/test_approve.py", "tests/pipeline/test_recover.py", "tests/test_doors.py")
 _OF_RUNS = ("tests/pipeline/test_scope.py",)
@@ -222,18 +224,26 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a call is kept before its tool runs",
-        _EXECUTE,
-        "                await call.run.journal.begin(call)\n            await _run_once(call)",
-        "                pass\n            await _run_once(call)",
+        _BODY,
+        "                await begin()\n            return await self._timed(values, timeout)\n",
+        "                pass\n            return await self._timed(values, timeout)\n",
         _OF_RECOVERY,
     ),
     Gate(
         "a streaming call is kept before its tool runs",
-        _EXECUTE,
-        "        await call.run.journal.begin(call)\n    watched",
-        "        pass\n    watched",
+        _BODY,
+        "                    await begin()\n                source =",
+        "                    pass\n                source =",
         _OF_RECOVERY,
     ),
+    Gate(
+        "a call behind a lock is kept before its tool runs",
+        _BODY,
+        "                await begin()\n            return await self._timed(values, timeout, thread)\n",
+        "                pass\n            return await self._timed(values, timeout, thread)\n",
+        _OF_BEGINNINGS,
+    ),
+    Gate("a fence holds a tool back", _EXECUTE, "        await call.run.fence()\n", "        pass\n", _OF_BEGINNINGS),
     # --- the run and its views
     Gate(
         "a view of a run is frozen",

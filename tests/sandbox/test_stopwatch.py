@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from toolcrib.sandbox._stopwatch import Stopwatch
 
@@ -26,6 +27,19 @@ async def test_a_program_that_waits_has_all_its_time() -> None:
     watch.start()
     watch.pause()
     await asyncio.sleep(0.15)
+    watch.stop()
+
+    assert not over.is_set()
+
+
+async def test_a_process_that_stood_still_takes_no_time_from_its_program() -> None:
+    over = asyncio.Event()
+    watch = Stopwatch(1.0, over.set)
+
+    watch.start()
+    time.sleep(1.5)  # noqa: ASYNC251 -- as SIGSTOP, or a machine that sleeps
+    await asyncio.sleep(0.1)
+    watch.pause()
     watch.stop()
 
     assert not over.is_set()

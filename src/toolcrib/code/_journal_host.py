@@ -16,7 +16,7 @@ from toolcrib.code._paused import PausedProgram
 from toolcrib.code._program_tools import ProgramTool
 from toolcrib.errors import ApprovalError, ReplayDiverged
 from toolcrib.pipeline import Call, Pipeline, Run, is_call
-from toolcrib.sandbox import Emit, Program, ProgramError, Reply, Resumable, SuspendedReply, Value, json_size
+from toolcrib.sandbox import Emit, Program, ProgramError, Reply, Resumable, Stopwatch, SuspendedReply, Value, json_size
 
 __all__ = ["JournalHost", "JournalOptions", "paused_program"]
 
@@ -243,13 +243,17 @@ class JournalHost(ProgramHost):
             self._caught_up.set()
 
     async def _until_caught_up(self) -> None:
+        watch = Stopwatch(self._replay_seconds, self._come_late)
+        watch.start()
         try:
-            async with asyncio.timeout(self._replay_seconds):
-                await self._caught_up.wait()
-        except TimeoutError:
-            self._diverge(self.journal.diverged("no further call") or ReplayDiverged("a call", "none"))
+            await self._caught_up.wait()
+        finally:
+            watch.stop()
         if self._broken is not None:
             raise self._broken
+
+    def _come_late(self) -> None:
+        self._diverge(self.journal.diverged("no further call") or ReplayDiverged("a call", "none"))
 
     def _diverge(self, error: ReplayDiverged) -> None:
         self._broken = error

@@ -32,8 +32,6 @@ async def execute(call: LiveCall) -> Outcome | None:
     call.begin()
     try:
         while True:
-            if call.run.journal is not None:
-                await call.run.journal.begin(call)
             await _run_once(call)
             outcome = None if call.error is None else await settled(call)
             if outcome is not None or call.state == "executed":
@@ -70,8 +68,6 @@ async def values_of(call: LiveCall) -> AsyncGenerator[Any, None]:
     Each step holds the run's slot, and no consumer does. What the tool came to is in the call in the end.
     """
     call.begin()
-    if call.run.journal is not None:
-        await call.run.journal.begin(call)
     watched, kept, left = call.watched, list[Any](), False
     try:
         async with _entered(call) as values:
@@ -142,7 +138,16 @@ def _body(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None
         raise NotCallable(plan.name)
     if call.sealed is not None:
         call.require_sealed(arguments)  # a `_call_tool_func` may have edited them
-    return plan.execution(arguments, ctx, plan.timeout)
+    kept = call.run.journal is not None or call.run.fence is not None
+    return plan.execution(arguments, ctx, plan.timeout, partial(_begin, call) if kept else None)
+
+
+async def _begin(call: LiveCall) -> None:
+    """Have the run's journal keep that the tool begins, and ask its fence whether it still may."""
+    if call.run.journal is not None:
+        await call.run.journal.begin(call)
+    if call.run.fence is not None:
+        await call.run.fence()
 
 
 async def _around(call: LiveCall, slot: AbstractAsyncContextManager[Any] | None) -> Any:

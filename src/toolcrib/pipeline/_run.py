@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from os import urandom
@@ -138,6 +138,8 @@ class Run:
         program_id: The id of the next program of the run, where it has one already; None for a new one.
         journal: Keeps that a call begins before its tool does, for work that outlives its process.
         begun: What is known of earlier executions, by call id: a person sees it who is asked about a call in doubt.
+        fence: Awaited right before a tool's first line, also by what runs inside a tool; it does not return where this
+            process may begin nothing any more.
     """
 
     id: str = ""
@@ -157,6 +159,7 @@ class Run:
     program_id: str | None = None
     journal: CallJournal | None = None
     begun: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
+    fence: Callable[[], Awaitable[None]] | None = None
     _state: _State = field(default_factory=_State, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -325,7 +328,8 @@ class Run:
 
 _OPTIONS: Final = frozenset(
     {
-        "approvals", "approver", "available", "begun", "deps", "entry", "errors", "hook_errors", "journal", "parent_id",
+        "approvals", "approver", "available", "begun", "deps", "entry", "errors", "fence", "hook_errors", "journal",
+        "parent_id",
         "principal", "program_id", "provide", "sinks",
     }
 )  # fmt: skip

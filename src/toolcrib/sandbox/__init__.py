@@ -34,6 +34,7 @@ from toolcrib.sandbox._protocol import (
 )
 from toolcrib.sandbox._rerun import replayable
 from toolcrib.sandbox._source import Source, SourceEdit, parse_program
+from toolcrib.sandbox._stopwatch import Stopwatch
 from toolcrib.sandbox._values import json_size, memory_size
 from toolcrib.sandbox._worker.awaiting import awaited_calls
 
@@ -64,6 +65,7 @@ __all__ = [
     "SaveState",
     "Source",
     "SourceEdit",
+    "Stopwatch",
     "SubprocessSandbox",
     "SuspendedReply",
     "TypeChecker",

@@ -7,7 +7,7 @@ tool that returns and one that streams have a method each, which do the same in 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from inspect import Parameter, isawaitable, signature
@@ -27,6 +27,9 @@ from toolcrib.tools._threads import StreamThread, ThreadCall
 __all__ = ["Body", "is_thunk"]
 
 Hooks: TypeAlias = Mapping[HookType, tuple[Hook[Any], ...]]
+Begin: TypeAlias = Callable[[], Awaitable[None]]
+"""What is awaited right before the function's first line: after the lock and the hooks, and outside of the timeout."""
+
 _END: Any = object()
 
 
@@ -126,9 +129,13 @@ class Body:
     # --- a tool that returns
 
     async def call(
-        self, arguments: Mapping[str, Any], ctx: RunContext[Any] | None = None, timeout: float | None = None
+        self,
+        arguments: Mapping[str, Any],
+        ctx: RunContext[Any] | None = None,
+        timeout: float | None = None,
+        begin: Begin | None = None,
     ) -> Any:
-        """Run the function once and return its result.
+        """Run the function once, after `begin`, and return its result.
 
         Raises:
             ToolTimeoutError: `timeout` seconds passed in the function itself.
@@ -140,9 +147,9 @@ class Body:
         try:
             hooks = self.observers.table()
             if hooks:
-                value = await self._observed(self.merge(arguments, ctx), hooks, ctx, timeout)
-            elif not (self._plain or self.plain):
-                value = await self._gated(self.merge(arguments, ctx), timeout)
+                value = await self._observed(self.merge(arguments, ctx), hooks, ctx, timeout, begin)
+            elif begin is not None or not (self._plain or self.plain):
+                value = await self._gated(self.merge(arguments, ctx), timeout, begin)
             elif timeout is None:
                 value = await self.fn(**arguments)
             else:
@@ -156,11 +163,16 @@ class Body:
                 ambient.reset(token)
 
     async def _observed(
-        self, values: dict[str, Any], hooks: Hooks, ctx: RunContext[Any] | None, timeout: float | None
+        self,
+        values: dict[str, Any],
+        hooks: Hooks,
+        ctx: RunContext[Any] | None,
+        timeout: float | None,
+        begin: Begin | None,
     ) -> Any:
         await self._fire_before(hooks, values, ctx)
         try:
-            value = await self._gated(values, timeout)
+            value = await self._gated(values, timeout, begin)
         except ApprovalRequired:  # a question, not an error
             raise
         except Exception as error:  # the tool's own code
@@ -169,11 +181,15 @@ class Body:
         await self._fire_after(hooks, value, ctx)
         return value
 
-    async def _gated(self, values: dict[str, Any], timeout: float | None) -> Any:
+    async def _gated(self, values: dict[str, Any], timeout: float | None, begin: Begin | None) -> Any:
         if self._gate is None:
+            if begin is not None:
+                await begin()
             return await self._timed(values, timeout)
         thread = ThreadCall() if self._threaded else None
         async with self._passing(self._gate, values, thread):
+            if begin is not None:
+                await begin()
             return await self._timed(values, timeout, thread)
 
     @asynccontextmanager
@@ -217,26 +233,35 @@ class Body:
     # --- a tool that streams
 
     def stream(
-        self, arguments: Mapping[str, Any], ctx: RunContext[Any] | None = None, timeout: float | None = None
+        self,
+        arguments: Mapping[str, Any],
+        ctx: RunContext[Any] | None = None,
+        timeout: float | None = None,
+        begin: Begin | None = None,
     ) -> Stream:
         """Return one execution of a streaming function, to be entered: `async with body.stream(...) as values`.
 
         Leaving it early closes the function's generator and calls `AFTER_INVOKE` with the values so far. `timeout`
         covers the whole stream, without the time in which the consumer holds a value.
         """
-        return Stream(partial(self._begin, arguments, ctx, timeout), self._metadata)
+        return Stream(partial(self._begin, arguments, ctx, timeout, begin), self._metadata)
 
     def _begin(
-        self, arguments: Mapping[str, Any], ctx: RunContext[Any] | None, timeout: float | None
+        self, arguments: Mapping[str, Any], ctx: RunContext[Any] | None, timeout: float | None, begin: Begin | None
     ) -> AsyncIterator[Any]:
         values, hooks = self.merge(arguments, ctx), self.observers.table()
         bare = not hooks and self._gate is None and timeout is None and ctx is None and not self._threaded
-        if bare and self._seen:
+        if bare and self._seen and begin is None:
             return self._source(values, None)  # as it is: a generator around it costs as much as a value
-        return self._values(values, hooks, ctx, timeout)
+        return self._values(values, hooks, ctx, timeout, begin)
 
     async def _values(
-        self, values: dict[str, Any], hooks: Hooks, ctx: RunContext[Any] | None, timeout: float | None
+        self,
+        values: dict[str, Any],
+        hooks: Hooks,
+        ctx: RunContext[Any] | None,
+        timeout: float | None,
+        begin: Begin | None,
     ) -> AsyncGenerator[Any, None]:
         await self._fire_before(hooks, values, ctx)
         on_yield, seen, kept = hooks.get(ToolHook.ON_YIELD), self._seen, list[Any]()
@@ -246,6 +271,8 @@ class Body:
                 thread = StreamThread() if self._threaded else None
                 if self._gate is not None:
                     await stack.enter_async_context(self._passing(self._gate, values, thread, streaming=True))
+                if begin is not None:
+                    await begin()
                 source = self._source(values, thread)
                 stack.push_async_callback(_close, source, ctx)
                 if timeout is not None:

@@ -20,6 +20,7 @@ from toolcrib.adapters.dbos import (
     Placement,
     Queue,
     cancel_work,
+    recover,
     resume_work,
     show_work,
 )
@@ -330,3 +331,30 @@ async def test_a_program_that_waits_is_cancelled_for_good(database: str) -> None
         await asyncio.to_thread(cancel_work, engine.client, program.id)
 
         assert await program.state() == "cancelled"
+
+
+async def test_a_worker_that_was_given_up_begins_no_further_call_of_its_programs(database: str) -> None:
+    ran: list[int] = []
+
+    @ez_tool(idempotent=True)
+    async def work(n: int) -> int:
+        ran.append(n)
+        if engine.worker_id == "zombie":
+            engine.lost.set()
+        return n
+
+    kit = durable(work)
+    async with engine_of(database, kit, worker_id="zombie", grace=0.1) as engine:
+        program = await kit.start("work(1)\nwork(2)\n'done'")
+        begun = 0
+        while begun < 2:  # the second is written down, and then held back
+            await asyncio.sleep(QUICK)
+            lines = await asyncio.to_thread(journal_lines, engine.client, program.id)
+            begun = sum(line["t"] == "started" for line in lines)
+    given_up = list(ran)
+    async with Client(database) as client:
+        await asyncio.to_thread(recover, client, "zombie", force=True)
+    async with engine_of(database, kit, worker_id="next") as engine:
+        result = await DurableProgram(program.id, engine.client).result()
+
+    assert (given_up, ran, result.return_value) == ([1], [1, 2], "done")

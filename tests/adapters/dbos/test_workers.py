@@ -73,6 +73,20 @@ async def test_a_worker_that_lost_its_name_does_not_let_it_go(client: Client) ->
         Lease(client, "till")
 
 
+async def test_a_lease_that_was_not_renewed_in_time_holds_once_it_is_unless_it_was_handed_over(client: Client) -> None:
+    at = [0.0]
+    lease = Lease(client, "slow", clock=lambda: at[0])
+
+    before = await lease.hold()
+    at[0] = 60.0  # it stood still, and its work was not taken
+    back = await lease.hold()
+    recover(client, "slow", force=True)
+    at[0] = 120.0
+    given_up = await lease.hold()
+
+    assert (before, back, given_up) == (True, True, False)
+
+
 @pytest.mark.parametrize(
     ("known", "state"),
     [
@@ -125,6 +139,38 @@ async def test_a_given_up_worker_records_nothing_and_begins_nothing(tmp_path: Pa
 
     assert (moved, given_up) == ([handle.id], ["run"])
     assert outcomes == [Completed("work", turn, "the second") for turn in (handle.id, other.id)]
+
+
+async def test_a_worker_that_was_given_up_after_it_recorded_a_call_does_not_begin_it(tmp_path: Path) -> None:
+    ran: list[str] = []
+
+    @tool()
+    async def work() -> str:
+        ran.append("work")
+        return "done"
+
+    @work.before_invoke
+    async def before() -> None:
+        if not engine.recovers_lost:
+            engine.lost.set()
+
+    agent, database = durable(work), str(tmp_path / "crib.db")
+    async with engine_of(database, agent, worker_id="zombie", grace=0.1) as engine:
+        handle = await agent.put(Turn(work))
+        while not await asyncio.to_thread(_steps_of, engine.client, handle.id):  # noqa: ASYNC110 -- a database
+            await asyncio.sleep(agent.queue.polling)
+    async with Client(database) as client:
+        moved = await asyncio.to_thread(recover, client, "zombie", force=True)
+    async with engine_of(database, agent, worker_id="next", recover_lost=True) as engine:
+        outcome = await handle.outcome()
+
+    assert (moved, ran) == ([handle.id], [])
+    assert isinstance(outcome, Suspended)
+    assert outcome.request.in_doubt
+
+
+def _steps_of(client: Client, work_id: str) -> list[Any]:
+    return client.dbos.list_workflow_steps(work_id)
 
 
 async def test_work_of_an_engine_that_is_left_waits_in_its_queue_for_any_worker(tmp_path: Path) -> None:

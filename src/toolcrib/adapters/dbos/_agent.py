@@ -263,9 +263,8 @@ class DurableAgent(Answers):
         run = self._scope
         given = Run(id=self.name) if run is None else run() if callable(run) else run
         store = WorkStore(cast("AnswerStore", given.approvals or engine.client.approvals), execution)
-        recorded = engine.recorded(
-            given.view(approvals=store, journal=execution, begun=execution.begun), self._pipeline.sinks
-        )
+        held = given.view(approvals=store, journal=execution, begun=execution.begun, fence=engine.may_begin)
+        recorded = engine.recorded(held, self._pipeline.sinks)
         binding = self.agent.binding(recorded, self._pipeline, "durable")
         binding.stored, execution.clocks = execution.waiting, binding.clocks
         return binding

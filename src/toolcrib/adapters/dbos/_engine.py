@@ -193,10 +193,27 @@ class Engine:
         """Whether work may begin here: not any more once the engine is being left, or its work was handed over."""
         return not (self._is_leaving or self.lost.is_set())
 
+    async def may_begin(self) -> None:
+        """Return if this worker's lease holds; where it was handed over, wait until the engine is left.
+
+        It is the last that is asked before a tool begins, so that a process which stood still begins nothing.
+        """
+        lease = self._lease
+        if lease is not None and not self.lost.is_set() and await lease.hold():
+            return
+        if lease is not None:
+            self._give_up()
+        await asyncio.Event().wait()  # whatever waits here is cancelled when the engine is left
+
     async def _live(self, lease: Lease) -> None:
         """Say every few seconds that this worker lives, until it turns out that it was given up."""
         while await outlast(lambda: asyncio.to_thread(lease.renew)):  # noqa: ASYNC110 -- it is the database that is asked
             await asyncio.sleep(LEASE_SECONDS / 3)
+        self._give_up()
+
+    def _give_up(self) -> None:
+        if self.lost.is_set():
+            return
         error = WorkerError(self.worker_id, "its work was handed over to others while it said nothing; it stops")
         _log.error("%s", error)
         self._deafen()

@@ -124,7 +124,13 @@ class DurableToolkit(Answers):
         given = Run(run) if self._scope is None else self._scope() if callable(self._scope) else self._scope
         store = WorkStore(cast("AnswerStore", given.approvals or engine.client.approvals))
         recorded = engine.recorded(given, self.toolkit.sinks)
-        return recorded.view(principal=principal or given.principal, approvals=store, program_id=run, begun=begun)
+        return recorded.view(
+            principal=principal or given.principal,
+            approvals=store,
+            program_id=run,
+            begun=begun,
+            fence=engine.may_begin,
+        )
 
     async def run_journalled(
         self, code: str, run: Run, journal: ProgramJournal, paused: PausedProgram | None

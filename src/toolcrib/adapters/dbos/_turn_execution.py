@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
+from toolcrib.adapters.dbos._engine import current_engine
 from toolcrib.approvals import digest
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended
 from toolcrib.pipeline import Call
@@ -52,6 +53,7 @@ class TurnExecution:
             self.reached.set_result({"call": call.to_dict(), **began(self._worker_id)})
         with self.without_clock(call.id):
             await self.recorded.wait()
+            await current_engine().may_begin()  # the run's fence, which asks the same, lets the clock go on
 
     def without_clock(self, call_id: str) -> AbstractContextManager[None]:
         """Let the clock of the turn stand for the body: a database that is waited for is no time of the tool."""

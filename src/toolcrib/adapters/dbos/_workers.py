@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from dbos._utils import INTERNAL_QUEUE_NAME
 
 from toolcrib.adapters.dbos._client import VERSION, Client, tables
+from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.errors import WorkerError
 
 __all__ = [
@@ -77,8 +78,16 @@ def default_worker_id() -> str:
     return socket.gethostname() or "worker"
 
 
+def _clock() -> float:
+    """Return the seconds since the host was started, those in which it slept or this process stood still included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()
+
+
 class Lease:
     """The right to work under a worker's name: a row with a token that only its holder knows.
+
+    Args:
+        clock: Seconds that pass also while the process stands still.
 
     Attributes:
         seen_before: When the holder before this one last said that it lived; 0 when there was none.
@@ -88,9 +97,10 @@ class Lease:
         UnseenWorkerError: It may live: on another host, or in another container.
     """
 
-    def __init__(self, client: Client, worker_id: str) -> None:
+    def __init__(self, client: Client, worker_id: str, clock: Callable[[], float] = _clock) -> None:
         self._engine, self.worker_id, self.token = client.engine, worker_id, _token()
         self.seen_before = 0.0
+        self._clock, self._renewed = clock, clock()
         row = {"token": self.token, "host": socket.gethostname(), "pid": os.getpid(), "state": "running"}
         with self._engine.begin() as connection:
             at = _now(connection)
@@ -124,9 +134,23 @@ class Lease:
 
     def renew(self) -> bool:
         """Say that the worker lives; False when its work was handed over and it has to stop."""
+        at = self._clock()  # before the database's, so that here it runs out sooner than for the others
         with self._engine.begin() as connection:
             mine = sa.update(_workers).where(_workers.c.id == self.worker_id, _workers.c.token == self.token)
-            return connection.execute(mine.values(seen_at=_now(connection))).rowcount == 1
+            renewed = connection.execute(mine.values(seen_at=_now(connection))).rowcount == 1
+        if renewed:
+            self._renewed = at
+        return renewed
+
+    async def hold(self) -> bool:
+        """Return True while the lease holds, by this process's clock; one that may have run out is renewed first.
+
+        False when the work was handed over. A database that is away is waited for.
+        """
+        while self._clock() - self._renewed > LEASE_SECONDS:
+            if not await outlast(lambda: asyncio.to_thread(self.renew)):
+                return False
+        return True
 
     def release(self) -> None:
         """Say that the worker ended in good order."""
