@@ -120,6 +120,8 @@ def test_a_timed_out_thread_is_said_to_go_on() -> None:
     ("name", "names", "said"),
     [
         ("serch", ["search", "pay"], "Did you mean `search`?"),
+        ("functions.search", ["search", "se", "pay"], "Did you mean `search`?"),
+        ("unknown_functions_get_user", ["get_user", "get_users"], "Did you mean `get_user`?"),
         ("x", [], "There are none."),
         ("zzz", ["b", "a"], "There are: `a`, `b`."),
         ("zzz", [f"t{n:02}" for n in range(20)], "There are 20, among them `t00`"),

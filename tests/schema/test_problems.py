@@ -148,7 +148,8 @@ def test_problems_come_in_the_order_of_the_arguments() -> None:
         ),
         (b'{"name": "\xff"}', "not valid JSON: invalid unicode code point at line 1 column"),
         ("[1, 2]", "must be a JSON object with the arguments by name; got an array"),
-        ('"{}"', 'must be a JSON object with the arguments by name; got "{}"'),
+        ('"{}"', "must be a JSON object with the arguments by name; got a text that holds one. Send the object itself"),
+        ('"x"', 'must be a JSON object with the arguments by name; got "x"'),
         ("7", "must be a JSON object with the arguments by name; got 7"),
     ],
 )

@@ -10,9 +10,13 @@ __all__ = ["ToolcribError", "closest"]
 
 
 def closest(name: str, names: Iterable[str]) -> str:
-    """Return a sentence that helps with a misspelt `name`: the nearest of `names`, or all of them when they are few."""
+    """Return a sentence that helps with a misspelt `name`: the nearest of `names`, or all of them when they are few.
+
+    The nearest is one that `name` ends with, as `functions.get_weather` does.
+    """
     known = sorted(names)
-    near = get_close_matches(name, known, n=3, cutoff=0.6)
+    ends = [own for own in known if own and name.endswith(own) and not name[: -len(own)][-1:].isalnum()]
+    near = [max(ends, key=len)] if ends else get_close_matches(name, known, n=3, cutoff=0.6)
     if near:
         return "Did you mean " + " or ".join(f"`{n}`" for n in near) + "?"
     if not known:

@@ -10,6 +10,7 @@ _ONE_OBJECT = "Send the arguments as one JSON object"
 _SHOWN = 30  # characters before the place where it is cut
 _PLACE = re.compile(r" at line (\d+) column (\d+)$")
 _CALL = re.compile(r"\s*[A-Za-z_][\w.]*\(")
+_WORDS = re.compile(r"\s*[^\W\d_][^{}\[\]]*[{\[]")
 _PYTHON = re.compile(r"\b(?:None|True|False)\b|'")
 
 
@@ -26,11 +27,17 @@ def fault_of_json(raw: str, error: str, quoted: bool) -> str:
     if error.startswith("EOF"):
         inside = error.removeprefix("EOF while parsing ").partition(" at line")[0]
         after = f": `{raw[-_SHOWN:]}`" if quoted else ""
-        cut = f"it is cut in the middle of {inside}, after {len(raw)} characters{after}"
+        count = "1 character" if len(raw) == 1 else f"{len(raw)} characters"
+        cut = f"it is cut in the middle of {inside}, after {count}{after}"
         return f"not valid JSON: {cut}. Send all of it again, as one JSON object"
     if _CALL.match(raw):
         return "not valid JSON: it is a call in Python. Send its arguments alone, by name, as one JSON object"
     at = _place(raw, error)
+    if at is not None and error.startswith("trailing characters"):
+        more = f" with `{raw[at : at + _SHOWN]}`" if quoted else ""
+        return f"not valid JSON: it goes on after its end{more}. Send one JSON object alone, from {{ to }}"
+    if _WORDS.match(raw):
+        return "not valid JSON: it begins with other words. Send the JSON object alone, from { to }"
     found = None if at is None else _PYTHON.search(raw, max(0, at - 2), at + 6)
     if found is not None:
         return (

@@ -204,6 +204,8 @@ def _explain(path: Path, misfits: list[_Misfit], asked: Asked) -> str:
         case _:
             pass
     if not path and detail["type"] in ("model_type", "model_attributes_type", "dict_type"):
+        if holds_json(detail["input"], "{"):
+            return "must be a JSON object with the arguments by name; got a text that holds one. Send the object itself"
         return f"must be a JSON object with the arguments by name; got {brief(detail['input'])}"
     secret = _is_secret(path, asked)
     expected = list(dict.fromkeys(text for misfit in misfits if (text := _expected(misfit.detail)) is not None))
