@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.resources import files
-from typing import Any, cast
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
-from toolcrib.calls import Grant
-from toolcrib.console._answer_form import AnswerError, answer_to, arguments_of
+from toolcrib.approvals import ReviewableApprovalStore
+from toolcrib.console._answer_form import AnswerError
+from toolcrib.console._approval_routes import ApprovalRoutes
 from toolcrib.console._feed import Feed
-from toolcrib.console._guard import Guard, Visitor
+from toolcrib.console._guard import Guard
 from toolcrib.console._options import ConsoleOptions
+from toolcrib.console._requests import SURROGATES, JsonReply, json_body, number, visitor_of
 from toolcrib.console._truncate import at_path, full_text
-from toolcrib.console._views import (
-    activity_view,
-    brief_event,
-    calls_asked_about,
-    detail_view,
-    ended_calls,
-    entry_view,
-    grant_view,
-)
+from toolcrib.console._views import activity_view, brief_event, calls_asked_about, detail_view
 from toolcrib.errors import ApprovalError
 from toolcrib.record import Activity, ActivityFilter, EventLog
 from toolcrib.serving.http import HttpGuard, HttpLimits, Site, listen, serve_app
@@ -48,18 +40,12 @@ _PAGE = {
     "server.js": "text/javascript; charset=utf-8",
     "activity.js": "text/javascript; charset=utf-8",
     "inbox.js": "text/javascript; charset=utf-8",
+    "request.js": "text/javascript; charset=utf-8",
+    "form.js": "text/javascript; charset=utf-8",
+    "filters.js": "text/javascript; charset=utf-8",
 }
 _WRONG_TOKEN_SECONDS = 0.3
-_SURROGATES = "backslashreplace"  # of half pairs, which models send and UTF-8 cannot encode; JSON has the same escapes
 _MAX_ROWS = 200
-
-
-class _Json(JSONResponse):
-    """A reply of JSON, with any text in it."""
-
-    def render(self, content: Any) -> bytes:
-        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return text.encode("utf-8", _SURROGATES)
 
 
 class ConsoleApp:
@@ -79,13 +65,8 @@ class ConsoleApp:
             Route("/api/activity", self._activity),
             Route("/api/events", self._events),
             Route("/api/value", self._value),
-            Route("/api/inbox", self._inbox),
-            Route("/api/request", self._request),
-            Route("/api/check", self._check, methods=["POST"]),
-            Route("/api/answer", self._answer, methods=["POST"]),
-            Route("/api/standing", self._standing),
-            Route("/api/revoke", self._revoke, methods=["POST"]),
             Route("/api/stream", self._stream),
+            *ApprovalRoutes(log, approvals, self._feed).routes,
             Route("/{name}", self._page),
         ]
         handlers: Mapping[Any, Any] = {AnswerError: _answer_error, ApprovalError: _conflict, HTTPException: _http_error}
@@ -112,10 +93,10 @@ class ConsoleApp:
     async def _state(self, request: Request) -> Response:
         last, tools = await asyncio.to_thread(lambda: (self._log.last(), self._log.names()))
         await self._feed.refresh()
-        return _Json(
+        return JsonReply(
             {
                 "csrf": self._guard.csrf,
-                "name": _visitor(request).name,
+                "name": visitor_of(request).name,
                 "token": bool(self._options.tokens),
                 "last": last,
                 "pending": list(self._feed.pending),
@@ -124,20 +105,20 @@ class ConsoleApp:
         )
 
     async def _login(self, request: Request) -> Response:
-        token = (await _json_body(request)).get("token")
+        token = (await json_body(request)).get("token")
         holder = self._options.holder(token) if isinstance(token, str) else None
         if holder is None:
             await asyncio.sleep(_WRONG_TOKEN_SECONDS)
-            return _Json({"error": "This is not a token of this console.", "code": "token"}, 401)
-        response = _Json({"name": holder})
+            return JsonReply({"error": "This is not a token of this console.", "code": "token"}, 401)
+        response = JsonReply({"name": holder})
         secure = request.url.scheme == "https"
         session = self._guard.sessions.begin(holder)
         response.set_cookie(self._options.cookie, session, httponly=True, samesite="strict", secure=secure)
         return response
 
     async def _logout(self, request: Request) -> Response:
-        self._guard.sessions.end(_visitor(request).session)
-        response = _Json({})
+        self._guard.sessions.end(visitor_of(request).session)
+        response = JsonReply({})
         response.delete_cookie(self._options.cookie, httponly=True, samesite="strict")
         return response
 
@@ -154,17 +135,17 @@ class ConsoleApp:
             parent_id=query.get("parent", ""),
             top=query.get("top") == "1",
         )
-        before, limit = _number(request, "before"), min(_number(request, "limit") or 60, _MAX_ROWS)
+        before, limit = number(request, "before"), min(number(request, "limit") or 60, _MAX_ROWS)
         found = await asyncio.to_thread(self._log.activities, wanted, before=before, limit=limit)
         await self._feed.refresh()
         asked = await asyncio.to_thread(calls_asked_about, self._log, self._feed.pending.values())
         shown = await asyncio.to_thread(lambda: [activity_view(self._log, one, asked) for one in found])
-        return _Json({"activities": shown, "more": len(found) == limit})
+        return JsonReply({"activities": shown, "more": len(found) == limit})
 
     async def _activity(self, request: Request) -> Response:
         activity = await self._find_activity(request)
         await self._feed.refresh()
-        return _Json(await asyncio.to_thread(detail_view, self._log, activity, self._feed.pending))
+        return JsonReply(await asyncio.to_thread(detail_view, self._log, activity, self._feed.pending))
 
     async def _find_activity(self, request: Request) -> Activity:
         query = request.query_params
@@ -177,13 +158,13 @@ class ConsoleApp:
 
     async def _events(self, request: Request) -> Response:
         """Answer with a page of the events of one activity, or of all of them."""
-        after = _number(request, "after") or 0
+        after = number(request, "after") or 0
         if "id" in request.query_params:
             activity = await self._find_activity(request)
             events = await asyncio.to_thread(self._log.events, activity, after=after, limit=_MAX_ROWS)
         else:
             events = await asyncio.to_thread(self._log.since, after, _MAX_ROWS)
-        return _Json({"events": [brief_event(event) for event in events], "more": len(events) == _MAX_ROWS})
+        return JsonReply({"events": [brief_event(event) for event in events], "more": len(events) == _MAX_ROWS})
 
     async def _value(self, request: Request) -> Response:
         """Answer with the whole of a value that was cut, as text."""
@@ -193,58 +174,17 @@ class ConsoleApp:
                 entry = await self._approvals.show(request.query_params["request"])
                 value = at_path(entry.request.to_dict(), path)
             else:
-                position = _number(request, "position") or 0
+                position = number(request, "position") or 0
                 events = await asyncio.to_thread(self._log.since, position - 1, 1)
                 value = at_path(events[0].data if events and events[0].position == position else {}, path)
         except (KeyError, IndexError):
             raise HTTPException(404, "there is no such value") from None
-        return Response(full_text(value).encode("utf-8", _SURROGATES), media_type="text/plain")
+        return Response(full_text(value).encode("utf-8", SURROGATES), media_type="text/plain")
 
     async def _stream(self, request: Request) -> Response:
         seen = request.headers.get("last-event-id") or request.query_params.get("after", "")
         stream = self._feed.stream(int(seen) if seen.isdecimal() else None)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
-
-    # --- approval
-
-    async def _inbox(self, request: Request) -> Response:
-        await self._feed.refresh()
-        entries = list(self._feed.pending.values())
-        return _Json({"requests": await self._entries(*entries[:_MAX_ROWS]), "total": len(entries)})
-
-    async def _entries(self, *entries: ApprovalEntry) -> list[dict[str, Any]]:
-        ended = await asyncio.to_thread(ended_calls, self._log, entries)
-        return [entry_view(entry, ended) for entry in entries]
-
-    async def _request(self, request: Request) -> Response:
-        (shown,) = await self._entries(await self._approvals.show(request.query_params.get("id", "")))
-        return _Json(shown)
-
-    async def _check(self, request: Request) -> Response:
-        sent = await _json_body(request)
-        entry = await self._approvals.show(str(sent.get("request", "")))
-        try:
-            arguments_of(entry.request, sent.get("arguments"))
-        except AnswerError as error:
-            return _Json({"problems": error.problems})
-        return _Json({"problems": []})
-
-    async def _answer(self, request: Request) -> Response:
-        sent = await _json_body(request)
-        entry = await self._approvals.show(str(sent.get("request", "")))
-        await self._approvals.answer(answer_to(entry, sent, _visitor(request)))
-        (shown,) = await self._entries(await self._approvals.show(entry.request.id))
-        return _Json(shown)
-
-    async def _standing(self, request: Request) -> Response:
-        return _Json({"grants": [grant_view(grant) for grant in await self._approvals.standing()]})
-
-    async def _revoke(self, request: Request) -> Response:
-        wanted = (await _json_body(request)).get("grant")
-        found: list[Grant] = [grant for grant in await self._approvals.standing() if grant_view(grant) == wanted]
-        if not found or not await self._approvals.revoke(found[0]):
-            raise HTTPException(404, "there is no such grant any more")
-        return _Json({})
 
 
 def console_app(log: EventLog, approvals: ReviewableApprovalStore, options: ConsoleOptions | None = None) -> ConsoleApp:
@@ -274,36 +214,13 @@ def serve(app: ConsoleApp, options: ConsoleOptions, started: Callable[[str], Non
         asyncio.run(serve_app(app, listener, HttpLimits(), started=ready, signals=True))
 
 
-def _visitor(request: Request) -> Visitor:
-    return cast("Visitor", request.scope["visitor"])
-
-
-async def _json_body(request: Request) -> Mapping[str, Any]:
-    try:
-        sent: Any = json.loads(await request.body())
-    except (ValueError, RecursionError):
-        raise HTTPException(400, "the request is not JSON") from None
-    if not isinstance(sent, dict):
-        raise HTTPException(400, "the request is not a JSON object")
-    return cast("Mapping[str, Any]", sent)
-
-
-def _number(request: Request, name: str) -> int | None:
-    text = request.query_params.get(name, "")
-    if not text:
-        return None
-    if not (text.isdecimal() and len(text) < 16):
-        raise HTTPException(400, f"{name} is a number")
-    return int(text)
-
-
 async def _answer_error(request: Request, error: AnswerError) -> Response:
-    return _Json({"error": " ".join(error.problems), "field": error.field, "problems": error.problems}, 422)
+    return JsonReply({"error": " ".join(error.problems), "field": error.field, "problems": error.problems}, 422)
 
 
 async def _conflict(request: Request, error: ApprovalError) -> Response:
-    return _Json({"error": error.problem, "code": "answered"}, 409)
+    return JsonReply({"error": error.problem, "code": "answered"}, 409)
 
 
 async def _http_error(request: Request, error: HTTPException) -> Response:
-    return _Json({"error": error.detail}, error.status_code)
+    return JsonReply({"error": error.detail}, error.status_code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -16,6 +17,7 @@ from toolcrib.record import EventLog
 __all__ = ["Feed"]
 
 _POLL_SECONDS = 0.2
+_REST = 5  # times as long as a poll took is the least pause after it: many pending requests take a while to read
 _BEAT_SECONDS = 15.0  # between two messages at most, so that a dead connection is noticed
 _BATCH = 200
 _FAR_BEHIND = 2_000  # events; a browser that missed more starts anew
@@ -87,7 +89,7 @@ class Feed:
     async def _poll(self) -> None:
         try:
             while self._listeners:
-                before = self._last, list(self.pending), self._trouble
+                before, began = (self._last, list(self.pending), self._trouble), time.monotonic()
                 try:
                     await self.refresh()
                     self._trouble = ""
@@ -97,7 +99,7 @@ class Feed:
                     self._trouble = "The database cannot be read now."
                 if before != (self._last, list(self.pending), self._trouble):
                     await self._notify()
-                await asyncio.sleep(_POLL_SECONDS)
+                await asyncio.sleep(max(_POLL_SECONDS, _REST * (time.monotonic() - began)))
         finally:
             self._polling = None
         await self._notify()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any, cast
 
 from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import Denial, Grant, now
+from toolcrib.console._form_fields import form_fields
+from toolcrib.console._inbox import Origin
 from toolcrib.console._program_lines import call_lines
 from toolcrib.console._truncate import at_path, value_view
 from toolcrib.record import QUIET, Activity, ActivityFilter, EventLog, KeptEvent
@@ -22,11 +23,11 @@ __all__ = [
     "ended_calls",
     "entry_view",
     "grant_view",
+    "row_view",
 ]
 
 _BRIEF = 160  # characters of an event in the timeline
 _SHOWN_ELSEWHERE = ("source", "run_id", "entry", "resumed")  # of the data of an `opened` event
-_NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
 _LIVE = ("running", "suspended")
 _CHILDREN = 200
 _EVENTS = 200
@@ -221,8 +222,8 @@ def ended_calls(log: EventLog, entries: Iterable[ApprovalEntry]) -> dict[tuple[s
     return {(one.id, one.run_id): one.status for one in found if one.ended_at is not None}
 
 
-def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str] = _NOTHING) -> dict[str, Any]:
-    """Return a request, the changes since the model's call, its answer, and the status of an ended call."""
+def row_view(entry: ApprovalEntry, origin: Origin, ended: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+    """Return a request in a line: what is asked, by what, and the status of an ended call."""
     request = entry.request
     return {
         "id": request.id,
@@ -232,7 +233,21 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str] = _NOT
         "principal": request.principal,
         "reason": request.reason,
         "created_at": request.created_at.isoformat(),
-        "arguments": value_view("Arguments", dict(request.arguments), request=request.id, path=["arguments"]),
+        "in_doubt": request.in_doubt,
+        "text": _line(request.arguments),
+        "origin": [{"source": one.source, "id": one.id, "run_id": one.run_id, "name": one.name} for one in origin],
+        "ended": ended.get((request.call_id, request.run_id)),
+    }
+
+
+def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origin: Origin) -> dict[str, Any]:
+    """Return a request in full: a form to edit it, the changes since the model's call, and its answer."""
+    request = entry.request
+    arguments = value_view("Arguments", dict(request.arguments), request=request.id, path=["arguments"])
+    return {
+        **row_view(entry, origin, ended),
+        "form": None if arguments["cut"] else form_fields(request.parameters, request.arguments),
+        "arguments": arguments,
         "requested": value_view("As the model asked", request.requested, request=request.id, path=["requested"]),
         "changes": [line[:2_000] for line in request.changes()[:100]],
         "metadata": [
@@ -240,8 +255,6 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str] = _NOT
             for name, value in request.to_dict()["metadata"].items()
         ],
         "state": entry.state,
-        "in_doubt": request.in_doubt,
-        "ended": ended.get((request.call_id, request.run_id)),
         "used_at": None if entry.used_at is None else entry.used_at.isoformat(),
         "answer": None if entry.answer is None else _answer_view(entry.answer),
     }

@@ -1,16 +1,12 @@
 // Agents, turns, programs and calls: the list with its filters, one of them in full, and the timeline.
 import { ago, duration, fill, h, number, status, time, toast, value } from "./dom.js";
-import { card } from "./inbox.js";
+import { Filters, later } from "./filters.js";
+import { activityLink as link, card } from "./request.js";
 import { get, getWhole, on, state } from "./server.js";
 
 const KINDS = [["", "overview"], ["all", "everything"], ["agent", "agents"], ["turn", "turns"], ["program", "programs"], ["session", "sessions"], ["request", "requests"], ["call", "calls"]];
 const STATUSES = [["", "any status"], ["running,suspended,interrupted", "unfinished"], ["suspended", "suspended"], ["running", "running"], ["completed", "completed"], ["failed,error", "failed"], ["rejected,refused", "rejected"], ["cancelled", "cancelled"]];
-const SOON = 150;
 const AGAIN = 30_000;  // what has gone silent is shown so, though no event says it
-
-export function link(one) {
-  return `#/activity/${one.source}/${encodeURIComponent(one.id)}${one.source === "call" ? `/${encodeURIComponent(one.run_id)}` : ""}`;
-}
 
 function keyOf(one) {
   return JSON.stringify([one.source, one.id, one.run_id]);
@@ -30,20 +26,11 @@ function standing(one) {
 }
 
 /** Return a row that leads to a call or run. */
-export function row(one, current) {
-  return h("a.row-link", { href: link(one), data: { key: keyOf(one) }, aria: keyOf(one) === current ? { current: "true" } : {} },
+export function row(one, current, query = "") {
+  return h("a.row-link", { href: link(one) + query, data: { key: keyOf(one) }, aria: keyOf(one) === current ? { current: "true" } : {} },
     h("span.title", {}, h("span.kind", {}, one.source), h("span.mono.name", {}, named(one)), h("span.grow"), standing(one)),
     h("span.sub", {}, ago(one.started_at), one.duration_ms !== null && one.ended_at ? ` · ${duration(one.duration_ms)}` : "",
       one.principal ? ` · ${one.principal}` : "", one.entry ? ` · ${one.entry}` : ""));
-}
-
-const filter = { text: "", source: "", status: "", name: "", principal: "" };
-
-/** Return what to ask for: without a filter what goes on inside nothing else, with one every call that fits. */
-function asked(limit) {
-  const { source, ...rest } = filter;
-  const top = !source && !Object.values(rest).some(Boolean);
-  return { ...rest, source: source === "all" ? "" : source, top: top ? "1" : "", limit };
 }
 
 /** The view of all calls and runs. */
@@ -51,6 +38,8 @@ export class Activities {
   constructor() {
     this.rows = [];
     this.more = false;
+    this.filter = new Filters({ text: "", source: "", status: "", name: "", principal: "" }, later(() => this.load(true)));
+    this.filter.read();
     this.list = h("ul.rows");
     this.foot = h("div.foot");
     this.side = h("section.side", { aria: { label: "Calls and runs" } }, this.filters(), this.list, this.foot);
@@ -61,24 +50,26 @@ export class Activities {
   }
 
   filters() {
-    const soon = later(() => this.load(true));
-    const set = (name) => (event) => { filter[name] = event.target.value.trim(); soon(); };
-    const select = (name, label, options) => h("select", { aria: { label }, onchange: set(name) },
-      options.map(([key, words]) => h("option", { value: key, selected: filter[name] === key }, words)));
-    const text = (name, label, type) => h("input", {
-      type, placeholder: label, value: filter[name], aria: { label }, oninput: set(name), list: undefined, autocomplete: "off", spellcheck: false,
-    });
+    const { filter } = this;
     const tools = h("datalist", { id: "tools" }, state.tools.map((name) => h("option", { value: name })));
-    const tool = text("name", "Tool", "text");
+    const tool = filter.text("name", "Tool", "text");
     tool.setAttribute("list", "tools");
-    this.search = text("text", "Search names, ids, arguments, results", "search");
+    this.search = filter.text("text", "Search names, ids, arguments, results");
     this.search.id = "search";
     return h("form.filters", { role: "search", onsubmit: (event) => event.preventDefault() }, this.search,
-      h("div.row", {}, select("source", "Kind", KINDS), select("status", "Status", STATUSES)),
-      h("div.row", {}, tool, tools, text("principal", "Principal", "text")));
+      h("div.row", {}, filter.select("source", "Kind", KINDS), filter.select("status", "Status", STATUSES)),
+      h("div.row", {}, tool, tools, filter.text("principal", "Principal", "text")));
+  }
+
+  /** Return what to ask for: without a filter what goes on inside nothing else, with one every call that fits. */
+  wanted(limit) {
+    const { source, ...rest } = this.filter.values;
+    const top = !source && !Object.values(rest).some(Boolean);
+    return { ...rest, source: source === "all" ? "" : source, top: top ? "1" : "", limit };
   }
 
   show(source, id, run) {
+    if (this.filter.read()) this.rows = [];
     this.element.classList.toggle("open", Boolean(id));
     this.current = id ? JSON.stringify([source, id, run || ""]) : "";
     this.detail.show(source, id, run);
@@ -90,7 +81,7 @@ export class Activities {
     if (fresh) this.pages = 1;
     const mine = (this.asked = (this.asked || 0) + 1);
     let found;
-    try { found = await get("api/activities", asked(60)); } catch { return; }
+    try { found = await get("api/activities", this.wanted(60)); } catch { return; }
     if (mine !== this.asked) return;
     const last = found.activities.at(-1)?.first_position ?? 0;
     const kept = fresh || !found.more ? [] : this.rows.filter((one) => one.first_position < last);
@@ -101,7 +92,7 @@ export class Activities {
 
   async loadMore() {
     const before = this.rows.at(-1)?.first_position;
-    const found = await get("api/activities", { ...asked(60), before });
+    const found = await get("api/activities", { ...this.wanted(60), before });
     this.rows.push(...found.activities);
     this.more = found.more;
     this.draw();
@@ -109,10 +100,10 @@ export class Activities {
 
   draw() {
     const focused = document.activeElement?.dataset?.key;
-    const changed = fill(this.list, [this.current, this.rows], () => this.rows.map((one) => h("li", {}, row(one, this.current))));
+    const changed = fill(this.list, [this.current, this.filter.query(), this.rows], () => this.rows.map((one) => h("li", {}, row(one, this.current, this.filter.query()))));
     if (changed && focused) this.list.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
-    fill(this.foot, [this.more, this.rows.length === 0], () => [
-      this.rows.length ? null : h("p.empty", {}, Object.values(filter).some(Boolean) ? "Nothing fits these filters." : "Nothing has happened yet."),
+    fill(this.foot, [this.more, this.rows.length === 0, this.filter.any], () => [
+      this.rows.length ? null : h("p.empty", {}, this.filter.any ? "Nothing fits these filters." : "Nothing has happened yet."),
       this.more ? h("button.quiet", { type: "button", onclick: () => this.loadMore().catch((error) => toast(error.message, true)) }, "Show older") : null,
     ]);
   }
@@ -296,10 +287,4 @@ export class Timeline {
 function every(work) {
   const timer = setInterval(work, AGAIN);
   return () => clearInterval(timer);
-}
-
-/** Return a function that does `work` soon, once for many calls. */
-function later(work) {
-  let timer = 0;
-  return () => { if (!timer) timer = setTimeout(() => { timer = 0; work(); }, SOON); };
 }

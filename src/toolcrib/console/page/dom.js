@@ -40,17 +40,25 @@ export function status(word, why = "", says = [word]) {
 }
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
-const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const dated = new Intl.DateTimeFormat(undefined, {
+  year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false, timeZoneName: "short",
+});
 
-/** Return a time of day, with the date in its title. */
+/** Return a date and time with its zone. */
+export function whole(iso) {
+  return dated.format(new Date(iso));
+}
+
+/** Return a time of today, or another day's with its date; the title has the zone. */
 export function time(iso) {
   const date = new Date(iso);
-  return h("time", { dateTime: iso, title: whole.format(date) }, clock.format(date));
+  const today = date.toDateString() === new Date().toDateString();
+  return h("time", { dateTime: iso, title: whole(iso) }, today ? clock.format(date) : whole(iso));
 }
 
 /** Return how long ago something was; it is kept up to date by `tick`. */
 export function ago(iso, after = "") {
-  const element = h("time.ago", { dateTime: iso, title: whole.format(new Date(iso)), data: { after } });
+  const element = h("time.ago", { dateTime: iso, title: whole(iso), data: { after } });
   element.textContent = since(iso, after);
   return element;
 }

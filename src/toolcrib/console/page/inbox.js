@@ -1,265 +1,164 @@
-// Requests for approval: the card with a person's answer on it, and the list of those that wait.
-import { ago, fill, h, number, time, toast, value } from "./dom.js";
-import { get, getWhole, on, post, state } from "./server.js";
+// The list of pending requests, with its filters and answers to several at once; and the standing grants.
+import { ago, fill, h, number, toast, whole } from "./dom.js";
+import { Filters, later } from "./filters.js";
 import { askName, myName } from "./name.js";
+import { card } from "./request.js";
+import { answered, get, on, post, state } from "./server.js";
 
-const cards = new Map();
+const SORTS = [["oldest", "oldest first"], ["newest", "newest first"], ["tool", "by tool"], ["principal", "by principal"]];
+const PAGE = 60;
+const AT_ONCE = 100;  // requests that one answer of the server is about
 
-/** Return the card of a request; one and the same while the page is open, so that nothing typed into it is lost. */
-export function card(id) {
-  if (!cards.has(id)) {
-    if (cards.size > 50) cards.delete(cards.keys().next().value);
-    cards.set(id, new Card(id));
-  }
-  const made = cards.get(id);
-  made.load();
-  return made.element;
-}
-
-on("inbox", (pending) => { for (const made of cards.values()) made.noticed(pending); });
-on("events", () => { for (const made of cards.values()) if (made.element.isConnected && !made.settled) made.load(); });
-
-/** Do with the card on the page what a shortcut says. */
-export function act(what) {
-  const element = document.querySelector(".request");
-  const made = element && [...cards.values()].find((one) => one.element === element);
-  if (made) made.act(what);
-}
-
-class Card {
-  constructor(id) {
-    this.id = id;
-    this.view = null;
-    this.panel = null;
-    this.settled = false;
-    this.head = h("div");
-    this.body = h("div");
-    this.foot = h("div");
-    this.element = h("article.request", { aria: { label: "Request for approval" } }, this.head, this.body, this.foot);
-  }
-
-  async load() {
-    try {
-      this.view = await get("api/request", { id: this.id });
-    } catch (error) {
-      if (!this.view) this.element.replaceChildren(h("p.bad", {}, error.message));
-      return;
-    }
-    this.settled = this.view.state === "used";
-    this.draw();
-  }
-
-  noticed(pending) {
-    if (this.view?.state === "pending" && !pending.includes(this.id)) this.load();
-  }
-
-  draw() {
-    const { view } = this;
-    fill(this.head, [view.tool, view.reason, view.principal], () => [
-      h("h2", {}, h("span.mono", {}, view.tool), view.state === "pending" ? " needs your approval" : " needed approval"),
-      view.reason ? h("p.reason", {}, view.reason) : null,
-      h("p.muted", {}, "asked ", ago(view.created_at, " ago"), view.principal ? [" on behalf of ", h("b", {}, view.principal)] : null,
-        " · ", h("a", { href: callLink(view) }, "the call")),
-    ]);
-    fill(this.body, [view.arguments, view.changes, view.metadata], () => [
-      value({ ...view.arguments, label: "Final arguments" }, getWhole),
-      view.changes.length ? h("section.part", {}, h("h3", {}, "Changed since the model asked"), h("ul.changes", {}, view.changes.map(change))) : null,
-      view.metadata.map((one) => value(one, getWhole)),
-    ].flat());
-    fill(this.foot, [view.state, view.answer, view.state === "pending" && view.ended], () => (view.state === "pending" ? this.form() : this.outcome()));
-  }
-
-  outcome() {
-    const { answer } = this.view;
-    const word = answer.kind === "denied" ? "Denied" : answer.kind === "done" ? "Said to be done" : answer.scope === "once" ? "Approved" : "Always allowed";
-    const went = this.view.state === "used" ? (answer.kind === "denied" ? "The caller has the answer." : "The call went on.") : "The call has not gone on yet.";
-    return h(`p.answered.is-${answer.kind}`, { role: "status" },
-      h("b", {}, `${word}${answer.edited ? " with other arguments" : ""}`), ` by ${answer.by} at `, time(answer.at), ". ", went,
-      answer.message ? h("q", {}, answer.message) : null);
+/** The view of all pending requests. */
+export class Inbox {
+  constructor() {
+    this.limit = PAGE;
+    this.chosen = new Set();
+    this.rows = [];
+    const soon = later(() => this.load());
+    this.filters = new Filters({ text: "", tool: "", agent: "", principal: "", doubt: "", sort: "oldest" }, () => { this.limit = PAGE; this.chosen.clear(); soon(); });
+    this.filters.read();
+    this.list = h("ul.rows");
+    this.note = h("div.empty");
+    this.foot = h("div.foot");
+    this.bulk = h("div.bulk");
+    this.side = h("section.side", { aria: { label: "Pending requests" } }, h("h1", {}, "Waiting for approval"), this.form(), this.bulk, this.note, this.list, this.foot);
+    this.main = h("section.detail", { aria: { label: "Request" } });
+    this.element = h("div.split", {}, this.side, this.main);
+    this.off = on("inbox", soon);
   }
 
   form() {
-    const problem = h("p.bad", { role: "alert" });
-    const say = (error) => { problem.textContent = error ? error.message : ""; };
-    const send = async (answer) => {
-      say(null);
-      const name = myName() || (await askName());
-      if (!name) return;
-      for (const button of this.foot.querySelectorAll("button")) button.disabled = true;
-      try {
-        this.view = await post("api/answer", { request: this.id, name, ...answer });
-        toast(`${this.view.tool}: ${this.view.answer.kind}`);
-      } catch (error) {
-        say(error);
-        if (error.status === 409) return void this.load();
-        for (const button of this.foot.querySelectorAll("button")) button.disabled = false;
-        return;
-      }
-      this.draw();
-      this.foot.querySelector(".answered")?.scrollIntoView({ block: "nearest" });
-    };
-    const panels = { edit: () => this.editor(send), always: () => this.always(send), deny: () => this.denial(send), done: () => this.doneBefore(send) };
-    const panel = h("div.panel", { hidden: true });
-    const open = (name, focus = true) => {
-      const same = this.panel === name && !panel.hidden;
-      this.panel = same ? null : name;
-      for (const button of buttons) button.setAttribute("aria-expanded", String(!same && button.dataset.panel === name));
-      panel.hidden = same;
-      if (same) return;
-      panel.replaceChildren(panels[name]());
-      if (focus) panel.querySelector("textarea, input, select")?.focus();
-    };
-    const button = (name, words, kind = "") =>
-      h(`button${kind}`, { type: "button", data: { panel: name }, aria: { expanded: "false" }, onclick: () => open(name) }, words);
-    const approve = h("button.primary", { type: "button", data: { does: "approve" }, onclick: () => send({ answer: "approve" }) }, this.view.in_doubt ? "Do it now" : "Approve");
-    const doubt = this.view.in_doubt ? [button("done", "It was done…")] : [button("edit", "Edit…"), button("always", "Always allow…")];
-    const buttons = [...doubt, button("deny", "Deny…", ".danger")];
-    this.act = (what) => {
-      if (what === "approve") approve.focus();
-      else if (buttons.some((one) => one.dataset.panel === what) && !(this.panel === what && !panel.hidden)) open(what);
-    };
-    const over = this.view.ended
-      ? h("p.over", {}, `The call is over (${this.view.ended}), so an answer may have no effect. Deny it to have it out of the way.`) : null;
-    return h("div.answer", {}, over, h("div.row", {}, approve, ...buttons), panel, problem);
-  }
-
-  act() {}
-
-  editor(send) {
-    const { view } = this;
-    const id = `edit-${this.id}`;
-    const problems = h("ul.problems", { id: `${id}-problems`, aria: { live: "polite" } });
-    const save = h("button.primary", { type: "submit" }, "Approve with these arguments");
-    const area = h("textarea.mono", {
-      id, spellcheck: false, autocapitalize: "off", rows: 8, value: view.arguments.text, aria: { describedby: `${id}-problems` },
-    });
-    let timer = 0;
-    let latest = 0;
-    const say = (found) => {
-      problems.replaceChildren(...found.map((one) => h("li", {}, one)));
-      area.setAttribute("aria-invalid", String(found.length > 0));
-      save.disabled = found.length > 0;
-    };
-    const check = async () => {
-      const mine = ++latest;
-      try {
-        const found = await post("api/check", { request: this.id, arguments: area.value });
-        if (mine === latest) say(found.problems);
-      } catch (error) {
-        if (mine === latest) say([error.message]);
-      }
-    };
-    area.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(check, 200); });
-    if (view.arguments.cut) {
-      area.disabled = true;
-      getWhole(view.arguments.at).then((text) => { area.value = text; area.disabled = false; size(); });
-    }
-    const size = () => { area.rows = Math.min(24, Math.max(4, area.value.split("\n").length + 1)); };
-    size();
-    const form = h("form", {
-      onsubmit: async (event) => {
-        event.preventDefault();
-        clearTimeout(timer);
-        await check();
-        if (!save.disabled) send({ answer: "approve", arguments: area.value });
-      },
-    }, h("label", { htmlFor: id }, "Arguments, as JSON; they take the place of the model's"), area, problems, h("div.row", {}, save));
-    return onCtrlEnter(form);
-  }
-
-  denial(send) {
-    const id = `deny-${this.id}`;
-    const area = h("textarea", { id, rows: 2, maxLength: 10000, placeholder: "The model is shown this; it may be empty." });
-    const form = h("form", { onsubmit: (event) => { event.preventDefault(); send({ answer: "deny", message: area.value.trim() }); } },
-      h("label", { htmlFor: id }, "What should the model read?"), area, h("div.row", {}, h("button.danger", { type: "submit" }, "Deny")));
-    return onCtrlEnter(form);
-  }
-
-  doneBefore(send) {
-    const id = `done-${this.id}`;
-    const area = h("textarea.mono", { id, rows: 3, spellcheck: false, autocapitalize: "off", placeholder: "null" });
-    const form = h("form", { onsubmit: (event) => { event.preventDefault(); send({ answer: "done", result: area.value.trim() || "null" }); } },
-      h("label", { htmlFor: id }, "What did the call come to, as JSON? The tool does not run again."), area,
-      h("div.row", {}, h("button.primary", { type: "submit" }, "It was done")));
-    return onCtrlEnter(form);
-  }
-
-  always(send) {
-    const { view } = this;
-    const name = `scope-${this.id}`;
-    const radio = (scope, words, checked) => h("label.choice", {}, h("input", { type: "radio", name, value: scope, checked }), words);
-    const until = h("select", { id: `until-${this.id}` }, [["1", "one hour"], ["8", "eight hours"], ["24", "a day"], ["168", "a week"], ["720", "30 days"], ["", "until it is taken back"]]
-      .map(([hours, words]) => h("option", { value: hours, selected: hours === "24" }, words)));
-    const whose = view.principal ? `${view.principal}'s calls` : "calls without a principal";
-    return h("form", {
-      onsubmit: (event) => {
-        event.preventDefault();
-        const scope = event.target.elements[name].value;
-        send({ answer: "always", scope, hours: until.value ? Number(until.value) : null });
-      },
-    }, h("fieldset", {}, h("legend", {}, "From now on, let run without asking"),
-      radio("arguments", [h("span.mono", {}, view.tool), " with exactly these arguments"], true),
-      radio("tool", [h("span.mono", {}, view.tool), " with any arguments"], false)),
-    h("label", { htmlFor: until.id }, "For "), until, h("p.muted", {}, `It holds for ${whose}, and can be taken back under Standing.`),
-    h("div.row", {}, h("button.primary", { type: "submit" }, "Always allow")));
-  }
-}
-
-function onCtrlEnter(form) {
-  form.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); form.requestSubmit(); }
-  });
-  return form;
-}
-
-function change(line) {
-  const [, path, before, after] = /^(.*?): (.*) -> (.*)$/s.exec(line) || [];
-  if (path === undefined || before.includes(" -> ")) return h("li.mono", {}, line);
-  return h("li.mono", {}, h("span.path", {}, path), " ", h("del", {}, before), " ", h("span", { aria: { label: "is now" } }, "→"), " ", h("ins", {}, after));
-}
-
-export function callLink(view) {
-  return `#/activity/call/${encodeURIComponent(view.call_id)}/${encodeURIComponent(view.run_id)}`;
-}
-
-/** The view of all requests that wait. */
-export class Inbox {
-  constructor() {
-    this.list = h("ul.rows");
-    this.note = h("div.empty");
-    this.side = h("section.side", { aria: { label: "Waiting for approval" } }, h("h1", {}, "Waiting for approval"), this.note, this.list);
-    this.main = h("section.detail", { aria: { label: "Request" } });
-    this.element = h("div.split", {}, this.side, this.main);
-    this.off = on("inbox", () => this.load());
+    const { filters } = this;
+    this.search = filters.text("text", "Search tools, reasons, arguments, ids");
+    this.search.id = "search";
+    return h("form.filters", { role: "search", onsubmit: (event) => event.preventDefault() }, this.search,
+      h("div.row", {}, filters.select("tool", "Tool", []), filters.select("agent", "Asked by", [])),
+      h("div.row", {}, filters.select("principal", "On behalf of", []), filters.select("doubt", "Kind", [["", "any kind"], ["1", "in doubt"]]), filters.select("sort", "Order", SORTS)));
   }
 
   show(id) {
+    if (this.filters.read()) this.chosen.clear();
     this.id = id;
     this.element.classList.toggle("open", Boolean(id));
-    fill(this.main, id || "", () => (id ? [h("a.back", { href: "#/inbox" }, "← Inbox"), card(id)] : h("p.empty", {}, "Choose a request to see what is asked.")));
+    fill(this.main, id || "", () => (id ? [h("a.back", { href: `#/inbox${this.filters.query()}` }, "← Inbox"), card(id)] : h("p.empty", {}, "Choose a request to see what is asked.")));
     this.load();
   }
 
   async load() {
+    const mine = (this.asked = (this.asked || 0) + 1);
     let found;
-    try { found = await get("api/inbox"); } catch (error) { return; }
-    fill(this.note, found.total ? "some" : "none", () => (found.total ? null : [h("p", {}, "No request is pending."), h("p.muted", {}, "A request for approval appears here at once.")]));
+    try { found = await get("api/inbox", { ...this.filters.values, limit: this.limit }); } catch { return; }
+    if (mine !== this.asked) return;
+    this.rows = found.requests;
+    this.found = found;
+    for (const [name, all, values] of [["tool", "any tool", found.tools], ["agent", "asked by any", found.agents], ["principal", "on behalf of any", found.principals]]) {
+      this.filters.choose(name, [["", all], ...values.map((one) => [one, one])]);
+    }
+    const pending = new Set(state.pending);
+    for (const id of this.chosen) if (!pending.has(id)) this.chosen.delete(id);
+    this.draw();
+  }
+
+  draw() {
+    const { found } = this;
+    const empty = found.total ? "Nothing fits these filters." : "No request is pending.";
+    fill(this.note, [found.found > 0, empty], () => (found.found ? null : [h("p", {}, empty), found.total ? null : h("p.muted", {}, "A request for approval appears here at once.")]));
     const focused = document.activeElement?.dataset?.key;
-    const changed = fill(this.list, [this.id, found.requests.map((one) => [one.id, one.ended]), found.total], () => [
-      ...found.requests.map((one) => h("li", {}, h("a.row-link", {
-        href: `#/inbox/${encodeURIComponent(one.id)}`, data: { key: one.id }, aria: one.id === this.id ? { current: "true" } : {},
-      }, h("span.title", {}, h("span.mono", {}, one.tool), h("span.grow"), ago(one.created_at)),
-      h("span.sub", {}, one.ended ? `its call is over (${one.ended})` : one.reason || oneLine(one.arguments.text))))),
-      found.total > found.requests.length ? h("li.muted", {}, `and ${number(found.total - found.requests.length)} more`) : null,
-    ]);
-    if (changed && focused) this.list.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+    const query = this.filters.query();
+    const changed = fill(this.list, [this.id, query, this.rows], () => this.rows.map((one) => this.row(one, query)));
+    for (const box of this.list.querySelectorAll("input")) box.checked = this.chosen.has(box.dataset.id);
+    if (changed && focused) this.list.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    fill(this.foot, [found.more, found.found - this.rows.length], () => (found.more
+      ? h("button.quiet", { type: "button", onclick: () => { this.limit += PAGE; this.load(); } }, `Show more of ${number(found.found)}`) : null));
+    this.drawBulk();
+  }
+
+  row(one, query) {
+    const by = one.origin.find((part) => part.source !== "turn");
+    const box = h("input", { type: "checkbox", data: { id: one.id }, aria: { label: `Choose ${one.tool}` }, onchange: () => this.choose(one.id, box.checked) });
+    const where = { href: `#/inbox/${encodeURIComponent(one.id)}${query}`, data: { key: one.id }, aria: one.id === this.id ? { current: "true" } : {} };
+    const line = one.ended ? `its call is over (${one.ended})` : one.reason || one.text;
+    const who = [by && `${by.source} ${by.name}`, one.principal].filter(Boolean).join(" · ");
+    return h("li.choose", {}, box, h("a.row-link", where,
+      h("span.title", {}, h("span.mono", {}, one.tool), one.in_doubt ? h("span.status.is-suspended", {}, "in doubt") : null, h("span.grow"), ago(one.created_at)),
+      h("span.sub", {}, line), who ? h("span.sub", {}, who) : null));
+  }
+
+  choose(id, yes) {
+    if (yes) this.chosen.add(id);
+    else this.chosen.delete(id);
+    this.drawBulk();
+  }
+
+  drawBulk() {
+    const { found, chosen } = this;
+    fill(this.bulk, [found.found > 1, found.found, [...chosen], state.role], () => {
+      if (found.found < 2 || state.role === "viewer") return null;
+      const all = h("input", { type: "checkbox", checked: chosen.size > 0 && chosen.size >= found.found, onchange: () => this.chooseAll(all.checked) });
+      return [h("label.leave", {}, all, h("span", {}, chosen.size ? `${number(chosen.size)} chosen` : `All ${number(found.found)}`)), h("span.grow"),
+        chosen.size ? h("button.primary", { type: "button", onclick: () => this.answerAll("approve") }, "Approve…") : null,
+        chosen.size ? h("button.danger", { type: "button", onclick: () => this.answerAll("deny") }, "Deny…") : null];
+    });
+  }
+
+  /** Choose every request that fits the filters, shown or not. */
+  async chooseAll(yes) {
+    this.chosen.clear();
+    for (let start = 0; yes; start += 200) {
+      const found = await get("api/inbox", { ...this.filters.values, start, limit: 200 }).catch(() => ({ requests: [] }));
+      for (const one of found.requests) this.chosen.add(one.id);
+      if (!found.more) break;
+    }
+    this.draw();
+  }
+
+  async answerAll(answer) {
+    const said = await confirmed(answer, this.chosen.size);
+    const name = said && (myName() || (await askName()));
+    if (!name) return;
+    const ids = [...this.chosen];
+    const failed = {};
+    try {
+      for (let at = 0; at < ids.length; at += AT_ONCE) {
+        const part = ids.slice(at, at + AT_ONCE);
+        Object.assign(failed, (await post("api/answers", { requests: part, answer, name, message: said.message })).failed);
+        answered(part.filter((id) => !(id in failed)));
+        for (const id of part) this.chosen.delete(id);
+      }
+    } catch (error) {
+      toast(error.message, true);
+    }
+    const left = Object.values(failed);
+    const done = ids.length - left.length - this.chosen.size;
+    toast(`${number(done)} ${answer === "deny" ? "denied" : "approved"}${left.length ? `; ${number(left.length)} not: ${left[0]}` : ""}`, left.length > 0);
+    this.load();
+  }
+
+  /** Choose the request that has the focus, or take it back. */
+  toggle() {
+    const box = document.activeElement?.closest?.("li.choose")?.querySelector("input");
+    if (box) { box.checked = !box.checked; this.choose(box.dataset.id, box.checked); }
   }
 
   leave() { this.off(); }
 }
 
-function oneLine(text) {
-  return text.replace(/\s+/g, " ").slice(0, 160);
+/** Ask whether several requests are to be answered; returns the message for the models, or null. */
+function confirmed(answer, size) {
+  const deny = answer === "deny";
+  const message = h("textarea", { id: "bulk-message", rows: 2, maxLength: 10000 });
+  const dialog = h("dialog", { aria: { labelledby: "bulk-title" } }, h("form", { method: "dialog" },
+    h("h2", { id: "bulk-title" }, `${deny ? "Deny" : "Approve"} ${number(size)} ${size === 1 ? "request" : "requests"}?`),
+    h("p.muted", {}, deny ? "None of these calls is made." : "Each call is made with exactly the arguments that its request shows."),
+    deny ? [h("label", { htmlFor: "bulk-message" }, "What should the models read?"), message] : null,
+    h("div.row", {}, h(`button.${deny ? "danger" : "primary"}`, { type: "submit", value: "yes" }, deny ? "Deny all" : "Approve all"), h("button", { type: "submit", value: "" }, "Cancel"))));
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((resolve) => dialog.addEventListener("close", () => {
+    dialog.remove();
+    resolve(dialog.returnValue === "yes" ? { message: message.value.trim() } : null);
+  }));
 }
 
 /** The view of standing grants. */
@@ -288,7 +187,7 @@ export class Grants {
     } }, "Take back");
     return h("li.grant", {}, h("div", {}, h("b.mono", {}, grant.tool), grant.scope === "tool" ? " with any arguments" : " with the same arguments",
       h("p.muted", {}, `by ${grant.approver} for ${grant.principal === "*" ? "every principal" : grant.principal || "no principal"}, `,
-        grant.expires_at ? [over ? "ended " : "until ", grant.expires_at.slice(0, 16).replace("T", " "), " UTC"] : "until it is taken back")), take);
+        grant.expires_at ? [over ? "ended " : "until ", whole(grant.expires_at)] : "until it is taken back")), take);
   }
 
   leave() { this.off(); }

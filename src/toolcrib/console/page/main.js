@@ -1,7 +1,9 @@
 // The frame: which view is shown, logging in, shortcuts, whether the server is there.
 import { h, number, tick, toast } from "./dom.js";
 import { Activities, Timeline } from "./activity.js";
-import { Grants, Inbox, act } from "./inbox.js";
+import { address } from "./filters.js";
+import { Grants, Inbox } from "./inbox.js";
+import { act } from "./request.js";
 import { askName, drawName } from "./name.js";
 import { listen, on, post, refresh, state } from "./server.js";
 
@@ -13,7 +15,7 @@ let started = false;
 
 function route() {
   if (!started) return;
-  const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/").map(decoded);
+  const [name, ...rest] = address().path;
   const wanted = name in VIEWS ? name : "inbox";
   if (wanted !== shown) {
     view?.leave();
@@ -26,10 +28,6 @@ function route() {
     else link.removeAttribute("aria-current");
   }
   view.show(...rest);
-}
-
-function decoded(part) {
-  try { return decodeURIComponent(part); } catch { return part; }
 }
 
 function count() {
@@ -104,9 +102,9 @@ function step(by) {
 }
 
 function back() {
-  const [name] = location.hash.replace(/^#\/?/, "").split("/");
+  const [name] = address().path;
   const key = document.querySelector(".side .row-link[aria-current]")?.dataset.key;
-  location.hash = `#/${name in VIEWS ? name : "inbox"}`;
+  location.hash = `#/${name in VIEWS ? name : "inbox"}${location.hash.match(/\?.*/) ?? ""}`;
   if (key) setTimeout(() => document.querySelector(`.side [data-key="${CSS.escape(key)}"]`)?.focus());
 }
 
@@ -120,8 +118,9 @@ const SHORTCUTS = {
   a: () => act("approve"),
   e: () => act("edit"),
   d: () => act("deny"),
+  x: () => view.toggle?.(),
   "/": () => {
-    if (shown !== "activity") location.hash = "#/activity";
+    if (!document.getElementById("search")) location.hash = "#/activity";
     setTimeout(() => document.getElementById("search")?.focus(), 30);
   },
   "?": () => document.getElementById("help").showModal(),

@@ -1,7 +1,7 @@
 // What the page asks of the server, and what the server sends it.
 import { toast } from "./dom.js";
 
-export const state = { csrf: "", name: "", token: false, pending: [], tools: [], last: 0 };
+export const state = { csrf: "", name: "", role: "", token: false, pending: [], tools: [], last: 0 };
 const listeners = { events: [], inbox: [], reset: [], live: [], login: [] };
 
 export function on(kind, listener) {
@@ -11,6 +11,13 @@ export function on(kind, listener) {
 
 function publish(kind, data) {
   for (const listener of [...listeners[kind]]) listener(data);
+}
+
+/** Say that requests were answered, before the server says it to all. */
+export function answered(ids) {
+  const gone = new Set(ids);
+  state.pending = state.pending.filter((id) => !gone.has(id));
+  publish("inbox", state.pending);
 }
 
 export class ServerError extends Error {
@@ -23,7 +30,7 @@ export class ServerError extends Error {
   }
 }
 
-async function answered(response) {
+async function contentOf(response) {
   const data = await response.json().catch(() => ({}));
   if (response.status === 401 && data.code === "token") publish("login");
   if (!response.ok) throw new ServerError(response.status, data);
@@ -39,7 +46,7 @@ export async function get(path, asked = {}) {
   const given = Object.entries(asked).filter(([, value]) => value !== "" && value !== null && value !== undefined);
   const query = new URLSearchParams(given.flatMap(([name, value]) =>
     Array.isArray(value) ? value.map((one) => [name, String(one)]) : [[name, String(value)]]));
-  return answered(await fetched(given.length ? `${path}?${query}` : path));
+  return contentOf(await fetched(given.length ? `${path}?${query}` : path));
 }
 
 /** Get the whole of a value that was cut. */
@@ -53,7 +60,7 @@ export async function getWhole(at) {
 
 /** Post JSON; once more with a new token where the server was restarted. */
 export async function post(path, body) {
-  const send = async () => answered(await fetched(path, {
+  const send = async () => contentOf(await fetched(path, {
     method: "POST",
     headers: { "content-type": "application/json", "x-toolcrib-csrf": state.csrf },
     body: JSON.stringify(body),

@@ -1,0 +1,129 @@
+"""Routes of the API for approval: the inbox, one request, answers, standing grants."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, cast
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
+from toolcrib.calls import Grant
+from toolcrib.console._answer_form import AnswerError, answer_to, arguments_of
+from toolcrib.console._feed import Feed
+from toolcrib.console._inbox import SORTS, Wanted, facets, fitting, origins
+from toolcrib.console._requests import JsonReply, json_body, number, visitor_of
+from toolcrib.console._views import ended_calls, entry_view, grant_view, row_view
+from toolcrib.errors import ApprovalError
+from toolcrib.record import EventLog
+
+__all__ = ["ApprovalRoutes"]
+
+_MAX_ROWS = 200
+_MOST_ANSWERS = 200  # of one request
+
+
+class ApprovalRoutes:
+    """The routes of the API for approval, over a log of events and an approval store."""
+
+    def __init__(self, log: EventLog, approvals: ReviewableApprovalStore, feed: Feed) -> None:
+        self._log, self._approvals, self._feed = log, approvals, feed
+        self.routes = [
+            Route("/api/inbox", self._inbox),
+            Route("/api/request", self._request),
+            Route("/api/check", self._check, methods=["POST"]),
+            Route("/api/answer", self._answer, methods=["POST"]),
+            Route("/api/answers", self._answers, methods=["POST"]),
+            Route("/api/standing", self._standing),
+            Route("/api/revoke", self._revoke, methods=["POST"]),
+        ]
+
+    async def _inbox(self, request: Request) -> Response:
+        """Answer with a page of the pending requests that fit, and the values that filters can have."""
+        query = request.query_params
+        wanted = Wanted(
+            query.get("text", "")[:200],
+            query.get("tool", ""),
+            query.get("principal", ""),
+            query.get("agent", ""),
+            query.get("doubt") == "1",
+        )
+        sort = query.get("sort") or "oldest"
+        if sort not in SORTS:
+            raise HTTPException(400, f"sort is one of {', '.join(SORTS)}")
+        start, limit = number(request, "start") or 0, min(number(request, "limit") or 60, _MAX_ROWS)
+        await self._feed.refresh()
+        entries = list(self._feed.pending.values())
+        return JsonReply(await asyncio.to_thread(self._inbox_page, entries, wanted, sort, slice(start, start + limit)))
+
+    def _inbox_page(self, entries: list[ApprovalEntry], wanted: Wanted, sort: str, page: slice) -> dict[str, Any]:
+        around = origins(self._log, entries)
+        found = fitting(entries, around, wanted, sort)
+        ended = ended_calls(self._log, found[page])
+        return {
+            "requests": [row_view(entry, around[entry.request.id], ended) for entry in found[page]],
+            "total": len(entries),
+            "found": len(found),
+            "more": len(found) > page.stop,
+            **facets(entries, around),
+        }
+
+    async def _entry(self, entry: ApprovalEntry) -> dict[str, Any]:
+        def read() -> dict[str, Any]:
+            origin = origins(self._log, [entry])[entry.request.id]
+            return entry_view(entry, ended_calls(self._log, [entry]), origin)
+
+        return await asyncio.to_thread(read)
+
+    async def _request(self, request: Request) -> Response:
+        return JsonReply(await self._entry(await self._approvals.show(request.query_params.get("id", ""))))
+
+    async def _check(self, request: Request) -> Response:
+        sent = await json_body(request)
+        entry = await self._approvals.show(str(sent.get("request", "")))
+        try:
+            arguments_of(entry.request, sent.get("arguments"))
+        except AnswerError as error:
+            return JsonReply({"problems": error.problems})
+        return JsonReply({"problems": []})
+
+    async def _answer(self, request: Request) -> Response:
+        sent = await json_body(request)
+        entry = await self._approvals.show(str(sent.get("request", "")))
+        await self._approvals.answer(answer_to(entry, sent, visitor_of(request)))
+        return JsonReply(await self._entry(await self._approvals.show(entry.request.id)))
+
+    async def _answers(self, request: Request) -> Response:
+        """Approve or deny several requests as they are; answer with what could not be answered, and why."""
+        sent = await json_body(request)
+        ids = sent.get("requests")
+        if sent.get("answer") not in ("approve", "deny"):
+            raise AnswerError("answer", ["Several requests are approved or denied as they are."])
+        if not isinstance(ids, list) or not 0 < len(cast("list[Any]", ids)) <= _MOST_ANSWERS:
+            raise AnswerError("requests", [f"Name 1 to {_MOST_ANSWERS} requests."])
+        form = {name: sent[name] for name in ("answer", "message", "name") if name in sent}
+        failed: dict[str, str] = {}
+        for one in dict.fromkeys(str(one) for one in cast("list[Any]", ids)):
+            try:
+                entry = await self._approvals.show(one)
+                if entry.request.in_doubt and sent["answer"] == "approve":
+                    failed[one] = "It may have been done before: answer it alone."
+                    continue
+                await self._approvals.answer(answer_to(entry, form, visitor_of(request)))
+            except ApprovalError as error:
+                failed[one] = error.problem
+        return JsonReply({"failed": failed})
+
+    async def _standing(self, request: Request) -> Response:
+        return JsonReply({"grants": [grant_view(grant) for grant in await self._approvals.standing()]})
+
+    async def _revoke(self, request: Request) -> Response:
+        wanted: Mapping[str, Any] | None = (await json_body(request)).get("grant")
+        found: list[Grant] = [grant for grant in await self._approvals.standing() if grant_view(grant) == wanted]
+        if not found or not await self._approvals.revoke(found[0]):
+            raise HTTPException(404, "there is no such grant any more")
+        return JsonReply({})

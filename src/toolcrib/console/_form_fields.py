@@ -1,0 +1,123 @@
+"""Fields of a form in which a person edits arguments, made from the tool's JSON schema.
+
+A value is the text that JSON has for it, or, of a text field, the text itself: a browser's own numbers would lose
+digits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+__all__ = ["form_fields"]
+
+_DEEPEST = 3  # objects in one another; what is deeper is JSON text
+_MOST_FIELDS = 40
+_MOST_CHOICES = 100
+_LONG_TEXT = 80
+_LONGEST_HELP = 500
+_MOST_REFERENCES = 10  # of one to another
+
+
+class _TooMany(Exception):
+    """The form would have more fields than a person fills in."""
+
+
+def form_fields(schema: Mapping[str, Any] | None, arguments: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the fields of a form; None for a schema without any, or with too many."""
+    if schema is None:
+        return None
+    try:
+        return _Form(schema).fields(schema, arguments, 0) or None
+    except _TooMany:
+        return None
+
+
+class _Form:
+    """Makes the fields of one schema, which may be a stranger's."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root, self._left = root, _MOST_FIELDS
+
+    def fields(self, schema: Mapping[str, Any], values: Mapping[str, Any], depth: int) -> list[dict[str, Any]]:
+        """Return a field for each property of an object, and for each further value."""
+        properties, required = _mapping(schema.get("properties")), _list(schema.get("required"))
+        names = [*properties, *(name for name in values if name not in properties)]
+        self._left -= len(names)
+        if self._left < 0:
+            raise _TooMany
+        return [
+            {
+                "name": name,
+                "required": name in required,
+                "given": name in values,
+                "help": str(_mapping(properties.get(name)).get("description", ""))[:_LONGEST_HELP],
+                **self._kind(_mapping(properties.get(name)), name in values, values.get(name), depth),
+            }
+            for name in names
+        ]
+
+    def _kind(self, about: Mapping[str, Any], given: bool, value: Any, depth: int) -> dict[str, Any]:
+        """Return the kind of a field with its value; `json` where no other shows the value."""
+        about, nullable = self._resolved(about)
+        shown: dict[str, Any] = {"value": _text(value) if given else "", "nullable": nullable}
+        kind = about.get("type")
+        if choices := _choices(about):
+            texts = [_text(one) for one in (*choices, *((None,) if nullable and None not in choices else ()))]
+            if not given or shown["value"] in texts:
+                return {**shown, "kind": "choice", "choices": texts}
+        if kind == "object" and depth < _DEEPEST and _is_closed(about) and (isinstance(value, Mapping) or not given):
+            return {**shown, "kind": "group", "fields": self.fields(about, _mapping(value), depth + 1)}
+        if kind == "string" and _is_of(value, (str,), given, nullable):
+            text = value if isinstance(value, str) else ""
+            long = "\n" in text or len(text) > _LONG_TEXT
+            return {**shown, "kind": "text", "value": text, "long": long, "null": given and value is None}
+        if kind in ("integer", "number") and _is_of(value, (int, float), given, nullable):
+            return {**shown, "kind": "number", "value": "" if value is None else shown["value"]}
+        return {**shown, "kind": "json"}
+
+    def _resolved(self, about: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+        """Return a schema behind its references, and whether it takes null beside what it is."""
+        nullable = False
+        for _ in range(_MOST_REFERENCES):
+            if isinstance(about.get("$ref"), str):
+                about = _mapping(_mapping(self._root.get("$defs")).get(about["$ref"].removeprefix("#/$defs/")))
+                continue
+            parts = [_mapping(one) for one in _list(about.get("anyOf") or about.get("oneOf"))]
+            parts = parts or [{**about, "type": kind} for kind in _list(about.get("type"))]
+            others = [one for one in parts if one.get("type") != "null"]
+            if len(others) != 1:
+                break
+            about, nullable = others[0], nullable or len(parts) > 1
+        return about, nullable
+
+
+def _is_closed(about: Mapping[str, Any]) -> bool:
+    return bool(_mapping(about.get("properties"))) and not about.get("additionalProperties")
+
+
+def _is_of(value: Any, types: tuple[type, ...], given: bool, nullable: bool) -> bool:
+    if not given or (value is None and nullable):
+        return True
+    return isinstance(value, types) and not isinstance(value, bool)
+
+
+def _choices(about: Mapping[str, Any]) -> list[Any]:
+    """Return the values that a field can have, where they are few and named."""
+    if "const" in about:
+        return [about["const"]]
+    named = [True, False] if about.get("type") == "boolean" else _list(about.get("enum"))
+    return named if len(named) <= _MOST_CHOICES else []
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

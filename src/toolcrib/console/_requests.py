@@ -1,0 +1,51 @@
+"""Requests and replies of the console's API: JSON bodies, numbers in a query, and the user."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from toolcrib.console._guard import Visitor
+
+__all__ = ["SURROGATES", "JsonReply", "json_body", "number", "visitor_of"]
+
+SURROGATES = "backslashreplace"  # of half pairs, which models send and UTF-8 cannot encode; JSON has the same escapes
+
+
+class JsonReply(JSONResponse):
+    """A reply of JSON, with any text in it."""
+
+    def render(self, content: Any) -> bytes:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8", SURROGATES)
+
+
+def visitor_of(request: Request) -> Visitor:
+    """Return the user that a request is from."""
+    return cast("Visitor", request.scope["visitor"])
+
+
+async def json_body(request: Request) -> Mapping[str, Any]:
+    """Return the JSON object that a request holds; an HTTPException for anything else."""
+    try:
+        sent: Any = json.loads(await request.body())
+    except (ValueError, RecursionError):
+        raise HTTPException(400, "the request is not JSON") from None
+    if not isinstance(sent, dict):
+        raise HTTPException(400, "the request is not a JSON object")
+    return cast("Mapping[str, Any]", sent)
+
+
+def number(request: Request, name: str) -> int | None:
+    """Return a number of the query; None where it is left out."""
+    text = request.query_params.get(name, "")
+    if not text:
+        return None
+    if not (text.isdecimal() and len(text) < 16):
+        raise HTTPException(400, f"{name} is a number")
+    return int(text)

@@ -1,0 +1,251 @@
+// One request for approval: the card with a person's answer on it.
+import { ago, fill, h, time, toast, value, whole } from "./dom.js";
+import { argumentsForm } from "./form.js";
+import { answered, get, getWhole, on, post } from "./server.js";
+import { askName, myName } from "./name.js";
+
+const cards = new Map();
+
+/** Return the card of a request; one and the same while the page is open, so that nothing typed into it is lost. */
+export function card(id) {
+  if (!cards.has(id)) {
+    if (cards.size > 50) cards.delete(cards.keys().next().value);
+    cards.set(id, new Card(id));
+  }
+  const made = cards.get(id);
+  made.load();
+  return made.element;
+}
+
+on("inbox", (pending) => { for (const made of cards.values()) made.noticed(pending); });
+on("events", () => { for (const made of cards.values()) if (made.element.isConnected && !made.settled) made.load(); });
+
+/** Do with the card on the page what a shortcut says. */
+export function act(what) {
+  const element = document.querySelector(".request");
+  const made = element && [...cards.values()].find((one) => one.element === element);
+  if (made) made.act(what);
+}
+
+class Card {
+  constructor(id) {
+    this.id = id;
+    this.view = null;
+    this.panel = null;
+    this.settled = false;
+    this.head = h("div");
+    this.body = h("div");
+    this.foot = h("div");
+    this.element = h("article.request", { aria: { label: "Request for approval" } }, this.head, this.body, this.foot);
+  }
+
+  async load() {
+    try {
+      this.view = await get("api/request", { id: this.id });
+    } catch (error) {
+      if (!this.view) this.element.replaceChildren(h("p.bad", {}, error.message));
+      return;
+    }
+    this.settled = this.view.state === "used";
+    this.draw();
+  }
+
+  noticed(pending) {
+    if (this.view?.state === "pending" && !pending.includes(this.id)) this.load();
+  }
+
+  draw() {
+    const { view } = this;
+    fill(this.head, [view.tool, view.reason, view.principal, view.state, view.origin], () => [
+      h("h2", {}, h("span.mono", {}, view.tool), view.state === "pending" ? " needs your approval" : " needed approval"),
+      view.reason ? h("p.reason", {}, view.reason) : null,
+      h("p.muted", {}, "asked ", ago(view.created_at, " ago"), `, ${whole(view.created_at)}`, view.principal ? [" on behalf of ", h("b", {}, view.principal)] : null),
+      asking(view),
+    ]);
+    fill(this.body, [view.arguments, view.changes, view.metadata], () => [
+      value({ ...view.arguments, label: "Final arguments" }, getWhole),
+      view.changes.length ? h("section.part", {}, h("h3", {}, "Changed since the model asked"), h("ul.changes", {}, view.changes.map(change))) : null,
+      view.metadata.map((one) => value(one, getWhole)),
+    ].flat());
+    fill(this.foot, [view.state, view.answer, view.state === "pending" && view.ended], () => (view.state === "pending" ? this.form() : this.outcome()));
+  }
+
+  outcome() {
+    const { answer } = this.view;
+    const word = answer.kind === "denied" ? "Denied" : answer.kind === "done" ? "Said to be done" : answer.scope === "once" ? "Approved" : "Always allowed";
+    const went = this.view.state === "used" ? (answer.kind === "denied" ? "The caller has the answer." : "The call went on.") : "The call has not gone on yet.";
+    return h(`p.answered.is-${answer.kind}`, { role: "status" },
+      h("b", {}, `${word}${answer.edited ? " with other arguments" : ""}`), ` by ${answer.by} at `, time(answer.at), ". ", went,
+      answer.message ? h("q", {}, answer.message) : null);
+  }
+
+  form() {
+    const problem = h("p.bad", { role: "alert" });
+    const say = (error) => { problem.textContent = error ? error.message : ""; };
+    const send = async (answer) => {
+      say(null);
+      const name = myName() || (await askName());
+      if (!name) return;
+      for (const button of this.foot.querySelectorAll("button")) button.disabled = true;
+      try {
+        this.view = await post("api/answer", { request: this.id, name, ...answer });
+        answered([this.id]);
+        toast(`${this.view.tool}: ${this.view.answer.kind}`);
+      } catch (error) {
+        say(error);
+        if (error.status === 409) return void this.load();
+        for (const button of this.foot.querySelectorAll("button")) button.disabled = false;
+        return;
+      }
+      this.draw();
+      this.foot.querySelector(".answered")?.scrollIntoView({ block: "nearest" });
+    };
+    const panels = { edit: () => this.editor(send), always: () => this.always(send), deny: () => this.denial(send), done: () => this.doneBefore(send) };
+    const panel = h("div.panel", { hidden: true });
+    const open = (name, focus = true) => {
+      const same = this.panel === name && !panel.hidden;
+      this.panel = same ? null : name;
+      for (const button of buttons) button.setAttribute("aria-expanded", String(!same && button.dataset.panel === name));
+      panel.hidden = same;
+      if (same) return;
+      panel.replaceChildren(panels[name]());
+      if (focus) panel.querySelector("textarea, input, select")?.focus();
+    };
+    const button = (name, words, kind = "") =>
+      h(`button${kind}`, { type: "button", data: { panel: name }, aria: { expanded: "false" }, onclick: () => open(name) }, words);
+    const approve = h("button.primary", { type: "button", data: { does: "approve" }, onclick: () => send({ answer: "approve" }) }, this.view.in_doubt ? "Do it now" : "Approve");
+    const doubt = this.view.in_doubt ? [button("done", "It was done…")] : [button("edit", "Edit…"), button("always", "Always allow…")];
+    const buttons = [...doubt, button("deny", "Deny…", ".danger")];
+    this.act = (what) => {
+      if (what === "approve") approve.focus();
+      else if (buttons.some((one) => one.dataset.panel === what) && !(this.panel === what && !panel.hidden)) open(what);
+    };
+    const over = this.view.ended
+      ? h("p.over", {}, `The call is over (${this.view.ended}), so an answer may have no effect. Deny it to have it out of the way.`) : null;
+    return h("div.answer", {}, over, h("div.row", {}, approve, ...buttons), panel, problem);
+  }
+
+  act() {}
+
+  editor(send) {
+    const { view } = this;
+    const id = `edit-${this.id}`;
+    const problems = h("ul.problems", { id: `${id}-problems`, aria: { live: "polite" } });
+    const save = h("button.primary", { type: "submit" }, "Approve with these arguments");
+    const place = h("div.fields");
+    let text = () => "";
+    let timer = 0;
+    let latest = 0;
+    const say = (found) => {
+      problems.replaceChildren(...found.map((one) => h("li", {}, one)));
+      place.querySelector("textarea")?.setAttribute("aria-invalid", String(found.length > 0));
+      save.disabled = found.length > 0;
+    };
+    const check = async () => {
+      const mine = ++latest;
+      try {
+        const found = await post("api/check", { request: this.id, arguments: text() });
+        if (mine === latest) say(found.problems);
+      } catch (error) {
+        if (mine === latest) say([error.message]);
+      }
+    };
+    const changed = () => { clearTimeout(timer); timer = setTimeout(check, 200); };
+    const asText = (start) => {
+      const area = h("textarea.mono", { id, spellcheck: false, autocapitalize: "off", rows: 8, value: start, aria: { describedby: `${id}-problems` }, oninput: changed });
+      const size = () => { area.rows = Math.min(24, Math.max(4, area.value.split("\n").length + 1)); };
+      if (view.arguments.cut) {
+        area.disabled = true;
+        getWhole(view.arguments.at).then((all) => { area.value = all; area.disabled = false; size(); });
+      }
+      size();
+      place.replaceChildren(h("label", { htmlFor: id }, "Arguments, as JSON; they take the place of the model's"), area);
+      text = () => area.value;
+      return area;
+    };
+    const other = h("button.quiet", { type: "button", onclick: () => { other.hidden = true; asText(text()).focus(); } }, "Edit as JSON");
+    if (view.form) {
+      const form = argumentsForm(view.form, changed);
+      place.replaceChildren(h("p.muted", {}, "These arguments take the place of the model's."), form.element);
+      text = form.text;
+    } else {
+      other.hidden = true;
+      asText(view.arguments.text);
+    }
+    const form = h("form", {
+      onsubmit: async (event) => {
+        event.preventDefault();
+        clearTimeout(timer);
+        await check();
+        if (!save.disabled) send({ answer: "approve", arguments: text() });
+      },
+    }, place, problems, h("div.row", {}, save, other));
+    return onCtrlEnter(form);
+  }
+
+  denial(send) {
+    const id = `deny-${this.id}`;
+    const area = h("textarea", { id, rows: 2, maxLength: 10000, placeholder: "The model is shown this; it may be empty." });
+    const form = h("form", { onsubmit: (event) => { event.preventDefault(); send({ answer: "deny", message: area.value.trim() }); } },
+      h("label", { htmlFor: id }, "What should the model read?"), area, h("div.row", {}, h("button.danger", { type: "submit" }, "Deny")));
+    return onCtrlEnter(form);
+  }
+
+  doneBefore(send) {
+    const id = `done-${this.id}`;
+    const area = h("textarea.mono", { id, rows: 3, spellcheck: false, autocapitalize: "off", placeholder: "null" });
+    const form = h("form", { onsubmit: (event) => { event.preventDefault(); send({ answer: "done", result: area.value.trim() || "null" }); } },
+      h("label", { htmlFor: id }, "What did the call come to, as JSON? The tool does not run again."), area,
+      h("div.row", {}, h("button.primary", { type: "submit" }, "It was done")));
+    return onCtrlEnter(form);
+  }
+
+  always(send) {
+    const { view } = this;
+    const name = `scope-${this.id}`;
+    const radio = (scope, words, checked) => h("label.choice", {}, h("input", { type: "radio", name, value: scope, checked }), words);
+    const until = h("select", { id: `until-${this.id}` }, [["1", "one hour"], ["8", "eight hours"], ["24", "a day"], ["168", "a week"], ["720", "30 days"], ["", "until it is taken back"]]
+      .map(([hours, words]) => h("option", { value: hours, selected: hours === "24" }, words)));
+    const whose = view.principal ? `${view.principal}'s calls` : "calls without a principal";
+    return h("form", {
+      onsubmit: (event) => {
+        event.preventDefault();
+        const scope = event.target.elements[name].value;
+        send({ answer: "always", scope, hours: until.value ? Number(until.value) : null });
+      },
+    }, h("fieldset", {}, h("legend", {}, "From now on, let run without asking"),
+      radio("arguments", [h("span.mono", {}, view.tool), " with exactly these arguments"], true),
+      radio("tool", [h("span.mono", {}, view.tool), " with any arguments"], false)),
+    h("label", { htmlFor: until.id }, "For "), until, h("p.muted", {}, `It holds for ${whose}, and can be taken back under Standing.`),
+    h("div.row", {}, h("button.primary", { type: "submit" }, "Always allow")));
+  }
+}
+
+function onCtrlEnter(form) {
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); form.requestSubmit(); }
+  });
+  return form;
+}
+
+function change(line) {
+  const [, path, before, after] = /^(.*?): (.*) -> (.*)$/s.exec(line) || [];
+  if (path === undefined || before.includes(" -> ")) return h("li.mono", {}, line);
+  return h("li.mono", {}, h("span.path", {}, path), " ", h("del", {}, before), " ", h("span", { aria: { label: "is now" } }, "→"), " ", h("ins", {}, after));
+}
+
+export function callLink(view) {
+  return `#/activity/call/${encodeURIComponent(view.call_id)}/${encodeURIComponent(view.run_id)}`;
+}
+
+/** Return what asks: the agent, program or session that the call is part of, and its run. */
+function asking(view) {
+  const parts = view.origin.map((one) => h("a", { href: activityLink(one) }, `${one.source} ${one.name === one.source ? one.id.slice(-8) : one.name}`));
+  const around = parts.flatMap((part) => [part, " › "]);
+  return h("p.muted.asking", {}, "asked by ", around, h("a", { href: callLink(view) }, "the call"),
+    view.run_id ? [" · run ", h("code", {}, view.run_id)] : null);
+}
+
+export function activityLink(one) {
+  return `#/activity/${one.source}/${encodeURIComponent(one.id)}${one.source === "call" ? `/${encodeURIComponent(one.run_id)}` : ""}`;
+}
