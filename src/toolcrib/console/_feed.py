@@ -17,7 +17,7 @@ from toolcrib.record import EventLog
 __all__ = ["Feed"]
 
 _POLL_SECONDS = 0.2
-_REST = 5  # times as long as a poll took is the least pause after it: many pending requests take a while to read
+_REST = 2  # times as long as a poll took is the least pause after it: many pending requests take a while to read
 _BEAT_SECONDS = 15.0  # between two messages at most, so that a dead connection is noticed
 _BATCH = 200
 _FAR_BEHIND = 2_000  # events; a browser that missed more starts anew

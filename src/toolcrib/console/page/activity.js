@@ -145,6 +145,7 @@ class Detail {
 
   async load() {
     const { id } = this;
+    const mine = (this.asked = (this.asked || 0) + 1);
     let view;
     try {
       view = await get("api/activity", { source: this.sourceKind, id, run: this.run });
@@ -152,7 +153,7 @@ class Detail {
       if (id === this.id && !this.slots.head.firstChild) this.slots.head.replaceChildren(h("p.bad", {}, error.message));
       return;
     }
-    if (id !== this.id) return;
+    if (id !== this.id || mine !== this.asked) return;
     this.inside = new Set(view.children.map((child) => child.id));
     this.draw(view);
   }

@@ -33,6 +33,7 @@ class Card {
     this.view = null;
     this.panel = null;
     this.settled = false;
+    this.asked = 0;
     this.head = h("div");
     this.body = h("div");
     this.foot = h("div");
@@ -40,12 +41,16 @@ class Card {
   }
 
   async load() {
+    const mine = ++this.asked;
+    let view;
     try {
-      this.view = await get("api/request", { id: this.id });
+      view = await get("api/request", { id: this.id });
     } catch (error) {
       if (!this.view) this.element.replaceChildren(h("p.bad", {}, error.message));
       return;
     }
+    if (mine !== this.asked) return;  // a later question was answered before, or is under way
+    this.view = view;
     this.settled = this.view.state === "used";
     this.draw();
   }
@@ -89,6 +94,7 @@ class Card {
       for (const button of this.foot.querySelectorAll("button")) button.disabled = true;
       try {
         this.view = await post("api/answer", { request: this.id, name, ...answer });
+        this.asked++;
         answered([this.id]);
         toast(`${this.view.tool}: ${this.view.answer.kind}`);
       } catch (error) {
