@@ -30,7 +30,7 @@ from toolcrib.calls import (
     Suspended,
     outcome_from_dict,
 )
-from toolcrib.errors import ModelRetry
+from toolcrib.errors import ApprovalRequired, ModelRetry, UnknownTool
 from toolcrib.hooks import GlobalHooks, HookSet
 from toolcrib.pipeline import CallLimits, current_run
 from toolcrib.schema import Redacted, RunContext
@@ -246,10 +246,11 @@ async def test_a_long_error_is_cut_for_the_caller(door: Door) -> None:
 
 
 @doors("run")
-async def test_a_masked_error_shows_a_reference_that_the_record_has(door: Door) -> None:
+@pytest.mark.parametrize("error", [KeyError("the key hunter2 is wrong"), UnknownTool("hunter2")], ids=["any", "ours"])
+async def test_a_masked_error_shows_a_reference_that_the_record_has(door: Door, error: Exception) -> None:
     @ez_tool
     async def broken() -> None:
-        raise KeyError("the key hunter2 is wrong")
+        raise error
 
     counter = door([broken], errors="masked")
 
@@ -258,10 +259,10 @@ async def test_a_masked_error_shows_a_reference_that_the_record_has(door: Door) 
     assert isinstance(outcome, Failed)
     [shown] = counter.shown
     assert "hunter2" not in shown
-    assert "KeyError" not in shown
+    assert type(error).__name__ not in shown
     assert outcome.reference in shown
     kept = counter.records[0]["outcome"]
-    assert (kept["reference"], "KeyError" in kept["traceback"]) == (outcome.reference, True)
+    assert (kept["reference"], type(error).__name__ in kept["traceback"]) == (outcome.reference, True)
 
 
 # --- resolve and validate --------------------------------------------------------------------------------------------
@@ -1195,6 +1196,28 @@ class Source:
     @asynccontextmanager
     async def open_source(self, ctx: RunContext[Any]) -> AsyncIterator[LiveTools]:
         yield self._live
+
+
+@doors("run")
+async def test_a_stream_that_asks_for_approval_after_a_value_has_failed_and_ran_once(door: Door) -> None:
+    ran: list[str] = []
+
+    @ez_tool
+    async def pay(ctx: RunContext) -> AsyncIterator[str]:
+        ran.append("paid")
+        yield "paid"
+        if not ctx.approved:
+            raise ApprovalRequired
+        yield "sent"
+
+    counter = door([pay], approver=approve_all)
+
+    outcome = await counter.call("pay")
+
+    assert isinstance(outcome, Failed)
+    assert "raise ApprovalRequired before the first `yield`" in outcome.message
+    assert ran == ["paid"]
+    assert [record["outcome"]["kind"] for record in counter.records] == ["failed"]
 
 
 @every_door

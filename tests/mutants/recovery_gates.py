@@ -303,6 +303,20 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         "if True:",
         ("tests/pipeline/test_errors.py",),
     ),
+    Gate(
+        "no question of a stream that gave a value",
+        "pipeline/_execute.py",
+        "if call.gave_value:  # begun anew",
+        "if False:  # begun anew",
+        ("tests/test_doors.py",),
+    ),
+    Gate(
+        "text of an error that a tool met inside",
+        "pipeline/_failures.py",
+        "if isinstance(error, _FOR_MODELS) or (",
+        "if isinstance(error, ToolcribError) or (",
+        ("tests/pipeline/test_errors.py",),
+    ),
     # --- what a model is shown
     Gate(
         "cap of a result",

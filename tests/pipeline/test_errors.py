@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import pickle
@@ -12,12 +13,13 @@ from typing import Any
 import pytest
 
 from toolcrib.calls import Failed, ToolCall, outcome_from_dict
-from toolcrib.errors import ModelRetry, ToolcribError
+from toolcrib.errors import ApprovalDenied, ModelRetry, RemoteToolError, ToolcribError
 from toolcrib.hooks import HookSet, per_value
 from toolcrib.pipeline import ErrorPolicy, Pipeline, Run
 from toolcrib.record import ListSink
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
+from toolcrib.turns import Turn
 
 SAID = "the key hunter2 is wrong"
 
@@ -95,7 +97,8 @@ async def test_a_failure_crosses_processes_with_its_traceback_and_json_with_its_
     ("error", "text"),
     [
         (ModelRetry("write the full name"), "ModelRetry: write the full name"),
-        (ToolcribError("use another tool"), "ToolcribError: use another tool"),
+        (ApprovalDenied("pay", "not today"), "ApprovalDenied: `pay` was not allowed: not today"),
+        (RemoteToolError("bank", "no such account"), "RemoteToolError: no such account"),
     ],
 )
 async def test_what_was_made_for_the_model_is_shown_and_not_logged(
@@ -109,6 +112,70 @@ async def test_what_was_made_for_the_model_is_shown_and_not_logged(
 
     assert (outcome.text(), outcome.reference, outcome.traceback) == (text, "", "")
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+@ez_tool
+async def connect(dsn: int) -> str:
+    return ""
+
+
+async def invalid_in_a_turn() -> Any:
+    return await Turn(connect, kwargs={"dsn": SAID}).returning(run=Run(sinks=(ListSink(),)))
+
+
+async def unknown() -> Any:
+    return Toolset([connect])[SAID]
+
+
+async def one_of_ours() -> Any:
+    raise ToolcribError(SAID)
+
+
+@pytest.mark.parametrize("errors", ["message", "masked"])
+@pytest.mark.parametrize("inner", [invalid_in_a_turn, unknown, one_of_ours])
+async def test_what_a_tool_met_inside_is_as_unexpected_as_any_exception(
+    errors: ErrorPolicy, inner: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    @ez_tool
+    async def report() -> Any:
+        return await inner()
+
+    outcome = await failed([report], Run(errors=errors), "report")
+
+    assert (outcome.code, outcome.retryable) == ("tool_error", False)
+    assert ("hunter2" in outcome.text()) == (errors == "message")
+    assert f"in {inner.__name__}" in outcome.traceback
+    [logged] = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert outcome.reference in logged.getMessage()
+
+
+async def test_the_deadline_of_a_tool_is_shown_and_that_of_another_tool_in_it_is_not() -> None:
+    @ez_tool(timeout=0.01)
+    async def slow() -> None:
+        await asyncio.sleep(60)
+
+    @ez_tool
+    async def report() -> None:
+        await Turn(slow).returning()
+
+    own = await failed([slow], Run(errors="masked"), "slow")
+    inner = await failed([report], Run(errors="masked"), "report")
+
+    assert (own.code, own.reference) == ("tool_timeout", "")
+    assert (inner.code, inner.text()) == (
+        "tool_error",
+        f"Error: `report` failed (reference {inner.reference}); the operator can look it up",
+    )
+
+
+async def test_a_tool_keeps_its_own_deadline_under_another_name() -> None:
+    @ez_tool(timeout=0.01)
+    async def slow() -> None:
+        await asyncio.sleep(60)
+
+    outcome = await failed(Toolset([slow]).prefixed("my_"), Run(errors="masked"), "my_slow")
+
+    assert outcome.code == "tool_timeout"
 
 
 async def raising(*args: Any) -> Any:

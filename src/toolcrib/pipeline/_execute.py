@@ -82,6 +82,7 @@ async def values_of(call: LiveCall) -> AsyncGenerator[Any, None]:
     except (Exception, asyncio.CancelledError) as error:
         if left and isinstance(error, HookRaised):  # nothing follows that could say it
             _observer_failed(call, error)
+        call.gave_value = bool(kept)
         _fail(call, error)
 
 
@@ -202,11 +203,12 @@ async def settled(call: LiveCall) -> Outcome | None:
         return _observer_failed(call, error)
     if not isinstance(error, ApprovalRequired):
         return None
-    if call.approved is not None:
-        again = ApprovalError(
-            call.name, "it asked for approval again after it was approved; check `ctx.approved` first"
-        )
-        return call.close(failure(call.plan, call.id, call.run, again))
+    late = "again after it was approved; check `ctx.approved` first" if call.approved is not None else ""
+    if call.gave_value:  # begun anew, it would do again what it did before that value
+        late = "after it gave a value; raise ApprovalRequired before the first `yield`"
+    if late:
+        misused = ApprovalError(call.name, f"it asked for approval {late}")
+        return call.close(failure(call.plan, call.id, call.run, misused))
     call.asks = (*call.asks, "the tool asks for it")
     call.ask_metadata = {**call.ask_metadata, **error.metadata}
     call.take_back()

@@ -10,12 +10,22 @@ from types import TracebackType
 
 from toolcrib.calls import Failed, ToolCall, cut
 from toolcrib.errors import (
+    ApprovalDenied,
+    ApprovalError,
+    CallStateError,
     HookError,
     InvalidArguments,
+    LockHeldError,
+    MissingProvided,
     ModelRetry,
     NotAvailable,
+    NotCallable,
+    RemoteToolError,
     RetriesExhausted,
+    ServerError,
+    ToolCancelled,
     ToolcribError,
+    ToolTimeoutError,
     UnknownTool,
 )
 from toolcrib.pipeline._plan import Plan
@@ -27,6 +37,17 @@ __all__ = ["described", "failure", "hook_failure", "misread", "not_offered", "of
 _MESSAGE_CHARS = 100_000  # where the tool has no `max_result_chars`
 _TRACEBACK_CHARS = 20_000
 _OWN = f"{__name__.partition('.')[0]}."  # begins the names of the modules whose frames a traceback does not begin with
+_FOR_MODELS = (ApprovalDenied, ModelRetry, RemoteToolError)  # what a tool raises to say something to the model
+_OF_EXECUTION = (  # what the execution of a tool itself comes to, where its function is not at fault
+    ApprovalError,
+    CallStateError,
+    HookError,
+    LockHeldError,
+    MissingProvided,
+    NotCallable,
+    ToolCancelled,
+    ToolTimeoutError,
+)
 _log = logging.getLogger("toolcrib.tools")
 
 
@@ -63,12 +84,15 @@ def failure(plan: Plan, call_id: str, run: Run, error: Exception) -> Failed:
 def tool_failure(plan: Plan, call_id: str, run: Run, error: Exception) -> Failed:
     """Return the outcome for what the tool raised, or a post hook passed on; its message is cut like a result.
 
-    Arguments that did not fit are another tool's, which this one called: it ran, so it is no retryable answer.
+    An error of this package that is neither made for a model nor about this call is of something that the tool did:
+    arguments of another tool that did not fit, an unknown tool. It is as unexpected as any other exception.
     """
-    if isinstance(error, InvalidArguments):
-        failed = Failed(plan.name, call_id, "tool_error", message_of(error), type(error).__name__, exception=error)
-    else:
+    if isinstance(error, _FOR_MODELS) or (isinstance(error, _OF_EXECUTION) and error.tool in _names_of(plan)):
         failed = failure(plan, call_id, run, error)
+    else:
+        code = error.code if isinstance(error, ServerError) else "tool_error"
+        failed = Failed(plan.name, call_id, code, message_of(error), type(error).__name__, exception=error)
+        failed = _unexpected(failed, run, error, f"`{plan.name}`")
     most = _MESSAGE_CHARS if plan.max_result_chars is None else plan.max_result_chars
     return failed if len(failed.message) <= most else replace(failed, message=cut(failed.message, most))
 
@@ -80,6 +104,10 @@ def hook_failure(plan: Plan, call_id: str, run: Run, kind: str, hook: object, er
     wrapped.__cause__ = error
     failed = Failed(plan.name, call_id, wrapped.code, str(wrapped), "HookError", exception=wrapped)
     return _unexpected(failed, run, error, f"a hook of `{plan.name}`")
+
+
+def _names_of(plan: Plan) -> tuple[str, str]:
+    return plan.name, plan.tool.name  # a view may show the tool under another name
 
 
 def _unexpected(failed: Failed, run: Run, error: Exception, what: str) -> Failed:
