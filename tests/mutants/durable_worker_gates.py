@@ -9,9 +9,34 @@ __all__ = ["DURABLE_WORKER_GATES"]
 _WORKERS = "adapters/dbos/_workers.py"
 _ENGINE = "adapters/dbos/_engine.py"
 
+_OUTAGE = "adapters/dbos/_outage.py"
+
+_OF_OUTAGES = ("tests/adapters/dbos/test_outage.py",)
 _OF_WORKERS = ("tests/adapters/dbos/test_workers.py",)
 
 DURABLE_WORKER_GATES: tuple[Gate, ...] = (
+    # --- outages
+    Gate(
+        "DBOS waits five seconds at most between two tries",
+        _OUTAGE,
+        "    time.sleep(min(seconds, _LONGEST))\n",
+        "    time.sleep(seconds)\n",
+        _OF_OUTAGES,
+    ),
+    Gate(
+        "a file that is only read again is not back",
+        _OUTAGE,
+        '    if connection.dialect.name != "sqlite" or _wrote(connection):\n',
+        "    if True:\n",
+        _OF_OUTAGES,
+    ),
+    Gate(
+        "a worker that stops takes no work, however late its threads come back",
+        _ENGINE,
+        "            if not engine.takes_work:  #",
+        "            if False:  #",
+        _OF_WORKERS,
+    ),
     # --- who holds a name
     Gate(
         "a lease that was lost is not renewed",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from dbos._sys_db import db_retry
 
 from tests.adapters.dbos.durable import durable, engine_of
 from toolcrib._sqlite import is_unavailable, sqlite3
@@ -31,6 +34,45 @@ def test_a_full_disk_says_nothing_about_what_was_asked(tmp_path: Path) -> None:
         connection.execute(sa.text("SELECT * FROM lost"))
 
     engine.dispose()
+
+
+def test_dbos_waits_as_long_as_we_do_between_two_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+
+    @db_retry()
+    def kept() -> str:
+        if len(waited) < 8:
+            raise DatabaseAway("restarted")
+        return "kept"
+
+    assert kept() == "kept"
+    assert max(waited) == 5.0
+
+
+def test_an_outage_is_said_once_when_it_begins_and_once_when_a_write_is_kept_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = Database.named(tmp_path / "crib.db").engine()
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE kept (line TEXT)"))
+        connection.execute(sa.text("INSERT INTO kept VALUES ('a')"))
+    caplog.clear()
+    with closing(sqlite3.connect(tmp_path / "crib.db", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        for _ in range(2):
+            with engine.begin() as connection:  # what is read says nothing about what can be kept
+                connection.execute(sa.text("PRAGMA busy_timeout = 0"))
+                with pytest.raises(DatabaseAway):
+                    connection.execute(sa.text("INSERT INTO kept VALUES ('b')"))
+        said = [record.getMessage() for record in caplog.records]
+    with engine.begin() as connection:
+        connection.execute(sa.text("INSERT INTO kept VALUES ('c')"))
+    engine.dispose()
+
+    assert len(said) == 1
+    assert "work waits for it" in said[0]
+    assert [record.getMessage() for record in caplog.records][1:] == ["the database can be used again: work goes on"]
 
 
 async def test_work_is_tried_again_until_the_database_is_back() -> None:

@@ -173,6 +173,23 @@ def _steps_of(client: Client, work_id: str) -> list[Any]:
     return client.dbos.list_workflow_steps(work_id)
 
 
+async def test_a_worker_that_stops_takes_nothing_from_its_queues(tmp_path: Path) -> None:
+    agent = durable(_idle)
+    async with engine_of(str(tmp_path / "crib.db"), agent, grace=0.1) as engine:
+        engine.lost.set()  # its queues are looked at all the same, as by a thread that comes back from an outage
+        handle = await agent.put(Turn(_idle))
+        await asyncio.sleep(10 * agent.queue.polling)
+
+        status = await engine.client.status(handle.id)
+
+    assert status is not None
+    assert status.status == "ENQUEUED"
+
+
+@tool()
+async def _idle() -> None: ...
+
+
 async def test_work_of_an_engine_that_is_left_waits_in_its_queue_for_any_worker(tmp_path: Path) -> None:
     began = asyncio.Event()
 

@@ -23,7 +23,7 @@ from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._outage import is_outage, outlast
 from toolcrib.adapters.dbos._sinks import WorkerSink, keeps_events_in, open_sink
 from toolcrib.adapters.dbos._workers import LEASE_SECONDS, Lease, default_worker_id, hand_back, last_seen, take_lease
-from toolcrib.errors import EngineError, WorkerError
+from toolcrib.errors import DatabaseError, EngineError, WorkerError
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 
@@ -131,8 +131,10 @@ class Engine:
         _current, _process, self._is_leaving = self, os.getpid(), False
         try:
             await self._open()
-        except BaseException:
+        except BaseException as error:
             await self._close()
+            if is_outage(error):
+                raise DatabaseError(str(self.database), str(error), "Start again once it can be used") from error
             raise
         return self
 
@@ -161,7 +163,7 @@ class Engine:
         logging.getLogger("dbos").addFilter(_is_trouble)
         DBOS.listen_queues([queue.name for queue in self.queues])
         DBOS.launch()  # here, and not in a thread: DBOS runs async work in the loop that it is launched from
-        _check_before_claims(_instance(), self._lease)
+        _check_before_claims(_instance(), self, self._lease)
         self._living = asyncio.create_task(self._live(self._lease), name="toolcrib: worker's lease")
         self._tasks = [asyncio.create_task(_kept_up(routine, self)) for routine in standing_routines]
 
@@ -262,8 +264,10 @@ class Engine:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        instance._sys_db._retry_connection_errors = False  # nothing is left that should wait for a database
         client = self.client
+        ours: Any = client.dbos
+        for database in (instance._sys_db, ours._sys_db):
+            database._retry_connection_errors = False  # nothing is left that should wait for it
         if not self.lost.is_set():
             await _tried(lambda: hand_back(client, self.worker_id))
         with ThreadPoolExecutor(1, "toolcrib-stop") as thread:
@@ -288,8 +292,8 @@ async def _tried(work: Callable[[], object]) -> None:
             await asyncio.to_thread(work)
 
 
-def _check_before_claims(instance: Any, lease: Lease) -> None:
-    """Have DBOS check the lease in each transaction in which it takes work from a queue."""
+def _check_before_claims(instance: Any, engine: Engine, lease: Lease) -> None:
+    """Have DBOS check the lease in each transaction in which it takes work from a queue, and take none at the end."""
     database = instance._sys_db
     begin = database._begin
 
@@ -297,6 +301,8 @@ def _check_before_claims(instance: Any, lease: Lease) -> None:
     def checked(isolation: str | None) -> Generator[Any]:
         with begin(isolation) as connection:
             yield connection
+            if not engine.takes_work:  # its threads may come back from an outage after the engine was left
+                raise WorkerError(engine.worker_id, "it stops, and takes no more work")
             lease.check(connection)  # raises, and what was taken is not
 
     database._begin = checked

@@ -6,9 +6,12 @@ import asyncio
 import logging
 import random
 import threading
+import time
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
+import dbos._sys_db as dbos_database
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -22,6 +25,14 @@ T = TypeVar("T")
 _FIRST, _LONGEST = 0.1, 5.0  # seconds between two tries
 _POSTGRES = ("08", "25006", "53", "57P", "58")  # no connection, a standby, no room, a server that stops, its disk
 _log = logging.getLogger("toolcrib.durable")
+
+
+def _pause(seconds: float) -> None:
+    time.sleep(min(seconds, _LONGEST))
+
+
+# DBOS would wait up to 90 seconds between two tries, in its own threads, and has no option for it
+dbos_database.time = SimpleNamespace(**{**vars(time), "sleep": _pause})  # pyright: ignore[reportPrivateImportUsage]
 
 
 class DatabaseAway(PoolTimeout, ConnectionError):
@@ -59,7 +70,13 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 
 def _worked(connection: sa.Connection) -> None:
-    _notice.back()
+    if connection.dialect.name != "sqlite" or _wrote(connection):
+        _notice.back()
+
+
+def _wrote(connection: sa.Connection) -> bool:
+    """Return whether a transaction on a file has written; a file that is locked or full can still be read."""
+    return bool(getattr(connection.connection.dbapi_connection, "in_transaction", True))
 
 
 def _named(context: Any) -> BaseException | None:

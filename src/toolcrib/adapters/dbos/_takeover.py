@@ -7,7 +7,7 @@ import logging
 import time
 
 from toolcrib.adapters.dbos._engine import Engine
-from toolcrib.adapters.dbos._workers import LEASE_SECONDS, hand_back, held_by, recover, workers
+from toolcrib.adapters.dbos._workers import LEASE_SECONDS, Worker, hand_back, held_by, recover, workers
 from toolcrib.errors import WorkerError
 
 __all__ = ["keep_recovering", "keep_returning"]
@@ -35,7 +35,8 @@ async def keep_recovering(engine: Engine) -> None:
     first_seen: dict[tuple[str, float], float] = {}
     while True:
         found = await asyncio.to_thread(workers, engine.client)
-        lost = {(worker.id, worker.seen_at) for worker in found if worker.state == "lost"}
+        # one that stopped in good order holds work only if it could not give it back
+        lost = {(worker.id, worker.seen_at) for worker in found if worker.state == "lost" or _left_work(worker)}
         at = time.monotonic()
         first_seen = {key: first_seen.get(key, at) for key in lost}
         for (worker_id, seen_at), since in list(first_seen.items()):
@@ -43,6 +44,10 @@ async def keep_recovering(engine: Engine) -> None:
                 del first_seen[worker_id, seen_at]
                 await _hand_over(engine, worker_id)
         await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _left_work(worker: Worker) -> bool:
+    return worker.state in ("stopped", "recovered") and worker.pending > 0
 
 
 async def _hand_over(engine: Engine, worker_id: str) -> None:
