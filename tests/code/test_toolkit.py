@@ -100,10 +100,15 @@ async def test_a_failure_is_a_result_with_the_programs_own_line(kit: Toolkit) ->
     ],
 )
 async def test_a_bad_call_is_an_exception_that_names_tool_and_argument(kit: Toolkit, call: str, kind: str) -> None:
-    result = await kit.execute_async(f"try:\n    {call}\nexcept {kind} as error:\n    print(error)")
+    sink = ListSink()
+    run = Run(sinks=(sink,), limits=CallLimits(total=5))
+
+    result = await kit.execute_async(f"try:\n    {call}\nexcept {kind} as error:\n    print(error)", run)
 
     assert result.output.startswith("`add` cannot take these arguments: ")
     assert result.tool_calls[0]["outcome"] == "failed"
+    assert [record.outcome["code"] for record in sink.records] == ["invalid_arguments"]
+    assert (run.calls, run.retries) == ({"add": 1}, {"add": 1})
 
 
 async def test_without_an_approver_the_program_ends_at_the_call(kit: Toolkit) -> None:

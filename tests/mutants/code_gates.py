@@ -45,6 +45,13 @@ CODE_GATES: tuple[Gate, ...] = (
         ("tests/sandbox/test_source.py", "tests/sandbox/test_limits.py"),
     ),
     Gate(
+        "arguments that cannot all be named",
+        _HOST,
+        'summary["id"], fault=fault)',
+        'summary["id"])',
+        _OF_TOOLKIT,
+    ),
+    Gate(
         "tools that a program is offered",
         _RUNS,
         "for name, tool in self.names.items() if tool in allowed}",

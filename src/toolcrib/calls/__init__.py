@@ -25,7 +25,7 @@ from toolcrib.calls._outcome import (
     record_of,
     render,
 )
-from toolcrib.calls._render import Rendered, carried, render_value
+from toolcrib.calls._render import Blocks, Rendered, carried, render_value
 from toolcrib.calls._stored import StoredFields
 from toolcrib.calls._value_class import value_class
 
@@ -36,6 +36,7 @@ __all__ = [
     "ActivityKind",
     "ApprovalRequest",
     "Ask",
+    "Blocks",
     "CallEvent",
     "CallMetadata",
     "CallRecord",

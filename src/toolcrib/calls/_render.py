@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from toolcrib.calls._json import cut, json_text, shapes_and_text
 from toolcrib.calls._media import Media
 from toolcrib.calls._value_class import value_class
 
-__all__ = ["Rendered", "carried", "render_value"]
+__all__ = ["Blocks", "Rendered", "carried", "render_value"]
+
+Blocks: TypeAlias = Callable[[object], str | None]
+"""The content blocks that a way in has of its own: returns a block's text, empty for a picture, None for no block."""
 
 
 @value_class
@@ -19,7 +22,7 @@ class Rendered:
     Attributes:
         text: All of it as text, with a placeholder such as `[image/png: chart.png, 264 bytes]` for each of the media.
         is_error: Whether there is no result.
-        parts: Text and media in their order, for a way in that carries media; empty where there are none.
+        parts: Text and media in their order, and blocks where `render` was given some; empty where there is text alone.
         value: The result as JSON shapes, or as text where it had to be cut; None unless it was asked for.
     """
 
@@ -29,7 +32,14 @@ class Rendered:
     value: Any = None
 
 
-def render_value(value: object, tool: str = "", limit: int | None = None, *, structured: bool = False) -> Rendered:
+def render_value(
+    value: object,
+    tool: str = "",
+    limit: int | None = None,
+    *,
+    structured: bool = False,
+    blocks: Blocks | None = None,
+) -> Rendered:
     """Return what a model is shown of a tool's value.
 
     Args:
@@ -37,6 +47,7 @@ def render_value(value: object, tool: str = "", limit: int | None = None, *, str
         tool: Its name, for the error.
         limit: The most characters of text; of a longer one the head and the tail are kept, and the cut is said.
         structured: Give the value as JSON shapes, too.
+        blocks: What is a part as it is, alone or in a list; a value that has one is not given as JSON shapes.
 
     Raises:
         ResultNotSerializable: Something in it has no JSON form.
@@ -44,6 +55,8 @@ def render_value(value: object, tool: str = "", limit: int | None = None, *, str
     if type(value) is str:
         text = cut(value, limit)
         return Rendered(text, value=text if structured else None)
+    if blocks is not None and any(blocks(part) is not None for part in _several(value) or (value,)):
+        return _with_parts(tuple(_parts(value, tool, blocks)), limit, None, blocks)
     media: list[Media] = []
     shape = None
     if structured:
@@ -51,7 +64,7 @@ def render_value(value: object, tool: str = "", limit: int | None = None, *, str
     else:
         text = json_text(value, tool, media)
     if media:
-        return _with_media(tuple(_parts(value, tool)), limit, shape)
+        return _with_parts(tuple(_parts(value, tool, _no_block)), limit, shape, _no_block)
     shown = cut(text, limit)
     return Rendered(shown, value=shape if shown is text or not structured else shown)
 
@@ -69,23 +82,37 @@ def carried(parts: Iterable[str | Media], takes: Callable[[Media], bool]) -> lis
     return made
 
 
-def _with_media(parts: tuple[str | Media, ...], limit: int | None, shape: Any) -> Rendered:
-    words = "\n".join(part for part in parts if isinstance(part, str))
+def _no_block(part: object) -> None:
+    return None
+
+
+def _several(value: object) -> Sequence[Any]:
+    return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else ()
+
+
+def _with_parts(parts: tuple[Any, ...], limit: int | None, shape: Any, blocks: Blocks) -> Rendered:
+    """Return the parts as they are, or with all of their text cut as one and put before those that are no text."""
+
+    def text_of(part: Any) -> str | None:
+        return part if isinstance(part, str) else blocks(part)
+
+    words = "\n".join(text for part in parts if (text := text_of(part)))
     if limit is not None and len(words) > limit:
-        parts = (cut(words, limit), *(part for part in parts if isinstance(part, Media)))
-        shape = parts[0]
-    return Rendered("\n".join(map(str, parts)), parts=parts, value=shape)
+        head = cut(words, limit)
+        parts, shape = (head, *(part for part in parts if not text_of(part))), None if shape is None else head
+    shown = (str(part) if (text := text_of(part)) is None else text for part in parts)
+    return Rendered("\n".join(shown), parts=parts, value=shape)
 
 
-def _parts(value: Any, tool: str) -> Iterator[str | Media]:
-    """Yield text and media in their order: media alone or in a list where they stand, others after the text around."""
-    if isinstance(value, Media):
+def _parts(value: Any, tool: str, blocks: Blocks) -> Iterator[Any]:
+    """Yield parts in order: media and blocks alone or in a list where they stand, others after the text around."""
+    if isinstance(value, Media) or blocks(value) is not None:
         yield value
         return
-    several = cast("Sequence[Any]", value) if isinstance(value, list | tuple) else ()
-    if any(isinstance(part, Media) for part in several):
+    several = _several(value)
+    if any(isinstance(part, Media) or blocks(part) is not None for part in several):
         for part in several:
-            yield from _parts(part, tool)
+            yield from _parts(part, tool, blocks)
         return
     media: list[Media] = []
     text = json_text(cast("object", value), tool, media)

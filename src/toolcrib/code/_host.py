@@ -24,7 +24,7 @@ from toolcrib.calls import (
 )
 from toolcrib.code._activity import NO_ACTIVITY, ProgramActivity
 from toolcrib.code._program_tools import ProgramTool
-from toolcrib.errors import InvalidArguments, ResultNotSerializable
+from toolcrib.errors import ResultNotSerializable
 from toolcrib.pipeline import Call, Pipeline, Run
 from toolcrib.sandbox import Emit, Raised, Reply, SuspendedReply, Value, memory_size
 from toolcrib.schema import ToolSpec
@@ -96,15 +96,10 @@ class ProgramHost:
     ) -> tuple[Outcome, Reply]:
         """Return the outcome that `execute` has for a call, and the program's reply; both are put into the summary."""
         began = time.perf_counter()
+        arguments, fault = tool.bind(args, kwargs)
+        summary["arguments"] = self._within_room(tool.redacted(arguments), None)
         try:
-            try:
-                arguments = tool.bind(args, kwargs)
-            except InvalidArguments as error:
-                arguments = {}
-                outcome: Outcome = _failed(tool.name, summary["id"], error)
-            else:
-                summary["arguments"] = self._within_room(tool.redacted(arguments), None)
-                outcome = await execute(ToolCall(tool.name, arguments, summary["id"]))
+            outcome = await execute(ToolCall(tool.name, arguments, summary["id"], fault=fault))
         finally:
             summary["duration_ms"] += (time.perf_counter() - began) * 1000
         reply = reply_to(outcome, arguments, tool.spec)
@@ -123,7 +118,7 @@ class ProgramHost:
                 async for value in values:
                     await emit(render_value(value, call.name, most, structured=True).value)
         except ResultNotSerializable as error:
-            return _failed(call.name, call.id, error)
+            return Failed(call.name, call.id, error.code, str(error), type(error).__name__, exception=error)
         return ended[0]
 
     def _summarize(self, summary: dict[str, Any], outcome: Outcome, reply: Reply) -> None:
@@ -152,11 +147,6 @@ class ProgramHost:
         """Pass on what the program prints to the listener."""
         if self._on_output is not None:
             self._on_output(text, stream)
-
-
-def _failed(tool: str, call_id: str, error: InvalidArguments | ResultNotSerializable) -> Failed:
-    problems = error.problems if isinstance(error, InvalidArguments) else ()
-    return Failed(tool, call_id, error.code, str(error), type(error).__name__, problems, exception=error)
 
 
 def _shortened(value: Any) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from toolcrib.errors import DuplicateNameError, FieldProblem, InvalidArguments, SchemaError
+from toolcrib.errors import DuplicateNameError, InvalidArguments, SchemaError
 from toolcrib.tools import Tool
 
 __all__ = ["CallShape", "ProgramTool", "program_names"]
@@ -99,27 +99,21 @@ class ProgramTool:
         names = None if schema.get("additionalProperties", False) is not False else listed
         return CallShape(self.signature, order, rest is not None, names, frozenset(schema.get("required", ())))
 
-    def bind(self, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a call by name; the pipeline checks whether they fit.
-
-        Raises:
-            InvalidArguments: There are too many, or one is given twice: they cannot even be named.
-        """
+    def bind(self, args: list[Any], kwargs: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        """Return the arguments of a call by name, and why they cannot all be named: a fault, which fails the call."""
         if not args:
-            return kwargs
+            return kwargs, ""
         try:
             order, rest = self.spec.by_position
         except SchemaError:  # the pipeline reports it, with the parameter's name
-            return kwargs
+            return kwargs, ""
         named = dict(zip(order, args, strict=False))
         if len(args) > len(order):
             if rest is None:
-                raise InvalidArguments(self.name, (FieldProblem("", _too_many(order, len(args))),))
+                return named | kwargs, _too_many(order, len(args))
             named[rest] = args[len(order) :]
-        for name in kwargs:
-            if name in named:
-                raise InvalidArguments(self.name, (FieldProblem(name, "given twice, by position and by name"),))
-        return named | kwargs
+        twice = next((name for name in kwargs if name in named), None)
+        return named | kwargs, "" if twice is None else f"`{twice}` is given twice, by position and by name"
 
     def redacted(self, arguments: dict[str, Any]) -> dict[str, Any] | None:
         """Return the arguments without secrets, for a log; None when they might hold one."""
@@ -133,5 +127,5 @@ class ProgramTool:
 
 def _too_many(order: tuple[str, ...], given: int) -> str:
     if not order:
-        return f"takes no arguments by position, and {given} were given; name them"
-    return f"takes at most {len(order)} arguments by position ({', '.join(order)}), and {given} were given"
+        return f"it takes no arguments by position, and {given} were given; name them"
+    return f"it takes at most {len(order)} arguments by position ({', '.join(order)}), and {given} were given"

@@ -6,7 +6,14 @@ from typing import Annotated, Any
 import pytest
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, ImageContent
+from mcp_types import (
+    INVALID_PARAMS,
+    Annotations,
+    EmbeddedResource,
+    ImageContent,
+    TextContent,
+    TextResourceContents,
+)
 from pydantic import Field
 from typing_extensions import TypedDict
 
@@ -202,6 +209,45 @@ async def test_media_are_blocks(way: Way, value: Any, kinds: list[str]) -> None:
         result = await client.call_tool("draw", {})
 
     assert [part.type for part in result.content] == kinds
+
+
+@every_generation
+@pytest.mark.parametrize(
+    ("value", "kinds"),
+    [
+        (TextContent(text="x" * 5_000), ["text"]),
+        (["x" * 5_000, ImageContent(data="AAAA", mime_type="image/png")], ["text", "image"]),
+        ([TextContent(text="x" * 2_500), {"text": "x" * 2_500}], ["text"]),
+        (EmbeddedResource(resource=TextResourceContents(uri="a:b", text="x" * 5_000)), ["text"]),
+    ],
+    ids=["alone", "beside an image", "beside a value", "embedded"],
+)
+async def test_the_text_of_blocks_is_cut_like_any_other(way: Way, value: Any, kinds: list[str]) -> None:
+    @ez_tool(max_result_chars=200)
+    async def draw() -> Any:
+        return value
+
+    async with way(build_server([draw])) as client:
+        result = await client.call_tool("draw", {})
+
+    assert ([part.type for part in result.content], result.structured_content) == (kinds, None)
+    assert "characters cut" in result.content[0].text
+    assert len(result.content[0].text) < 300
+
+
+@every_generation
+async def test_blocks_that_are_short_stay_as_they_are(way: Way) -> None:
+    text = TextContent(text="a cat", annotations=Annotations(priority=0.5))
+
+    @ez_tool(max_result_chars=200)
+    async def draw() -> list[Any]:
+        return [text, ImageContent(data="AAAA", mime_type="image/png")]
+
+    async with way(build_server([draw])) as client:
+        result = await client.call_tool("draw", {})
+
+    assert result.content[0] == text
+    assert result.content[1].type == "image"
 
 
 @every_way

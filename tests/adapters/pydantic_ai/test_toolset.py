@@ -5,7 +5,17 @@ from typing import Annotated, Any
 
 import pydantic_ai
 import pytest
-from pydantic_ai.messages import BinaryContent, ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturn
+from pydantic import BaseModel
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessage,
+    ModelResponse,
+    TextContent,
+    TextPart,
+    ToolCallPart,
+    ToolReturn,
+)
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
@@ -16,7 +26,7 @@ from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.record import ListSink
-from toolcrib.schema import Injected, RunContext
+from toolcrib.schema import Injected, Redacted, RunContext
 from toolcrib.tools import BaseTool, Instruction, ez_tool
 from toolcrib.toolsets import Toolset
 from toolcrib.toolsets.search import searchable
@@ -180,6 +190,64 @@ async def test_long_results_are_cut_and_images_are_not() -> None:
 
     assert [len(content) < 200 for _, content in texts[:2]] == [True, True]
     assert image in texts[2][1]
+
+
+IMAGE = BinaryContent(b"\x89PNG", media_type="image/png")
+
+
+async def given_to_the_model(value: Any) -> list[Any]:
+    """Return all that the model is given of a tool that returns or raises a value, and may show 200 characters."""
+
+    @ez_tool(max_result_chars=200)
+    async def look() -> Any:
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    messages = (await agent(scripted([("look", "{}", "c1")]), as_toolset([look])).run("go")).all_messages()
+    parts = [part for message in messages[2:-1] for part in message.parts]
+    several = [part.content if isinstance(part.content, list) else [part.content] for part in parts]
+    return [content for some in several for content in some]
+
+
+@pytest.mark.parametrize(
+    ("value", "images"),
+    [
+        (["x" * 5_000, IMAGE], 1),
+        ([{"text": "x" * 5_000}, IMAGE], 1),
+        (ToolReturn("ok", content="x" * 5_000), 0),
+        (ToolReturn("x" * 5_000, content="x" * 5_000), 0),
+        (ToolReturn("ok", content=["x" * 2_500, TextContent("x" * 2_500), IMAGE]), 1),
+        (ToolReturn(["x" * 5_000, IMAGE], content=[IMAGE]), 2),
+        (pydantic_ai.ModelRetry("x" * 5_000), 0),
+        (ToolFailed("x" * 5_000), 0),
+    ],
+    ids=["text", "value", "content", "both", "parts", "images", "retry", "failure"],
+)
+async def test_text_beside_their_own_content_is_cut_like_any_other(value: Any, images: int) -> None:
+    given = await given_to_the_model(value)
+
+    texts = [content for content in given if isinstance(content, str)]
+    assert sum(text.count("x") for text in texts) <= 202  # the notice has one, too
+    assert any("characters cut" in text for text in texts)
+    assert len(given) - len(texts) == given.count(IMAGE) == images
+
+
+class Login(BaseModel):
+    key: Annotated[str, Redacted]
+
+
+async def test_a_secret_beside_an_image_is_hidden() -> None:
+    given = await given_to_the_model([Login(key="hunter2"), IMAGE])
+
+    assert "hunter2" not in str(given[0])
+    assert given[1] == IMAGE
+
+
+async def test_what_is_short_enough_stays_beside_a_result() -> None:
+    text = TextContent("a cat", metadata={"page": 1})
+
+    assert await given_to_the_model(ToolReturn({"a": 1}, content=["x", text, IMAGE])) == [{"a": 1}, "x", text, IMAGE]
 
 
 async def test_streamed_values_are_collected_and_told_as_they_come() -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard, get_args
+from typing import Any, get_args
 from urllib.parse import quote
 
 import mcp_types as types
 
 from toolcrib.calls import Media
 
-__all__ = ["block_of", "is_block", "is_block_type"]
+__all__ = ["block_of", "is_block_type", "text_in"]
 
 _BLOCKS: tuple[type[Any], ...] = get_args(types.ContentBlock)
 
@@ -41,9 +41,15 @@ def _names_of(media: Media) -> dict[str, Any] | None:
     return {"toolcrib/media": names} if names else None
 
 
-def is_block(value: object) -> TypeGuard[types.ContentBlock]:
-    """Return whether a tool gave a block of the protocol itself."""
-    return isinstance(value, _BLOCKS)
+def text_in(value: object) -> str | None:
+    """Return the text of a block of the protocol that a tool gave itself, None for what is no block."""
+    match value:
+        case types.TextContent():
+            return value.text
+        case types.EmbeddedResource(resource=types.TextResourceContents(text=text)):
+            return text
+        case _:
+            return "" if isinstance(value, _BLOCKS) else None
 
 
 def is_block_type(annotation: Any) -> bool:

@@ -9,9 +9,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from toolcrib.adapters.mcp_server._listing import ListedTool
-from toolcrib.adapters.mcp_server._media import block_of, is_block
-from toolcrib.calls import Completed, Failed, Outcome, Rendered, render, render_value
-from toolcrib.errors import ResultNotSerializable
+from toolcrib.adapters.mcp_server._media import block_of, text_in
+from toolcrib.calls import Completed, Failed, Media, Outcome, Rendered, render
 
 __all__ = ["clean", "error_result", "reply_to", "text_result"]
 
@@ -46,17 +45,12 @@ def error_result(text: str, structured: Any = None) -> types.CallToolResult:
 
 
 def _result(outcome: Completed, listed: ListedTool) -> types.CallToolResult:
-    value = outcome.value
-    several: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
-    try:
-        if any(map(is_block, several)):
-            return types.CallToolResult(content=[block for part in several for block in _blocks(part, outcome.tool)])
-    except ResultNotSerializable as error:
-        return error_result(f"{type(error).__name__}: {error}")
-    rendered = render(outcome, structured=True)
+    rendered = render(outcome, structured=True, blocks=text_in)
     if rendered.is_error:
         return error_result(rendered.text)
     content, text = _content(rendered), clean(rendered.text)
+    if rendered.parts and rendered.value is None:  # the tool gave blocks of the protocol itself
+        return types.CallToolResult(content=content)
     structured = listed.structured(rendered.value, in_blocks=bool(rendered.parts))
     if structured is not None and text is not rendered.text:
         structured = _cleaned(structured)
@@ -67,15 +61,19 @@ def _result(outcome: Completed, listed: ListedTool) -> types.CallToolResult:
 
 
 def _content(rendered: Rendered) -> list[types.ContentBlock]:
-    parts = rendered.parts or (rendered.text,)
-    return [types.TextContent(text=clean(part)) if isinstance(part, str) else block_of(part) for part in parts]
+    return [_block(part) for part in rendered.parts or (rendered.text,)]
 
 
-def _blocks(part: Any, tool: str) -> list[types.ContentBlock]:
-    """Return the blocks of one part of a result that has blocks of the protocol in it."""
-    if isinstance(part, types.TextContent):
-        return [part.model_copy(update={"text": clean(part.text)})]
-    return [part] if is_block(part) else _content(render_value(part, tool))
+def _block(part: Any) -> types.ContentBlock:
+    match part:
+        case str():
+            return types.TextContent(text=clean(part))
+        case Media():
+            return block_of(part)
+        case types.TextContent():
+            return part.model_copy(update={"text": clean(part.text)})
+        case _:
+            return part
 
 
 def clean(text: str) -> str:

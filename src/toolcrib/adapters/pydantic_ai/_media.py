@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias, cast
 
-from pydantic_ai.messages import AudioUrl, BinaryContent, DocumentUrl, ImageUrl, VideoUrl
+from pydantic_ai.messages import (
+    MULTI_MODAL_CONTENT_TYPES,
+    AudioUrl,
+    BinaryContent,
+    CachePoint,
+    DocumentUrl,
+    ImageUrl,
+    TextContent,
+    VideoUrl,
+)
 
 from toolcrib.calls import Media
 
-__all__ = ["content_of", "with_media"]
+__all__ = ["content_of", "file_in", "text_in", "with_media"]
 
 _Url: TypeAlias = ImageUrl | AudioUrl | VideoUrl | DocumentUrl
 _URLS: dict[str, type[_Url]] = {"image": ImageUrl, "audio": AudioUrl, "video": VideoUrl}
@@ -21,6 +30,24 @@ def content_of(media: Media) -> BinaryContent | _Url:
         return BinaryContent(media.data, media_type=kind, identifier=name)
     url = _URLS.get(kind.partition("/")[0], DocumentUrl)
     return url(media.url or "", media_type=kind, identifier=name)
+
+
+def file_in(value: object) -> str | None:
+    """Return the text of their own content in a tool's result, which is empty; None for what is none."""
+    return "" if isinstance(value, MULTI_MODAL_CONTENT_TYPES) else None
+
+
+def text_in(value: object) -> str | None:
+    """Return the text of their own content beside a tool's result, None for what is none."""
+    match value:
+        case str():
+            return value
+        case TextContent():
+            return value.content
+        case CachePoint():
+            return ""
+        case _:
+            return file_in(value)
 
 
 def with_media(value: Any) -> Any:

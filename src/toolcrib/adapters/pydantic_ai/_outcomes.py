@@ -8,12 +8,24 @@ from typing import Any, cast
 
 import pydantic_ai
 from pydantic_ai.exceptions import ApprovalRequired, ModelRetry, ToolFailed, UserError
-from pydantic_ai.messages import MULTI_MODAL_CONTENT_TYPES, CustomEvent, ToolReturn
+from pydantic_ai.messages import CustomEvent, ToolReturn
 from pydantic_ai.tools import ToolDenied
 
 from toolcrib.adapters.pydantic_ai._deferred_calls import Waiting
-from toolcrib.adapters.pydantic_ai._media import content_of
-from toolcrib.calls import Completed, Failed, Media, Outcome, Rejected, Suspended, lenient, render
+from toolcrib.adapters.pydantic_ai._media import content_of, file_in, text_in
+from toolcrib.calls import (
+    Blocks,
+    Completed,
+    Failed,
+    Media,
+    Outcome,
+    Rejected,
+    Rendered,
+    Suspended,
+    cut,
+    lenient,
+    render,
+)
 
 __all__ = ["ToolYielded", "emit_value", "reply_to"]
 
@@ -38,11 +50,12 @@ async def emit_value(ctx: pydantic_ai.RunContext[Any], value: Any) -> bool:
     return True
 
 
-def reply_to(outcome: Outcome, arguments: Mapping[str, Any]) -> Any:
+def reply_to(outcome: Outcome, arguments: Mapping[str, Any], limit: int | None = None) -> Any:
     """Return what the model is given as the tool's result.
 
     Args:
         arguments: What the model sent.
+        limit: The tool's `max_result_chars`.
 
     Raises:
         ApprovalRequired: The call waits; the metadata holds what it is resumed from.
@@ -61,21 +74,39 @@ def reply_to(outcome: Outcome, arguments: Mapping[str, Any]) -> Any:
             if outcome.retryable:
                 raise ModelRetry(outcome.message) from cause
             if isinstance(cause, ModelRetry | ToolFailed):  # the tool speaks Pydantic AI's language
-                raise cause
+                kind = ModelRetry if isinstance(cause, ModelRetry) else ToolFailed
+                raise kind(cut(cause.message, limit)) from cause
             raise ToolFailed(outcome.text()) from cause
 
 
 def _result(outcome: Completed) -> Any:
-    value = outcome.value
+    value: Any = outcome.value
     if isinstance(value, ToolReturn):
         made = cast("ToolReturn[Any]", value)
-        return replace(made, return_value=_result(replace(outcome, value=made.return_value)))
-    several: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
-    if any(isinstance(item, MULTI_MODAL_CONTENT_TYPES) for item in several):
-        return cast("Any", value)  # their own images and files are the model's to read as they are
-    shown = render(outcome, structured=True)
+        shown = _rendered(replace(outcome, value=made.return_value), file_in)
+        return replace(made, return_value=_content(shown), content=_beside(outcome, made.content, shown))
+    return _content(_rendered(outcome, file_in))
+
+
+def _beside(outcome: Completed, content: Any, shown: Rendered) -> str | list[Any] | None:
+    """Return what a tool says beside its result, cut to what the result leaves of `max_result_chars`."""
+    if content is None:
+        return None
+    limit = outcome.max_result_chars
+    rest = None if limit is None else max(limit - len(shown.text), 0)
+    value = content if isinstance(content, str) else list(content)
+    beside = _rendered(replace(outcome, value=value, max_result_chars=rest), text_in)
+    return list(beside.parts) or beside.text
+
+
+def _rendered(outcome: Completed, blocks: Blocks) -> Rendered:
+    shown = render(outcome, structured=True, blocks=blocks)
     if shown.is_error:
         raise ToolFailed(shown.text)
+    return shown
+
+
+def _content(shown: Rendered) -> Any:
     if not shown.parts:
         return shown.value
     parts = [content_of(part) if isinstance(part, Media) else part for part in shown.parts]

@@ -138,7 +138,9 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
             nonlocal watched
             watched = watched and await emit_value(ctx, value)
 
-        return reply_to(await run_reporting(self._opened, call, self._in(ctx), report, grant=grant), tool_args)
+        outcome = await run_reporting(self._opened, call, self._in(ctx), report, grant=grant)
+        entry = self._opened.toolset.entries.get(name)
+        return reply_to(outcome, tool_args, None if entry is None else entry.tool.options.max_result_chars)
 
     # --- inside
 
