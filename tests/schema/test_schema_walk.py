@@ -113,3 +113,56 @@ def test_a_reference_to_the_whole_is_a_type_that_holds_itself() -> None:
     schema = {"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]}
 
     assert describe_shape(schema) == "{next: {next: ...}}"
+
+
+def repeated(text: str, levels: int = 11) -> dict[str, Any]:
+    """Return a schema of little more than a text, which its references repeat thousands of times."""
+    definitions: dict[str, Any] = {"L0": {"type": "object", "description": text, "properties": {"z": {"enum": [text]}}}}
+    for level in range(1, levels):
+        below = {"$ref": f"#/$defs/L{level - 1}"}
+        definitions[f"L{level}"] = {"type": "object", "properties": {"a": below, "b": below}}
+    return {"type": "object", "$defs": definitions, "properties": {"x": {"$ref": f"#/$defs/L{levels - 1}"}}}
+
+
+def test_characters_that_references_repeat_are_counted() -> None:
+    assert describe_shape(repeated("short"), "evil").count("'short'") == 1024
+    with pytest.raises(SchemaTooLarge, match="1,000,000 characters"):
+        describe_shape(repeated("x" * 3000), "evil")
+
+
+def test_parts_of_one_schema_share_its_budget() -> None:
+    schema = repeated("x" * 300)
+    walk = SchemaWalk(schema, "evil")
+
+    describe_shape(schema["properties"]["x"], walk=walk)
+    with pytest.raises(SchemaTooLarge):
+        describe_shape(schema["properties"]["x"], walk=walk)
+
+
+class Counting(dict[str, Any]):
+    """Definitions that count how often one is looked up."""
+
+    looked = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.looked += 1
+        return super().get(key, default)
+
+
+def test_a_chain_of_aliases_is_followed_once() -> None:
+    definitions = Counting({f"L{n}": {"$ref": f"#/$defs/L{n - 1}", f"x-{n % 7}": n} for n in range(1, 500)})
+    definitions["L0"] = {"type": "string", "description": "The end."}
+    walk = SchemaWalk({"$defs": definitions})
+
+    made = [walk.resolved({"$ref": f"#/$defs/L{n}"}) for n in reversed(range(500))]
+
+    assert definitions.looked <= 500
+    assert all(one["description"] == "The end." for one in made)
+    assert made[0]["x-2"] == 499
+
+
+def test_aliases_that_lead_around_come_to_what_stands_beside_them() -> None:
+    walk = SchemaWalk({"$defs": {"A": {"$ref": "#/$defs/B", "title": "a"}, "B": {"$ref": "#/$defs/A", "title": "b"}}})
+
+    assert walk.resolved({"$ref": "#/$defs/A"}) == {"title": "a"}
+    assert walk.resolved({"$ref": "#/$defs/B"})["title"] in ("a", "b")

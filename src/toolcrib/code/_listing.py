@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Any
 
 from toolcrib.errors import SchemaError, SchemaTooLarge
-from toolcrib.schema import describe_shape, docstring_text
+from toolcrib.schema import SchemaWalk, describe_shape, docstring_text
 from toolcrib.toolsets import ToolEntry, words_of
 
 __all__ = ["Detail", "Listing"]
@@ -147,6 +147,7 @@ def _arguments(entry: ToolEntry, detail: Detail) -> list[str]:
     except SchemaError:
         return []
     properties: Mapping[str, Any] = schema.get("properties", {})
+    walk = SchemaWalk(schema, entry.name)
     known = set(words_of(" ".join([entry.name, entry.description, *properties])))
     lines: list[str] = []
     for name, part in properties.items():
@@ -154,16 +155,16 @@ def _arguments(entry: ToolEntry, detail: Detail) -> list[str]:
         if detail > Detail.ALL:
             words = _IN_SIGNATURE.sub("", words) if "default" in part else words
             words = "" if known.issuperset(words_of(words)) else words
-        said = [text for text in (_inner_shape(part, schema, entry.name), words) if text]
+        said = [text for text in (_inner_shape(part, walk), words) if text]
         if said:
             lines.append(f"{name}: {'. '.join(said)}")
     return lines
 
 
-def _inner_shape(part: Mapping[str, Any], schema: Mapping[str, Any], tool: str) -> str:
+def _inner_shape(part: Mapping[str, Any], walk: SchemaWalk) -> str:
     """Return the shape of an argument that has keys of its own: a type's name does not show them."""
     try:
-        shape = describe_shape({**part, "$defs": schema.get("$defs", {})}, tool)
+        shape = describe_shape(part, walk=walk)
     except SchemaTooLarge:
         return _TOO_LARGE
     return shape if "{" in shape else ""

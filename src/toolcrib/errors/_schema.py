@@ -87,8 +87,8 @@ class SchemaTooLarge(SchemaError):
     def __str__(self) -> str:
         owner = f"`{self.tool}` has a schema that" if self.tool else "the schema"
         return (
-            f"{owner} is too large to be written out: its references lead to more than 10,000 parts, or to more than "
-            "100 levels. Give it fewer or smaller types, or leave the tool out."
+            f"{owner} is too large to be written out: its references lead to more than 10,000 parts, 1,000,000 "
+            "characters or 100 levels. Give it fewer or smaller types, or leave the tool out."
         )
 
 

@@ -100,11 +100,10 @@ def _joined(part: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
 def _lost(source: dict[str, Any], walk: SchemaWalk) -> str:
     """Return in words the type that the subset cannot say: names that are not known before, a place's own type."""
     values, parts = source.pop("additionalProperties", None), source.get("prefixItems")
-    whole = {"$defs": walk.root.get("$defs", {})}
     if isinstance(parts, list):
-        return f"a list of {describe_shape({**whole, 'type': 'array', 'prefixItems': parts}, walk.tool)}"
+        return f"a list of {describe_shape({'type': 'array', 'prefixItems': parts}, walk=walk)}"
     if isinstance(values, Mapping):
-        shape = describe_shape({**whole, **cast("Mapping[str, Any]", values)}, walk.tool)
+        shape = describe_shape(cast("Mapping[str, Any]", values), walk=walk)
         more = "other names, each with" if source.get("properties") else "an object of any names, each with"
         return f"{more} {shape}"
     if source.get("type") == "object" and not source.get("properties"):

@@ -11,6 +11,7 @@ from toolcrib.errors import SchemaTooLarge
 __all__ = ["SchemaWalk", "check_nesting"]
 
 _MOST_PARTS = 10_000  # a schema of 3 kB may come to a billion of them when its references are written out
+_MOST_CHARACTERS = 1_000_000  # of what references lead to, written out
 _DEEPEST = 100
 _CHOICES = ("anyOf", "oneOf", "allOf")
 
@@ -25,7 +26,7 @@ class SchemaWalk:
         memo: What the walker has made of a reference before.
     """
 
-    __slots__ = ("_deep", "_left", "_targets", "memo", "open", "root", "tool")
+    __slots__ = ("_deep", "_left", "_left_to_write", "_sizes", "_targets", "memo", "open", "root", "tool")
 
     def __init__(self, root: Any, tool: str = "") -> None:
         self.root: Mapping[str, Any] = cast("Mapping[str, Any]", root) if isinstance(root, Mapping) else {}
@@ -33,7 +34,8 @@ class SchemaWalk:
         self.open: list[str] = []
         self.memo: dict[str, Any] = {}
         self._targets: dict[str, Mapping[str, Any]] = {}
-        self._left, self._deep = _MOST_PARTS, 0
+        self._sizes: dict[str, int] = {}
+        self._left, self._left_to_write, self._deep = _MOST_PARTS, _MOST_CHARACTERS, 0
 
     def count(self) -> None:
         """Count one part of the schema.
@@ -47,12 +49,19 @@ class SchemaWalk:
 
     @contextmanager
     def part(self, ref: str | None = None) -> Generator[None]:
-        """Count a part while what is in it is walked over; `ref` is the reference that led to it."""
+        """Count a part while what is in it is walked over; `ref` is the reference that led to it.
+
+        Raises:
+            SchemaTooLarge: As `count`; or what references lead to has too many characters, written out.
+        """
         self._deep += 1
         if ref is not None:
             self.open.append(ref)
         try:
             self.count()
+            self._left_to_write -= 0 if ref is None else self._size(ref)
+            if self._left_to_write < 0:
+                raise SchemaTooLarge(self.tool)
             yield
         finally:
             self._deep -= 1
@@ -70,15 +79,25 @@ class SchemaWalk:
         return {**self._target(ref), **{key: value for key, value in named.items() if key != "$ref"}}
 
     def _target(self, ref: str) -> Mapping[str, Any]:
-        if ref not in self._targets:
-            found, seen = self._lookup(ref), {ref}
-            beside: dict[str, Any] = {}
-            while (further := ref_of(found)) is not None and further not in seen:  # an alias of an alias
-                seen.add(further)
-                beside = {**{key: value for key, value in found.items() if key != "$ref"}, **beside}
-                found = self._lookup(further)
-            self._targets[ref] = {**{key: value for key, value in found.items() if key != "$ref"}, **beside}
+        """Return what a reference leads to, with what stands beside it and beside the references on the way."""
+        chain: list[tuple[str, Mapping[str, Any]]] = []
+        seen = set[str]()
+        further: str | None = ref
+        while further is not None and further not in self._targets and further not in seen:  # an alias of an alias
+            seen.add(further)
+            chain.append((further, self._lookup(further)))
+            further = ref_of(chain[-1][1])
+        made: Mapping[str, Any] = {} if further is None else self._targets.get(further, {})
+        for alias, found in reversed(chain):
+            beside = {key: value for key, value in found.items() if key != "$ref"}
+            made = self._targets[alias] = {**made, **beside} if beside or not made else made
         return self._targets[ref]
+
+    def _size(self, ref: str) -> int:
+        """Return how many characters what a reference leads to has, the references in it not followed."""
+        if ref not in self._sizes:
+            self._sizes[ref] = sum(len(text) for text in _texts(self._target(ref)))
+        return self._sizes[ref]
 
     def _lookup(self, ref: str) -> Mapping[str, Any]:
         target: Any = self.root
@@ -109,6 +128,21 @@ def ref_of(schema: Any) -> str | None:
     """Return the reference that a schema is; None for one that is none."""
     ref: Any = cast("Mapping[str, Any]", schema).get("$ref") if isinstance(schema, Mapping) else None
     return ref if isinstance(ref, str) else None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text in JSON shapes, and every key."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, Mapping):
+            named = cast("Mapping[Any, Any]", part)
+            yield from map(str, named)
+            waiting += named.values()
+        elif isinstance(part, list):
+            waiting += cast("list[Any]", part)
 
 
 def check_nesting(tool: str, schema: Any) -> None:

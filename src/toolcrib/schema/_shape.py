@@ -18,16 +18,21 @@ PYTHON_TYPES: Mapping[str, str] = {
 }
 
 
-def describe_shape(schema: Mapping[str, Any] | bool, tool: str = "") -> str:
+def describe_shape(schema: Mapping[str, Any] | bool, tool: str = "", walk: SchemaWalk | None = None) -> str:
     """Return the shape of what `schema` describes: `{location: str, temp: int}`, `list[{id: int, tag?: str}]`.
 
     `?` marks a key that may be absent, quoted texts are the only ones allowed, and `...` stands for a type that
     contains itself.
 
+    Args:
+        schema: The schema.
+        tool: The tool whose schema it is, for messages.
+        walk: The walk over the schema that it is a part of, which may have other parts described.
+
     Raises:
-        SchemaTooLarge: It would have too many parts; names `tool`.
+        SchemaTooLarge: It would have too many parts; names the tool.
     """
-    return _Shape(SchemaWalk(schema, tool)).of(schema)
+    return _Shape(SchemaWalk(schema, tool) if walk is None else walk).of(schema)
 
 
 class _Shape:
