@@ -23,6 +23,7 @@ EXAMPLES = [
     errors.HookError("pay", "pre hook", "check", "KeyError: 'x'"),
     errors.InvalidArguments("pay", (FieldProblem("sum", "must be an integer"),)),
     errors.InvalidOutput("pay", (FieldProblem("sum", "must be an integer"),)),
+    errors.InvalidSchema("pay", FieldProblem("properties.sum.type", "'text' is no type")),
     errors.CallStateError("pay", "call_1", "executed"),
     errors.LimitReached("pay", "in total", 3),
     errors.ToolCancelled("pay"),

@@ -9,7 +9,7 @@ from tests.rounds.replies import FORMATS
 from tests.schema.bombs import KINDS, bomb
 from toolcrib import schema_tool
 from toolcrib.calls import Completed, Failed, ToolCall
-from toolcrib.errors import InvalidArguments, SchemaTooLarge
+from toolcrib.errors import InvalidArguments, InvalidSchema, SchemaTooLarge
 from toolcrib.pipeline import Pipeline
 from toolcrib.rounds import decode
 from toolcrib.schema import RunContext
@@ -134,8 +134,7 @@ async def test_without_a_function_it_is_an_input_of_the_hosts_own() -> None:
 @pytest.mark.parametrize(
     ("schema", "error", "said"),
     [
-        ({"type": "string"}, TypeError, "must be an object's"),
-        ({"type": "object", "properties": {"a": {"type": "text"}}}, ValueError, "is no JSON schema"),
+        ({"type": "string"}, InvalidSchema, "`order` cannot be made .*: type: arguments are an object"),
         ({"type": "object", "properties": {"b": {}}}, TypeError, "has the argument `b`, and its function does not"),
     ],
 )
@@ -205,7 +204,73 @@ def test_a_property_that_takes_anything_or_nothing_may_be_a_boolean() -> None:
     assert all(Toolset([ask]).definitions(format=format) for format in FORMATS)
 
 
-@pytest.mark.parametrize("schema", [None, [], True])
-def test_what_is_no_dict_is_no_schema(schema: Any) -> None:
-    with pytest.raises(TypeError, match="`ask`: the schema of its arguments must be a dict, and is"):
-        schema_tool("ask", schema, echo)
+@pytest.mark.parametrize(
+    ("schema", "place"),
+    [
+        (None, "the schema: it is None"),
+        ([], "the schema: it is "),
+        ({"properties": None}, "properties: None is not of type"),
+        ({"properties": []}, "properties: "),
+        ({"properties": {"a": None}}, "properties.a: None is not"),
+        ({"properties": {"a": {"type": "text"}}}, "properties.a.type: 'text'"),
+        ({"properties": {5: {}}}, "properties: the key 5 is no JSON"),
+        ({"properties": {"a\ud800": {}}}, "properties: the key 'a.ud800' is no JSON"),
+        ({"properties": {"a": {"description": "\ud800"}}}, "properties.a.description: its text has half a character"),
+        ({"properties": {"a": {"default": float("nan")}}}, "properties.a.default: nan is no JSON"),
+        ({"properties": {"a": {"enum": [1, object()]}}}, r"properties.a.enum\[1\]: <object"),
+        ({"$schema": 5}, "\\$schema: it names a version"),
+        ({"required": "a"}, "required: 'a' is not of type"),
+        ({"type": ["object", "null"]}, "type: arguments are an object"),
+    ],
+)
+def test_what_is_no_schema_is_one_error_that_names_the_place(schema: Any, place: str) -> None:
+    with pytest.raises(InvalidSchema, match=f"^`order` cannot be made of a JSON schema: {place}"):
+        schema_tool("order", schema)
+    if isinstance(schema, dict) and "type" not in schema:
+        with pytest.raises(InvalidSchema, match=r"`order` .*: output_schema"):
+            schema_tool("order", {}, output_schema=schema)
+
+
+@pytest.mark.parametrize("name", ["", None, 5, b"order", "a\ud800"])
+def test_what_is_no_name_is_the_same_error(name: Any) -> None:
+    with pytest.raises(InvalidSchema, match=r"name: .* is no name of a tool"):
+        schema_tool(name, {})
+
+
+async def test_a_schema_that_is_changed_afterwards_changes_no_tool() -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    tool = schema_tool("order", schema, lambda a: a)
+
+    schema["properties"]["a"]["type"] = "string"
+
+    with pytest.raises(InvalidArguments):
+        tool.spec.validate_python({"a": "x"})
+
+
+TAKING: list[dict[str, Any]] = [
+    {"properties": {"a": {}}},
+    {"allOf": [{"properties": {"a": {}}}]},
+    {"anyOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]},
+    {"oneOf": [{"$ref": "#/$defs/A"}], "$defs": {"A": {"allOf": [{"properties": {"a": {}}}]}}},
+    {"propertyNames": {"pattern": "^x"}},
+    {"unevaluatedProperties": {"type": "string"}},
+    {"patternProperties": {"^x": {}}},
+    {"if": {"required": ["a"]}, "then": {}},
+]
+
+
+@pytest.mark.parametrize("raw", ["", "null"])
+@pytest.mark.parametrize("schema", TAKING)
+def test_nothing_is_no_arguments_for_a_tool_that_takes_some(schema: dict[str, Any], raw: str) -> None:
+    tool = schema_tool("order", {"type": "object", **schema}, lambda **given: given)
+
+    with pytest.raises(InvalidArguments, match="no arguments came"):
+        tool.spec.validate_json(raw)
+    tool.spec.validate_json("{}")
+
+
+@pytest.mark.parametrize("schema", [{}, {"properties": {}}, {"additionalProperties": False}, {"allOf": [{}, True]}])
+def test_nothing_is_enough_for_a_tool_that_takes_none(schema: dict[str, Any]) -> None:
+    tool = schema_tool("order", {"type": "object", **schema}, lambda **given: given)
+
+    tool.spec.validate_json("")

@@ -11,6 +11,7 @@ __all__ = [
     "FormatError",
     "InvalidArguments",
     "InvalidOutput",
+    "InvalidSchema",
     "MissingProvided",
     "ResultNotSerializable",
     "SchemaError",
@@ -56,6 +57,19 @@ class InvalidOutput(ToolcribError, TypeError, ValueError):
 
     def __str__(self) -> str:
         return f"`{self.tool}` cannot be completed with this output: {'; '.join(map(str, self.problems))}"
+
+
+class InvalidSchema(ToolcribError, TypeError, ValueError):
+    """A tool cannot be made of this name or this JSON schema."""
+
+    code = "invalid_schema"
+
+    def __init__(self, tool: str, problem: FieldProblem) -> None:
+        super().__init__(tool, problem)
+        self.tool, self.problem = tool, problem
+
+    def __str__(self) -> str:
+        return f"`{self.tool}` cannot be made of a JSON schema: {self.problem}"
 
 
 class SchemaError(ToolcribError, TypeError):

@@ -32,7 +32,7 @@ from toolcrib.schema._parameters import Resolved
 from toolcrib.schema._problems import Asked, let_through, parsed, problems_of
 from toolcrib.schema._result_keys import documented_shape
 from toolcrib.schema._returns import return_schema_of, type_title
-from toolcrib.schema._schema_walk import check_nesting
+from toolcrib.schema._schema_walk import SchemaWalk, check_nesting
 from toolcrib.schema._signature import signature_text
 from toolcrib.schema._stub import StubSource, stub_text
 from toolcrib.schema._stub_types import StubTypes, camel
@@ -41,6 +41,10 @@ __all__ = ["ToolSpec"]
 
 _BUILD = RLock()  # two threads that ask first must get the same input model
 _NOTHING_CAME = "no arguments came. Send them as one JSON object, with `{}` for none"
+_OF_ARGUMENTS = (  # keywords of a schema that takes arguments
+    "properties", "additionalProperties", "patternProperties", "unevaluatedProperties", "propertyNames", "required",
+    "minProperties", "dependentSchemas", "dependentRequired", "if", "not",
+)  # fmt: skip
 _NO_ARGUMENTS: frozenset[str | bytes] = frozenset({"", "null", b"", b"null"})  # what some providers send for none
 
 
@@ -278,12 +282,13 @@ class ToolSpec:
         raise refused  # out here, so that it does not carry pydantic's error and the input along
 
     def _takes_any(self) -> bool:
-        """Return whether a caller may give any arguments."""
+        """Return whether a caller may give any arguments, in any of the choices of the schema."""
         try:
             schema = self.parameters
         except SchemaError:  # it can be validated and not be described
             return True
-        return bool(schema.get("properties") or schema.get("additionalProperties") or schema.get("patternProperties"))
+        choices = SchemaWalk(schema).choices(schema)
+        return any(choice.get(keyword) for choice in choices for keyword in _OF_ARGUMENTS)
 
     def validate_python(self, values: Mapping[str, Any]) -> BaseModel:
         """Return the input with these values, converted where pydantic can.

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
+from math import isfinite
 from typing import Any, TypeAlias, cast
 
 from jsonschema import Draft202012Validator, ValidationError, validators
@@ -23,9 +24,11 @@ from pydantic_core.core_schema import str_schema
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from toolcrib.errors import FieldProblem, InvalidSchema
 from toolcrib.schema._problems import brief, path_of
+from toolcrib.schema._schema_walk import check_nesting
 
-__all__ = ["Checker", "Misfit", "checker_of", "checks_of", "misfits"]
+__all__ = ["Checker", "Misfit", "checker_of", "checks_of", "misfits", "require_schema"]
 
 _Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 _NOTHING: Any = Registry[Any]()  # of schemas that others may refer to
@@ -117,6 +120,76 @@ def checker_of(schema: Mapping[str, Any]) -> Checker | None:
         return Checker(schema)
     except (SchemaError, RecursionError):
         return None
+
+
+def require_schema(tool: str, schema: object, where: str = "") -> None:
+    """Raise InvalidSchema for what is no JSON schema, with the place where it is none.
+
+    Args:
+        tool: The tool that is to be made of it.
+        schema: What was given as one.
+        where: What the place begins with.
+
+    Raises:
+        SchemaTooLarge: It is nested too deep to be read.
+    """
+    check_nesting(tool, schema)
+    problem = FieldProblem("", f"it is {schema!r:.80}; give a dict")
+    if isinstance(schema, Mapping):
+        given = cast("Mapping[str, Any]", schema)
+        problem = _no_json(given) or _no_schema(given)
+    if problem is not None:
+        place = ".".join(filter(None, (where, problem.field))) or "the schema"
+        raise InvalidSchema(tool, FieldProblem(place, problem.problem))
+
+
+def _no_json(schema: object) -> FieldProblem | None:
+    """Return the first place in a schema that is no JSON; None where there is none."""
+    waiting: list[tuple[tuple[str | int, ...], object]] = [((), schema)]
+    seen = set[int]()
+    while waiting:
+        place, part = waiting.pop()
+        if problem := _no_json_value(part):
+            return FieldProblem(path_of(place), problem)
+        if isinstance(part, Mapping | list) and id(cast("object", part)) not in seen:
+            seen.add(id(cast("object", part)))
+            is_named = isinstance(part, Mapping)
+            items: Any = cast("Mapping[Any, Any]", part).items() if is_named else enumerate(cast("list[Any]", part))
+            waiting += [((*place, key), inner) for key, inner in items]
+    return None
+
+
+def _no_json_value(part: object) -> str:
+    """Return why one value is no JSON, what is in it left out; empty where it is."""
+    if isinstance(part, Mapping):
+        keys = cast("Mapping[object, object]", part)
+        bad = [key for key in keys if not (isinstance(key, str) and _is_unicode(key))]
+        return f"the key {bad[0]!r} is no JSON; write it as a text" if bad else ""
+    if isinstance(part, str):
+        return "" if _is_unicode(part) else "its text has half a character in it; write it anew"
+    if isinstance(part, float):
+        return "" if isfinite(part) else f"{part} is no JSON; leave it out, or give a number"
+    is_known = part is None or isinstance(part, int | list)
+    return "" if is_known else f"{part!r:.80} is no JSON; give a dict, a list, a text or a number"
+
+
+def _is_unicode(text: str) -> bool:
+    return text.isascii() or text.encode("utf-8", "replace").decode() == text
+
+
+def _no_schema(schema: Mapping[str, Any]) -> FieldProblem | None:
+    """Return the place where JSON is no schema, and why."""
+    if not isinstance(schema.get("$schema", ""), str):
+        return FieldProblem("$schema", "it names a version of JSON Schema as a text; leave it out")
+    try:
+        Checker(schema)
+    except SchemaError as error:
+        return FieldProblem(
+            path_of(tuple(error.absolute_path)), f"{error.message:.{_WIDE}}; see https://json-schema.org"
+        )
+    except RecursionError:
+        return FieldProblem("", "it is nested too deep; give it fewer levels")
+    return None
 
 
 def misfits(schema: Mapping[str, Any], value: Any) -> list[Misfit]:

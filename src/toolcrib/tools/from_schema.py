@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any
 
-from toolcrib.errors import MissingExtraError
+from toolcrib.errors import FieldProblem, InvalidSchema, MissingExtraError
 from toolcrib.schema import ToolSpec
 from toolcrib.tools._options import only_options
 from toolcrib.tools._tool import Tool
 
 try:
-    from toolcrib.schema.checker import checker_of, checks_of
+    from toolcrib.schema.checker import checks_of, require_schema
 except ModuleNotFoundError as error:
     raise MissingExtraError("a tool from a JSON schema", "schema") from error
 
@@ -43,20 +44,28 @@ def schema_tool(
         keywords: Options of `@tool`.
 
     Raises:
-        ValueError: A schema is no JSON schema.
-        TypeError: The schema is not an object's, or the function does not take an argument that it describes.
+        InvalidSchema: The name is no text, a schema is no JSON schema, or that of the arguments is not an object's. The
+            error names the tool, the place and what would be right.
+        TypeError: The function does not take an argument that the schema describes.
         SchemaTooLarge: A schema is nested too deep to be read.
     """
-    for noun, given in (("schema of its arguments", schema), ("output_schema", output_schema or {})):
-        if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- it may come from anywhere
-            raise TypeError(f"`{name}`: the {noun} must be a dict, and is {given!r:.80}")
-    if schema.get("type", "object") != "object":
-        raise TypeError(f"`{name}`: the schema of its arguments must be an object's, and is of type {schema['type']!r}")
+    _require_name(name)
+    for where, given in (("", schema), ("output_schema", output_schema)):
+        if given is not None or not where:
+            require_schema(name, given, where)
+    if (kind := schema.get("type", "object")) != "object":
+        problem = f"arguments are an object, and this is {kind!r}; make it a property of one"
+        raise InvalidSchema(name, FieldProblem("type", problem))
+    schema, output_schema = deepcopy(schema), deepcopy(output_schema)
     options = only_options("schema_tool", {**keywords, "name": name})
     spec = ToolSpec.from_schema(
         fn, schema, name=name, description=description, returns=output_schema, check=checks_of(name, schema, whole=True)
     )
-    for noun, given in (("schema", schema), ("output_schema", output_schema)):
-        if given is not None and checker_of(given) is None:
-            raise ValueError(f"`{name}`: its {noun} is no JSON schema; see https://json-schema.org")
     return Tool(spec, options, bare=True)
+
+
+def _require_name(name: object) -> None:
+    """Raise InvalidSchema for what cannot be a name: not text, empty, or with half a character in it."""
+    if not isinstance(name, str) or not name or name.encode("utf-8", "replace").decode() != name:
+        problem = f"{name!r:.80} is no name of a tool; give it a text, as in schema_tool('search', ...)"
+        raise InvalidSchema(str(name).encode("utf-8", "replace").decode(), FieldProblem("name", problem))
