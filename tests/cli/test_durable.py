@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -56,9 +57,10 @@ def test_work_of_one_id_is_enqueued_once(toolcrib: Command, tools: str) -> None:
     other = toolcrib("enqueue", tools, "add", '{"a": 3}', "--key", "k")
 
     assert first.stdout == again.stdout == other.stdout
-    assert first.stderr == ""
-    assert again.stderr == "nothing was enqueued: order-7 was before, and is once\n"
-    assert other.stderr == "nothing was enqueued: the work below has the key k, and has not ended\n"
+    unserved = f"no worker takes work from the queue tools now; start one: toolcrib worker {tools}\n"
+    assert first.stderr == unserved
+    assert again.stderr == f"nothing was enqueued: order-7 was before, and is once\n{unserved}"
+    assert other.stderr == f"nothing was enqueued: the work below has the key k, and has not ended\n{unserved}"
     assert len(told(toolcrib("workflows", "list", "--json"))) == 1
     assert told(toolcrib("workflows", "show", "order-7", "--json"))["id"] == first.stdout.strip()
 
@@ -111,17 +113,36 @@ def test_a_worker_does_what_waits_and_stops_when_it_is_told_to(toolcrib: Command
     toolcrib("enqueue", tools, "add", '{"a": 4}')
     AgentRegistry.clear()  # each command is a process of its own otherwise
     toolcrib("enqueue", tools, "--program", "program.py", "--id", "p1")
+    AgentRegistry.clear()
+    toolcrib("enqueue", tools, "broken", '{"text": "x"}', "--id", "bad")
+    AgentRegistry.clear()
+    toolcrib("enqueue", tools, "forever", "--id", "late", "--timeout", "0.5")
     command = [sys.executable, "-c", MAIN, "worker", tools, "--worker-id", "w1", "--grace", "20"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as worker:
         assert worker.stderr is not None
         began = worker.stderr.readline()
-        while {work["state"] for work in told(toolcrib("workflows", "list", "--json"))} != {"done"}:
+        while {work["state"] for work in told(toolcrib("workflows", "list", "--json"))} != {"done", "failed"}:
             assert worker.poll() is None
+        AgentRegistry.clear()
+        served = toolcrib("enqueue", tools, "add", '{"a": 5}', "--delay", "600")
         worker.send_signal(signal.SIGTERM)
         said = worker.stderr.read()
 
     assert worker.returncode == 0
     assert began.startswith("worker w1 takes work from tools in ")
     assert "worker w1 has stopped; nothing of its work is left" in said
+    assert served.stderr == ""
+    listed = toolcrib("workflows", "list", "--state", "failed").stdout
+    assert re.search(r" tools: broken +tools +failed .* cannot read x *$", listed, re.MULTILINE)
+    assert re.search(
+        r" tools: forever +tools +failed .* timed out: it did not end within 0\.5 s *$", listed, re.MULTILINE
+    )
+    page = toolcrib("workflows", "show", "p1").stdout
+    assert page.startswith("program p1 is done\n  of         tools\n")
+    assert page.endswith("\nprogram:\n  print(add(1, 2))\n\ncalls:\n  add(a=1, b=2): completed, 3\n\noutput:\n  3\n")
+    bad = toolcrib("workflows", "show", "bad").stdout
+    assert re.search(r'^  call +broken\(text="x"\)\n  why +cannot read x$', bad, re.MULTILINE)
+    assert toolcrib("workflows", "retry", "bad").stderr.endswith(" is waiting\n")
+    assert "p1 is done, and only failed work is retried" in toolcrib("workflows", "retry", "p1").stderr
     assert told(toolcrib("workflows", "show", "p1", "--json"))["result"]["output"] == "3\n"
     assert [one["state"] for one in told(toolcrib("workers", "list", "--json"))] == ["stopped"]

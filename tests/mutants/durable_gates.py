@@ -176,6 +176,27 @@ DURABLE_GATES: tuple[Gate, ...] = (
         _OF_AGENTS,
     ),
     Gate(
+        "a retried turn asks before it does its call again",
+        "adapters/dbos/_retry.py",
+        "keep=1 if begun else 0",
+        "keep=0",
+        ("tests/adapters/dbos/test_admin.py",),
+    ),
+    Gate(
+        "a retried program asks before it does its call again",
+        "code/_file_journal.py",
+        "            entry.reply, entry.in_doubt = None, True\n",
+        "            entry.reply, entry.in_doubt, entry.begun = None, False, 0\n",
+        ("tests/adapters/dbos/test_admin.py",),
+    ),
+    Gate(
+        "work that has not failed is not retried",
+        "adapters/dbos/_admin.py",
+        '    if work.state != "failed":\n',
+        "    if False:\n",
+        ("tests/adapters/dbos/test_admin.py",),
+    ),
+    Gate(
         "changes of the context once",
         _CONTEXT,
         "                connection.execute(sa.insert(_applied).values(work_id=work_id, agent=self._agent.name))\n",

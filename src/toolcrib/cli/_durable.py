@@ -224,6 +224,7 @@ async def enqueue_job(target: str, job: Job, client: Client) -> str:
                 client, toolkit.name, toolkit.queue.name, job.program, placement, principal=job.principal
             )
             _say_if_known(made.id, placement.id, before, job.placement)
+            _say_if_unserved(client, target, toolkit.queue.name)
             return made.id
         return await _enqueue_turn(target, durable, job, client)
 
@@ -249,6 +250,7 @@ async def _enqueue_turn(target: str, durable: Durable, job: Job, client: Client)
         timeout=placement.timeout,
     )
     _say_if_known(handle.id, turn.id, before, placement)
+    _say_if_unserved(client, target, agent.queue.name)
     return handle.id
 
 
@@ -258,6 +260,14 @@ def _say_if_known(made: str, asked: str, before: object, given: Placement) -> No
         say(f"nothing was enqueued: {given.id} was before, and is once")
     elif made != asked:
         say(f"nothing was enqueued: the work below has the key {given.key}, and has not ended")
+
+
+def _say_if_unserved(client: Client, target: str, queue: str) -> None:
+    """Say that what was enqueued waits until a worker is started, if none that runs takes work from its queue."""
+    if not any(worker.state == "running" and queue in worker.queues for worker in workers(client)):
+        say(f"no worker takes work from the queue {queue} now; start one: toolcrib worker {target}")
+    elif client.is_stopped(queue):
+        say(f"the queue {queue} stands still; `DurableAgent.resume` lets it go on")
 
 
 def _only(target: str, items: Sequence[Any], queue: str | None, what: str, fits: Callable[[Any], bool]) -> Any:

@@ -87,6 +87,10 @@ def enqueue(
     delay: Annotated[
         float | None, typer.Option("--delay", metavar="SECONDS", min=0, help="Do not start before this long.")
     ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Cancel it when it runs for longer than this."),
+    ] = None,
     work_id: Annotated[
         str,
         typer.Option("--id", metavar="ID", help="Its id; only one with this id is enqueued, ever."),
@@ -104,7 +108,7 @@ def enqueue(
         module = durable()
         code = None if program is None else text_of(program)
         given = text_of("-") if arguments == "-" else arguments
-        placement = module.Placement(work_id, priority, key, delay)
+        placement = module.Placement(work_id, priority, key, delay, timeout)
         client = module.open_client(database)
         try:
             job = module.Job(tool, given, code, queue, placement)

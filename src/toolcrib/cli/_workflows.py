@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Generator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +14,7 @@ from rich.text import Text
 from toolcrib.cli._database import DatabaseOption, shown_name
 from toolcrib.cli._formatting import JsonOption, cell_text, console, print_json, say, table_of, write
 from toolcrib.cli._run import exit_on_error
+from toolcrib.cli._work_page import when, work_page
 from toolcrib.cli._worker import durable
 
 __all__ = ["workers", "workflows"]
@@ -23,7 +23,15 @@ workflows = typer.Typer(name="workflows", help="Durable turns and programs.", no
 workers = typer.Typer(name="workers", help="Workers that run durable work.", no_args_is_help=True)
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The workflow's id.", show_default=False)]
-_STYLES = {"done": "green", "failed": "red", "given up": "red", "cancelled": "red", "paused": "yellow", "lost": "red"}
+_STYLES = {
+    "done": "green",
+    "failed": "red",
+    "rejected": "yellow",
+    "given up": "red",
+    "cancelled": "red",
+    "paused": "yellow",
+    "lost": "red",
+}
 _WIDE = 60  # characters of one cell
 
 
@@ -44,7 +52,7 @@ def list_workflows(
         typer.Option(
             "--state",
             metavar="STATE",
-            help="Only the delayed, waiting, running, paused, continued, done, failed, cancelled or given up.",
+            help="Only the delayed, waiting, running, paused, continued, done, rejected, failed, cancelled, given up.",
         ),
     ] = None,
     queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="Only those of this queue.")] = None,
@@ -61,8 +69,11 @@ def list_workflows(
     if as_json:
         print_json([work.to_dict() for work in found])
     elif found:
-        rows = [(w.id, w.kind, w.what, w.queue, w.state, w.worker, w.attempts, _when(w.created_at)) for w in found]
-        console().print(_table(("id", "kind", "of", "queue", "state", "worker", "begun", "since"), rows))
+        rows = [
+            (w.id, w.kind, w.what, w.queue, w.state, w.worker, w.attempts, when(w.created_at), w.error or w.waits_for)
+            for w in found
+        ]
+        console().print(_table(("id", "kind", "of", "queue", "state", "worker", "begun", "since", "why"), rows))
     else:
         say(f"there is no such work in {shown_name(database)}")
 
@@ -75,13 +86,7 @@ def show(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOpti
     if as_json:
         print_json({**work.to_dict(), **more})
         return
-    write("".join(f"{name:<11}{value}\n" for name, value in _facts(work)))
-    for step in more.get("steps") or more.get("calls") or ():
-        state = step.get("error") or step.get("state") or "done"
-        write(f"  {step.get('name') or step.get('tool')}: {state}\n")
-    result = more.get("result") or more.get("output")
-    if result is not None:
-        print_json(result)
+    write(work_page(work, more))
 
 
 @workflows.command()
@@ -100,6 +105,14 @@ def resume(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOp
     _print_work(work, as_json)
 
 
+@workflows.command()
+def retry(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """Let failed work go on in its queue; a call that may have been done is not made again unless a person says so."""
+    with _client(database) as (module, client):
+        work = module.retry_work(client, work_id)
+    _print_work(work, as_json)
+
+
 @workers.command("list")
 def list_workers(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """List the workers: running, stopped, or lost with unfinished work."""
@@ -108,8 +121,8 @@ def list_workers(database: DatabaseOption = None, as_json: JsonOption = False) -
     if as_json:
         print_json([worker.to_dict() for worker in found])
     elif found:
-        rows = [(w.id, w.state, w.pending, w.host, w.pid, _when(w.seen_at)) for w in found]
-        console().print(_table(("id", "state", "holds", "host", "pid", "seen"), rows))
+        rows = [(w.id, w.state, w.pending, ", ".join(w.queues), w.host, w.pid, when(w.seen_at)) for w in found]
+        console().print(_table(("id", "state", "holds", "queues", "host", "pid", "seen"), rows))
     else:
         say(f"no worker has worked on {shown_name(database)}")
 
@@ -135,18 +148,6 @@ def _print_work(work: Any, as_json: bool) -> None:
         print_json(work.to_dict())
     else:
         say(f"{work.id} is {work.state}")
-
-
-def _facts(work: Any) -> list[tuple[str, Any]]:
-    times = {name: _when(getattr(work, name)) for name in ("created_at", "started_at", "ended_at")}
-    facts = {**work.to_dict(), **times}
-    return [(name.removesuffix("_at"), value) for name, value in facts.items() if value not in (None, "")]
-
-
-def _when(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    return datetime.fromtimestamp(seconds, UTC).astimezone().isoformat(" ", "seconds")[:19]
 
 
 def _table(titles: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Table:

@@ -151,6 +151,8 @@ def _apply(line: Mapping[str, Any], entries: dict[str, JournalEntry], state: dic
             outcome = outcome_from_dict(line["outcome"])
             entry.suspended = outcome if isinstance(outcome, Suspended) else None
             entry.in_doubt = line["in_doubt"]
+        case "retried":  # it raised, and may have been done in part
+            entry.reply, entry.in_doubt = None, True
         case "cancelled":
             entry.cancelled, entry.in_doubt, entry.reply, entry.suspended = True, False, None, None
         case _:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.adapters.dbos.durable import QUICK, durable, engine_of
-from toolcrib.adapters.dbos import DurableFailure, DurableToolkit, Queue, cancel_work, list_work, resume_work
-from toolcrib.calls import Suspended
+from toolcrib.adapters.dbos import (
+    DurableFailure,
+    DurableToolkit,
+    Queue,
+    cancel_work,
+    list_work,
+    resume_work,
+    retry_work,
+    workers,
+)
+from toolcrib.calls import Completed, Failed, Suspended
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError, EngineError
 from toolcrib.tools import ez_tool
@@ -102,3 +112,162 @@ async def test_work_that_has_ended_by_itself_is_not_resumed(tmp_path: Path) -> N
 
         with pytest.raises(EngineError, match=r"has ended \(done\), and cannot be resumed"):
             await asyncio.to_thread(resume_work, engine.client, handle.id)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database of either kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "work.db")
+    return request.getfixturevalue("postgres").url(f"admin_{os.getpid()}_{abs(hash(tmp_path)) % 10**8}")
+
+
+async def test_failed_work_is_listed_as_that_with_its_reason(database: str) -> None:
+    @ez_tool
+    async def fail(why: str) -> str:
+        raise ValueError(why)
+
+    @ez_tool
+    async def wait() -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    agent, toolkit = durable(fail, wait, pay), DurableToolkit(Toolkit([fail]), Queue("failing", polling=QUICK))
+    async with engine_of(database, agent, toolkit) as engine:
+        raised = await agent.put(Turn(fail, kwargs={"why": "no money"}))
+        late = await agent.put(Turn(wait), timeout=0.1)
+        program = await toolkit.start("fail('no shop')")
+        refused = await agent.put(Turn(pay, kwargs={"amount": 3}))
+        asked = await refused.outcome()
+        assert isinstance(asked, Suspended)
+        await agent.deny(asked.request, "too dear")
+        await refused.outcome(through=True)
+        await raised.outcome()
+        await engine.client.result(program.id)
+        with pytest.raises(DurableFailure):
+            await late.outcome()
+        failed = {work.id: work.error for work in list_work(engine.client, state="failed")}
+        rejected = [(work.id, work.error) for work in list_work(engine.client, state="rejected")]
+        elsewhere = [list_work(engine.client, state=state) for state in ("done", "cancelled")]
+
+    assert failed[raised.id] == "no money"
+    assert failed[late.id] == "timed out: it did not end within 0.1 s"
+    assert "no shop" in str(failed[program.id])
+    assert len(failed) == 3
+    assert rejected == [(asked.request.id, "too dear")]
+    assert elsewhere == [[], []]
+
+
+async def test_a_failed_turn_is_retried_and_asks_before_it_does_its_call_again(database: str) -> None:
+    ran: list[str] = []
+
+    @ez_tool
+    async def charge(amount: int) -> str:
+        ran.append("charge")
+        if len(ran) == 1:
+            raise ValueError("the line is dead")
+        return f"charged {amount}"
+
+    agent = durable(charge)
+    async with engine_of(database, agent) as engine:
+        handle = await agent.put(Turn(charge, kwargs={"amount": 3}))
+        first = await handle.outcome()
+        again = await asyncio.to_thread(retry_work, engine.client, handle.id)
+        asked = await handle.outcome()
+        before = list(ran)
+        assert isinstance(asked, Suspended)
+        await agent.approve(asked.request, "ann")
+        outcome = await handle.outcome(through=True)
+        with pytest.raises(EngineError, match="is done, and only failed work is retried"):
+            await asyncio.to_thread(retry_work, engine.client, handle.id)
+
+    assert isinstance(first, Failed)
+    assert (again.id, again.state, asked.request.in_doubt) == (handle.id, "waiting", True)
+    assert before == ["charge"]
+    assert outcome == Completed("charge", handle.id, "charged 3")
+
+
+async def test_a_turn_that_failed_before_its_call_begins_anew(tmp_path: Path) -> None:
+    closed, ran = [True], list[str]()
+
+    @ez_tool(requires_approval=lambda arguments, ctx: 1 // 0 if closed[0] else False)
+    async def charge(amount: int) -> str:
+        ran.append("charge")
+        return f"charged {amount}"
+
+    agent = durable(charge)
+    async with engine_of(str(tmp_path / "work.db"), agent) as engine:
+        handle = await agent.put(Turn(charge, kwargs={"amount": 3}))
+        first = await handle.outcome()
+        closed[0] = False
+        await asyncio.to_thread(retry_work, engine.client, handle.id)
+        outcome = await handle.outcome()
+
+    assert isinstance(first, Failed)
+    assert outcome == Completed("charge", handle.id, "charged 3")
+    assert ran == ["charge"]
+
+
+async def test_a_turn_that_ran_out_of_time_is_retried(tmp_path: Path) -> None:
+    ran: list[str] = []
+
+    @ez_tool(idempotent=True)
+    async def wait() -> str:
+        ran.append("wait")
+        if len(ran) == 1:
+            await asyncio.Event().wait()
+        return "waited"
+
+    agent = durable(wait)
+    async with engine_of(str(tmp_path / "work.db"), agent) as engine:
+        handle = await agent.put(Turn(wait), timeout=1.0)
+        with pytest.raises(DurableFailure):
+            await handle.outcome()
+        await asyncio.to_thread(retry_work, engine.client, handle.id)
+        outcome = await handle.outcome()
+
+    assert outcome == Completed("wait", handle.id, "waited")
+    assert ran == ["wait"] * 2
+
+
+async def test_a_failed_program_is_retried_without_its_calls_that_were_done(database: str) -> None:
+    ran: list[str] = []
+
+    @ez_tool
+    async def order(item: str) -> str:
+        ran.append(f"order {item}")
+        return item
+
+    @ez_tool
+    async def charge(amount: int) -> str:
+        ran.append("charge")
+        if ran.count("charge") == 1:
+            raise ValueError("the line is dead")
+        return f"charged {amount}"
+
+    toolkit = DurableToolkit(Toolkit([order, charge]), Queue("retried", polling=QUICK), name="retried")
+    async with engine_of(database, toolkit) as engine:
+        program = await toolkit.start("print(order('tea'), charge(3))")
+        failed = await program.settled(polling=QUICK)
+        await engine.client.result(program.id)
+        await asyncio.to_thread(retry_work, engine.client, program.id)
+        waiting = await program.settled(polling=QUICK)
+        (call,) = waiting.suspended_calls
+        before = list(ran)
+        await engine.client.result(program.id)
+        await toolkit.approve(call.request, "ann")
+        result = await program.result(polling=QUICK)
+
+    assert "the line is dead" in str(failed.error)
+    assert (call.tool, call.request.in_doubt, before) == ("charge", True, ["order tea", "charge"])
+    assert result.output == "tea charged 3\n"
+    assert ran == ["order tea", "charge", "charge"]
+
+
+async def test_the_queues_that_a_worker_serves_are_known(tmp_path: Path) -> None:
+    agent = durable(count)
+
+    async with engine_of(str(tmp_path / "work.db"), agent, worker_id="till") as engine:
+        found = [(worker.id, worker.queues) for worker in workers(engine.client)]
+
+    assert found == [("till", (agent.queue.name,))]

@@ -11,7 +11,16 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("durable work", "durable") from error
 
-from toolcrib.adapters.dbos._admin import WORK_STATES, Work, cancel_work, list_work, resume_work, show_work, turn_id_of
+from toolcrib.adapters.dbos._admin import (
+    WORK_STATES,
+    Work,
+    cancel_work,
+    list_work,
+    resume_work,
+    retry_work,
+    show_work,
+    turn_id_of,
+)
 from toolcrib.adapters.dbos._agent import DurableAgent
 from toolcrib.adapters.dbos._approvals import PostgresApprovalStore, open_store
 from toolcrib.adapters.dbos._client import Client, DurableFailure, Placement, Queue
@@ -49,6 +58,7 @@ __all__ = [
     "postgres_events",
     "recover",
     "resume_work",
+    "retry_work",
     "show_work",
     "turn_id_of",
     "workers",

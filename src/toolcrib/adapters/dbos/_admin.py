@@ -10,17 +10,21 @@ from itertools import count, islice
 from typing import Any, Literal, cast, get_args
 from uuid import NAMESPACE_URL, UUID, uuid5
 
+import sqlalchemy as sa
 from dbos import WorkflowStatus
 
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._continuation import WAITS_FOR, cancel_turn, continuation_id
 from toolcrib.adapters.dbos._program import PROGRAM, stretch_id
 from toolcrib.adapters.dbos._program_journal import cancel_run, journal_lines, program_run, revive_run
+from toolcrib.adapters.dbos._retry import put_back, put_program_back
 from toolcrib.errors import EngineError
 
-__all__ = ["WORK_STATES", "Work", "cancel_work", "list_work", "resume_work", "show_work", "turn_id_of"]
+__all__ = ["WORK_STATES", "Work", "cancel_work", "list_work", "resume_work", "retry_work", "show_work", "turn_id_of"]
 
-State = Literal["delayed", "waiting", "running", "paused", "continued", "done", "failed", "cancelled", "given up"]
+State = Literal[
+    "delayed", "waiting", "running", "paused", "continued", "done", "rejected", "failed", "cancelled", "given up"
+]
 WORK_STATES: tuple[str, ...] = get_args(State)
 """The states of a workflow."""
 
@@ -35,9 +39,23 @@ _STATES: Mapping[str, str] = {
 }
 """Our words for the states in DBOS."""
 
-_ENDED_TO_WAIT = ("paused", "continued")
-"""Our words for workflows that are done in DBOS, though there is more to do."""
+_PAUSED = (("SUCCESS", '%"waits_for":%'), ("SUCCESS", '{"state":"paused"%'))
+_ENDED: Mapping[str, Sequence[tuple[str, str]]] = {
+    "paused": _PAUSED,
+    "continued": _PAUSED,
+    "rejected": (("SUCCESS", '%"kind":"rejected"%'),),
+    "failed": (
+        ("ERROR", ""),
+        ("CANCELLED", ""),  # by its time limit
+        ("SUCCESS", '%"stop_reason":"error"%'),
+        ("SUCCESS", '%"stop_reason":"timeout"%'),
+        ("SUCCESS", '{"state":"done","success":false%'),
+    ),
+    "cancelled": (("CANCELLED", ""), ("SUCCESS", '{"state":"paused"%')),
+}
+"""Where work of a state is looked for, if DBOS has another word: its state there, and a pattern of its output."""
 
+_CLOCK_MS = 1000  # SQLite has whole seconds
 _PAGE = 200  # workflows read at a time, where those of a state have to be looked for among others
 
 
@@ -49,9 +67,11 @@ class Work:
         kind: `turn` or `program`, or what else DBOS runs in this database.
         what: The agent and the tool of a turn, the toolkit of a program.
         state: `paused` is one that ended because it waits for a person. Its continuation is another workflow, and it is
-            `continued` then.
+            `continued` then. `failed` is one whose tool or program raised or had no more time, or whose worker raised.
         worker: Who runs it, or ran it last.
         attempts: How often it was begun.
+        error: What went wrong, or why its tool did not run.
+        waits_for: The request that a paused turn waits for.
         created_at: In seconds since the epoch, like the other times.
     """
 
@@ -68,6 +88,7 @@ class Work:
     started_at: float | None
     ended_at: float | None
     error: str | None
+    waits_for: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the work as JSON shapes."""
@@ -76,20 +97,46 @@ class Work:
 
 def list_work(client: Client, *, state: str | None = None, queue: str | None = None, limit: int = 50) -> list[Work]:
     """Return workflows, the latest first."""
-    theirs = "done" if state in _ENDED_TO_WAIT else state
-    wanted: dict[str, Any] = {"status": [name for name, ours in _STATES.items() if ours == theirs]} if state else {}
-    if queue is not None:
-        wanted["queue_name"] = queue
-    found = (work for work in _latest(client, wanted, _PAGE if state else limit) if state in (None, work.state))
+    page = limit if state is None else _PAGE
+    found = (work for work in _latest(client, state, queue, page) if state in (None, work.state))
     return list(islice(found, limit))
 
 
-def _latest(client: Client, wanted: Mapping[str, Any], page: int) -> Iterator[Work]:
+def _latest(client: Client, state: str | None, queue: str | None, page: int) -> Iterator[Work]:
     for number in count():
-        found = client.dbos.list_workflows(sort_desc=True, limit=page, offset=number * page, **wanted)
-        yield from _works(client, found)
-        if len(found) < page:
+        ids = _ids(client, state, queue, page, number * page)
+        found = client.dbos.list_workflows(workflow_ids=ids) if ids else []
+        by_id = {status.workflow_id: status for status in found}
+        yield from _works(client, [by_id[work_id] for work_id in ids if work_id in by_id])
+        if len(ids) < page:
             return
+
+
+def _ids(client: Client, state: str | None, queue: str | None, limit: int, offset: int) -> list[str]:
+    """Return the ids of what may be in a state, the latest first; the database looks through outputs by itself."""
+    database: Any = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- the client finds nothing by output
+    status, output = database.tables.workflow_status.c, database.tables.workflow_output.c
+    query = (
+        sa.select(status.workflow_uuid)
+        .select_from(
+            sa.outerjoin(status.status.table, output.output.table, status.workflow_uuid == output.workflow_uuid)
+        )
+        .order_by(status.created_at.desc(), status.workflow_uuid)
+    )
+    if state is not None:
+        among = _ENDED.get(state) or [(theirs, "") for theirs, ours in _STATES.items() if ours == state]
+        query = query.where(
+            sa.or_(
+                *(
+                    sa.and_(status.status == theirs, output.output.like(text) if text else sa.true())
+                    for theirs, text in among
+                )
+            )
+        )
+    if queue is not None:
+        query = query.where(status.queue_name == queue)
+    with database.engine.begin() as connection:
+        return list(connection.execute(query.limit(limit).offset(offset)).scalars())
 
 
 def show_work(client: Client, work_id: str) -> tuple[Work, dict[str, Any]]:
@@ -101,6 +148,9 @@ def show_work(client: Client, work_id: str) -> tuple[Work, dict[str, Any]]:
     status = _found(client, work_id)
     work_id = status.workflow_id
     more: dict[str, Any] = {"input": _input(status), "output": status.output}
+    (work,) = _works(client, [status])
+    if work.state == "continued":
+        more["goes_on_as"] = _after(status)
     if status.name == PROGRAM:
         run = str(_input(status).get("run", work_id))
         found = program_run(client, run)
@@ -109,7 +159,7 @@ def show_work(client: Client, work_id: str) -> tuple[Work, dict[str, Any]]:
     else:
         steps = client.dbos.list_workflow_steps(work_id)
         more["steps"] = [{"name": step["function_name"], "error": _said(step["error"])} for step in steps]
-    return _works(client, [status])[0], more
+    return work, more
 
 
 def cancel_work(client: Client, work_id: str) -> Work:
@@ -147,6 +197,34 @@ def resume_work(client: Client, work_id: str) -> Work:
     return _work_of(_found(client, work_id))
 
 
+def retry_work(client: Client, work_id: str) -> Work:
+    """Let failed work go on in its queue, under its id, and return it as it is then.
+
+    What it is known to have done is not done again. A call that had begun when it failed is in doubt: it is made again
+    if its tool is idempotent, and otherwise a person is asked.
+
+    Raises:
+        EngineError: There is none of this id, or it has not failed.
+    """
+    status = _found(client, work_id)
+    (work,) = _works(client, [status])
+    while work.state == "continued" and (after := _after(status)):
+        status = _found(client, after)
+        (work,) = _works(client, [status])
+    if work.state != "failed":
+        hint = "; `toolcrib workflows resume` lets it go on" if work.state in ("cancelled", "given up") else ""
+        raise EngineError(f"the workflow {status.workflow_id} is {work.state}, and only failed work is retried{hint}")
+    data = _input(status)
+    queue = str(data.get("queue") or status.queue_name)
+    if status.name == PROGRAM:
+        is_back = put_program_back(client, status, str(data["run"]), int(data["generation"]), queue)
+    else:
+        is_back = put_back(client, status, queue)
+    if not is_back:
+        raise EngineError(f"the workflow {status.workflow_id} changed meanwhile; look at it again")
+    return _work_of(_found(client, status.workflow_id))
+
+
 def turn_id_of(given: str) -> str:
     """Return the id of a turn with a given name: a UUID is its own id, and another name has always the same one."""
     try:
@@ -170,7 +248,9 @@ def _works(client: Client, found: Sequence[WorkflowStatus]) -> list[Work]:
     there = client.dbos.list_workflows(workflow_ids=asked, load_input=False, load_output=False) if asked else ()
     gone_on = {status.workflow_id for status in there}
     return [
-        replace(work, state="continued") if other in gone_on else _unless_cancelled(client, work, status)
+        replace(work, state="continued", waits_for=None)
+        if other in gone_on
+        else _unless_cancelled(client, work, status)
         for work, other, status in zip(works, after, found, strict=True)
     ]
 
@@ -180,7 +260,11 @@ def _unless_cancelled(client: Client, work: Work, status: WorkflowStatus) -> Wor
     if work.state != "paused" or status.name != PROGRAM:
         return work
     run = program_run(client, str(_input(status)["run"]))
-    return replace(work, state="cancelled") if run is not None and run.state == "cancelled" else work
+    if run is None:
+        return work
+    pending: list[Any] = (run.result or {}).get("pending") or []
+    waits_for = pending[0][0]["id"] if pending else None
+    return replace(work, state="cancelled" if run.state == "cancelled" else "paused", waits_for=waits_for)
 
 
 def _after(status: WorkflowStatus) -> str:
@@ -193,10 +277,13 @@ def _after(status: WorkflowStatus) -> str:
 
 def _work_of(status: WorkflowStatus) -> Work:
     data, output = _input(status), cast("Any", status.output)
-    state = _STATES.get(status.status, str(status.status).lower())
-    if state == "done" and isinstance(output, Mapping):
-        result = cast("Mapping[str, Any]", output)
-        state = "paused" if result.get("state") == "paused" or result.get(WAITS_FOR) else state
+    state, error = _STATES.get(status.status, str(status.status).lower()), _said(status.error)
+    result: Mapping[str, Any] = cast("Mapping[str, Any]", output) if isinstance(output, Mapping) else {}
+    if state == "done":
+        state, error = _ended(result)
+    deadline = status.workflow_deadline_epoch_ms
+    if state == "cancelled" and deadline is not None and (status.completed_at or 0) + _CLOCK_MS > deadline:
+        state, error = "failed", f"timed out: it did not end within {(status.workflow_timeout_ms or 0) / 1000:g} s"
     turn = data.get("turn")
     tool = cast("Mapping[str, Any]", turn).get("tool_name", "") if isinstance(turn, Mapping) else ""
     what = f"{data.get('agent')}: {tool}" if tool else str(data.get("toolkit") or data.get("agent") or "")
@@ -213,8 +300,23 @@ def _work_of(status: WorkflowStatus) -> Work:
         created_at=_seconds(status.created_at),
         started_at=_seconds(status.dequeued_at),
         ended_at=_seconds(status.completed_at),
-        error=_said(status.error),
+        error=error,
+        waits_for=result.get(WAITS_FOR),
     )
+
+
+def _ended(result: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return the state of a workflow that came to this result, and what went wrong."""
+    outcome: Mapping[str, Any] = result.get("outcome") or {}
+    if result.get("state") == "paused" or result.get(WAITS_FOR):
+        return "paused", None
+    if outcome.get("kind") == "rejected":
+        return "rejected", outcome.get("reason")
+    if result.get("stop_reason") == "timeout":
+        return "failed", f"timed out: {outcome.get('message')}"
+    if outcome.get("kind") == "failed" or result.get("success") is False:
+        return "failed", outcome.get("message") or result.get("error")
+    return ("cancelled" if result.get("state") == "cancelled" else "done"), None
 
 
 def _input(status: WorkflowStatus) -> Mapping[str, Any]:
@@ -228,6 +330,8 @@ def _calls(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for line in lines:
         if line["t"] == "program":
             calls |= {entry["id"]: _call(entry, "suspended" in entry) for entry in line["journal"]}
+        elif line["t"] == "retried" and line["id"] in calls:
+            calls[line["id"]]["state"] = "begun"
         elif line["t"] == "started":
             calls[line["id"]] = {"id": line["id"], "tool": line["name"], "state": "begun"}
         elif line["t"] in ("ended", "suspended", "cancelled") and line["id"] in calls:

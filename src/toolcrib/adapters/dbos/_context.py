@@ -15,7 +15,7 @@ from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._turn_execution import TurnExecution, current_execution
 from toolcrib.turns import Agent, ContextItem, ContextPool, ContextQueue
 
-__all__ = ["SharedContext"]
+__all__ = ["SharedContext", "forget_changes"]
 
 _contexts = sa.Table(
     "toolcrib_contexts",
@@ -171,3 +171,8 @@ def _gather(*changes: dict[str, Any]) -> None:
     execution = current_execution.get()
     if execution is not None and not execution.over:
         execution.changes.extend(changes)
+
+
+def forget_changes(connection: sa.Connection, work_id: str) -> None:
+    """Let a turn that begins again change the context again."""
+    connection.execute(sa.delete(_applied).where(_applied.c.work_id == work_id))

@@ -143,7 +143,7 @@ class Engine:
 
     async def _open(self) -> None:
         self._client = client = await asyncio.to_thread(Client, self.database, approvals=self._approvals, pool=_POOL)
-        self._lease = await take_lease(client, self.worker_id)
+        self._lease = await take_lease(client, self.worker_id, [queue.name for queue in self.queues])
         if self._record:
             self.sink = await asyncio.to_thread(open_sink, self.database)
         for queue in self.queues:

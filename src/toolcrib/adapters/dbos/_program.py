@@ -54,6 +54,7 @@ __all__ = ["PROGRAM", "DurableProgram", "DurableToolkit", "enqueue_program", "st
 
 PROGRAM = "toolcrib.program"
 _POLL_SECONDS = 0.25
+_ERROR_CHARS = 500  # of a program's error, in its workflow's outcome
 
 toolkits: Registry[DurableToolkit] = Registry(UnregisteredError)
 """The durable toolkits of this process, by name: where a worker looks for the one that a program is for."""
@@ -289,7 +290,8 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     stored = _result_to_dict(replace(result, records=()))
     state = "done" if result.paused is None else "paused"
     await outlast(lambda: asyncio.to_thread(journal.finish, state, stored))
-    return {"state": state, "success": result.success}
+    error = None if state == "paused" or result.error is None else result.error[:_ERROR_CHARS]
+    return {"state": state, "success": result.success, **({} if error is None else {"error": error})}
 
 
 _LASTING: tuple[type[ToolcribError], ...] = (

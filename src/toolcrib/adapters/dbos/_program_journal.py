@@ -27,6 +27,7 @@ __all__ = [
     "open_calls",
     "paused_runs",
     "program_run",
+    "reopen_run",
     "revive_run",
 ]
 
@@ -231,13 +232,16 @@ def journal_lines(client: Client, run: str) -> list[dict[str, Any]]:
 
 def open_calls(lines: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Return the lines of the calls that a journal has begun and not ended, by call id."""
-    found: dict[str, Mapping[str, Any]] = {}
+    begun: dict[str, Mapping[str, Any]] = {}
+    ended: set[str] = set()
     for line in lines:
         if line["t"] == "started":
-            found[line["id"]] = line
-        elif line["t"] in ("ended", "cancelled"):
-            found.pop(line["id"], None)
-    return found
+            begun[line["id"]] = line
+        if line["t"] in ("ended", "cancelled"):
+            ended.add(line["id"])
+        elif line["t"] in ("started", "retried"):
+            ended.discard(line["id"])
+    return {call_id: line for call_id, line in begun.items() if call_id not in ended}
 
 
 def cancel_run(client: Client, run: str) -> bool:
@@ -252,6 +256,22 @@ def revive_run(client: Client, run: str) -> None:
     with client.engine.begin() as connection:
         mine = sa.update(_runs).where(_runs.c.run == run, _runs.c.state == "cancelled")
         connection.execute(mine.values(state="running", updated_at=time.time()))
+
+
+def reopen_run(connection: sa.Connection, run: str, generation: int) -> None:
+    """Let a program that failed run again; the last call that raised is in doubt, if the program failed with it."""
+    row = connection.execute(sa.select(_runs).where(_runs.c.run == run).with_for_update()).first()
+    if row is None:
+        return
+    result: dict[str, Any] = json.loads(row.result) if row.result else {}
+    query = sa.select(_lines.c.number, _lines.c.line).where(_lines.c.run == run).order_by(_lines.c.number)
+    lines = [json.loads(line) for _, line in connection.execute(query)]
+    raised = [line for line in lines if line["t"] == "ended" and "raised" in line["reply"]]
+    if raised and str(raised[-1]["reply"]["raised"][1]) in str(result.get("error")):
+        again = json.dumps({"t": "retried", "id": raised[-1]["id"]}, separators=(",", ":"))
+        connection.execute(sa.insert(_lines).values(run=run, number=len(lines), line=again))
+    values = {"state": "running", "result": None, "generation": generation, "updated_at": time.time()}
+    connection.execute(sa.update(_runs).where(_runs.c.run == run).values(**values))
 
 
 def _run_of(row: Any) -> ProgramRun:

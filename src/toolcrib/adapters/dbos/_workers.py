@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -47,6 +47,12 @@ _workers = sa.Table(
     sa.Column("seen_at", sa.Float, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
 )
+_served = sa.Table(
+    "toolcrib_served_queues",
+    tables,
+    sa.Column("worker", sa.Text, primary_key=True),
+    sa.Column("queue", sa.Text, primary_key=True),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,7 @@ class Worker:
             was handed over).
         seen_at: When it last said that it lives, in seconds since the epoch.
         pending: How many workflows it holds: those that it runs, or ran when it was last seen.
+        queues: The queues that it takes work from.
     """
 
     id: str
@@ -67,6 +74,7 @@ class Worker:
     seen_at: float
     state: Literal["running", "stopped", "lost", "recovered"]
     pending: int
+    queues: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the worker as JSON shapes."""
@@ -97,7 +105,14 @@ class Lease:
         UnseenWorkerError: It may live: on another host, or in another container.
     """
 
-    def __init__(self, client: Client, worker_id: str, clock: Callable[[], float] = _clock) -> None:
+    def __init__(
+        self,
+        client: Client,
+        worker_id: str,
+        clock: Callable[[], float] = _clock,
+        *,
+        queues: Iterable[str] = (),
+    ) -> None:
         self._engine, self.worker_id, self.token = client.engine, worker_id, _token()
         self.seen_before = 0.0
         self._clock, self._renewed = clock, clock()
@@ -120,6 +135,9 @@ class Lease:
             else:
                 self.seen_before = found.seen_at
                 connection.execute(mine.values(started_at=at, seen_at=at, **row))
+            connection.execute(sa.delete(_served).where(_served.c.worker == worker_id))
+            if serves := [{"worker": worker_id, "queue": queue} for queue in sorted(set(queues))]:
+                connection.execute(sa.insert(_served), serves)
 
     def check(self, connection: sa.Connection) -> None:
         """Return if the lease holds until the end of this transaction.
@@ -163,7 +181,7 @@ class UnseenWorkerError(WorkerError):
     """A worker of that name was seen a moment ago in a place that cannot be looked into from here."""
 
 
-async def take_lease(client: Client, worker_id: str) -> Lease:
+async def take_lease(client: Client, worker_id: str, queues: Iterable[str] = ()) -> Lease:
     """Return the lease of a worker's name; one that may be of a dead process is waited for until it runs out.
 
     Raises:
@@ -172,7 +190,7 @@ async def take_lease(client: Client, worker_id: str) -> Lease:
     until = time.monotonic() + LEASE_SECONDS + 1
     while True:
         try:
-            return await asyncio.to_thread(Lease, client, worker_id)
+            return await asyncio.to_thread(Lease, client, worker_id, queues=queues)
         except UnseenWorkerError:
             if time.monotonic() > until:
                 raise
@@ -200,8 +218,21 @@ def workers(client: Client) -> list[Worker]:
     with database.engine.begin() as connection:
         at = _now(connection)
         rows = connection.execute(query.order_by(_workers.c.id)).fetchall()
+        served = connection.execute(sa.select(_served.c.worker, _served.c.queue).order_by(_served.c.queue)).fetchall()
+    queues: dict[str, list[str]] = {}
+    for worker_id, queue in served:
+        queues.setdefault(worker_id, []).append(queue)
     return [
-        Worker(row.id, row.host, row.pid, row.started_at, row.seen_at, _state(row, at), row.pending or 0)
+        Worker(
+            row.id,
+            row.host,
+            row.pid,
+            row.started_at,
+            row.seen_at,
+            _state(row, at),
+            row.pending or 0,
+            tuple(queues.get(row.id, ())),
+        )
         for row in rows
     ]
 

@@ -1,0 +1,68 @@
+"""Retry of failed work: it goes back to its queue under its id, and what it is known to have done is not done again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import sqlalchemy as sa
+from dbos import WorkflowStatus
+
+from toolcrib.adapters.dbos._client import Client
+from toolcrib.adapters.dbos._context import forget_changes
+from toolcrib.adapters.dbos._program_journal import reopen_run
+
+__all__ = ["put_back", "put_program_back"]
+
+
+def put_back(client: Client, status: WorkflowStatus, queue: str) -> bool:
+    """Put a failed turn back into its queue, and return whether it is there again.
+
+    A turn whose call had begun goes on as if its worker had died: the call is in doubt, and made again only if its tool
+    is idempotent or a person says so. A turn that came to no call begins anew.
+    """
+    steps = client.dbos.list_workflow_steps(status.workflow_id)
+    first: Any = steps[0]["output"] if steps else None
+    begun = isinstance(first, Mapping) and "call" in cast("Mapping[str, Any]", first)
+    with _database(client).engine.begin() as connection:
+        if not _reset(client, connection, status, queue, keep=1 if begun else 0):
+            return False
+        forget_changes(connection, status.workflow_id)
+    return True
+
+
+def put_program_back(client: Client, status: WorkflowStatus, run: str, generation: int, queue: str) -> bool:
+    """Put a failed program back into its queue, and return whether it is there again.
+
+    It runs again from its start, its calls answered from the journal; the call whose error ended it is in doubt.
+    """
+    with _database(client).engine.begin() as connection:
+        if not _reset(client, connection, status, queue, keep=0):
+            return False
+        reopen_run(connection, run, generation)
+    return True
+
+
+def _reset(client: Client, connection: sa.Connection, status: WorkflowStatus, queue: str, *, keep: int) -> bool:
+    """Have a workflow that ended wait in its queue, with so many of its steps; return False where it changed since."""
+    found = _database(client).tables
+    work, output, steps = found.workflow_status, found.workflow_output, found.operation_outputs
+    seen = (work.c.workflow_uuid == status.workflow_id, work.c.status == status.status)
+    cleared: dict[str, Any] = dict.fromkeys(_CLEARED)
+    values = {**cleared, "status": "ENQUEUED", "recovery_attempts": 0, "queue_name": queue}
+    if connection.execute(sa.update(work).where(*seen).values(**values)).rowcount == 0:
+        return False
+    connection.execute(sa.delete(output).where(output.c.workflow_uuid == status.workflow_id))
+    mine = (steps.c.workflow_uuid == status.workflow_id, steps.c.function_id > keep)
+    connection.execute(sa.delete(steps).where(*mine))
+    return True
+
+
+_CLEARED = (
+    "output", "error", "owner_xid", "started_at_epoch_ms", "completed_at", "workflow_deadline_epoch_ms",
+    "deduplication_id",
+)  # fmt: skip
+
+
+def _database(client: Client) -> Any:
+    return client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- DBOS takes up nothing that has ended, and has no public way to it

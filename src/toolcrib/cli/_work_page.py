@@ -1,0 +1,95 @@
+"""Page of one piece of durable work, for a person."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from toolcrib.cli._formatting import arguments_text, result_text
+
+__all__ = ["when", "work_page"]
+
+_LINES = 30  # of a program that are shown
+
+
+def when(seconds: float | None) -> str:
+    """Return a time as this machine writes it; empty for None."""
+    if seconds is None:
+        return ""
+    return datetime.fromtimestamp(seconds, UTC).astimezone().isoformat(" ", "seconds")[:19]
+
+
+def work_page(work: Any, more: Mapping[str, Any]) -> str:
+    """Return what is known of a turn or program: what it is, how it stands, what was asked, and what came of it.
+
+    Args:
+        work: The `Work`.
+        more: What `show_work` returns beside it.
+    """
+    program: Mapping[str, Any] = more.get("result") or {}
+    lines = [f"{work.kind} {work.id} is {work.state}", *_named(_facts(work, more))]
+    if work.kind == "program":
+        code = str(more["input"].get("code", "")).rstrip().split("\n")
+        cut = [f"({len(code) - _LINES} more lines)"] if len(code) > _LINES else []
+        lines += _part("program", [*code[:_LINES], *cut])
+        lines += _part("calls", _calls(more.get("calls") or (), program.get("tool_calls") or ()))
+        lines += _part("output", str(program.get("output") or "").rstrip().split("\n"))
+        value = program.get("return_value")
+    else:
+        value = _value_of(more.get("output"))
+    if value not in (None, (), []):
+        lines += _part("result", result_text(value).rstrip().split("\n"))
+    return "\n".join(lines) + "\n"
+
+
+def _value_of(output: Any) -> Any:
+    """Return what a turn gave: a value, or the list of several."""
+    if not isinstance(output, Mapping):
+        return None
+    record = cast("Mapping[str, Any]", output)
+    returned, given = record["outcome"].get("value"), list(record.get("values", ()))
+    return returned if returned is not None else given[0] if len(given) == 1 else given
+
+
+def _facts(work: Any, more: Mapping[str, Any]) -> dict[str, str]:
+    given = more["input"].get("turn")
+    turn: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+    asks = work.waits_for and f"{work.waits_for}; see `toolcrib approvals show {work.waits_for}`"
+    return {
+        "of": work.what,
+        "call": f"{turn['tool_name']}({arguments_text(turn['kwargs'])})" if turn else "",
+        "why": work.error or "",
+        "waits for": asks or "" if work.state == "paused" else "",
+        "goes on as": more.get("goes_on_as") or "",
+        "queue": work.queue or "",
+        "priority": str(work.priority or ""),
+        "key": work.key or "",
+        "worker": work.worker or "",
+        "begun": f"{work.attempts} times" if work.attempts > 1 else "",
+        "enqueued": when(work.created_at),
+        "started": when(work.started_at),
+        "ended": when(work.ended_at),
+    }
+
+
+def _named(facts: Mapping[str, str]) -> list[str]:
+    return [f"  {name:<11}{' '.join(text.split())}" for name, text in facts.items() if text]
+
+
+def _part(title: str, lines: list[str]) -> list[str]:
+    return ["", f"{title}:", *(f"  {line}" for line in lines)] if any(lines) else []
+
+
+def _calls(kept: Sequence[Mapping[str, Any]], summaries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each call of a program: as its result has it, and of one that has not ended, as the journal."""
+    by_id = {call["id"]: call for call in summaries}
+    return [_call(call, by_id.get(call["id"], {})) for call in kept]
+
+
+def _call(call: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
+    arguments = arguments_text(summary.get("arguments"))
+    came = summary.get("error") or (json.dumps(summary["result"], ensure_ascii=False) if "result" in summary else "")
+    state = summary.get("outcome") or call["state"]
+    return f"{call['tool']}({arguments}): {state}" + (f", {came}" if came else "")
