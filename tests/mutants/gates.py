@@ -313,9 +313,23 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "arguments as they were given where validators change their form",
         "pipeline/_live_call.py",
-        "if self.plan.spec.reads_back(form, self.bound):",
+        "if spec.reads_back(form, self.bound):",
         "if True:",
         _OF_VALIDATORS,
+    ),
+    Gate(
+        "objects of a model as JSON",
+        "schema/_spec.py",
+        "return self.validate_json(text)",
+        "return self.validate_python(raw)",
+        ("tests/pipeline/test_one_reading.py",),
+    ),
+    Gate(
+        "arguments that do not come back",
+        "pipeline/_live_call.py",
+        'return given, "python", same(self.plan.validated(given), self.bound)',
+        'return form.values, "json", True',
+        ("tests/pipeline/test_one_reading.py",),
     ),
     Gate(
         "edits that a validator would change",

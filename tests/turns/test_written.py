@@ -3,7 +3,10 @@
 import asyncio
 import json
 from contextlib import aclosing
+from datetime import date
+from pathlib import PurePosixPath
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import example, given
@@ -154,6 +157,30 @@ async def test_what_does_not_go_to_json_is_named() -> None:
 
     with pytest.raises(NotPortableError, match=r"the turn of `double`.*the argument `number`"):
         agent.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (bytes, b"\xff"),
+        (set[bytes], {b"\xff"}),
+        (PurePosixPath, PurePosixPath("x")),
+        (ZoneInfo, ZoneInfo("Europe/Oslo")),
+        (dict[tuple[int, str], int], {(1, "a"): 2}),
+        (date | str, date(2026, 12, 24)),
+        (date | str, "2026-12-24"),
+    ],
+)
+def test_what_the_canonical_form_carries_comes_back_with_its_turn(kind: Any, value: Any) -> None:
+    async def note(what) -> str:  # type: ignore[no-untyped-def]
+        return "ok"
+
+    note.__annotations__["what"] = kind
+    made = ez_tool()(note)
+
+    back = Turn.from_dict(json.loads(json.dumps(Turn(made, kwargs={"what": value}).to_dict())), [made])
+
+    assert (back.kwargs, type(back.kwargs["what"])) == ({"what": value}, type(value))
 
 
 steps = st.lists(

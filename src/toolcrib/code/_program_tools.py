@@ -120,7 +120,7 @@ class ProgramTool:
         try:
             if not self.spec.has_secrets:
                 return arguments
-            return self.spec.canonical(self.spec.arguments(self.spec.validate_python(arguments))).shown
+            return self.spec.canonical(self.spec.arguments(self.spec.validate_model(arguments))).shown
         except (InvalidArguments, SchemaError):
             return None
 

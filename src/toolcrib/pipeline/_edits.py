@@ -7,16 +7,17 @@ edit is laid over the JSON form from which the others were read.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
 
-from toolcrib.calls import ToolCall
 from toolcrib.errors import FieldProblem, InvalidArguments
-from toolcrib.pipeline._plan import Plan
+from toolcrib.pipeline._plan import Plan, Reading
 from toolcrib.schema import CanonicalArguments
 
 __all__ = ["changed_since", "changed_unseen", "edited", "edited_objects", "same"]
 
+_Read: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any]]
 _UNSTABLE = "its validator changes its own result again; a validator has to leave its own result as it is"
 
 
@@ -27,6 +28,7 @@ def edited(
     after: Mapping[str, Any],
     *,
     host: bool = False,
+    reading: Reading = "json",
     derive: bool = True,
 ) -> tuple[dict[str, Any], str]:
     """Return arguments after an edit, and the JSON text from which they were read.
@@ -36,6 +38,7 @@ def edited(
         base: The JSON from which they are read: that of `form`, unless a validator changes it again.
         after: The JSON form of all of them after the edit, not validated so far.
         host: They may name what only a host gives.
+        reading: How `base` is read.
         derive: A validator may make another value of what was not edited, out of what was.
 
     Raises:
@@ -43,10 +46,11 @@ def edited(
     """
     changed = {key: value for key, value in after.items() if _differs(form.values, key, value)}
     merged = {key: value for key, value in base.items() if key in after or key not in form.values} | changed
-    made = _read(plan, merged, changed, host=host)
+    read = partial(plan.read_json, host=host, reading=reading)
+    made = _read(plan, read, merged, changed)
     values = plan.spec.canonical(made).values
     if any(_differs(values, key, value) for key, value in changed.items()):  # "7" for 7, or cents for euros
-        again = _read(plan, merged | {key: values[key] for key in changed if key in values}, changed, host=host)
+        again = _read(plan, read, merged | {key: values[key] for key in changed if key in values}, changed)
         second = plan.spec.canonical(again).values
         _refuse(plan, (key for key in changed if _differs(second, key, values.get(key))), _UNSTABLE)
     if not derive:
@@ -55,18 +59,17 @@ def edited(
     return made, json.dumps(merged)
 
 
-def edited_objects(plan: Plan, call: ToolCall, before: Mapping[str, Any]) -> dict[str, Any]:
+def edited_objects(plan: Plan, after: Mapping[str, Any], before: Mapping[str, Any], *, host: bool) -> dict[str, Any]:
     """Return arguments after an edit, some of which are Python objects without a JSON form.
 
     Args:
-        call: Has all of them after the edit.
+        after: All of them after the edit.
         before: The arguments before it.
 
     Raises:
         InvalidArguments: They do not fit.
     """
-    made = plan.read(call)
-    after: Any = call.arguments
+    made = plan.read_python(after, host=host)
     return {**made, **{name: value for name, value in before.items() if name in after and same(after[name], value)}}
 
 
@@ -85,9 +88,9 @@ def changed_unseen(plan: Plan, before: Mapping[str, Any], now: Mapping[str, Any]
     return InvalidArguments(plan.name, tuple(FieldProblem(name, problem) for name in names or ("",)))
 
 
-def _read(plan: Plan, values: Mapping[str, Any], changed: Iterable[str], *, host: bool) -> dict[str, Any]:
+def _read(plan: Plan, read: _Read, values: Mapping[str, Any], changed: Iterable[str]) -> dict[str, Any]:
     try:
-        return plan.read_json(values, host=host)
+        return read(values)
     except InvalidArguments:
         raise
     except Exception as error:  # a validator is the code of the type's author, and may not take its own result

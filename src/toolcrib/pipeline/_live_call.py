@@ -24,11 +24,11 @@ from toolcrib.calls import (
     jsonable,
     lenient,
 )
-from toolcrib.errors import ApprovalError, CallStateError, SchemaError
+from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._call import Call, CallState
 from toolcrib.pipeline._edits import changed_unseen, edited, edited_objects, same
-from toolcrib.pipeline._plan import Plan
+from toolcrib.pipeline._plan import Plan, Reading
 from toolcrib.pipeline._run import Run
 from toolcrib.record import Trace
 from toolcrib.schema import CanonicalArguments, RunContext
@@ -190,15 +190,15 @@ class LiveCall:
         Raises:
             InvalidArguments: They do not fit.
         """
-        plan, before, origin = self.plan, self.bound, self.received.origin
-        call = ToolCall(self.received.name, arguments, self.id, origin)
+        plan, before, host = self.plan, self.bound, self.received.origin == "host"
         source: RawArguments = arguments
         if not plan.spec.has_validators:
-            made = plan.read(call)
+            made = plan.read_python(arguments, host=host)
         elif self.canonical().without_form or (after := plan.spec.canonical(arguments)).without_form:
-            made = edited_objects(plan, call, before)
+            made = edited_objects(plan, arguments, before, host=host)
         else:
-            made, source = edited(plan, self.canonical(), self._given(), after.values, host=origin == "host")
+            base, reading, _ = self._kept()
+            made, source = edited(plan, self.canonical(), base, after.values, host=host, reading=reading)
         if self._unedited is None:
             self._unedited = before
         self._form, self.bound, self.source, self.sealed = None, made, source, None
@@ -225,7 +225,8 @@ class LiveCall:
         source: RawArguments | None = None
         if self.plan.spec.has_validators:
             after = self.plan.spec.as_given(arguments)
-            made, source = edited(self.plan, self.canonical(), self._given(), after, derive=False)
+            base, reading, _ = self._kept()
+            made, source = edited(self.plan, self.canonical(), base, after, reading=reading, derive=False)
         else:
             made = self.plan.read(received)
         self._form, self.bound, self.received, self.source, self._unedited = None, made, received, source, None
@@ -259,12 +260,22 @@ class LiveCall:
             self._form = self.plan.spec.canonical(self.bound)
         return self._form
 
-    def _given(self) -> Mapping[str, Any]:
-        """Return the JSON from which the arguments are read: their form, or what came where validators change that."""
-        form = self.canonical()
-        if self.plan.spec.reads_back(form, self.bound):
-            return form.values
-        return self.plan.spec.as_given(self._as_came())
+    def _kept(self) -> tuple[Mapping[str, Any], Reading, bool]:
+        """Return the JSON from which the arguments are read, how it is read, and whether they are sure to come back.
+
+        It is their form, or what came where that form is read as something else: a validator changes it again, or a
+        union takes it for another of its types.
+        """
+        form, spec = self.canonical(), self.plan.spec
+        if spec.reads_back(form, self.bound):
+            return form.values, "json", True
+        given = spec.as_given(self._as_came())
+        if self.received.origin == "model":
+            return given, "json", True
+        try:
+            return given, "python", same(self.plan.validated(given), self.bound)
+        except InvalidArguments:
+            return given, "json", False
 
     def _as_came(self) -> Mapping[str, Any]:
         """Return the arguments that came with the call, without defaults and not validated."""
@@ -427,7 +438,7 @@ class LiveCall:
     def to_dict(self) -> dict[str, Any]:
         if not self.begun:
             self.validate()
-        given = self._given()
+        given, reading, sure = self._kept()
         ctx, first = self.ctx, self.original or self
         first.key = first.key or token_hex(8)
         return {
@@ -439,7 +450,8 @@ class LiveCall:
             "run_id": self.counted_in or self.run.id,
             "arguments": self.canonical().values,
             "given": None if given is self.canonical().values else given,
-            "digest": self.digest(),
+            "reading": reading,
+            "digest": self.digest() if sure else "",  # which no arguments have
             "metadata": lenient(self.metadata),
             "decisions": [note.to_dict() for note in self.notes],
             "asks": list(self.asks),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel
 
@@ -18,8 +18,9 @@ from toolcrib.pipeline._call import Executor
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry
 
-__all__ = ["Plan", "RunnableTool"]
+__all__ = ["Plan", "Reading", "RunnableTool"]
 
+Reading: TypeAlias = Literal["json", "python"]
 _TEXT = (str, bytes)  # written out as `str | bytes` it would be made anew on every call
 
 
@@ -111,20 +112,29 @@ class Plan:
             raise InvalidArguments(self.name, (FieldProblem("", call.fault),))
         raw, spec = call.arguments, self.spec
         if call.origin == "model":
-            text = isinstance(raw, _TEXT)
-            return spec.arguments(spec.validate_json(raw) if text else spec.validate_python(raw))
+            return spec.arguments(spec.validate_model(raw))
         if isinstance(raw, _TEXT):  # validated once: a validator may change what it is given again
             return self.tool.bind((), spec.arguments(spec.validate_json(raw)))
         bound = self.tool.bind((), raw)
         return bound if by_reference else self.validated(bound)
 
-    def read_json(self, values: Mapping[str, Any], *, host: bool = False) -> dict[str, Any]:
+    def read_python(self, values: Mapping[str, Any], *, host: bool) -> dict[str, Any]:
+        """Return the arguments that Python values come to, such as edited ones; raises what `read` does."""
+        if host:
+            return self.validated(self.tool.bind((), values))
+        return self.spec.arguments(self.spec.validate_python(values))
+
+    def read_json(self, values: Mapping[str, Any], *, host: bool = False, reading: Reading = "json") -> dict[str, Any]:
         """Return the arguments that a JSON form describes; raises what `read` does.
 
         Args:
             host: It may have what only a host gives: fixed and injected arguments, or those of a tool without a schema.
+            reading: Whether they are read as JSON, or as the Python values of a host, such as a `str` that a union
+                takes as it is and would read as a date.
         """
         spec = self.spec
+        if reading == "python":
+            return self.validated(values) if host else spec.arguments(spec.validate_python(values))
         own = {name: value for name, value in values.items() if host and (name in spec.fixed or name in spec.injected)}
         given = {name: value for name, value in values.items() if name not in own}
         try:
@@ -150,4 +160,4 @@ class Plan:
 
     def parse(self, raw: RawArguments) -> BaseModel:
         """Return the input that a model's arguments describe; raises what `read` does."""
-        return self.spec.validate_json(raw) if isinstance(raw, str | bytes) else self.spec.validate_python(raw)
+        return self.spec.validate_model(raw)

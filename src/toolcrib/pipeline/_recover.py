@@ -76,7 +76,8 @@ def _take(call: LiveCall, data: Mapping[str, Any]) -> None:
     given = data["arguments"] if data["given"] is None else data["given"]
     call.source = json.dumps(given)
     try:
-        call.bound = call.plan.read_json(given, host=call.received.origin == "host")
+        host, reading = call.received.origin == "host", data.get("reading", "json")
+        call.bound = call.plan.read_json(given, host=host, reading=reading)
         if data["state"] not in ("executed", "closed") and call.digest() != data["digest"]:
             raise changed_since(call.plan, data["arguments"], call.canonical().values)
     except (InvalidArguments, SchemaError) as error:

@@ -131,8 +131,7 @@ class RoundCall:
         source = call.raw_arguments
         if self._made_of is not source:
             spec = call.tool.spec
-            text = isinstance(source, str | bytes)
-            self._input = spec.validate_json(source) if text else spec.validate_python(_own(source))
+            self._input = spec.validate_model(source if isinstance(source, str | bytes) else _own(source))
             self._made_of = source
         return self._input
 

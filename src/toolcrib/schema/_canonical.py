@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
-from toolcrib.schema._canonical_schema import ANY, canonical_schema, is_styled, serializer_of
+from pydantic_core import SchemaValidator
+
+from toolcrib.schema._canonical_schema import ANY, canonical_schema, is_styled, serializer_of, validator_of
 from toolcrib.schema._core_schema import Fields, fields_of
 from toolcrib.schema._json_form import WITHOUT_FORM, Context, Notes, json_form, json_forms
 from toolcrib.schema._markers import REDACTED
@@ -75,12 +77,13 @@ class CanonicalArguments:
 class Writer:
     """Makes the canonical form of the arguments of one input."""
 
-    __slots__ = ("_alone", "_authors", "_defaults", "_inputs", "_keys", "_styled")
+    __slots__ = ("_alone", "_authors", "_defaults", "_inputs", "_keys", "_read", "_styled")
 
     def __init__(self, inputs: InputModel) -> None:
         self._inputs = inputs
         self._styled = is_styled(inputs.core_schema)
         self._keys, self._authors = _writing(inputs, inputs.schema)
+        self._read: SchemaValidator | None = None
         self._alone: _Write | None = None
         fields = inputs.model.model_fields.items()
         self._defaults = {inputs.renamed.get(name, name): info.default for name, info in fields}
@@ -139,6 +142,16 @@ class Writer:
         except Exception:  # validators and comparisons are the code of the types' authors
             return False
 
+    def read_some(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments that JSON shapes by parameter name are read as; the others need not be there.
+
+        Raises:
+            ValidationError: One does not fit.
+        """
+        if self._read is None:
+            self._read = validator_of(_each_alone(self._inputs, self._inputs.schema))
+        return self._read.validate_json(json.dumps(values), by_alias=True, by_name=True)
+
     def _without_authors(self) -> _Write:
         if self._alone is None:
             self._alone = _writing(self._inputs, canonical_schema(self._inputs.core_schema, authors=False))[1]
@@ -147,6 +160,14 @@ class Writer:
 
 def _writing(inputs: InputModel, schema: Any) -> tuple[dict[str, str], _Write]:
     """Return the key of each argument, and what writes arguments by parameter name, those not declared too."""
+    made = _each_alone(inputs, schema)
+    fields = made["schema"]["fields"] if made["type"] == "definitions" else made["fields"]
+    keys = {argument: field["serialization_alias"] for argument, field in fields.items()}
+    return keys, partial(serializer_of(made).to_python, mode="json", by_alias=True, round_trip=True)
+
+
+def _each_alone(inputs: InputModel, schema: Any) -> Any:
+    """Return the schema of arguments by parameter name, each of which may be there or not, those not declared too."""
     top = fields_of(schema)
     fields: dict[str, Any] = {}
     for name, field in top.named.items():
@@ -155,10 +176,7 @@ def _writing(inputs: InputModel, schema: Any) -> tuple[dict[str, str], _Write]:
         if inputs.is_root:
             fields[argument]["schema"] = _value_of_root(top, field["schema"])
     made: Any = {"type": "typed-dict", "fields": fields, "extra_behavior": "allow", "extras_schema": top.extras or ANY}
-    if top.definitions:
-        made = {"type": "definitions", "schema": made, "definitions": top.definitions}
-    keys = {argument: field["serialization_alias"] for argument, field in fields.items()}
-    return keys, partial(serializer_of(made).to_python, mode="json", by_alias=True, round_trip=True)
+    return {"type": "definitions", "schema": made, "definitions": top.definitions} if top.definitions else made
 
 
 def _value_of_root(top: Fields, schema: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from threading import RLock
@@ -290,6 +291,21 @@ class ToolSpec:
         choices = SchemaWalk(schema).choices(schema)
         return any(choice.get(keyword) for choice in choices for keyword in _OF_ARGUMENTS)
 
+    def validate_model(self, raw: str | bytes | Mapping[str, Any]) -> BaseModel:
+        """Return the input that a model's arguments describe; JSON that was read already means what its text means.
+
+        Raises:
+            InvalidArguments: It does not fit; every problem is named.
+            SchemaError: A parameter's type cannot be described.
+        """
+        if isinstance(raw, str | bytes):
+            return self.validate_json(raw)
+        try:
+            text = json.dumps(raw)
+        except (TypeError, ValueError, RecursionError):  # Python values, which a program in this process may give
+            return self.validate_python(raw)
+        return self.validate_json(text)
+
     def validate_python(self, values: Mapping[str, Any]) -> BaseModel:
         """Return the input with these values, converted where pydantic can.
 
@@ -355,13 +371,24 @@ class ToolSpec:
         the same, in every process. Values that were not validated, or are those of a tool without a schema, are
         written as what they are.
         """
-        writer = self._writer
-        if writer is None:
-            try:
-                writer = self._writer = Writer(self._input or self._input_model())
-            except SchemaError:  # only a host calls such a tool
-                return untyped(arguments)
+        try:
+            writer = self._writer or self._make_writer()
+        except SchemaError:  # only a host calls such a tool
+            return untyped(arguments)
         return writer.canonical(arguments)
+
+    def _make_writer(self) -> Writer:
+        made = self._writer = Writer(self._input or self._input_model())
+        return made
+
+    def read_some(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments that JSON shapes by parameter name are read as; the others need not be there.
+
+        Raises:
+            ValidationError: One does not fit; pydantic's.
+            SchemaError: A parameter's type cannot be described.
+        """
+        return (self._writer or self._make_writer()).read_some(values)
 
     @property
     def has_validators(self) -> bool:
@@ -380,8 +407,11 @@ class ToolSpec:
         return {keys.get(name, name): value for name, value in untyped(arguments).values.items()}
 
     def reads_back(self, form: CanonicalArguments, arguments: Mapping[str, Any]) -> bool:
-        """Return whether validated arguments are what is read from their form, and no validator changes it again."""
-        if not self.has_validators or self._writer is None:
+        """Return whether validated arguments are what is read from their form.
+
+        They are not where a validator changes them again, or where the text of one type of a union is read as another.
+        """
+        if self._writer is None:  # it has no schema
             return True
         own = self.fixed | self.injected.keys()  # a host's
         values, given = ({n: v for n, v in part.items() if n not in own} for part in (form.values, arguments))

@@ -105,31 +105,29 @@ def pack_arguments(owner: str, spec: ToolSpec, arguments: Mapping[str, Any]) -> 
     packed: dict[str, Any] = {}
     typed: list[str] = []
     for name, value in arguments.items():
-        data = packed[name] = pack(owner, f"the argument `{name}`", value)
-        if data is value:
+        if is_plain(value):
+            packed[name] = value
             continue
-        typed.append(name)
-        back = _restored(spec, name, data)
-        if type(back) is not type(value) or back != value:
+        try:
+            _require_kept(value)
+            (packed[name],) = spec.canonical({name: value}).values.values()
+            back = _restored(spec, {name: packed[name]})[name]
+            kept = type(back) is type(value) and bool(back == value)
+        except Exception as error:  # the code of any type
+            raise NotPortableError(owner, f"the argument `{name}`", type(value).__qualname__) from error
+        if not kept:
             raise NotPortableError(owner, f"the argument `{name}`", type(value).__qualname__)
+        typed.append(name)
     return packed, typed
 
 
 def unpack_arguments(spec: ToolSpec, data: Mapping[str, Any], typed: list[str]) -> dict[str, Any]:
     """Return the arguments that `pack_arguments` wrote down."""
-    return {name: _restored(spec, name, value) if name in typed else value for name, value in data.items()}
+    return {**data, **_restored(spec, {name: data[name] for name in typed})}
 
 
-def _restored(spec: ToolSpec, name: str, data: Any) -> Any:
+def _restored(spec: ToolSpec, data: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
-        model = spec.input_model
-    except SchemaError:
+        return spec.read_some(data) if data else data
+    except (SchemaError, ValidationError):
         return data
-    field = next((key for key, info in model.model_fields.items() if name in (key, info.alias)), None)
-    if field is None:
-        return data
-    try:
-        made = model.__pydantic_validator__.validate_assignment(model.model_construct(), field, data)
-    except ValidationError:
-        return data
-    return getattr(cast("object", made), field)
