@@ -146,3 +146,36 @@ def test_a_worker_does_what_waits_and_stops_when_it_is_told_to(toolcrib: Command
     assert "p1 is done, and only failed work is retried" in toolcrib("workflows", "retry", "p1").stderr
     assert told(toolcrib("workflows", "show", "p1", "--json"))["result"]["output"] == "3\n"
     assert [one["state"] for one in told(toolcrib("workers", "list", "--json"))] == ["stopped"]
+
+
+def test_the_work_of_lost_workers_is_handed_over_at_once(toolcrib: Command, tools: str) -> None:
+    toolcrib("enqueue", tools, "forever", "--id", "left")
+    command = [sys.executable, "-c", MAIN, "worker", tools, "--worker-id", "w1"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as worker:
+        while {work["state"] for work in told(toolcrib("workflows", "list", "--json"))} != {"running"}:
+            assert worker.poll() is None
+        living = toolcrib("workers", "recover", "--lost")
+        worker.kill()
+
+    handed_over, nothing = [toolcrib("workers", "recover", "--lost") for _ in range(2)]
+    (listed,) = told(toolcrib("workflows", "list", "--json"))
+
+    assert living.stderr.startswith("no worker on ")
+    assert handed_over.stderr == "1 workflow of w1 wait for other workers now\n"
+    assert nothing.stderr.startswith("no worker on ")
+    assert listed["state"] == "waiting"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], "name one worker, or give --lost"),
+        (["w1", "--lost"], "name one worker, or give --lost"),
+        (["--lost", "--force"], "it is for a worker that was seen just now"),
+    ],
+)
+def test_whose_work_is_handed_over_is_said_in_one_way(toolcrib: Command, arguments: list[str], problem: str) -> None:
+    refused = toolcrib("workers", "recover", *arguments)
+
+    assert refused.exit_code == 2
+    assert problem in " ".join(refused.stderr.replace("│", " ").split())

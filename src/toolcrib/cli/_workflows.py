@@ -129,18 +129,32 @@ def list_workers(database: DatabaseOption = None, as_json: JsonOption = False) -
 
 @workers.command()
 def recover(
-    worker_id: Annotated[str, typer.Argument(metavar="WORKER", help="The worker's id.", show_default=False)],
+    worker_id: Annotated[
+        str | None, typer.Argument(metavar="[WORKER]", help="The worker's id.", show_default=False)
+    ] = None,
+    lost: Annotated[bool, typer.Option("--lost", help="All workers that are lost, in place of one.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Even if it was seen just now.")] = False,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Hand over the work of a worker that will not come back; it can record nothing any more."""
+    if (worker_id is None) != lost:
+        raise typer.BadParameter("name one worker, or give --lost for all that are lost", param_hint="WORKER")
+    if lost and force:
+        raise typer.BadParameter(
+            "it is for a worker that was seen just now, and none of the lost was", param_hint="--force"
+        )
     with _client(database) as (module, client):
-        moved = module.recover(client, worker_id, force=force)
+        ids = [one.id for one in module.workers(client) if one.state == "lost"] if worker_id is None else [worker_id]
+        moved = {one: module.recover(client, one, force=force) for one in ids}
     if as_json:
-        print_json({"worker": worker_id, "workflows": moved})
-    else:
-        say(f"{len(moved)} workflow{'' if len(moved) == 1 else 's'} of {worker_id} wait for other workers now")
+        found = [{"worker": one, "workflows": ids} for one, ids in moved.items()]
+        print_json(found if lost else found[0])
+        return
+    for one, held in moved.items():
+        say(f"{len(held)} workflow{'' if len(held) == 1 else 's'} of {one} wait for other workers now")
+    if not moved:
+        say(f"no worker on {shown_name(database)} is lost")
 
 
 def _print_work(work: Any, as_json: bool) -> None:
