@@ -307,6 +307,68 @@ def test_a_batch_that_cannot_be_written_is_logged_and_the_next_is_written(caplog
     assert "BatchSink lost 1 events" in caplog.text
 
 
+class _Place:
+    """A place that is away until it is let back."""
+
+    def __init__(self) -> None:
+        self.is_away, self.tries, self.written = True, threading.Event(), list[str]()
+
+    def write(self, events: Any) -> None:
+        if self.is_away:
+            self.tries.set()
+            raise ConnectionError("gone")
+        self.written.extend(one.call_id for one in events)
+
+
+async def test_events_wait_for_a_place_that_is_away(caplog: pytest.LogCaptureFixture) -> None:
+    place = _Place()
+    with BatchSink(place.write) as sink:
+        sink.emit(event("c1"))
+        written = asyncio.create_task(sink.written())
+        await asyncio.to_thread(place.tries.wait)
+        sink.emit(event("c2"))
+        await asyncio.sleep(0.3)
+        waited = not written.done()
+        place.is_away = False
+        await written
+        sink.flush()
+
+    assert waited
+    assert place.written == ["c1", "c2"]
+    said = [record.getMessage() for record in caplog.records]
+    assert said == [
+        "events cannot be written now (gone): they wait",
+        "events are written again; 0 came meanwhile that there was no room for",
+    ]
+
+
+async def test_a_sink_that_is_closed_does_not_wait_for_a_place_that_is_away(caplog: pytest.LogCaptureFixture) -> None:
+    place = _Place()
+    sink = BatchSink(place.write)
+    sink.emit(event("c1"))
+    written = asyncio.create_task(sink.written())
+    await asyncio.to_thread(place.tries.wait)
+    sink.emit(event("c2"))
+
+    await asyncio.to_thread(sink.close)
+    await written
+
+    assert "BatchSink lost 2 events" in caplog.text
+
+
+def test_no_more_events_wait_than_there_is_room_for(caplog: pytest.LogCaptureFixture) -> None:
+    place, one = _Place(), event("c1")
+    with BatchSink(place.write) as sink:
+        sink.emit(one)
+        place.tries.wait()
+        for _ in range(100_003):
+            sink.emit(one)
+        place.is_away = False
+
+    assert len(place.written) == 100_001
+    assert "3 came meanwhile that there was no room for" in caplog.text
+
+
 def test_a_place_that_cannot_be_opened_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
     def opened() -> Any:
         raise OSError("no such place")

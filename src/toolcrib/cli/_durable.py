@@ -160,7 +160,13 @@ async def _take_work(queues: list[Queue], options: WorkerOptions) -> bool:
     if engine.lost.is_set():
         say(f"worker {engine.worker_id} stops: its work was handed over to others while it said nothing")
         return False
-    say(_stop_text(options.database, engine.worker_id))
+    if engine.gave_back:
+        say(f"worker {engine.worker_id} has stopped; nothing of its work is left")
+    else:
+        say(
+            f"worker {engine.worker_id} has stopped while its database was away: what it held goes on when it starts "
+            f"again, or in another worker after `toolcrib workers recover {engine.worker_id}`"
+        )
     return True
 
 
@@ -188,21 +194,6 @@ def _on_signals(stopped: asyncio.Event) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):  # on Windows Ctrl-C ends it at once
             loop.add_signal_handler(number, stop)
-
-
-def _stop_text(database: str | None, worker_id: str) -> str:
-    client = open_client(database)
-    try:
-        left = sum(worker.pending for worker in workers(client) if worker.id == worker_id)
-    finally:
-        client.close()
-    if not left:
-        return f"worker {worker_id} has stopped; nothing of its work is left"
-    several, go = ("1 workflow", "it goes") if left == 1 else (f"{left} workflows", "they go")
-    return (
-        f"worker {worker_id} has stopped in the middle of {several}: {go} on when it starts again, or in another "
-        f"worker after `toolcrib workers recover {worker_id}`"
-    )
 
 
 # --- enqueueing

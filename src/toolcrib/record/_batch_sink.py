@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import logging
 import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from typing import Any, Self, TypeAlias
 
+from toolcrib._sqlite import is_unavailable
 from toolcrib.calls import ActivityEvent, CallEvent
 
 __all__ = ["BatchSink", "RecordedEvent"]
@@ -21,6 +23,7 @@ _GATHER_SECONDS = 0.02  # what comes within this is one batch
 _IDLE_SECONDS = 5.0  # then the thread ends, and the next event begins another
 _MOST = 100_000  # events that may wait; then the caller that emits one waits, too
 _LARGEST = 2_000  # events in one batch
+_FIRST, _LONGEST = 0.1, 5.0  # seconds between two tries while the place is away
 _log = logging.getLogger("toolcrib.calls")
 
 
@@ -28,11 +31,13 @@ class BatchSink:
     """Gathers events and has a thread write them, a batch at a time, in the order they came.
 
     Emitting an event costs next to nothing. It is written some 20 ms later, and at the latest by
-    `flush`, `close` or the end of the process; a process that is killed loses the last batch.
+    `flush`, `close` or the end of the process; a process that is killed loses the last batch. While the place is away,
+    locked or full, which is logged once, events wait and are written when it is back: a hundred thousand of them, and
+    those after them are counted as lost. A batch whose connection broke at its very end may be there twice.
 
     Args:
-        write: Writes a batch in one transaction, in a thread of the sink's. What it raises is logged, and the batch is
-            lost.
+        write: Writes a batch in one transaction, in a thread of the sink's. A ConnectionError, or an error of a file
+            that cannot be used now, has it tried again; for any other it is logged that the batch is lost.
         opened: A context that is entered before the first batch, and left when nothing came for some seconds, or
             before a fork, in any thread: a connection.
     """
@@ -53,7 +58,9 @@ class BatchSink:
         self._writing = threading.Lock()
         self._place: ExitStack | None = None
         self._thread: threading.Thread | None = None
-        self._busy = self._closed = False
+        self._busy = self._closed = self._away = False
+        self._taken_events = self._lost = 0
+        self._listeners: list[tuple[int, asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     def emit(self, event: CallEvent) -> None:
         """Take an event of a call."""
@@ -70,8 +77,18 @@ class BatchSink:
                 self._hurry.set()
                 self._changed.wait()
 
+    async def written(self) -> None:
+        """Wait on an event loop until everything that was taken so far is written."""
+        done = asyncio.Event()
+        with self._changed:
+            if not (self._waiting or self._busy):
+                return
+            self._listeners.append((self._taken_events, asyncio.get_running_loop(), done))
+            self._hurry.set()
+        await done.wait()
+
     def close(self) -> None:
-        """Write what is left, and end; closing twice does nothing."""
+        """Write what is left, in one try, and end; closing twice does nothing."""
         with self._changed:
             self._closed = True
             self._hurry.set()
@@ -93,10 +110,14 @@ class BatchSink:
         with self._changed:
             if self._closed:
                 raise ValueError(f"this {type(self).__name__} is closed")
-            while len(self._waiting) >= _MOST:
+            while len(self._waiting) >= _MOST and not self._away:
                 self._hurry.set()
                 self._changed.wait()
+            if len(self._waiting) >= _MOST:
+                self._lost += 1
+                return
             self._waiting.append(event)
+            self._taken_events += 1
             if self._thread is None:
                 self._thread = threading.Thread(target=self._write_batches, name="toolcrib: events", daemon=True)
                 self._thread.start()
@@ -125,13 +146,39 @@ class BatchSink:
     def _taken(self) -> list[RecordedEvent]:
         """Return the next batch; when there is none, those who wait for the last one are woken."""
         with self._changed:
+            self._call_listeners(self._taken_events - len(self._waiting))
             batch = self._waiting[:_LARGEST]
             del self._waiting[: len(batch)]
             self._busy = bool(batch)
             self._changed.notify_all()
             return batch
 
+    def _call_listeners(self, done: int) -> None:
+        for listener in [one for one in self._listeners if one[0] <= done]:
+            self._listeners.remove(listener)
+            _, loop, event = listener
+            with suppress(RuntimeError):  # the loop was closed
+                loop.call_soon_threadsafe(event.set)
+
     def _write_out(self, batch: list[RecordedEvent]) -> None:
+        pause = _FIRST
+        while (error := self._try(batch)) is not None:
+            with self._changed:
+                lost = len(batch)
+                if _is_away(error) and not self._closed:
+                    self._go_away(error)
+                    self._changed.wait_for(lambda: self._closed, pause)
+                    pause = min(2 * pause, _LONGEST)
+                    continue
+                if _is_away(error):  # what is left would wait for it as long, each batch
+                    lost += len(self._waiting) + self._lost
+                    self._waiting.clear()
+            _log.error("%s lost %d events", type(self).__name__, lost, exc_info=error)
+            return
+        self._come_back()
+
+    def _try(self, batch: list[RecordedEvent]) -> Exception | None:
+        """Write a batch, and return what keeps it from being written."""
         with self._writing:
             try:
                 if self._place is None:
@@ -139,8 +186,24 @@ class BatchSink:
                     place.enter_context(self._opened())
                     self._place = place
                 self._write(batch)
-            except Exception:  # of the place that is written to: watching must not change what is watched
-                _log.exception("%s lost %d events", type(self).__name__, len(batch))
+            except Exception as error:  # of the place that is written to: watching must not change what is watched
+                if _is_away(error):
+                    with suppress(Exception):  # its own: it is opened anew
+                        self._leave()
+                return error
+            return None
+
+    def _go_away(self, error: Exception) -> None:
+        if not self._away:
+            self._away = True
+            _log.error("events cannot be written now (%s): they wait", " ".join(str(error).split()))
+            self._changed.notify_all()
+
+    def _come_back(self) -> None:
+        with self._changed:
+            was_away, lost, self._away, self._lost = self._away, self._lost, False, 0
+        if was_away:
+            _log.error("events are written again; %d came meanwhile that there was no room for", lost)
 
     def _leave(self) -> None:
         if self._place is not None:
@@ -163,6 +226,10 @@ class BatchSink:
         closed = self._closed
         self._begin()
         self._closed = closed
+
+
+def _is_away(error: Exception) -> bool:
+    return isinstance(error, ConnectionError) or is_unavailable(error)
 
 
 _open_sinks: weakref.WeakSet[BatchSink] = weakref.WeakSet()

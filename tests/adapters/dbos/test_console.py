@@ -17,10 +17,11 @@ from toolcrib.adapters.dbos import DurableFailure, DurableToolkit, postgres_even
 from toolcrib.adapters.dbos._continuation import allowed_meanwhile
 from toolcrib.adapters.dbos._lost_work import close_lost_work
 from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import ActivityEvent, ApprovalRequest, now
+from toolcrib.calls import ActivityEvent, ApprovalRequest, ToolCall, now
 from toolcrib.code import Toolkit
 from toolcrib.console import console_app
 from toolcrib.errors import EngineError
+from toolcrib.pipeline import Pipeline, run_for
 from toolcrib.record import ActivityFilter, EventLog, ListSink, SqliteSink, sqlite_events
 from toolcrib.tools import tool
 from toolcrib.turns import Turn
@@ -43,6 +44,24 @@ async def refund(cents: int) -> str:
 
 def log_of(database: str) -> EventLog:
     return postgres_events(database) if "://" in database else sqlite_events(database)
+
+
+async def test_a_tool_begins_when_its_beginning_is_kept(database: str) -> None:
+    kept: list[str] = []
+
+    @tool()
+    async def look() -> None:
+        kept.extend(event.kind for event in log_of(database).since(0) if event.name == "look")
+
+    @tool()
+    async def outer() -> None:
+        await Pipeline([look]).run(ToolCall("look", {}, "c1"), run_for(None, "round"))
+
+    agent = durable(outer)
+    async with engine_of(database, agent, record=True):
+        await (await agent.put(Turn(outer))).outcome()
+
+    assert kept[-1] == "started"
 
 
 async def test_what_a_worker_does_is_kept_for_the_console(database: str) -> None:

@@ -97,6 +97,8 @@ class Engine:
         self._is_leaving = False
         self.lost = asyncio.Event()
         """Set when this worker's work was handed over to others: it takes no more, and has to be left."""
+        self.gave_back = False
+        """Whether all that had not ended was put back into the queues when the engine was left."""
 
     @property
     def client(self) -> Client:
@@ -198,8 +200,11 @@ class Engine:
     async def may_begin(self) -> None:
         """Return if this worker's lease holds; where it was handed over, wait until the engine is left.
 
-        It is the last that is asked before a tool begins, so that a process which stood still begins nothing.
+        It is the last that is asked before a tool begins, so that a process which stood still begins nothing. The
+        events so far, that the tool begins among them, are in the database when it returns.
         """
+        if self.sink is not None:
+            await self.sink.sink.written()
         lease = self._lease
         if lease is not None and not self.lost.is_set() and await lease.hold():
             return
@@ -269,7 +274,7 @@ class Engine:
         for database in (instance._sys_db, ours._sys_db):
             database._retry_connection_errors = False  # nothing is left that should wait for it
         if not self.lost.is_set():
-            await _tried(lambda: hand_back(client, self.worker_id))
+            self.gave_back = await _tried(lambda: hand_back(client, self.worker_id))
         with ThreadPoolExecutor(1, "toolcrib-stop") as thread:
             await asyncio.get_running_loop().run_in_executor(thread, DBOS.destroy)
         # DBOS has put a pool of its own, which is gone now, behind this loop's asyncio.to_thread
@@ -285,11 +290,14 @@ def _instance() -> Any:
     return dbos_module._dbos_global_instance  # pyright: ignore[reportPrivateUsage] -- DBOS has no question for it
 
 
-async def _tried(work: Callable[[], object]) -> None:
+async def _tried(work: Callable[[], object]) -> bool:
     """Do something at the end of a worker; where it fails, the lease runs out by itself, and that is as good."""
-    with suppress(Exception):  # the database's
+    try:
         async with asyncio.timeout(_END_SECONDS):
             await asyncio.to_thread(work)
+    except Exception:  # the database's
+        return False
+    return True
 
 
 def _check_before_claims(instance: Any, engine: Engine, lease: Lease) -> None:
