@@ -254,6 +254,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate("a view has no limits of its own", _RUN, "        if unknown:\n", "        if False:\n", _OF_RUNS),
     Gate("a view points to the run itself", _RUN, 'write(self, "_of", run.run)', 'write(self, "_of", run)', _OF_RUNS),
+    Gate("a view follows its run", _RUN, "if view is not None and name not in own:", "if False:", _OF_RUNS),
     Gate(
         "slot for each step of a stream",
         _EXECUTE,

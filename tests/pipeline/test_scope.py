@@ -2,10 +2,12 @@
 
 import asyncio
 from typing import Annotated, Any
+from weakref import ref
 
 import pytest
 
 from tests.pipeline.calling import raising, run
+from toolcrib.approvals import approve_all
 from toolcrib.calls import Completed, Failed, Rejected, ToolCall
 from toolcrib.errors import ModelRetry
 from toolcrib.pipeline import CallLimits, Pipeline, Run, current_run, must_call
@@ -121,6 +123,30 @@ def test_a_view_has_other_options_and_the_state_of_its_run() -> None:
     assert view.run is run
     assert (admitted, run.calls) == (None, {"a": 1})
     assert run.admit("a") is not None
+
+
+def test_a_view_follows_its_run_in_what_it_does_not_set_itself() -> None:
+    run = Run(principal="ann")
+    view = run.view(entry="turn", deps="its own")
+    inner = view.view(available=frozenset({"a"}))
+
+    run.approver, run.deps, run.entry, run.available = approve_all, "the run's", "session", frozenset()
+    run.limits = CallLimits(total=0)
+
+    assert [one.approver for one in (view, inner)] == [approve_all, approve_all]
+    assert [(one.deps, one.entry) for one in (view, inner)] == [("its own", "turn")] * 2
+    assert (view.available, inner.available) == (frozenset(), frozenset({"a"}))
+    assert view.admit("a") is not None
+
+
+def test_a_run_keeps_no_view_that_is_gone() -> None:
+    run = Run()
+    gone = ref(run.view(entry="turn"))
+
+    run.approver = approve_all
+
+    assert gone() is None
+    assert repr(run).startswith("Run(")
 
 
 def test_a_view_is_frozen() -> None:

@@ -255,7 +255,8 @@ class ProgramRunner:
             before: The counters of a program that was paused; a run that has counted no calls goes on from there.
         """
         run = run_for(given, "code", run_id=before.get("id", ""))
-        run = run.view(deps=self._deps if run.deps is None else run.deps, approver=run.approver or self._approver)
+        own = {"deps": self._deps, "approver": self._approver}
+        run = run.view(**{name: own[name] for name in own if own[name] is not None and getattr(run, name) is None})
         if before and not run.calls:
             run.restore(before)
         if not (self.sinks or run.sinks):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from os import urandom
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, TypeAlias
+from weakref import ref
 
 from toolcrib.approvals import AgentContext, ApprovalStore, Approver, misfit
 from toolcrib.calls import ApprovalRequest, Grant
@@ -95,9 +96,10 @@ class _State:
         grants: Standing grants given in the run, where it has no approval store.
         earlier_ids: The ids that the run had in other processes.
         used: What may be used once and was: grants for one call that name no request, calls that were written as JSON.
+        views: Weak references to the views of the run, with the names of the options that each sets itself.
     """
 
-    __slots__ = ("calls", "completed", "earlier_ids", "grants", "loop", "retries", "revealed", "slots", "used")
+    __slots__ = ("calls", "completed", "earlier_ids", "grants", "loop", "retries", "revealed", "slots", "used", "views")
 
     def __init__(self) -> None:
         self.calls: dict[str, int] = {}
@@ -109,6 +111,7 @@ class _State:
         self.grants: tuple[Grant, ...] = ()
         self.slots: asyncio.Semaphore | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.views: dict[Any, Collection[str]] = {}
 
 
 @dataclass(eq=False, slots=True)
@@ -339,11 +342,13 @@ _FIELDS: Final = tuple(one.name for one in fields(Run))
 class RunView(Run):
     """A run with other options, for some of its calls. Made by `Run.view`; frozen.
 
+    What it does not set itself is as the run has it, also when the host sets it there later.
+
     Attributes:
         run: The run itself.
     """
 
-    __slots__ = ("_of",)
+    __slots__ = ("__weakref__", "_of", "_own")
 
     def __init__(self, run: Run, options: Mapping[str, Any]) -> None:
         unknown = options.keys() - _OPTIONS
@@ -351,10 +356,15 @@ class RunView(Run):
             raise TypeError(
                 f"a view of a run has no `{min(unknown)}` of its own; the options are {', '.join(sorted(_OPTIONS))}"
             )
-        write = object.__setattr__
+        write, views = object.__setattr__, run._state.views
         for name in _FIELDS:
             write(self, name, options[name] if name in options else getattr(run, name))
         write(self, "_of", run.run)
+        own = {*run._own, *options} if isinstance(run, RunView) else options.keys()
+        write(self, "_own", own)
+        views[ref(self, views.pop)] = own
+        if type(self._of) is Run:
+            self._of.__class__ = _ViewedRun
 
     @property
     def run(self) -> Run:
@@ -362,6 +372,23 @@ class RunView(Run):
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a view of a run is frozen: set `{name}` on the run itself, `view.run`, or make a view")
+
+
+class _ViewedRun(Run):
+    """A run that has views, which follow it. A class of its own, so that to make a run and to read one costs nothing.
+
+    A run becomes one when its first view is made.
+    """
+
+    __slots__ = ()
+    __qualname__ = Run.__qualname__
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        for found, own in tuple(self._state.views.items()):
+            view = found()
+            if view is not None and name not in own:
+                object.__setattr__(view, name, value)
 
 
 def current_run() -> Run | None:

@@ -293,8 +293,8 @@ class Agent(Observed):
     def binding(self, run: Run, pipeline: Pipeline, name: str = "agent") -> TurnBinding:
         """Return the binding that turns of a run go through to `pipeline`, whose tools are the agent's; for runs."""
         provided = {**run.provide, **self._provided()}
-        approver = self._approver if run.approver is None else run.approver
-        opened = run.view(provide=provided, approver=approver, entry=name)
+        own = {} if run.approver is not None or self._approver is None else {"approver": self._approver}
+        opened = run.view(provide=provided, entry=name, **own)
         ctx = RunContext[Any](run.deps, "", "", run.id, provided=provided)
         return TurnBinding(pipeline, opened, self._names, ctx=ctx, parent=self._observers)
 

@@ -92,7 +92,6 @@ class TurnBinding:
     """
 
     __slots__ = (
-        "_approver",
         "_around",
         "_merged",
         "_parent",
@@ -117,7 +116,7 @@ class TurnBinding:
         parent: Observers | None = None,
     ) -> None:
         self.pipeline, self.names, self.ctx, self._parent = pipeline, names or {}, ctx, parent
-        self._approver, self._around = run.approver, run
+        self._around = run
         self.stored: Stored | None = None
         self.taken_up = False
         self.followed = bool(pipeline.sinks or run.sinks) and wants_activities(pipeline.sinks, run.sinks)
@@ -196,7 +195,7 @@ class TurnBinding:
             run.closed(str(ended), _problem_text(turn.outcome, error), **_waits_for(turn.outcome))
 
     async def _ask(self, request: ApprovalRequest) -> Grant | Denial | None:
-        approver, run = self._approver, self._runs.get(request.call_id)
+        approver, run = self._around.approver, self._runs.get(request.call_id)
         if approver is None:
             return None
         if run is not None:
