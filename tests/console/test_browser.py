@@ -11,9 +11,11 @@ import re
 import shutil
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,14 +23,14 @@ from typing import Any, TypeVar
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
-from tests.console.conftest import Console, serving
+from tests.console.conftest import Console, serve_app, serving
 from tests.console.shop import HOSTILE, PROGRAM, Running, shop, some_history
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ActivityEvent, ApprovalRequest, CallEvent, Denial, Suspended, ToolCall, now
-from toolcrib.console import ConsoleOptions
+from toolcrib.console import ConsoleOptions, console_app
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.record import SqliteSink
+from toolcrib.record import SqliteSink, sqlite_events
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
 
@@ -136,6 +138,7 @@ def test_a_person_edits_what_a_program_waits_for_and_sees_it_go_on(
     card.get_by_label("amount").fill("eighty")
     expect(card.locator(".problems")).to_contain_text('amount: must be a number; got "eighty"')
     expect(save).to_be_disabled()
+    save.scroll_into_view_if_needed()
     picture(page, "console-edit.png")
     card.get_by_label("amount").fill("80")
     expect(save).to_be_enabled()
@@ -626,6 +629,127 @@ def test_what_says_nothing_any_more_does_not_look_alive(path: Path, visit: Calla
 
         expect(page.get_by_role("heading", name="support")).to_contain_text("no news for 7 min")
         expect(page.get_by_role("link", name="helper")).to_contain_text("running")
+
+
+# --- a run in time, durable work, and those who only look
+
+
+async def _nested(path: Path, calls: int) -> None:
+    """Keep a program of many calls, each with a call of its own inside, some 10 ms apart."""
+    began = now() - timedelta(seconds=calls)
+    with SqliteSink(path) as sink:
+        sink.emit_activity(ActivityEvent("opened", "program", "p1", None, "program", began, {"source": "x = 1"}))
+        for number in range(calls):
+            parent = "p1" if number % 2 == 0 else f"c{number - 1}"
+            about = (f"c{number}", "outer" if number % 2 == 0 else "inner", "run", "code")
+            at = began + timedelta(seconds=number)
+            sink.emit(CallEvent("received", *about, at, {"arguments": {"number": number}}, None, parent))
+            done = {"outcome": {"kind": "completed", "value": f"result {number}"}}
+            sink.emit(CallEvent("ended", *about, at + timedelta(seconds=1), done, None, parent))
+        closed = {"outcome": "completed"}
+        sink.emit_activity(ActivityEvent("closed", "program", "p1", None, "program", now(), closed))
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_a_waterfall_shows_a_run_of_500_calls_and_unfolds(
+    path: Path, served: Console, visit: Callable[..., Page], scheme: str, width: int
+) -> None:
+    _elsewhere(_nested(path, 500))
+    page = visit(served.url + "#/activity/program/p1", scheme=scheme, width=width)
+    page.get_by_text("Waterfall", exact=True).press("Enter")
+
+    rows = page.locator(".waterfall li")
+    expect(rows).to_have_count(501)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert _contrast(page, ".waterfall .took") > 4.5
+    bars = page.evaluate(
+        "[...document.querySelectorAll('.waterfall .span')].map((one) => one.getBoundingClientRect().x)"
+    )
+    assert bars[1] < bars[250] < bars[500]
+    indents = page.evaluate(
+        "[1, 2].map((at) => getComputedStyle(document.querySelectorAll('.waterfall .name')[at]).paddingLeft)"
+    )
+    assert indents == ["14px", "28px"]
+    rows.nth(2).locator("summary").press("Enter")
+    expect(rows.nth(2)).to_contain_text("result 1")
+    expect(rows.nth(2)).to_contain_text("number")
+
+
+@dataclass
+class Desk:
+    """Durable work of one lost worker and one turn."""
+
+    done: list[str] = field(default_factory=list[str])
+    states: tuple[str, ...] = ("waiting", "cancelled")
+
+    def workers(self) -> list[Any]:
+        about = {"id": "w1", "host": "h", "pid": 7, "started_at": 1.0, "seen_at": time.time() - 60, "pending": 2}
+        return [{**about, "state": "recovered" if "w1" in self.done else "lost"}]
+
+    def queues(self) -> list[Any]:
+        return [{"name": "mail", "waiting": 1, "running": 0, "oldest_at": time.time() - 60}]
+
+    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50) -> list[Any]:
+        mine = "cancelled" if "t1" in self.done else "waiting"
+        about = {"kind": "turn", "what": "support: refund", "queue": "mail", "worker": "w1", "attempts": 2}
+        one = {**about, "id": "t1", "state": mine, "created_at": time.time() - 60, "error": None}
+        return [one] if state in (None, mine) else []
+
+    def cancel(self, work_id: str) -> Any:
+        self.done.append(work_id)
+        return self.works()[0]
+
+    def resume(self, work_id: str) -> Any:
+        self.done.remove(work_id)
+        return self.works()[0]
+
+    def retry(self, work_id: str) -> Any:
+        raise NotImplementedError
+
+    def recover(self, worker_id: str) -> list[str]:
+        self.done.append(worker_id)
+        return ["t1", "t2"]
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_durable_work_is_cancelled_resumed_and_handed_over(
+    path: Path, visit: Callable[..., Page], scheme: str, width: int
+) -> None:
+    app = console_app(sqlite_events(path), SqliteApprovalStore(path), ConsoleOptions(), Desk())
+    with serve_app(app) as port:
+        page = visit(f"http://127.0.0.1:{port}/", scheme=scheme, width=width)
+        expect(page.get_by_text("No request is pending.")).to_be_visible()
+        page.keyboard.press("5")
+        view = page.get_by_role("region", name="Durable work")
+        expect(view).to_contain_text("1 waiting · 0 running")
+        expect(view).to_contain_text("2 in hand")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert _contrast(page, ".grant .muted") > 4.5
+
+        for button, then in (("Hand over", "recovered"), ("Cancel", "cancelled"), ("Resume", "waiting")):
+            view.get_by_role("button", name=button).press("Enter")
+            page.get_by_role("dialog", name=button).get_by_role("button", name=button).press("Enter")
+            expect(view.locator(".status").filter(has_text=then)).to_have_count(1)
+
+        view.get_by_label("State").select_option("cancelled")
+        expect(view).to_contain_text("There is no such work.")
+        assert "state=cancelled" in page.url
+
+
+def test_a_viewer_sees_a_request_and_cannot_answer_it(path: Path, visit: Callable[..., Page]) -> None:
+    _elsewhere(_ask_many(path, 2))
+    options = ConsoleOptions(tokens={"vic": TOKEN}, viewers=frozenset({"vic"}))
+    with serving(path, options) as console:
+        page = visit(console.url, name="")
+        page.get_by_label("Token").fill(TOKEN)
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name="refund").click()
+
+        expect(request_card(page)).to_contain_text("Your token lets you look, and answer nothing.")
+        expect(request_card(page).get_by_role("button")).to_have_count(0)
+        expect(page.locator(".bulk")).to_be_hidden()
+        page.get_by_role("button", name="Log out").click()
+        expect(page.get_by_label("Token")).to_be_visible()
 
 
 # --- the documentation

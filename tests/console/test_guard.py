@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.applications import Starlette
@@ -234,3 +235,78 @@ def test_a_token_that_is_no_secret_is_refused(token: str) -> None:
 
 def test_tokens_do_not_show_in_a_log() -> None:
     assert TOKEN not in repr(ConsoleOptions(tokens={"ann": TOKEN}))
+
+
+# --- roles, tries, logging out
+
+
+def _login(console: Console, token: str = TOKEN) -> dict[str, str | None]:
+    """Return the headers of a browser that has logged in."""
+    reply = console.post("/api/login", {"token": token}, x_toolcrib_csrf=None)
+    cookie = reply.headers["set-cookie"].partition(";")[0]
+    return {"cookie": cookie, "x_toolcrib_csrf": console.get("/api/state", cookie=cookie).json["csrf"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "sent"),
+    [
+        ("/api/answer", {"request": "ask_1", "answer": "approve"}),
+        ("/api/answers", {"requests": ["ask_1"], "answer": "approve"}),
+        ("/api/revoke", {"grant": {}}),
+        ("/api/work/cancel", {"id": "x"}),
+        ("/api/anything", {}),
+    ],
+)
+@pytest.mark.parametrize("by_header", [True, False])
+async def test_a_viewer_looks_and_changes_nothing(guarded: Serve, path: str, sent: Any, by_header: bool) -> None:
+    options = ConsoleOptions(tokens={"vic": TOKEN, "ann": TOKEN[::-1]}, viewers=frozenset({"vic"}))
+    console = guarded(options)
+    await console.store.put(REQUEST)
+    bearer = {"authorization": f"Bearer {TOKEN}", "x_toolcrib_csrf": None}
+
+    reply = console.post(path, sent, **(bearer if by_header else _login(console)))
+
+    assert (reply.status, reply.json["code"]) == (403, "role")
+    assert (await console.store.show("ask_1")).answer is None
+    state = console.get("/api/state", authorization=f"Bearer {TOKEN}").json
+    assert (state["name"], state["role"]) == ("vic", "viewer")
+    assert console.get("/api/inbox", authorization=f"Bearer {TOKEN}").json["total"] == 1
+    assert (
+        console.post("/api/answer", {"request": "ask_1", "answer": "approve"}, **_login(console, TOKEN[::-1])).status
+        == 200
+    )
+
+
+def test_a_viewer_without_a_token_is_refused() -> None:
+    with pytest.raises(ValueError, match="no token is of vic"):
+        ConsoleOptions(tokens={"ann": TOKEN}, viewers=frozenset({"vic"}))
+
+
+@pytest.mark.parametrize("by_header", [True, False])
+def test_wrong_tokens_are_few_and_logged(guarded: Serve, by_header: bool, caplog: pytest.LogCaptureFixture) -> None:
+    console = guarded(ConsoleOptions(tokens={"ann": TOKEN}))
+    inside = _login(console)
+
+    def tried(token: str) -> int:
+        if by_header:
+            return console.get("/api/state", authorization=f"Bearer {token}").status
+        return console.post("/api/login", {"token": token}, x_toolcrib_csrf=None).status
+
+    with caplog.at_level("WARNING", "toolcrib.console"):
+        statuses = [tried("wrong") for _ in range(11)]
+
+    assert statuses == [401] * 10 + [429]
+    assert tried(TOKEN) == 429
+    assert caplog.text.count("a wrong token came from 127.0.0.1") == 10
+    assert console.get("/api/state", cookie=inside["cookie"]).status == 200
+
+
+def test_logging_in_and_out_is_logged(guarded: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    console = guarded(ConsoleOptions(tokens={"ann": TOKEN}))
+
+    with caplog.at_level("INFO", "toolcrib.console"):
+        console.post("/api/logout", {}, **_login(console))
+
+    assert "ann logged in from 127.0.0.1" in caplog.text
+    assert "ann logged out from 127.0.0.1" in caplog.text
+    assert TOKEN not in caplog.text

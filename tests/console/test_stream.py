@@ -6,11 +6,15 @@ import http.client
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from tests.console.conftest import Console
+from tests.console.conftest import Console, serving
 from tests.console.test_api import answer, asked, event
+from toolcrib.console import ConsoleOptions
 from toolcrib.record import SqliteSink
+
+TOKEN = "a-token-of-the-tests-0123"
 
 
 @contextmanager
@@ -83,3 +87,21 @@ def test_who_missed_much_begins_anew(console: Console, sink: SqliteSink) -> None
 def test_a_page_of_another_database_begins_anew(console: Console) -> None:
     with stream(console, last_event_id="999999999") as messages:
         assert next(messages)[0] == "reset"
+
+
+def test_logging_out_ends_the_streams_of_that_login(tmp_path: Path) -> None:
+    with serving(tmp_path / "toolcrib.db", ConsoleOptions(tokens={"ann": TOKEN})) as console:
+        cookies = [
+            console.post("/api/login", {"token": TOKEN}, x_toolcrib_csrf=None).headers["set-cookie"].partition(";")[0]
+            for _ in range(2)
+        ]
+        csrf = console.get("/api/state", cookie=cookies[0]).json["csrf"]
+        with stream(console, cookie=cookies[0]) as ended, stream(console, cookie=cookies[1]) as goes_on:
+            next(ended)
+            next(goes_on)
+            console.post("/api/logout", {}, cookie=cookies[0], x_toolcrib_csrf=csrf)
+
+            assert list(ended) == []
+            with SqliteSink(console.path) as sink:
+                sink.emit(event("after"))
+            assert next(goes_on)[0] == "events"

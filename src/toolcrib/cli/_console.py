@@ -8,14 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from toolcrib.cli._database import DatabaseOption, database_errors, open_approvals, open_log, shown_name
+from toolcrib.cli._database import DatabaseOption, database_errors, has_workers, open_approvals, open_log, shown_name
 from toolcrib.cli._formatting import say
 from toolcrib.cli._run import Status, exit_on_error
 from toolcrib.cli._serve_options import secret_of
+from toolcrib.errors import DatabaseError, MissingExtraError
 
 __all__ = ["console"]
 
 _TOKEN_VARIABLE = "TOOLCRIB_CONSOLE_TOKEN"
+_SECRET_VARIABLE = "TOOLCRIB_WEBHOOK_SECRET"
 
 PortOption = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 is any that is free.")]
 HostOption = Annotated[str, typer.Option("--host", help="Where to listen; beyond this machine, tokens are needed.")]
@@ -32,6 +34,24 @@ HostsOption = Annotated[
     list[str] | None,
     typer.Option("--allow-host", metavar="NAME", help="Another name it goes by, as behind a proxy."),
 ]
+ViewerOption = Annotated[
+    list[str] | None,
+    typer.Option("--viewer", metavar="NAME", help="The name of a token whose user looks, and answers nothing."),
+]
+WebhookOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--webhook", metavar="URL", help=f"Gets a POST for new requests, signed with the secret in {_SECRET_VARIABLE}."
+    ),
+]
+SlackOption = Annotated[
+    list[str] | None,
+    typer.Option("--slack", metavar="URL", help="A webhook of Slack, or one that takes the same messages."),
+]
+UrlOption = Annotated[
+    str | None,
+    typer.Option("--public-url", metavar="URL", help="The console as people reach it, for links in notices."),
+]
 
 
 def console(
@@ -39,14 +59,22 @@ def console(
     port: PortOption = 8137,
     host: HostOption = "127.0.0.1",
     token: TokenOption = None,
+    viewer: ViewerOption = None,
     allowed_host: HostsOption = None,
+    webhook: WebhookOption = None,
+    slack: SlackOption = None,
+    public_url: UrlOption = None,
 ) -> None:
     """Show the calls and runs in a database on a web page, as they happen, and answer requests for approval there."""
     with exit_on_error():
         page: Any = importlib.import_module("toolcrib.console")  # of an extra, which its error names
         given = token or os.environ.get(_TOKEN_VARIABLE, "").split()
         try:
-            options = page.ConsoleOptions(host, port, _tokens(given), tuple(allowed_host or ()))
+            viewers = frozenset(viewer or ())
+            options = page.ConsoleOptions(host, port, _tokens(given), tuple(allowed_host or ()), viewers)
+            secret = os.environ.get(_SECRET_VARIABLE, "")
+            webhooks = [page.Webhook(url, secret) for url in webhook or ()]
+            webhooks += [page.Webhook(url, shape="slack") for url in slack or ()]
         except ValueError as error:
             say(str(error))
             raise typer.Exit(Status.MISUSED) from None
@@ -55,12 +83,28 @@ def console(
             say(f"{shown_name(database)} at {url} (Ctrl-C stops it)")
 
         with database_errors(database):
-            app = page.console_app(open_log(database), open_approvals(database), options)
+            approvals = open_approvals(database)
+            app = page.console_app(open_log(database), approvals, options, _durable_work(database))
+
+        def notifier(url: str) -> Any:
+            return page.Notifier(approvals, webhooks, public_url or url)
+
         try:
-            page.serve(app, options, started)
+            page.serve(app, options, started, notifier if webhooks else None)
         except OSError as error:
             say(f"cannot listen on {host}:{port}: {error.strerror}")
             raise typer.Exit(Status.MISUSED) from None
+
+
+def _durable_work(database: str | None) -> Any:
+    """Return what shows and steers durable work; None where no worker has been, or without the extra for it."""
+    if not has_workers(database):
+        return None
+    try:
+        module: Any = importlib.import_module("toolcrib.adapters.dbos")
+        return module.WorkOperator(module.Client(module.Database.named(database)))
+    except (MissingExtraError, DatabaseError):  # the rest of the console needs no DBOS
+        return None
 
 
 def _tokens(given: list[str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -21,6 +21,7 @@ __all__ = [
     "DatabaseOption",
     "database_errors",
     "database_name",
+    "has_workers",
     "open_approvals",
     "open_events",
     "open_log",
@@ -55,6 +56,16 @@ def shown_name(name: str | None) -> str:
     named = database_name(name)
     head, at, place = named.rpartition("@")
     return f"{head.partition('://')[0]}://{place}" if at and "://" in head else named
+
+
+def has_workers(database: str | None = None) -> bool:
+    """Return whether a file has had workers, which keep tables of their own; a Postgres server may always have them."""
+    name = database_name(database)
+    if _scheme(name) in _POSTGRES:
+        return True
+    with closing(sqlite3.connect(Path(name.removeprefix("sqlite:///")))) as connection:
+        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'toolcrib_workers'").fetchone()
+    return found is not None
 
 
 def open_approvals(database: str | None = None, *, create: bool = True) -> ReviewableApprovalStore:

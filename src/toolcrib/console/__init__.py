@@ -18,8 +18,20 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("the console", "console") from error
 
 from toolcrib.console._app import ConsoleApp, console_app, serve
-from toolcrib.console._options import ConsoleOptions
+from toolcrib.console._options import ConsoleOptions, Role
+from toolcrib.console._webhooks import Notifier, Webhook, webhook_signature
+from toolcrib.console._work_routes import DurableWork
 
-__all__ = ["ConsoleApp", "ConsoleOptions", "console_app", "serve"]
+__all__ = [
+    "ConsoleApp",
+    "ConsoleOptions",
+    "DurableWork",
+    "Notifier",
+    "Role",
+    "Webhook",
+    "console_app",
+    "serve",
+    "webhook_signature",
+]
 
 del _jsonschema, _starlette, _uvicorn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.resources import files
@@ -19,14 +20,17 @@ from toolcrib.approvals import ReviewableApprovalStore
 from toolcrib.console._answer_form import AnswerError
 from toolcrib.console._approval_routes import ApprovalRoutes
 from toolcrib.console._feed import Feed
-from toolcrib.console._guard import Guard
+from toolcrib.console._guard import Guard, address_of
 from toolcrib.console._options import ConsoleOptions
 from toolcrib.console._requests import SURROGATES, JsonReply, json_body, number, visitor_of
 from toolcrib.console._truncate import at_path, full_text
 from toolcrib.console._views import activity_view, brief_event, calls_asked_about, detail_view
+from toolcrib.console._waterfall import waterfall
+from toolcrib.console._webhooks import Notifier
+from toolcrib.console._work_routes import DurableWork, WorkRoutes
 from toolcrib.errors import ApprovalError
 from toolcrib.record import Activity, ActivityFilter, EventLog
-from toolcrib.serving.http import HttpGuard, HttpLimits, Site, listen, serve_app
+from toolcrib.serving.http import HttpGuard, HttpLimits, Listener, Site, listen, serve_app
 
 __all__ = ["ConsoleApp", "console_app", "serve"]
 
@@ -42,8 +46,11 @@ _PAGE = {
     "inbox.js": "text/javascript; charset=utf-8",
     "request.js": "text/javascript; charset=utf-8",
     "form.js": "text/javascript; charset=utf-8",
+    "work.js": "text/javascript; charset=utf-8",
+    "waterfall.js": "text/javascript; charset=utf-8",
     "filters.js": "text/javascript; charset=utf-8",
 }
+_log = logging.getLogger("toolcrib.console")
 _WRONG_TOKEN_SECONDS = 0.3
 _MAX_ROWS = 200
 
@@ -51,7 +58,14 @@ _MAX_ROWS = 200
 class ConsoleApp:
     """The console over a log of events and an approval store; an ASGI application, made by `console_app`."""
 
-    def __init__(self, log: EventLog, approvals: ReviewableApprovalStore, options: ConsoleOptions) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        approvals: ReviewableApprovalStore,
+        options: ConsoleOptions,
+        work: DurableWork | None = None,
+    ) -> None:
+        self._has_work = work is not None
         self._log, self._approvals, self._options = log, approvals, options
         self._feed = Feed(log, approvals)
         folder = files("toolcrib.console") / "page"
@@ -63,10 +77,12 @@ class ConsoleApp:
             Route("/api/logout", self._logout, methods=["POST"]),
             Route("/api/activities", self._activities),
             Route("/api/activity", self._activity),
+            Route("/api/waterfall", self._waterfall),
             Route("/api/events", self._events),
             Route("/api/value", self._value),
             Route("/api/stream", self._stream),
             *ApprovalRoutes(log, approvals, self._feed).routes,
+            *WorkRoutes(work).routes,
             Route("/{name}", self._page),
         ]
         handlers: Mapping[Any, Any] = {AnswerError: _answer_error, ApprovalError: _conflict, HTTPException: _http_error}
@@ -97,6 +113,8 @@ class ConsoleApp:
             {
                 "csrf": self._guard.csrf,
                 "name": visitor_of(request).name,
+                "role": visitor_of(request).role,
+                "work": self._has_work,
                 "token": bool(self._options.tokens),
                 "last": last,
                 "pending": list(self._feed.pending),
@@ -108,8 +126,10 @@ class ConsoleApp:
         token = (await json_body(request)).get("token")
         holder = self._options.holder(token) if isinstance(token, str) else None
         if holder is None:
+            self._guard.refused(request.scope)
             await asyncio.sleep(_WRONG_TOKEN_SECONDS)
             return JsonReply({"error": "This is not a token of this console.", "code": "token"}, 401)
+        _log.info("%s logged in from %s", holder or "a user without a name", address_of(request.scope))
         response = JsonReply({"name": holder})
         secure = request.url.scheme == "https"
         session = self._guard.sessions.begin(holder)
@@ -117,7 +137,10 @@ class ConsoleApp:
         return response
 
     async def _logout(self, request: Request) -> Response:
-        self._guard.sessions.end(visitor_of(request).session)
+        visitor = visitor_of(request)
+        self._guard.sessions.end(visitor.session)
+        await self._feed.look_again()
+        _log.info("%s logged out from %s", visitor.name or "a user without a name", address_of(request.scope))
         response = JsonReply({})
         response.delete_cookie(self._options.cookie, httponly=True, samesite="strict")
         return response
@@ -146,6 +169,9 @@ class ConsoleApp:
         activity = await self._find_activity(request)
         await self._feed.refresh()
         return JsonReply(await asyncio.to_thread(detail_view, self._log, activity, self._feed.pending))
+
+    async def _waterfall(self, request: Request) -> Response:
+        return JsonReply(await asyncio.to_thread(waterfall, self._log, await self._find_activity(request)))
 
     async def _find_activity(self, request: Request) -> Activity:
         query = request.query_params
@@ -183,35 +209,58 @@ class ConsoleApp:
 
     async def _stream(self, request: Request) -> Response:
         seen = request.headers.get("last-event-id") or request.query_params.get("after", "")
-        stream = self._feed.stream(int(seen) if seen.isdecimal() else None)
+        session = visitor_of(request).session
+        is_valid = partial(self._guard.sessions.is_open, session) if session else lambda: True
+        stream = self._feed.stream(int(seen) if seen.isdecimal() else None, is_valid)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
 
-def console_app(log: EventLog, approvals: ReviewableApprovalStore, options: ConsoleOptions | None = None) -> ConsoleApp:
+def console_app(
+    log: EventLog,
+    approvals: ReviewableApprovalStore,
+    options: ConsoleOptions | None = None,
+    work: DurableWork | None = None,
+) -> ConsoleApp:
     """Return the console as an ASGI application, for a server of your own; `serve` runs one.
 
     Args:
         log: The events: `sqlite_events("toolcrib.db")`, or a sink's `log()`.
         approvals: The store of requests and answers: `SqliteApprovalStore("toolcrib.db")`.
         options: Its address and tokens.
+        work: What shows and steers durable work: `toolcrib.adapters.dbos.WorkOperator(client)`.
     """
-    return ConsoleApp(log, approvals, options or ConsoleOptions())
+    return ConsoleApp(log, approvals, options or ConsoleOptions(), work)
 
 
-def serve(app: ConsoleApp, options: ConsoleOptions, started: Callable[[str], None] = lambda url: None) -> None:
+def serve(
+    app: ConsoleApp,
+    options: ConsoleOptions,
+    started: Callable[[str], None] = lambda url: None,
+    notifier: Callable[[str], Notifier] | None = None,
+) -> None:
     """Serve the console until SIGINT or SIGTERM.
 
     Args:
         app: The application that `console_app` made with the same options.
         options: Where to listen.
         started: Receives the URL when the console listens.
+        notifier: Makes what sends notices to webhooks, of the URL where the console listens.
 
     Raises:
         OSError: The console cannot listen there.
     """
-    with listen(options.host, options.port) as listener:
+
+    async def serve_and_notify(listener: Listener) -> None:
         ready = partial(started, f"{listener.url}/")
-        asyncio.run(serve_app(app, listener, HttpLimits(), started=ready, signals=True))
+        notices = None if notifier is None else asyncio.create_task(notifier(listener.url).run())
+        try:
+            await serve_app(app, listener, HttpLimits(), started=ready, signals=True)
+        finally:
+            if notices is not None:
+                notices.cancel()
+
+    with listen(options.host, options.port) as listener:
+        asyncio.run(serve_and_notify(listener))
 
 
 async def _answer_error(request: Request, error: AnswerError) -> Response:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -46,8 +46,13 @@ class Feed:
         self.pending = {entry.request.id: entry for entry in entries}
         self._last = await asyncio.to_thread(self._events.last)
 
-    async def stream(self, position: int | None) -> AsyncGenerator[str]:
-        """Yield the events after a position, as text of server-sent events; from now on for None."""
+    async def stream(self, position: int | None, is_valid: Callable[[], bool] = lambda: True) -> AsyncGenerator[str]:
+        """Yield the events after a position, as text of server-sent events; from now on for None.
+
+        Args:
+            position: The last event that the browser has.
+            is_valid: Whether the browser is still logged in; the stream ends when it is not.
+        """
         self._listeners += 1
         if self._polling is None:
             self._polling = asyncio.create_task(self._poll(), name="toolcrib: console")
@@ -57,7 +62,7 @@ class Feed:
             at = self._last if position is None else position
             pending: list[str] | None = None
             yield "retry: 1000\n\n"
-            while True:
+            while is_valid():
                 if self._last - at > _FAR_BEHIND or at > self._last >= 0:  # or it is another database
                     at = max(0, self._last - _BATCH)
                     yield _message("reset", {"last": at}, at)
@@ -74,6 +79,11 @@ class Feed:
                     yield ": still here\n\n"
         finally:
             self._listeners -= 1
+
+    async def look_again(self) -> None:
+        """Let every stream see whether it is still valid."""
+        async with self._changed:
+            self._changed.notify_all()
 
     # --- inside
 
@@ -98,15 +108,11 @@ class Feed:
                         _log.warning("the console cannot read its database: %s", error)
                     self._trouble = "The database cannot be read now."
                 if before != (self._last, list(self.pending), self._trouble):
-                    await self._notify()
+                    await self.look_again()
                 await asyncio.sleep(max(_POLL_SECONDS, _REST * (time.monotonic() - began)))
         finally:
             self._polling = None
-        await self._notify()
-
-    async def _notify(self) -> None:
-        async with self._changed:
-            self._changed.notify_all()
+        await self.look_again()
 
 
 def _message(kind: str, data: Mapping[str, Any], position: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import logging
 import secrets
 from collections.abc import Container
 from dataclasses import dataclass
@@ -11,11 +12,12 @@ from http.cookies import CookieError, SimpleCookie
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolcrib.console._options import ConsoleOptions
+from toolcrib.console._login_limit import LoginLimit
+from toolcrib.console._options import ConsoleOptions, Role
 from toolcrib.console._sessions import Sessions
 from toolcrib.serving.http import refusal
 
-__all__ = ["Guard", "Visitor"]
+__all__ = ["Guard", "Visitor", "address_of"]
 
 _SECURITY = {
     "content-security-policy": (
@@ -30,6 +32,8 @@ _SECURITY = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
+_OF_VIEWERS = ("/api/login", "/api/logout", "/api/check")  # which change nothing for others
+_log = logging.getLogger("toolcrib.console")
 _MAX_BODY = 4_000_000  # bytes of a request
 
 
@@ -41,11 +45,13 @@ class Visitor:
         name: The name of the token's holder; empty where users type their name themselves.
         by_header: Whether the token came in a header, which no other page can send.
         session: The cookie of the login; empty without one.
+        role: Whether the user may answer.
     """
 
     name: str
     by_header: bool = False
     session: str = ""
+    role: Role = "approver"
 
 
 class Guard:
@@ -59,12 +65,13 @@ class Guard:
     Attributes:
         csrf: The secret that a page sends with a change; only a page of this console can read it.
         sessions: The logins.
+        limit: How many wrong tokens an address may send.
     """
 
     def __init__(self, app: ASGIApp, options: ConsoleOptions, page: Container[str]) -> None:
         self._app, self._options, self._page = app, options, page
         self.csrf = secrets.token_urlsafe(24)
-        self.sessions = Sessions(options)
+        self.sessions, self.limit = Sessions(options), LoginLimit()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -82,9 +89,15 @@ class Guard:
     def _refusal(self, scope: Scope) -> ASGIApp | None:
         headers = Headers(scope=scope)
         path, method = _path_of(scope), str(scope["method"])
-        visitor = scope["visitor"] = self._visitor(headers)
         if path in self._page and method in ("GET", "HEAD"):
+            scope["visitor"] = None
             return None
+        wait = self.limit.wait(address_of(scope)) if path == "/api/login" or "authorization" in headers else 0
+        if wait:
+            return refusal(429, "tries", f"There were too many wrong tokens. Try again in {wait} s.")
+        visitor = scope["visitor"] = self._visitor(headers)
+        if visitor is None and "authorization" in headers:
+            self.refused(scope)
         if visitor is None and path != "/api/login":
             return refusal(401, "token", "Log in with a token.")
         return None if method in ("GET", "HEAD") else self._change_refusal(headers, visitor, path)
@@ -97,6 +110,8 @@ class Guard:
             return refusal(415, "type", "Send application/json.")
         if not headers.get("content-length", "").isdecimal() or int(headers["content-length"]) > _MAX_BODY:
             return refusal(413, "size", f"A request states its length, of at most {_MAX_BODY} bytes.")
+        if visitor is not None and visitor.role == "viewer" and path not in _OF_VIEWERS:
+            return refusal(403, "role", "Your token lets you look, and answer nothing.")
         known = path == "/api/login" or (visitor is not None and visitor.by_header)
         if not known and not hmac.compare_digest(headers.get("x-toolcrib-csrf", "").encode(), self.csrf.encode()):
             return refusal(403, "csrf", "The page is older than the server; load it again.")
@@ -109,7 +124,7 @@ class Guard:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             holder = options.holder(token.strip())
-            return None if holder is None else Visitor(holder, by_header=True)
+            return None if holder is None else Visitor(holder, by_header=True, role=options.role(holder))
         cookies = SimpleCookie()
         try:
             cookies.load(headers.get("cookie", ""))
@@ -117,7 +132,21 @@ class Guard:
             return None
         kept = cookies.get(options.cookie)
         holder = None if kept is None else self.sessions.holder(kept.value)
-        return None if kept is None or holder is None else Visitor(holder, session=kept.value)
+        if kept is None or holder is None:
+            return None
+        return Visitor(holder, session=kept.value, role=options.role(holder))
+
+    def refused(self, scope: Scope) -> None:
+        """Log a wrong token and count it."""
+        address = address_of(scope)
+        self.limit.wrong(address)
+        _log.warning("a wrong token came from %s", address)
+
+
+def address_of(scope: Scope) -> str:
+    """Return the address that a request came from; a proxy's, behind one."""
+    client = scope.get("client")
+    return str(client[0]) if client else "an unknown address"
 
 
 def _path_of(scope: Scope) -> str:

@@ -7,10 +7,14 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal, TypeAlias
 
 from toolcrib.serving.http import TokenTable, check_tokens, is_loopback
 
-__all__ = ["ConsoleOptions"]
+__all__ = ["ConsoleOptions", "Role"]
+
+Role: TypeAlias = Literal["viewer", "approver"]
+"""Whether a user answers, or looks alone."""
 
 
 @dataclass(frozen=True)
@@ -22,16 +26,18 @@ class ConsoleOptions:
         port: Any free one for 0.
         tokens: The token of each user by name; the name is recorded with the answers. A user with the name `""` types
             a name with each answer.
+        viewers: The names of users who look, and answer and change nothing.
         allowed_hosts: Further names of the console, as browsers have them in `Host`, such as that of a proxy.
 
     Raises:
-        ValueError: Other machines could reach it without a token, or a token is no secret.
+        ValueError: Other machines could reach it without a token, a token is no secret, or a viewer has none.
     """
 
     host: str = "127.0.0.1"
     port: int = 8137
     tokens: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     allowed_hosts: tuple[str, ...] = ()
+    viewers: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if not self.tokens and not is_loopback(self.host):
@@ -40,6 +46,12 @@ class ConsoleOptions:
                 "give a token, or listen on 127.0.0.1"
             )
         check_tokens(self.tokens)
+        if unknown := sorted(set(self.viewers) - set(self.tokens)):
+            raise ValueError(f"no token is of {', '.join(unknown)}: a viewer needs a token of that name")
+
+    def role(self, name: str) -> Role:
+        """Return whether the holder of a token may answer, or only look."""
+        return "viewer" if name in self.viewers else "approver"
 
     @cached_property
     def cookie(self) -> str:

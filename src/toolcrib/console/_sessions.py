@@ -46,6 +46,10 @@ class Sessions:
             return None
         return found
 
+    def is_open(self, session: str) -> bool:
+        """Return whether a login has not ended."""
+        return self.holder(session) is not None
+
     def end(self, session: str) -> None:
         """End a login."""
         if self.holder(session) is not None:

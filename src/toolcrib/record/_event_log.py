@@ -53,6 +53,7 @@ class ActivityFilter:
             and lower case are the same.
         run_id: The calls of this run.
         parent_id: What goes on inside this run or call.
+        parent_ids: What goes on inside any of these.
         ids: These calls or runs.
         top: Only what goes on inside nothing else.
     """
@@ -64,6 +65,7 @@ class ActivityFilter:
     text: str = ""
     run_id: str = ""
     parent_id: str = ""
+    parent_ids: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     top: bool = False
 
@@ -201,7 +203,15 @@ def _any_of(parts: Sequence[_Part], limit: int) -> tuple[str, tuple[Any, ...]]:
 
 def _parts(wanted: ActivityFilter) -> list[ActivityFilter]:
     """Return filters for one source and status each, where nothing else that is asked for has an index of its own."""
-    narrow = wanted.text or wanted.name or wanted.principal or wanted.run_id or wanted.parent_id or wanted.ids
+    narrow = (
+        wanted.text
+        or wanted.name
+        or wanted.principal
+        or wanted.run_id
+        or wanted.parent_id
+        or wanted.ids
+        or wanted.parent_ids
+    )
     if narrow or not (wanted.statuses or wanted.sources):
         return [wanted]
     statuses = [(one,) for one in wanted.statuses] or [()]
@@ -215,7 +225,12 @@ def _parts(wanted: ActivityFilter) -> list[ActivityFilter]:
 def _conditions(wanted: ActivityFilter, before: int | None) -> _Part:
     conditions: list[str] = []
     values: list[Any] = []
-    for column, several in (("source", wanted.sources), ("status", wanted.statuses), ("id", wanted.ids)):
+    for column, several in (
+        ("source", wanted.sources),
+        ("status", wanted.statuses),
+        ("id", wanted.ids),
+        ("parent_id", wanted.parent_ids),
+    ):
         if several:
             conditions.append(_in(column, several))
             values.extend(several)

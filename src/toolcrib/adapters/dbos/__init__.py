@@ -28,6 +28,7 @@ from toolcrib.adapters.dbos._database import DEFAULT_DATABASE, Database
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._lost_work import keep_closing_lost_work
+from toolcrib.adapters.dbos._operator import WorkOperator
 from toolcrib.adapters.dbos._program import DurableProgram, DurableToolkit, enqueue_program
 from toolcrib.adapters.dbos._sinks import PostgresSink, postgres_events
 from toolcrib.adapters.dbos._takeover import keep_recovering, keep_returning
@@ -49,6 +50,7 @@ __all__ = [
     "Queue",
     "TurnHandle",
     "Work",
+    "WorkOperator",
     "Worker",
     "cancel_work",
     "current_engine",

@@ -3,6 +3,7 @@ import { ago, duration, fill, h, number, status, time, toast, value } from "./do
 import { Filters, later } from "./filters.js";
 import { activityLink as link, card } from "./request.js";
 import { get, getWhole, on, state } from "./server.js";
+import { Waterfall } from "./waterfall.js";
 
 const KINDS = [["", "overview"], ["all", "everything"], ["agent", "agents"], ["turn", "turns"], ["program", "programs"], ["session", "sessions"], ["request", "requests"], ["call", "calls"]];
 const STATUSES = [["", "any status"], ["running,suspended,interrupted", "unfinished"], ["suspended", "suspended"], ["running", "running"], ["completed", "completed"], ["failed,error", "failed"], ["rejected,refused", "rejected"], ["cancelled", "cancelled"]];
@@ -117,7 +118,7 @@ export class Activities {
 /** One call or run in full, kept up to date. */
 class Detail {
   constructor() {
-    this.slots = Object.fromEntries(["head", "requests", "source", "children", "values", "events"].map((name) => [name, h("div")]));
+    this.slots = Object.fromEntries(["head", "requests", "source", "children", "waterfall", "values", "events"].map((name) => [name, h("div")]));
     this.empty = h("p.empty", {}, "Choose a call or a run to see all of it.");
     this.element = h("section.detail", { aria: { label: "Details" } }, this.empty);
     const soon = later(() => this.load());
@@ -140,6 +141,7 @@ class Detail {
     this.slots = Object.fromEntries(Object.keys(this.slots).map((name) => [name, h("div")]));
     this.element.replaceChildren(h("a.back", { href: "#/activity" }, "← Activity"), ...Object.values(this.slots));
     this.element.scrollTop = 0;
+    this.waterfall = new Waterfall({ source, id, run });
     this.load();
   }
 
@@ -167,6 +169,8 @@ class Detail {
     fill(slots.children, view.children, () => (view.children.length ? h("section.part", {},
       h("h3", {}, one.source === "call" ? "Made by this call" : one.source === "agent" ? "Turns and calls" : "Calls", h("span.muted", {}, ` ${view.children.length}${view.children.length === 200 ? " latest" : ""}`)),
       h("ul.rows.inner", {}, [...view.children].reverse().map((child) => h("li", {}, row(child))))) : null));
+    fill(slots.waterfall, view.children.length > 0, () => (view.children.length ? this.waterfall.element : null));
+    this.waterfall.load();
     fill(slots.values, view.values, () => view.values.map((part) => value(part, getWhole)));
     fill(slots.events, view.events, () => h("details.part", {}, h("summary", {}, `Events ${view.events.length}${view.more_events ? " and more" : ""}`),
       this.events(view)));

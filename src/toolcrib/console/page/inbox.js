@@ -187,7 +187,7 @@ export class Grants {
     } }, "Take back");
     return h("li.grant", {}, h("div", {}, h("b.mono", {}, grant.tool), grant.scope === "tool" ? " with any arguments" : " with the same arguments",
       h("p.muted", {}, `by ${grant.approver} for ${grant.principal === "*" ? "every principal" : grant.principal || "no principal"}, `,
-        grant.expires_at ? [over ? "ended " : "until ", whole(grant.expires_at)] : "until it is taken back")), take);
+        grant.expires_at ? [over ? "ended " : "until ", whole(grant.expires_at)] : "until it is taken back")), state.role === "viewer" ? null : take);
   }
 
   leave() { this.off(); }

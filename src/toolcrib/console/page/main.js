@@ -5,9 +5,10 @@ import { address } from "./filters.js";
 import { Grants, Inbox } from "./inbox.js";
 import { act } from "./request.js";
 import { askName, drawName } from "./name.js";
+import { Work } from "./work.js";
 import { listen, on, post, refresh, state } from "./server.js";
 
-const VIEWS = { inbox: Inbox, activity: Activities, timeline: Timeline, grants: Grants };
+const VIEWS = { inbox: Inbox, activity: Activities, timeline: Timeline, grants: Grants, work: Work };
 const main = document.getElementById("main");
 let view = null;
 let shown = "";
@@ -82,6 +83,7 @@ async function start() {
   }
   started = true;
   document.getElementById("logout").hidden = !state.token;
+  document.getElementById("work-link").hidden = !state.work;
   drawName();
   count();
   listen();
@@ -113,6 +115,7 @@ const SHORTCUTS = {
   2: () => { location.hash = "#/activity"; },
   3: () => { location.hash = "#/timeline"; },
   4: () => { location.hash = "#/grants"; },
+  5: () => { if (state.work) location.hash = "#/work"; },
   j: () => step(1),
   k: () => step(-1),
   a: () => act("approve"),

@@ -1,7 +1,7 @@
 // One request for approval: the card with a person's answer on it.
 import { ago, fill, h, time, toast, value, whole } from "./dom.js";
 import { argumentsForm } from "./form.js";
-import { answered, get, getWhole, on, post } from "./server.js";
+import { answered, get, getWhole, on, post, state } from "./server.js";
 import { askName, myName } from "./name.js";
 
 const cards = new Map();
@@ -72,7 +72,10 @@ class Card {
       view.changes.length ? h("section.part", {}, h("h3", {}, "Changed since the model asked"), h("ul.changes", {}, view.changes.map(change))) : null,
       view.metadata.map((one) => value(one, getWhole)),
     ].flat());
-    fill(this.foot, [view.state, view.answer, view.state === "pending" && view.ended], () => (view.state === "pending" ? this.form() : this.outcome()));
+    fill(this.foot, [view.state, view.answer, view.state === "pending" && view.ended], () => {
+      if (view.state !== "pending") return this.outcome();
+      return state.role === "viewer" ? h("p.muted", {}, "It waits for an answer. Your token lets you look, and answer nothing.") : this.form();
+    });
   }
 
   outcome() {

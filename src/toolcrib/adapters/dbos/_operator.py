@@ -1,0 +1,76 @@
+"""Operator of durable work: what a page shows of workers, queues and workflows, and does to them, as JSON shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from toolcrib.adapters.dbos._admin import WORK_STATES, cancel_work, list_work, resume_work, retry_work
+from toolcrib.adapters.dbos._client import Client
+from toolcrib.adapters.dbos._workers import recover, workers
+
+__all__ = ["WorkOperator"]
+
+_OPEN = ("DELAYED", "ENQUEUED", "PENDING")
+
+
+class WorkOperator:
+    """What an operator sees and does; the console takes one.
+
+    Args:
+        client: A client of the database; closing it is its owner's.
+    """
+
+    states = WORK_STATES
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def workers(self) -> list[dict[str, Any]]:
+        """Return the workers: `Worker.to_dict()`."""
+        return [worker.to_dict() for worker in workers(self._client)]
+
+    def queues(self) -> list[dict[str, Any]]:
+        """Return the queues with open work: name, how many wait and run, and since when the oldest waits."""
+        database = self._client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- the client counts nothing by queue
+        table = database.tables.workflow_status.c
+        waits = sa.case((table.status != "PENDING", 1), else_=0)
+        query = sa.select(
+            table.queue_name,
+            sa.func.sum(waits),
+            sa.func.sum(1 - waits),
+            sa.func.min(sa.case((table.status == "ENQUEUED", table.created_at))),
+        )
+        query = query.where(table.status.in_(_OPEN)).group_by(table.queue_name).order_by(table.queue_name)
+        with database.engine.begin() as connection:
+            rows = connection.execute(query).fetchall()
+        return [
+            {
+                "name": name,
+                "waiting": int(waiting),
+                "running": int(running),
+                "oldest_at": None if oldest is None else oldest / 1000,
+            }
+            for name, waiting, running, oldest in rows
+        ]
+
+    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
+        """Return workflows, the latest first: `Work.to_dict()`."""
+        return [work.to_dict() for work in list_work(self._client, state=state, queue=queue, limit=limit)]
+
+    def cancel(self, work_id: str) -> dict[str, Any]:
+        """Keep a workflow from starting or going on; raises EngineError for an unknown one."""
+        return cancel_work(self._client, work_id).to_dict()
+
+    def resume(self, work_id: str) -> dict[str, Any]:
+        """Let a workflow go on that was cancelled or given up; raises EngineError for another."""
+        return resume_work(self._client, work_id).to_dict()
+
+    def retry(self, work_id: str) -> dict[str, Any]:
+        """Let failed work go on; raises EngineError for other work."""
+        return retry_work(self._client, work_id).to_dict()
+
+    def recover(self, worker_id: str) -> list[str]:
+        """Hand over the work of a lost worker and return its ids; raises WorkerError for one that lives."""
+        return recover(self._client, worker_id)

@@ -1,0 +1,216 @@
+"""Webhooks: notices of new approval requests, signed and sent again until they arrive."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import logging
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from typing import Any, Literal
+from urllib.error import HTTPError
+from urllib.parse import quote, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+from uuid import uuid4
+
+from toolcrib.approvals import ReviewableApprovalStore
+from toolcrib.calls import ApprovalRequest
+
+__all__ = ["Notifier", "Webhook", "webhook_signature"]
+
+_POLL_SECONDS = 2.0
+_TIMEOUT = 10.0  # seconds of one delivery
+_FIRST_DELAY = 1.0  # seconds; each later delay is twice as long
+_LONGEST_DELAY = 300.0
+_TRIES = 12  # some 20 minutes
+_QUEUE = 100  # notices of one webhook that wait
+_LISTED = 20  # requests in one notice
+_AGAIN = (408, 425, 429)  # statuses below 500 after which it is tried again
+_log = logging.getLogger("toolcrib.console")
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """An address that gets a POST when requests for approval are pending.
+
+    Args:
+        url: The address, `https://` or `http://`.
+        secret: Signs each delivery; at least 16 characters. Slack's addresses are secrets themselves and need none.
+        shape: `json` for what `docs/console.md` describes, `slack` for a message as Slack takes it.
+
+    Raises:
+        ValueError: The address is none, or the secret is short.
+    """
+
+    url: str = field(repr=False)
+    secret: str = field(default="", repr=False)
+    shape: Literal["json", "slack"] = "json"
+
+    def __post_init__(self) -> None:
+        if urlsplit(self.url).scheme not in ("http", "https") or not urlsplit(self.url).hostname:
+            raise ValueError("the address of a webhook begins with https:// or http:// and names a host")
+        if self.secret and len(self.secret) < 16:
+            raise ValueError("the secret of a webhook has at least 16 characters")
+
+    def body(self, requests: Sequence[ApprovalRequest], console: str) -> bytes:
+        """Return the notice of new requests; it has no arguments, which may be private."""
+        listed = [_view(request, console) for request in requests[:_LISTED]]
+        more = len(requests) - len(listed)
+        if self.shape == "json":
+            content: Any = {"type": "approvals.pending", "requests": listed, "more": more}
+        else:
+            lines = [f"<{one['url']}|{_plain(one['tool'])}> {_plain(_about(one))}" for one in listed]
+            content = {"text": "\n".join(["Waiting for approval:", *lines, *([f"and {more} more"] if more else [])])}
+        return json.dumps(content).encode()
+
+    def headers(self, body: bytes, delivery: str) -> dict[str, str]:
+        """Return the headers of a delivery that is sent now."""
+        at = str(int(time.time()))
+        signed = {"x-toolcrib-signature": f"v1={webhook_signature(self.secret, at, body)}"} if self.secret else {}
+        named = {"x-toolcrib-timestamp": at, "x-toolcrib-delivery": delivery, "user-agent": "toolcrib"}
+        return {"content-type": "application/json", **named, **signed}
+
+
+def webhook_signature(secret: str, timestamp: str, body: bytes) -> str:
+    """Return the signature of a delivery: HMAC-SHA256 over the time stamp, a dot and the body, in hex."""
+    return hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+
+
+class Notifier:
+    """Sends notices of new requests to webhooks, as long as `run` runs.
+
+    Args:
+        approvals: The store of requests.
+        webhooks: The addresses.
+        console: The URL of the console, as people reach it; notices have links to its requests.
+        first_delay: Seconds before a delivery is tried again for the first time; each later delay is twice as long.
+    """
+
+    def __init__(
+        self,
+        approvals: ReviewableApprovalStore,
+        webhooks: Iterable[Webhook],
+        console: str,
+        *,
+        first_delay: float = _FIRST_DELAY,
+    ) -> None:
+        self._approvals, self._console, self._first_delay = approvals, console.rstrip("/"), first_delay
+        self._queues = [_Queue(webhook) for webhook in webhooks]
+        self._known: set[str] = set()
+
+    async def run(self) -> None:
+        """Look for new requests and send their notices, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for queue in self._queues:
+                tasks.create_task(self._deliver_all(queue))
+            while True:
+                await self.poll()
+                await asyncio.sleep(_POLL_SECONDS)
+
+    async def poll(self) -> None:
+        """Put a notice of the requests that are new into the queue of each webhook."""
+        try:
+            pending = await self._approvals.list(pending=True)
+        except Exception as error:  # the database may be away for a while
+            _log.warning("webhooks cannot read the approval requests: %s", error)
+            return
+        fresh = [entry.request for entry in pending if entry.request.id not in self._known]
+        self._known = {entry.request.id for entry in pending}
+        for queue in self._queues if fresh else ():
+            queue.add(queue.webhook.body(fresh, self._console))
+
+    async def _deliver_all(self, queue: _Queue) -> None:
+        while True:
+            body = await queue.next()
+            await self._deliver(queue.webhook, body)
+
+    async def _deliver(self, webhook: Webhook, body: bytes) -> None:
+        delivery, delay = str(uuid4()), self._first_delay
+        host = urlsplit(webhook.url).hostname
+        for number in range(1, _TRIES + 1):
+            problem, again = await asyncio.to_thread(_post, webhook, body, delivery)
+            if not problem:
+                return
+            if not again or number == _TRIES:
+                _log.error("the webhook at %s did not take a notice, which is dropped: %s", host, problem)
+                return
+            _log.warning("the webhook at %s did not take a notice: %s; try %d of %d", host, problem, number, _TRIES)
+            await asyncio.sleep(min(delay, _LONGEST_DELAY))
+            delay *= 2
+
+
+class _Queue:
+    """Notices that wait for one webhook; of too many, the oldest are dropped."""
+
+    def __init__(self, webhook: Webhook) -> None:
+        self.webhook = webhook
+        self._waiting: deque[bytes] = deque()
+        self._added = asyncio.Event()
+
+    def add(self, body: bytes) -> None:
+        if len(self._waiting) >= _QUEUE:
+            self._waiting.popleft()
+            _log.error("a notice for the webhook at %s is dropped: too many wait", urlsplit(self.webhook.url).hostname)
+        self._waiting.append(body)
+        self._added.set()
+
+    async def next(self) -> bytes:
+        while not self._waiting:
+            self._added.clear()
+            await self._added.wait()
+        return self._waiting.popleft()
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """Takes no redirect: the notice is for the address that was given, and for no other."""
+
+    def redirect_request(self, *given: Any, **options: Any) -> None:
+        return None
+
+
+_opener = build_opener(_NoRedirect)
+
+
+def _post(webhook: Webhook, body: bytes, delivery: str) -> tuple[str, bool]:
+    """Send a notice; return what went wrong, empty for nothing, and whether it may go better later."""
+    request = Request(webhook.url, body, webhook.headers(body, delivery), method="POST")
+    try:
+        with _opener.open(request, timeout=_TIMEOUT) as reply:
+            reply.read(1_000)
+        return "", False
+    except HTTPError as error:
+        with suppress(OSError):
+            error.close()
+        return f"it answered {error.code}", error.code >= 500 or error.code in _AGAIN
+    except (OSError, HTTPException, ValueError) as error:
+        return str(error) or type(error).__name__, True
+
+
+def _view(request: ApprovalRequest, console: str) -> dict[str, Any]:
+    return {
+        "id": request.id,
+        "tool": request.tool,
+        "reason": request.reason[:500],
+        "principal": request.principal,
+        "run_id": request.run_id,
+        "created_at": request.created_at.isoformat(),
+        "in_doubt": request.in_doubt,
+        "url": f"{console}/#/inbox/{quote(request.id, safe='')}",
+    }
+
+
+def _about(one: Mapping[str, Any]) -> str:
+    whose = f"for {one['principal']}" if one["principal"] else ""
+    doubt = "in doubt: it may have been done" if one["in_doubt"] else ""
+    return ", ".join(part for part in (one["reason"], whose, doubt) if part)
+
+
+def _plain(text: str) -> str:
+    """Return text that Slack shows as it is, in one line."""
+    return " ".join(text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "¦").split())

@@ -1,0 +1,175 @@
+"""Webhooks: what is sent, signed and sent again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.calls import ApprovalRequest
+from toolcrib.console import Notifier, Webhook, webhook_signature
+
+SECRET = "a-secret-of-the-tests"
+
+
+@dataclass
+class Receiver:
+    """What a webhook was sent, and the statuses that it answers, the last one again and again."""
+
+    statuses: list[int]
+    url: str = ""
+    got: list[tuple[dict[str, str], bytes]] = field(default_factory=list[Any])
+
+
+@contextmanager
+def receiving(*statuses: int) -> Generator[Receiver]:
+    receiver = Receiver(list(statuses))
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            receiver.got.append(({name.lower(): value for name, value in self.headers.items()}, body))
+            status = receiver.statuses.pop(0) if len(receiver.statuses) > 1 else receiver.statuses[0]
+            self.send_response(status)
+            self.send_header("location", "/elsewhere")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            receiver.got.append(({}, b"redirected"))
+
+        def log_message(self, format: str, *args: Any) -> None: ...
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    receiver.url = f"http://127.0.0.1:{server.server_address[1]}/hook?key=1"
+    try:
+        yield receiver
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def request_of(number: int, **options: Any) -> ApprovalRequest:
+    return ApprovalRequest(f"ask {number}", f"c{number}", "refund", {"card": "4242"}, "d", **options)
+
+
+async def until(receiver: Receiver, notifier: Notifier, number: int) -> None:
+    """Run a notifier until a receiver was sent so much."""
+    task = asyncio.create_task(notifier.run())
+    async with asyncio.timeout(10):
+        while len(receiver.got) < number:  # noqa: ASYNC110 -- another thread receives
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_a_notice_is_signed_and_has_no_arguments() -> None:
+    store = MemoryApprovalStore()
+    await store.put(request_of(1, reason="over 50", principal="ada"))
+    with receiving(200) as receiver:
+        notifier = Notifier(store, [Webhook(receiver.url, SECRET)], "https://console.example/")
+        await until(receiver, notifier, 1)
+
+    ((headers, body),) = receiver.got
+    said = json.loads(body)
+    assert (said["type"], said["more"]) == ("approvals.pending", 0)
+    (one,) = said["requests"]
+    assert (one["tool"], one["reason"], one["principal"]) == ("refund", "over 50", "ada")
+    assert one["url"] == "https://console.example/#/inbox/ask%201"
+    assert b"4242" not in body
+    expected = webhook_signature(SECRET, headers["x-toolcrib-timestamp"], body)
+    assert headers["x-toolcrib-signature"] == f"v1={expected}"
+    assert webhook_signature(SECRET, headers["x-toolcrib-timestamp"], body + b" ") != expected
+    assert webhook_signature(SECRET, "1", body) != expected
+
+
+async def test_a_request_is_sent_once_and_the_next_one_too() -> None:
+    store = MemoryApprovalStore()
+    await store.put(request_of(1))
+    with receiving(200) as receiver:
+        notifier = Notifier(store, [Webhook(receiver.url)], "http://here")
+        await until(receiver, notifier, 1)
+        await store.put(request_of(2))
+        await until(receiver, notifier, 2)
+
+    assert [[one["id"] for one in json.loads(body)["requests"]] for _, body in receiver.got] == [["ask 1"], ["ask 2"]]
+    assert "x-toolcrib-signature" not in receiver.got[0][0]
+
+
+async def test_a_notice_is_sent_again_until_it_arrives() -> None:
+    store = MemoryApprovalStore()
+    await store.put(request_of(1))
+    with receiving(500, 429, 200) as receiver:
+        notifier = Notifier(store, [Webhook(receiver.url, SECRET)], "http://here", first_delay=0.01)
+        await until(receiver, notifier, 3)
+
+    assert len(receiver.got) == 3
+    assert len({headers["x-toolcrib-delivery"] for headers, _ in receiver.got}) == 1
+    assert len({body for _, body in receiver.got}) == 1
+
+
+@pytest.mark.parametrize("status", [400, 404, 302])
+async def test_a_refusal_is_logged_and_not_sent_again(status: int, caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryApprovalStore()
+    await store.put(request_of(1))
+    with receiving(status) as receiver, caplog.at_level(logging.ERROR, "toolcrib.console"):
+        notifier = Notifier(store, [Webhook(receiver.url)], "http://here", first_delay=0.01)
+        await until(receiver, notifier, 1)
+
+    assert len(receiver.got) == 1
+    assert f"answered {status}" in caplog.text
+    assert "key=1" not in caplog.text
+
+
+async def test_slack_is_sent_text_that_is_no_markup() -> None:
+    store = MemoryApprovalStore()
+    for number in range(22):
+        await store.put(request_of(number, reason="<!channel>\npay & go", in_doubt=number == 0))
+    with receiving(200) as receiver:
+        await until(receiver, Notifier(store, [Webhook(receiver.url, shape="slack")], "http://here"), 1)
+
+    ((_, body),) = receiver.got
+    lines = json.loads(body)["text"].split("\n")
+    assert lines[1] == (
+        "<http://here/#/inbox/ask%200|refund> &lt;!channel&gt; pay &amp; go, in doubt: it may have been done"
+    )
+    assert (len(lines), lines[-1]) == (22, "and 2 more")
+
+
+async def test_of_too_many_notices_the_oldest_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryApprovalStore()
+    with receiving(200) as receiver, caplog.at_level(logging.ERROR, "toolcrib.console"):
+        notifier = Notifier(store, [Webhook(receiver.url)], "http://here")
+        for number in range(103):
+            await store.put(request_of(number))
+            await notifier.poll()
+        await until(receiver, notifier, 100)
+
+    first = json.loads(receiver.got[0][1])["requests"][0]["id"]
+    assert (len(receiver.got), first) == (100, "ask 3")
+    assert caplog.text.count("too many wait") == 3
+
+
+@pytest.mark.parametrize(
+    ("url", "secret"),
+    [("ftp://x", ""), ("https://", ""), ("x", ""), ("https://x", "short"), ("file:///etc/passwd", "")],
+)
+def test_what_is_no_webhook_is_refused(url: str, secret: str) -> None:
+    with pytest.raises(ValueError, match="webhook"):
+        Webhook(url, secret)
+
+
+def test_a_webhook_keeps_its_address_and_secret_out_of_logs() -> None:
+    assert repr(Webhook("https://x.example/key", SECRET)) == "Webhook(shape='json')"

@@ -1,0 +1,98 @@
+"""Work routes: durable work is shown, cancelled, resumed and handed over by one who may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.console.conftest import Console, serve_app
+from toolcrib.approvals import SqliteApprovalStore
+from toolcrib.console import ConsoleOptions, console_app
+from toolcrib.errors import EngineError, WorkerError
+from toolcrib.record import sqlite_events
+
+
+@dataclass
+class Desk:
+    """Durable work that is a list."""
+
+    states: tuple[str, ...] = ("running", "failed")
+    done: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+    def workers(self) -> list[Mapping[str, Any]]:
+        return [{"id": "w1", "state": "lost", "pending": 2, "host": "h", "pid": 1, "started_at": 1.0, "seen_at": 2.0}]
+
+    def queues(self) -> list[Mapping[str, Any]]:
+        return [{"name": "mail", "waiting": 3, "running": 1, "oldest_at": 5.0}]
+
+    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50) -> list[Mapping[str, Any]]:
+        return [{"id": f"t{number}", "state": state, "queue": queue} for number in range(min(limit, 60))]
+
+    def cancel(self, work_id: str) -> Mapping[str, Any]:
+        if work_id != "t1":
+            raise EngineError(f"there is no workflow {work_id}")
+        self.done.append(("cancel", work_id))
+        return {"id": work_id, "state": "cancelled"}
+
+    def resume(self, work_id: str) -> Mapping[str, Any]:
+        self.done.append(("resume", work_id))
+        return {"id": work_id, "state": "waiting"}
+
+    def retry(self, work_id: str) -> Mapping[str, Any]:
+        self.done.append(("retry", work_id))
+        return {"id": work_id, "state": "waiting"}
+
+    def recover(self, worker_id: str) -> list[str]:
+        raise WorkerError(worker_id, "it lives")
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.fixture
+def working(tmp_path: Path, desk: Desk) -> Iterator[Console]:
+    path = tmp_path / "toolcrib.db"
+    app = console_app(sqlite_events(path), SqliteApprovalStore(path), ConsoleOptions(), desk)
+    with serve_app(app) as port:
+        yield Console(port, path)
+
+
+def test_work_is_shown_by_its_state_and_queue(working: Console) -> None:
+    found = working.get("/api/work?state=failed&queue=mail&limit=2").json
+
+    assert found["work"] == [{"id": f"t{number}", "state": "failed", "queue": "mail"} for number in range(2)]
+    assert found["more"]
+    assert [one["name"] for one in found["queues"]] == ["mail"]
+    assert [one["id"] for one in found["workers"]] == ["w1"]
+    assert working.get("/api/work?state=odd").status == 400
+    assert working.get("/api/state").json["work"]
+
+
+def test_work_is_cancelled_and_resumed(working: Console, desk: Desk) -> None:
+    assert working.post("/api/work/cancel", {"id": "t1"}).json == {"done": {"id": "t1", "state": "cancelled"}}
+    assert working.post("/api/work/resume", {"id": "t1"}).status == 200
+    assert working.post("/api/work/retry", {"id": "t1"}).status == 200
+
+    assert desk.done == [("cancel", "t1"), ("resume", "t1"), ("retry", "t1")]
+
+
+@pytest.mark.parametrize(
+    ("action", "status", "said"),
+    [("cancel", 409, "there is no workflow t2"), ("recover", 409, "it lives"), ("states", 404, "no such action")],
+)
+def test_what_cannot_be_done_is_said(working: Console, action: str, status: int, said: str) -> None:
+    reply = working.post(f"/api/work/{action}", {"id": "t2"})
+
+    assert reply.status == status
+    assert said in reply.json["error"]
+
+
+def test_a_console_without_durable_work_has_none(console: Console) -> None:
+    assert console.get("/api/work").status == 404
+    assert not console.get("/api/state").json["work"]
