@@ -44,6 +44,8 @@ def test_schema_is_raw_without_a_format(toolcrib: Command, tools: str) -> None:
         ("mistral", [0, "function", "parameters"]),
         ("anthropic", [0, "input_schema"]),
         ("gemini", [0, "functionDeclarations", 0, "parametersJsonSchema"]),
+        ("bedrock", [0, "toolSpec", "inputSchema", "json"]),
+        ("ollama", [0, "function", "parameters"]),
     ],
 )
 def test_schema_in_the_format_of_a_provider(toolcrib: Command, tools: str, format: str, path: list[str | int]) -> None:

@@ -18,7 +18,7 @@ from toolcrib.code import Toolkit
 from toolcrib.code._as_tool import CODE_PARAMETERS
 from toolcrib.code._listing import Listing
 from toolcrib.errors import SandboxError
-from toolcrib.formats import definition
+from toolcrib.formats import PROVIDERS, definition
 from toolcrib.sandbox import Dialect, Host, MontySandbox, Program, SandboxResult
 from toolcrib.schema import Injected, RunContext, ToolSpec
 from toolcrib.tools import Tool, ToolOptions, ez_tool, tool
@@ -165,7 +165,7 @@ def test_result_shapes_are_shown_everywhere_or_nowhere(surface: str) -> None:
     assert rendered(False, [get_weather]) == rendered(False, [bare])
 
 
-@pytest.mark.parametrize("format", ["openai", "openai_responses", "anthropic", "gemini", "mistral"])
+@pytest.mark.parametrize("format", [*PROVIDERS])
 def test_the_one_tool_is_defined_for_each_provider(format: Any) -> None:
     toolkit = Toolkit(TOOLS, sandbox=NoSandbox())
 

@@ -47,7 +47,7 @@ Said = str | Step
 def conversation(provider: WireFormat, seed: int) -> list[Item]:
     """Return a whole conversation that the provider takes."""
     random = Random(f"{provider} {seed}")
-    with_ids = provider != "gemini" or random.random() < 0.7
+    with_ids = provider not in ("gemini", "ollama") or random.random() < 0.7
     made = _SYSTEM[provider]() if random.random() < 0.5 else []
     for said in _story(random, provider, with_ids):
         made += _USER[provider](said) if isinstance(said, str) else _STEP[provider](said)
@@ -148,12 +148,43 @@ def _gemini_step(step: Step) -> list[Item]:
     return [{"role": "model", "parts": parts}, *answered]
 
 
+def _converse_step(step: Step) -> list[Item]:
+    thought = {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}}
+    blocks: list[Item] = [thought] if step.thinks else []
+    blocks += [{"text": step.text}] if step.text else []
+    blocks += [{"toolUse": {"toolUseId": call.id, "name": call.name, "input": call.arguments}} for call in step.calls]
+    results = [{"toolResult": {"toolUseId": call.id, "content": [{"text": call.result}]}} for call in step.calls]
+    answered = [{"role": "user", "content": results}] if results else []
+    return [{"role": "assistant", "content": blocks}, *answered]
+
+
+def _ollama_step(step: Step) -> list[Item]:
+    ids = [{"id": call.id} if call.id else {} for call in step.calls]
+    calls = [
+        {**id, "function": {"name": call.name, "arguments": call.arguments}}
+        for id, call in zip(ids, step.calls, strict=True)
+    ]
+    message = {"role": "assistant", "content": step.text, **({"thinking": "Hm."} if step.thinks else {})}
+    results = [
+        {
+            "role": "tool",
+            "tool_name": call.name,
+            "content": call.result,
+            **({"tool_call_id": call.id} if call.id else {}),
+        }
+        for call in step.calls
+    ]
+    return [{**message, "tool_calls": calls} if calls else message, *results]
+
+
 _USER: dict[WireFormat, Callable[[str], list[Item]]] = {
     "openai": _chat_user,
     "openai_responses": _chat_user,
     "anthropic": _chat_user,
     "gemini": lambda text: [{"role": "user", "parts": [{"text": text}]}],
     "mistral": _chat_user,
+    "bedrock": lambda text: [{"role": "user", "content": [{"text": text}]}],
+    "ollama": _chat_user,
 }
 _SYSTEM: dict[WireFormat, Callable[[], list[Item]]] = {
     "openai": _chat_system,
@@ -161,6 +192,8 @@ _SYSTEM: dict[WireFormat, Callable[[], list[Item]]] = {
     "anthropic": list,
     "gemini": list,
     "mistral": _chat_system,
+    "bedrock": list,
+    "ollama": _chat_system,
 }
 _STEP: dict[WireFormat, Callable[[Step], list[Item]]] = {
     "openai": _openai_step,
@@ -168,6 +201,8 @@ _STEP: dict[WireFormat, Callable[[Step], list[Item]]] = {
     "anthropic": _anthropic_step,
     "gemini": _gemini_step,
     "mistral": _mistral_step,
+    "bedrock": _converse_step,
+    "ollama": _ollama_step,
 }
 
 # --- cutting it
@@ -202,4 +237,4 @@ def _without_some(item: Item, random: Random) -> Item:
 
 
 def _is_result(part: Item) -> bool:
-    return part.get("type") == "tool_result" or "functionResponse" in part
+    return part.get("type") == "tool_result" or "functionResponse" in part or "toolResult" in part

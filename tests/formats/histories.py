@@ -53,12 +53,24 @@ def _gemini_asks(ids: Ids) -> list[Item]:
     return [{"role": "model", "parts": [{"functionCall": _some(id=id, name="look", args={})} for id in ids]}]
 
 
+def _converse_asks(ids: Ids) -> list[Item]:
+    uses = [{"toolUse": _some(toolUseId=id, name="look", input={})} for id in ids]
+    return [{"role": "assistant", "content": uses}]
+
+
+def _ollama_asks(ids: Ids) -> list[Item]:
+    calls = [_some(id=id, function={"name": "look", "arguments": {}}) for id in ids]
+    return [{"role": "assistant", "content": "", "tool_calls": calls}]
+
+
 _ASKS: dict[WireFormat, Callable[[Ids], list[Item]]] = {
     "openai": _chat_asks,
     "openai_responses": _responses_asks,
     "anthropic": _anthropic_asks,
     "gemini": _gemini_asks,
     "mistral": _chat_asks,
+    "bedrock": _converse_asks,
+    "ollama": _ollama_asks,
 }
 
 # --- results
@@ -90,12 +102,23 @@ def _gemini_answers(ids: Ids, before: str, after: str) -> list[Item]:
     return [{"role": "user", "parts": [*_texts(before), *results, *_texts(after)]}]
 
 
+def _converse_answers(ids: Ids, before: str, after: str) -> list[Item]:
+    results = [{"toolResult": _some(toolUseId=id, content=[{"text": "fine"}])} for id in ids]
+    return [{"role": "user", "content": [*_texts(before), *results, *_texts(after)]}]
+
+
+def _ollama_answers(ids: Ids, before: str, after: str) -> list[Item]:
+    return [_some(role="tool", tool_name="look", content="fine", tool_call_id=id) for id in ids]
+
+
 _ANSWERS: dict[WireFormat, Callable[[Ids, str, str], list[Item]]] = {
     "openai": _openai_answers,
     "openai_responses": _responses_answers,
     "anthropic": _anthropic_answers,
     "gemini": _gemini_answers,
     "mistral": _mistral_answers,
+    "bedrock": _converse_answers,
+    "ollama": _ollama_answers,
 }
 
 # --- anything

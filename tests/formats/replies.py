@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import ollama
 from anthropic.types import Message, MessageParam, RawMessageStreamEvent, ToolChoiceParam, ToolParam
 from google.genai import types as gemini
 from mistralai.client import models as mistral
@@ -29,6 +30,7 @@ from openai.types.responses import (
 from openai.types.responses.response_create_params import ToolChoice as ResponsesToolChoice
 from pydantic import BaseModel, TypeAdapter
 
+from tests.formats import converse
 from toolcrib.formats import PROVIDERS, WireFormat
 
 NAMES: tuple[WireFormat, ...] = tuple(PROVIDERS)
@@ -115,12 +117,40 @@ def _contents(text: str, calls: Sequence[Asked]) -> dict[str, Any]:
     return {"candidates": [{"index": 0, "finishReason": "STOP", "content": {"role": "model", "parts": parts}}]}
 
 
+def _converse(text: str, calls: Sequence[Asked]) -> dict[str, Any]:
+    thought = {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}
+    content: list[dict[str, Any]] = [{"reasoningContent": thought}] if text or calls else []
+    content += [{"text": text}] if text else []
+    for call in calls:
+        use = {"name": call.name, "input": call.given}
+        content.append({"toolUse": use if call.id is None else {"toolUseId": call.id, **use}})
+    usage = {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}
+    made = {"output": {"message": {"role": "assistant", "content": content}}, "usage": usage}
+    return {**made, "stopReason": "tool_use" if calls else "end_turn", "metrics": {"latencyMs": 1}}
+
+
+def _ollama(text: str, calls: Sequence[Asked]) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": text, "thinking": "Hm."}
+    if calls:
+        message["tool_calls"] = [
+            {
+                **({"id": call.id} if call.id is not None else {}),
+                "function": {"name": call.name, "arguments": call.given},
+            }
+            for call in calls
+        ]
+    made = {"model": "m", "created_at": "2026-01-01T00:00:00Z", "message": message}
+    return {**made, "done": True, "done_reason": "stop", "eval_count": 1}
+
+
 _WHOLE = {
     "openai": _chat,
     "openai_responses": _response,
     "anthropic": _message,
     "gemini": _contents,
     "mistral": _mistral,
+    "bedrock": _converse,
+    "ollama": _ollama,
 }
 
 # --- the same in pieces
@@ -204,12 +234,45 @@ def _contents_pieces(text: str, calls: Sequence[Asked]) -> list[dict[str, Any]]:
     return [*made, {"candidates": [{"index": 0, "finishReason": "STOP", "content": {"role": "model", "parts": []}}]}]
 
 
+def _converse_pieces(text: str, calls: Sequence[Asked]) -> list[dict[str, Any]]:
+    reply = _converse(text, calls)
+    made: list[dict[str, Any]] = [{"messageStart": {"role": "assistant"}}]
+    for index, block in enumerate(reply["output"]["message"]["content"]):
+        at = {"contentBlockIndex": index}
+        deltas: list[dict[str, Any]] = []
+        if "toolUse" in block:
+            start = {key: value for key, value in block["toolUse"].items() if key != "input"}
+            made.append({"contentBlockStart": {"start": {"toolUse": start}, **at}})
+            deltas = [{"toolUse": {"input": part}} for part in _cut(json.dumps(block["toolUse"]["input"]))]
+        elif "text" in block:
+            deltas = [{"text": part} for part in _cut(block["text"])]
+        else:
+            thought = block["reasoningContent"]["reasoningText"]
+            deltas = [{"reasoningContent": {key: thought[key]}} for key in ("text", "signature")]
+        made += [{"contentBlockDelta": {"delta": delta, **at}} for delta in deltas]
+        made.append({"contentBlockStop": at})
+    made.append({"messageStop": {"stopReason": reply["stopReason"]}})
+    return [*made, {"metadata": {"usage": reply["usage"], "metrics": {"latencyMs": 1}}}]
+
+
+def _ollama_pieces(text: str, calls: Sequence[Asked]) -> list[dict[str, Any]]:
+    reply = _ollama(text, calls)
+    pieces: list[dict[str, Any]] = [{"content": "", "thinking": part} for part in _cut("Hm.")]
+    pieces += [{"content": part} for part in _cut(text)]
+    pieces += [{"content": "", "tool_calls": [call]} for call in reply["message"].get("tool_calls", ())]
+    going_on = {"model": "m", "created_at": "2026-01-01T00:00:00Z", "done": False}
+    made = [{**going_on, "message": {"role": "assistant", **piece}} for piece in pieces]
+    return [*made, {**reply, "message": {"role": "assistant", "content": ""}}]
+
+
 _PIECES = {
     "openai": _chat_pieces,
     "openai_responses": _response_pieces,
     "anthropic": _message_pieces,
     "gemini": _contents_pieces,
     "mistral": _mistral_pieces,
+    "bedrock": _converse_pieces,
+    "ollama": _ollama_pieces,
 }
 
 # --- the SDKs' types
@@ -220,12 +283,28 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
+class OllamaCall(ollama.Message.ToolCall):
+    """A call with the id that newer servers give, and the Python package does not know."""
+
+    id: str | None = None
+
+
+class OllamaMessage(ollama.Message):
+    """A message with what newer servers take."""
+
+    tool_call_id: str | None = None
+    tool_calls: Sequence[OllamaCall] | None = None
+    images: Sequence[str] | None = None  # which the package reads as a file or as base64
+
+
 _REPLY: dict[WireFormat, Any] = {
     "openai": ChatCompletion,
     "openai_responses": Response,
     "anthropic": Message,
     "gemini": gemini.GenerateContentResponse,
     "mistral": mistral.ChatCompletionResponse,
+    "bedrock": converse.Reply,
+    "ollama": ollama.ChatResponse,
 }
 _CHUNK: dict[WireFormat, Any] = {
     "openai": ChatCompletionChunk,
@@ -233,6 +312,8 @@ _CHUNK: dict[WireFormat, Any] = {
     "anthropic": RawMessageStreamEvent,
     "gemini": gemini.GenerateContentResponse,
     "mistral": mistral.CompletionEvent,
+    "bedrock": converse.Event,
+    "ollama": ollama.ChatResponse,
 }
 _ITEM: dict[WireFormat, Any] = {
     "openai": ChatCompletionMessageParam,
@@ -240,6 +321,8 @@ _ITEM: dict[WireFormat, Any] = {
     "anthropic": MessageParam,
     "gemini": gemini.Content,
     "mistral": mistral.ChatCompletionRequestMessage,
+    "bedrock": converse.Message,
+    "ollama": OllamaMessage,
 }
 _TOOL: dict[WireFormat, Any] = {
     "openai": ChatCompletionFunctionToolParam | ChatCompletionCustomToolParam,
@@ -247,6 +330,8 @@ _TOOL: dict[WireFormat, Any] = {
     "anthropic": ToolParam,
     "gemini": gemini.Tool,
     "mistral": mistral.Tool,
+    "bedrock": converse.Tool,
+    "ollama": ollama.Tool,
 }
 _CHOICE: dict[WireFormat, Any] = {
     "openai": ChatCompletionToolChoiceOptionParam,
@@ -254,14 +339,31 @@ _CHOICE: dict[WireFormat, Any] = {
     "anthropic": ToolChoiceParam,
     "gemini": gemini.ToolConfig,
     "mistral": mistral.ChatCompletionRequestToolChoice,
+    "bedrock": converse.ToolChoice,
+    "ollama": None,
 }
 
 
-def sdk_reply(provider: WireFormat, reply: dict[str, Any]) -> BaseModel:
+def known_to_sdk(provider: WireFormat, calls: Sequence[Asked]) -> list[Asked]:
+    """Return calls without what the SDK leaves out of a reply: Ollama's package knows no ids."""
+    return [Asked(None, call.name, call.arguments) if provider == "ollama" else call for call in calls]
+
+
+def declarations(provider: WireFormat, tools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return name, description and schemas of each tool in what the provider takes for tools."""
+    if provider == "gemini":
+        return tools[0]["functionDeclarations"]
+    if provider == "bedrock":
+        specs = [tool["toolSpec"] for tool in tools]
+        return [{**spec, "parameters": spec["inputSchema"]["json"]} for spec in specs]
+    return [tool.get("function", tool) for tool in tools]
+
+
+def sdk_reply(provider: WireFormat, reply: dict[str, Any]) -> Any:
     return _adapter(_REPLY[provider]).validate_python(reply)
 
 
-def sdk_chunk(provider: WireFormat, chunk: dict[str, Any]) -> BaseModel:
+def sdk_chunk(provider: WireFormat, chunk: dict[str, Any]) -> Any:
     return _adapter(_CHUNK[provider]).validate_python(chunk)
 
 
@@ -272,8 +374,9 @@ def sdk_accepts(provider: WireFormat, items: Sequence[dict[str, Any]]) -> None:
 
 
 def sdk_accepts_tools(provider: WireFormat, tools: Sequence[dict[str, Any]]) -> None:
+    extra: Any = "ignore" if provider == "ollama" else "forbid"  # the package knows less of a schema than the server
     for tool in tools:
-        _spend(_adapter(_TOOL[provider]).validate_python(tool, extra="forbid"))
+        _spend(_adapter(_TOOL[provider]).validate_python(tool, extra=extra))
 
 
 def sdk_accepts_choice(provider: WireFormat, choice: Any) -> None:

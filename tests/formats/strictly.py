@@ -17,6 +17,7 @@ _KNOWN: dict[WireFormat, set[str]] = {
     "openai": _OPENAI,
     "openai_responses": _OPENAI,
     "anthropic": _ALWAYS | {"pattern", "format", "default", "minItems"},
+    "bedrock": _ALWAYS | {"pattern", "format", "default", "minItems"},
     "mistral": _OPENAI | {"default", "minLength", "maxLength"},
 }
 
@@ -33,7 +34,7 @@ def not_strict(schema: Any, provider: WireFormat, path: str = "") -> Iterator[st
         yield from _not_closed(schema, provider, path)
     if (kinds == "array" or "array" in kinds) and "items" not in schema:
         yield f"{path}: items"
-    if provider == "anthropic" and schema.get("minItems", 0) > 1:
+    if provider in ("anthropic", "bedrock") and schema.get("minItems", 0) > 1:
         yield f"{path}: minItems"
     for key in ("properties", "$defs"):
         for name, part in schema.get(key, {}).items():

@@ -49,7 +49,7 @@ def test_no_results_are_no_items(provider: WireFormat) -> None:
     assert PROVIDERS[provider].answer([]) == []
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "gemini"])
+@pytest.mark.parametrize("provider", ["anthropic", "gemini", "bedrock"])
 def test_an_error_is_said_and_read_back_where_there_is_a_way(provider: WireFormat) -> None:
     made = answer(provider, text="no such city", is_error=True)
 

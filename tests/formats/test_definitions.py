@@ -9,14 +9,15 @@ import pytest
 from pydantic import BaseModel, Field, RootModel
 
 from tests.formats.bfcl_functions import Function, load_functions
-from tests.formats.replies import NAMES, sdk_accepts_choice, sdk_accepts_tools
+from tests.formats.replies import NAMES, declarations, sdk_accepts_choice, sdk_accepts_tools
 from tests.formats.strictly import not_strict
 from toolcrib.errors import FormatError
 from toolcrib.formats import PROVIDERS, Choice, WireFormat, definition, definitions
 from toolcrib.tools import as_tool, ez_tool, tool_input
 
 each_provider = pytest.mark.parametrize("provider", NAMES)
-STRICT: tuple[WireFormat, ...] = ("openai", "openai_responses", "anthropic", "mistral")
+STRICT: tuple[WireFormat, ...] = ("openai", "openai_responses", "anthropic", "mistral", "bedrock")
+REFUSED = {"bedrock": {"none"}, "ollama": {"none", "at_least_one", "specific"}}
 CITY: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
@@ -26,6 +27,8 @@ def functions() -> list[Function]:
 
 
 def schema_in(made: dict[str, Any]) -> dict[str, Any]:
+    if "toolSpec" in made:
+        return made["toolSpec"]["inputSchema"]["json"]
     return made.get("function", made).get("parameters") or made["input_schema"]
 
 
@@ -33,8 +36,7 @@ def schema_in(made: dict[str, Any]) -> dict[str, Any]:
 def test_every_function_of_bfcl_is_defined(provider: WireFormat, functions: list[Function]) -> None:
     made = definitions(functions, provider)
 
-    declared = made[0]["functionDeclarations"] if provider == "gemini" else made
-    assert [one.get("function", one)["name"] for one in declared] == [one.name for one in functions]
+    assert [one["name"] for one in declarations(provider, made)] == [one.name for one in functions]
     assert len(functions) > 3400
     sdk_accepts_tools(provider, made)
 
@@ -66,9 +68,8 @@ def test_results_of_bfcl_are_told(provider: WireFormat, functions: list[Function
 
     made = definitions(known, provider, return_schemas=True)
 
-    declared = made[0]["functionDeclarations"] if provider == "gemini" else made
     places = {"gemini": "responseJsonSchema", "openai_responses": "output_schema"}
-    told = [one.get("function", one)[places.get(provider, "description")] for one in declared]
+    told = [one[places.get(provider, "description")] for one in declarations(provider, made)]
     assert len(told) > 100
     assert all("Returns JSON of this schema" in text or provider in places for text in told)
     sdk_accepts_tools(provider, made)
@@ -106,6 +107,11 @@ def test_a_tool_that_says_nothing_of_its_result_has_none_told() -> None:
     [("optional", None), ("at_least_one", None), ("specific", "look"), ("validated", None), ("none", None)],
 )
 def test_the_sdk_accepts_a_choice(provider: WireFormat, kind: Choice, name: str | None) -> None:
+    if kind in REFUSED.get(provider, ()):
+        with pytest.raises(ValueError, match="has no choice of"):
+            PROVIDERS[provider].tool_choice(kind, name)
+        return
+
     made = PROVIDERS[provider].tool_choice(kind, name)
 
     sdk_accepts_choice(provider, made)
@@ -153,7 +159,7 @@ def test_a_declared_input_that_is_no_object_is_put_into_one(provider: WireFormat
 
     [made] = definitions([as_tool(Act)], provider, strict=strict)
 
-    declared = made["functionDeclarations"][0] if provider == "gemini" else made
+    [declared] = declarations(provider, [made])
     schema = declared.get("parametersJsonSchema") or schema_in(declared)
     assert (schema["type"], list(schema["properties"]), schema["required"]) == ("object", ["root"], ["root"])
     assert not {"anyOf", "oneOf", "allOf", "enum"} & schema.keys()
@@ -182,5 +188,5 @@ def test_texts_become_items(provider: WireFormat) -> None:
 
     items = [*made.system("Be kind."), *made.user("Hi."), *made.assistant("Hello.")]
 
-    assert len(items) == (2 if provider in ("anthropic", "gemini") else 3)
+    assert len(items) == (2 if provider in ("anthropic", "gemini", "bedrock") else 3)
     assert made.check(items) == []

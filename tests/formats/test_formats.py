@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from toolcrib.errors import FormatError
-from toolcrib.formats import FORMATS, FormatName, definition, definitions
+from toolcrib.formats import FORMATS, PROVIDERS, FormatName, definition, definitions
 from toolcrib.tools import ez_tool
 
 CITY: dict[str, Any] = {
@@ -24,6 +24,7 @@ CITY: dict[str, Any] = {
         ("openai", {"type": "function", "function": {"name": "w", "description": "Tell.", "parameters": CITY}}),
         ("mistral", {"type": "function", "function": {"name": "w", "description": "Tell.", "parameters": CITY}}),
         ("anthropic", {"name": "w", "description": "Tell.", "input_schema": CITY}),
+        ("bedrock", {"toolSpec": {"name": "w", "description": "Tell.", "inputSchema": {"json": CITY}}}),
         ("raw", {"name": "w", "description": "Tell.", "parameters": CITY}),
     ],
 )
@@ -45,7 +46,7 @@ def test_gemini_takes_declarations_in_one_tool() -> None:
     assert made == [{"functionDeclarations": [declared]}]
 
 
-@pytest.mark.parametrize("format", ["openai", "mistral", "anthropic"])
+@pytest.mark.parametrize("format", ["openai", "mistral", "anthropic", "ollama"])
 def test_a_description_is_never_null(format: FormatName) -> None:
     made = definition("w", "", CITY, format)
 
@@ -60,7 +61,10 @@ def test_a_name_that_the_provider_refuses_is_an_error(format: FormatName, name: 
         definition(name, "", CITY, format)
 
 
-@pytest.mark.parametrize(("format", "most"), [("openai", 64), ("mistral", 64), ("anthropic", 128), ("gemini", 128)])
+LONGEST = {name: 128 if name in ("anthropic", "gemini") else 64 for name in PROVIDERS}
+
+
+@pytest.mark.parametrize(("format", "most"), LONGEST.items())
 def test_a_name_may_be_as_long_as_the_provider_takes(format: FormatName, most: int) -> None:
     definition("x" * most, "", CITY, format)
 
@@ -92,7 +96,7 @@ def test_strict_refuses_an_open_object_deep_inside() -> None:
         definition("w", "", schema, "anthropic", strict=True)
 
 
-@pytest.mark.parametrize("format", ["gemini", "raw"])
+@pytest.mark.parametrize("format", ["gemini", "ollama", "raw"])
 def test_strict_is_an_error_where_there_is_none(format: FormatName) -> None:
     with pytest.raises(FormatError, match="no strict mode"):
         definition("w", "", CITY, format, strict=True)

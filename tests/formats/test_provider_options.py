@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.formats.replies import NAMES, sdk_accepts_tools
+from tests.formats.replies import NAMES, declarations, sdk_accepts_tools
 from toolcrib.errors import FormatError, SchemaError
 from toolcrib.formats import FormatName, Grammar, ProviderOptions, WireFormat, definition, definitions
 from toolcrib.tools import Tool, ez_tool
@@ -44,6 +44,8 @@ def test_the_sdk_accepts_every_option(provider: WireFormat) -> None:
     [
         ("openai", {}),
         ("mistral", {}),
+        ("bedrock", {}),
+        ("ollama", {}),
         (
             "openai_responses",
             {
@@ -81,7 +83,7 @@ def test_a_free_text_tool_is_what_the_sdk_calls_custom(provider: WireFormat, tex
     sdk_accepts_tools(provider, [made])
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "gemini", "mistral"])
+@pytest.mark.parametrize("provider", ["anthropic", "gemini", "mistral", "bedrock", "ollama"])
 def test_a_free_text_tool_is_a_function_elsewhere(provider: WireFormat) -> None:
     assert definition("run", "", TEXT, provider, options=ProviderOptions(free_text=True)) == definition(
         "run", "", TEXT, provider
@@ -134,8 +136,7 @@ def test_one_odd_tool_is_left_out_with_an_error_that_names_it(
     with caplog.at_level(logging.ERROR, "toolcrib.formats"):
         made = odd_ones().definitions(format=format)
 
-    listed = made[0]["functionDeclarations"] if format == "gemini" else made
-    assert [one.get("function", one)["name"] for one in listed] == ["run_sql"]
+    assert [one["name"] for one in declarations(format, made)] == ["run_sql"]
     assert ["`a b`" in caplog.text, "`untyped`" in caplog.text, len(caplog.records)] == [True, True, 2]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from google.genai import types as gemini
 
-from tests.formats.replies import NAMES, Asked, sdk_accepts, sdk_reply, whole
+from tests.formats.replies import NAMES, Asked, known_to_sdk, sdk_accepts, sdk_reply, whole
 from toolcrib.formats import PROVIDERS, WireCall, WireFormat, WireReply, WireResult
 
 each_provider = pytest.mark.parametrize("provider", NAMES)
@@ -38,7 +38,7 @@ def test_text_and_calls_are_read(provider: WireFormat) -> None:
 
 @each_provider
 def test_an_object_of_the_sdk_reads_as_the_dict_does(provider: WireFormat) -> None:
-    reply = whole(provider, "Let me look.", TWO)
+    reply = whole(provider, "Let me look.", known_to_sdk(provider, TWO))
 
     made = PROVIDERS[provider].parse(sdk_reply(provider, reply))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.formats.replies import NAMES, Asked, pieces, sdk_accepts, sdk_chunk, whole
+from tests.formats.replies import NAMES, Asked, known_to_sdk, pieces, sdk_accepts, sdk_chunk, whole
 from toolcrib.formats import PROVIDERS, WireFormat, WireResult
 
 each_provider = pytest.mark.parametrize("provider", NAMES)
@@ -23,18 +23,19 @@ def test_the_pieces_come_to_the_whole(provider: WireFormat, calls: tuple[Asked, 
 
 @each_provider
 def test_the_sdks_pieces_come_to_the_whole(provider: WireFormat) -> None:
-    chunks = [sdk_chunk(provider, piece) for piece in pieces(provider, "Let me look.", TWO)]
+    calls = known_to_sdk(provider, TWO)
+    chunks = [sdk_chunk(provider, piece) for piece in pieces(provider, "Let me look.", calls)]
 
     made = PROVIDERS[provider].gather(chunks)
 
-    assert made == PROVIDERS[provider].parse(whole(provider, "Let me look.", TWO))
+    assert made == PROVIDERS[provider].parse(whole(provider, "Let me look.", calls))
 
 
 @each_provider
 def test_a_stream_that_was_cut_says_so_and_its_calls_can_be_answered(provider: WireFormat) -> None:
     made = PROVIDERS[provider]
     chunks = pieces(provider, "Let me look.", TWO)
-    last = {"openai": 2}.get(provider, 1)  # after OpenAI's reply has ended, its usage comes
+    last = {"openai": 2, "bedrock": 2}.get(provider, 1)  # after their replies have ended, the usage comes
 
     for length in range(len(chunks) - last + 1):
         reply = made.gather(chunks[:length])

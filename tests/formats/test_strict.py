@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from tests.effort import examples
+from tests.formats.replies import declarations
 from tests.formats.strictly import not_strict
 from tests.schema.bombs import KINDS, bomb
 from toolcrib.errors import FormatError, SchemaTooLarge
 from toolcrib.formats import WireFormat, definition, without_filler
 from toolcrib.tools import ez_tool
 
-STRICT: tuple[WireFormat, ...] = ("openai", "openai_responses", "anthropic", "mistral")
+STRICT: tuple[WireFormat, ...] = ("openai", "openai_responses", "anthropic", "mistral", "bedrock")
 
 
 class Place(BaseModel):
@@ -50,7 +51,8 @@ def parameters_of(annotation: Any, default: Any = ...) -> dict[str, Any]:
 
 def strictly(parameters: dict[str, Any], provider: WireFormat = "openai_responses") -> dict[str, Any]:
     made = definition("take", "", parameters, provider, strict=True)
-    return made.get("function", made).get("parameters") or made["input_schema"]
+    [declared] = declarations(provider, [made])
+    return declared.get("parameters") or declared["input_schema"]
 
 
 def value_of(annotation: Any, default: Any = ..., provider: WireFormat = "openai_responses") -> Any:

@@ -139,8 +139,8 @@ class Conversation:
         assert not found, f"the provider takes the transcript, and check() does not: {found}"
 
     def _reply(self, move: Reply) -> None:
-        if self.format == "gemini" and self.transcript[-1]["role"] == "model":
-            self._say()  # Gemini is not asked to go on from its own word
+        if (self.format, self.transcript[-1].get("role")) in (("gemini", "model"), ("bedrock", "assistant")):
+            self._say()  # they are not asked to go on from their own word
         reply: Any = whole(self.format, move.calls, move.text, move.thinks)
         if move.size:
             chunks = pieces(self.format, move.calls, move.text, move.thinks, move.size)
@@ -159,8 +159,10 @@ class Conversation:
 
     def _say(self) -> None:
         rules = PROVIDERS[self.format]
-        if self.format == "mistral" and self.transcript[-1]["role"] == "tool":
-            self.transcript.extend(rules.assistant("So."))  # Mistral takes no user's word right after a result
+        last = self.transcript[-1].get("role")
+        # Mistral takes no word of the user's right after a result, and Bedrock none after another.
+        if (self.format, last) in (("mistral", "tool"), ("bedrock", "user")):
+            self.transcript.extend(rules.assistant("So."))
         self.transcript.extend(rules.user("go on"))
 
     async def _decide(self, hooks: HookSet) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from copy import deepcopy
 from typing import Any
 
@@ -19,12 +20,14 @@ RULES: dict[str, ProviderFormat] = {**PROVIDERS, "pydantic_ai": MESSAGES}
 ALL = (*FORMATS, "pydantic_ai")
 ID = "abcdefgh1"
 
-_KEYS = ("finish_reason", "stop_reason", "finishReason")
+_KEYS = ("finish_reason", "stop_reason", "finishReason", "stopReason", "done_reason")
 _PLACES = {
     "openai": ("choices", 0, "message", "tool_calls", 0, "function", "arguments"),
     "mistral": ("choices", 0, "message", "tool_calls", 0, "function", "arguments"),
     "openai_responses": ("output", 0, "arguments"),
     "anthropic": ("content", 0, "input"),
+    "bedrock": ("output", "message", "content", 0, "toolUse", "input"),
+    "ollama": ("message", "tool_calls", 0, "function", "arguments"),
     "gemini": ("candidates", 0, "content", "parts", 0, "functionCall", "args"),
 }
 
@@ -52,7 +55,8 @@ def reply(format: str, mode: str, name: str, arguments: Any, stop: str | None = 
     """
     if format == "pydantic_ai":
         return _messages(mode, name, arguments, "tool_call" if stop == "" else stop)
-    call = ToolCall(name, arguments if isinstance(arguments, str) else "", ID)
+    text = json.dumps(arguments) if format == "bedrock" else ""  # which streams text alone
+    call = ToolCall(name, arguments if isinstance(arguments, str) else text, ID)
     if mode == "whole":
         made = wire_reply(format, [call])  # type: ignore[arg-type]
         place = made
@@ -67,7 +71,7 @@ def reply(format: str, mode: str, name: str, arguments: Any, stop: str | None = 
 
 def _given(format: str, chunk: Item, arguments: Any) -> Item:
     """Put arguments that are no text into a chunk where the provider has room for any JSON."""
-    if isinstance(arguments, str) and format != "gemini":
+    if isinstance(arguments, str) and format not in ("gemini", "ollama"):
         return chunk
     made = deepcopy(chunk)
     for part in _objects(made):

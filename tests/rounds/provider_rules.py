@@ -254,6 +254,66 @@ def _known_by(part: Item) -> tuple[str, str]:
     return part.get("id", ""), part["name"]
 
 
+# --- Bedrock Converse
+
+
+def _converse(transcript: Sequence[Item]) -> Iterator[str]:
+    seen: set[str] = set()
+    waiting: list[str] = []
+    before = "assistant"
+    for at, message in enumerate(transcript):
+        role, blocks = message["role"], message["content"]
+        if role == before:
+            yield f"{at}: order: the conversation must alternate between user and assistant, beginning with user"
+        answers = [block["toolResult"]["toolUseId"] for block in blocks if "toolResult" in block]
+        if sorted(answers) != sorted(waiting):
+            yield f"{at}: the results {answers} are not one for each of the calls {waiting} just before"
+        if any("toolResult" not in block for block in blocks[: len(answers)]):
+            yield f"{at}: the results are not the first blocks"
+        if not blocks or "reasoningContent" in blocks[-1] or any(block.get("text") == "" for block in blocks):
+            yield f"{at}: form: no content, a blank one, or one that ends in a thought"
+        uses = [block["toolUse"] for block in blocks if "toolUse" in block]
+        for use in uses:
+            if role != "assistant" or not isinstance(use["input"], dict):
+                yield f"{at}: form: {use} is no call"
+            yield from _named(at, use["name"], r"[a-zA-Z0-9_-]{1,64}")
+        waiting = [use["toolUseId"] for use in uses]
+        if len(seen.union(waiting)) < len(seen) + len(waiting) or not all(waiting):
+            yield f"{at}: the ids {waiting} are not unique"
+        seen.update(waiting)
+        before = role
+    if waiting:
+        yield f"the end: no results for {waiting}"
+
+
+# --- Ollama's own chat
+
+
+def _ollama(transcript: Sequence[Item]) -> Iterator[str]:
+    calls: list[Item] = []
+    answers: list[Item] = []
+    for at, message in enumerate([*transcript, {"role": "end"}]):
+        if message["role"] == "tool":
+            answers.append({"id": message.get("tool_call_id", ""), "name": message["tool_name"]})
+            if not isinstance(message["content"], str):
+                yield f"{at}: form: a result that is no text"
+            continue
+        if sorted(map(_known_by, calls)) != sorted(map(_known_by, answers)):
+            yield f"{at}: the results {answers} are not one for each of the calls {calls} just before"
+        sent = message.get("tool_calls", ())
+        calls = [{"id": call.get("id", ""), "name": call["function"]["name"]} for call in sent]
+        answers = []
+        ids = [call["id"] for call in calls if call["id"]]
+        if len(set(ids)) < len(ids):
+            yield f"{at}: the ids {ids} are not one for each call"
+        if any(not isinstance(call["function"]["arguments"], dict) for call in sent):
+            yield f"{at}: form: arguments that are no object"
+        if message["role"] not in ("user", "assistant", "system", "end"):
+            yield f"{at}: form: no message"
+        for call in calls:
+            yield from _named(at, call["name"], r"[a-zA-Z0-9_-]{1,64}")
+
+
 # --- what they share
 
 
@@ -274,6 +334,10 @@ def _ids(value: object) -> Iterator[str]:
             yield value["id"]
         elif "functionCall" in value:
             yield value["functionCall"].get("id") or "none"
+        elif "toolUse" in value:
+            yield value["toolUse"]["toolUseId"]
+        elif "function" in value:
+            yield value.get("id", "none")
         else:
             yield from _ids([value[key] for key in ("tool_calls", "content", "parts") if key in value])
 
@@ -284,6 +348,8 @@ _RULES: dict[str, Callable[[Sequence[Item]], Iterator[str]]] = {
     "anthropic": _anthropic,
     "gemini": _gemini,
     "mistral": _mistral,
+    "bedrock": _converse,
+    "ollama": _ollama,
 }
 _SHAPES = {
     "openai": r"[a-zA-Z0-9_-]{1,40}",
@@ -291,4 +357,6 @@ _SHAPES = {
     "anthropic": r"toolu_[a-zA-Z0-9_-]+",
     "gemini": r".+",
     "mistral": r"[a-zA-Z0-9]{9}",
+    "bedrock": r"[a-zA-Z0-9_.:-]{1,64}",
+    "ollama": r".+",
 }

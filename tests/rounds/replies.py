@@ -7,13 +7,14 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from toolcrib.calls import Ask, CallMetadata, Complete, Reject, RunNormally, ToolCall
+from toolcrib.formats import PROVIDERS
 from toolcrib.hooks import HookSet
 from toolcrib.rounds import ToolRound, WireFormat, decode
 from toolcrib.testing import wire_reply
 from toolcrib.tools import Tool, ez_tool, tool_input
 from toolcrib.toolsets import Toolset, ToolsetLike
 
-FORMATS: tuple[WireFormat, ...] = ("openai", "openai_responses", "anthropic", "gemini", "mistral")
+FORMATS: tuple[WireFormat, ...] = tuple(PROVIDERS)
 
 
 class SearchResult(BaseModel):

@@ -29,6 +29,8 @@ def pieces(format: WireFormat, calls: Sequence[ToolCall], text: str, thinks: boo
 
 def failure(format: WireFormat) -> Item:
     """Return what a provider sends when it fails in the middle of a stream."""
+    if format == "bedrock":
+        return {"throttlingException": {"message": "busy"}}
     return {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}, "message": "busy"}
 
 
@@ -59,12 +61,23 @@ def _think_in_contents(made: Item) -> None:
     made["candidates"][0]["content"]["parts"].insert(0, {"text": THOUGHT, "thought": True})
 
 
+def _think_in_converse(made: Item) -> None:
+    thought = {"reasoningContent": {"reasoningText": {"text": THOUGHT, "signature": "c2lnbmVk"}}}
+    made["output"]["message"]["content"].insert(0, thought)
+
+
+def _think_in_ollama(made: Item) -> None:
+    made["message"]["thinking"] = THOUGHT
+
+
 _PLACES = {
     "openai": _think_in_chat,
     "openai_responses": _think_in_response,
     "anthropic": _think_in_message,
     "gemini": _think_in_contents,
     "mistral": _think_in_mistral,
+    "bedrock": _think_in_converse,
+    "ollama": _think_in_ollama,
 }
 
 # --- chunks
@@ -158,10 +171,44 @@ def _contents(made: Item, calls: Sequence[ToolCall], size: int) -> Iterator[Item
     yield {"candidates": [last]}
 
 
+def _converse(made: Item, calls: Sequence[ToolCall], size: int) -> Iterator[Item]:
+    yield {"messageStart": {"role": "assistant"}}
+    texts = iter([call.arguments if isinstance(call.arguments, str) else "" for call in calls])
+    for index, block in enumerate(made["output"]["message"]["content"]):
+        at = {"contentBlockIndex": index}
+        deltas: list[Item] = []
+        if "toolUse" in block:
+            use = {key: value for key, value in block["toolUse"].items() if key != "input"}
+            yield {"contentBlockStart": {"start": {"toolUse": use}, **at}}
+            deltas = [{"toolUse": {"input": part}} for part in _cut(next(texts), size)]
+        elif "text" in block:
+            deltas = [{"text": part} for part in _cut(block["text"], size)]
+        else:
+            thought = block["reasoningContent"]["reasoningText"]
+            deltas = [{"reasoningContent": {"text": part}} for part in _cut(thought["text"], size)]
+            deltas.append({"reasoningContent": {"signature": thought["signature"]}})
+        yield from ({"contentBlockDelta": {"delta": delta, **at}} for delta in deltas)
+        yield {"contentBlockStop": at}
+    yield {"messageStop": {"stopReason": made["stopReason"]}}
+
+
+def _ollama(made: Item, calls: Sequence[ToolCall], size: int) -> Iterator[Item]:
+    """Ollama sends each call in one piece."""
+    message = made["message"]
+    pieces = [{"content": "", "thinking": part} for part in _cut(message.get("thinking", ""), size)]
+    pieces += [{"content": part} for part in _cut(message["content"], size)]
+    pieces += [{"content": "", "tool_calls": [call]} for call in message.get("tool_calls", ())]
+    for piece in pieces:
+        yield {"model": "scripted", "message": {"role": "assistant", **piece}, "done": False}
+    yield {**made, "message": {"role": "assistant", "content": ""}}
+
+
 _PIECES = {
     "openai": _chat,
     "openai_responses": _response,
     "anthropic": _message,
     "gemini": _contents,
     "mistral": _mistral,
+    "bedrock": _converse,
+    "ollama": _ollama,
 }

@@ -17,7 +17,7 @@ from toolcrib.testing import ScriptedModel
 from toolcrib.tools import Tool, ez_tool
 
 BUSY = {"type": "overloaded_error", "message": "Busy."}
-ENDS = {"openai": -2, "mistral": -1, "anthropic": -2, "openai_responses": -1, "gemini": -1}  # where a stream says why
+ENDS = dict.fromkeys(FORMATS, -1) | {"openai": -2, "anthropic": -2}  # where a stream says why it ended
 each_format = pytest.mark.parametrize("format", FORMATS)
 each_mode = pytest.mark.parametrize("mode", MODES)
 of_chat = pytest.mark.parametrize("format", ["openai", "mistral"])

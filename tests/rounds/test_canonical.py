@@ -110,6 +110,10 @@ async def test_two_halves_of_a_character_in_two_pieces_are_one(format: WireForma
             {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "\ude00"}},
         ],
         "gemini": [said("a\ud83d"), said("\ude00")],
+        "bedrock": [
+            {"contentBlockDelta": {"delta": {"text": half}, "contentBlockIndex": 0}} for half in ("a\ud83d", "\ude00")
+        ],
+        "ollama": [{"message": {"content": half}, "done": half != "a\ud83d"} for half in ("a\ud83d", "\ude00")],
     }[format]
 
     made = rules.gather(chunks)

@@ -335,6 +335,7 @@ STRANGE: dict[str, Any] = {
     },
     "gemini": {"candidates": [{"finishReason": "STOP", "content": {"parts": [{"a_new_call": {"x": 1}}]}}]},
     "mistral": {"choices": [{"finish_reason": "stop", "message": {"content": [{"type": "a_new_call"}]}}]},
+    "bedrock": {"output": {"message": {"content": [{"a_new_call": {"x": 1}}]}}, "stopReason": "end_turn"},
 }
 
 
@@ -407,6 +408,12 @@ ENDED: list[tuple[Any, dict[str, Any], str]] = [
         "length",
     ),
     ("anthropic", {"content": [], "stop_reason": "refusal"}, "refusal"),
+    ("bedrock", {"output": {"message": {"content": []}}, "stopReason": "malformed_tool_use"}, "malformed"),
+    ("bedrock", [{"throttlingException": {"message": "busy"}}], "error"),
+    ("bedrock", [{"contentBlockDelta": {"delta": {"text": "Once"}, "contentBlockIndex": 0}}], "cut"),
+    ("ollama", {"message": {"content": "Once"}, "done": True, "done_reason": "length"}, "length"),
+    ("ollama", [{"message": {"content": "Once"}, "done": False}], "cut"),
+    ("ollama", [{"message": {"content": "Once"}, "done": False}, {"error": "out of memory"}], "error"),
     ("gemini", {"candidates": [{"content": {}, "finishReason": "MALFORMED_FUNCTION_CALL"}]}, "malformed"),
     ("gemini", {"candidates": [{"content": {}, "finishReason": "SAFETY"}]}, "content_filter"),
     ("gemini", {"promptFeedback": {"blockReason": "SAFETY"}, "candidates": []}, "content_filter"),

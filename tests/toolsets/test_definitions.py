@@ -1,12 +1,10 @@
 """What a provider is sent of a toolset."""
 
-from typing import Any
-
 import pytest
 
-from tests.formats.replies import NAMES, sdk_accepts_choice, sdk_accepts_tools
+from tests.formats.replies import NAMES, declarations, sdk_accepts_choice, sdk_accepts_tools
 from toolcrib.errors import FormatError, ToolConstraintError
-from toolcrib.formats import WireFormat
+from toolcrib.formats import PROVIDERS, WireFormat
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Selector, ToolAvailability, ToolRequirement, Toolset, off, use
 
@@ -30,17 +28,12 @@ class Tools(Toolset):
     wipe = off(wipe)
 
 
-def declared(made: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    inner = made[0].get("functionDeclarations", made)
-    return [one.get("function", one) for one in inner]
-
-
 @each_provider
 def test_a_provider_takes_the_definitions(provider: WireFormat) -> None:
     made = Tools.definitions(ToolAvailability.all(), format=provider)
 
     sdk_accepts_tools(provider, made)
-    assert [one["name"] for one in declared(made)] == ["look", "wipe"]
+    assert [one["name"] for one in declarations(provider, made)] == ["look", "wipe"]
 
 
 @each_provider
@@ -48,18 +41,18 @@ def test_descriptions_and_results_are_told_on_request(provider: WireFormat) -> N
     made = Tools().definitions(format=provider, describe={"look": "See."}, return_schemas=True)
 
     sdk_accepts_tools(provider, made)
-    [one] = declared(made)
+    [one] = declarations(provider, made)
     assert one["description"].startswith("See.")
     place = {"gemini": "responseJsonSchema", "openai_responses": "output_schema"}.get(provider, "description")
     assert "array" in str(one[place])
 
 
-@pytest.mark.parametrize("provider", [name for name in NAMES if name != "gemini"])
+@pytest.mark.parametrize("provider", [name for name in NAMES if PROVIDERS[name].strict])
 def test_a_model_is_held_to_the_schema(provider: WireFormat) -> None:
     made = Tools.definitions(format=provider, strict=True)
 
     sdk_accepts_tools(provider, made)
-    assert declared(made)[0]["strict"] is True
+    assert declarations(provider, made)[0]["strict"] is True
 
 
 def test_a_strict_mode_that_there_is_not_is_an_error() -> None:
@@ -72,6 +65,10 @@ def test_a_strict_mode_that_there_is_not_is_an_error() -> None:
     "requirement", [ToolRequirement.optional(), ToolRequirement.at_least_one(), ToolRequirement.specific("look")]
 )
 def test_a_requirement_is_a_choice_of_the_provider(provider: WireFormat, requirement: ToolRequirement) -> None:
+    if provider == "ollama" and requirement.kind != "optional":
+        with pytest.raises(ValueError, match="ollama has no choice of tools; offer the tools that may be called"):
+            requirement.tool_choice(provider)
+        return
     choice = requirement.tool_choice(provider)
 
     sdk_accepts_choice(provider, choice)
@@ -90,7 +87,7 @@ def test_a_choice_of_a_tool_that_is_not_offered_is_found_before_any_request() ->
 def test_a_choice_among_some_is_one_of_the_provider_or_an_error(
     provider: WireFormat, requirement: ToolRequirement
 ) -> None:
-    if provider in ("anthropic", "mistral"):
+    if provider in ("anthropic", "mistral", "bedrock", "ollama"):
         with pytest.raises(ValueError, match=f"{provider} has no choice among some .*ToolAvailability.only"):
             requirement.tool_choice(provider)
     else:
@@ -120,9 +117,14 @@ def test_calls_come_one_at_a_time_where_that_is_asked(provider: WireFormat, sent
     sdk_accepts_choice(provider, asked["tool_choice"])
 
 
-def test_gemini_cannot_be_held_to_one_call() -> None:
+@pytest.mark.parametrize("provider", ["gemini", "bedrock", "ollama"])
+def test_some_cannot_be_held_to_one_call(provider: WireFormat) -> None:
     with pytest.raises(ValueError, match="leave `parallel` out"):
-        ToolRequirement.optional(parallel=False).parameters("gemini")
+        ToolRequirement.optional(parallel=False).parameters(provider)
+
+
+def test_ollamas_request_has_no_place_for_a_choice() -> None:
+    assert ToolRequirement.optional().parameters("ollama") == {}
 
 
 def test_gemini_takes_its_choice_in_its_tool_config() -> None:

@@ -9,7 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolcrib.formats._canonical_json import arguments_object, arguments_text, canonical, raw_arguments
+    from toolcrib.formats._canonical_json import (
+        arguments_object,
+        arguments_text,
+        canonical,
+        raw_arguments,
+        read_stored,
+        stored,
+    )
     from toolcrib.formats._format import Declaration, ProviderFormat, ToolFormat
     from toolcrib.formats._json_reading import json_shape
     from toolcrib.formats._mistral import MistralFunction, MistralTool
@@ -77,6 +84,8 @@ __all__ = [
     "json_shape",
     "own_arguments",
     "raw_arguments",
+    "read_stored",
+    "stored",
     "text_delta",
     "text_parameter",
     "without_filler",

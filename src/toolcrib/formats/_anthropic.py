@@ -24,17 +24,18 @@ from toolcrib.formats._strict_schema import STRUCTURE, TEXT_FORMATS, StrictRules
 from toolcrib.formats._transcript_rules import CallKey, Speaker
 from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
 
-__all__ = ["ANTHROPIC"]
+__all__ = ["ANTHROPIC", "ANTHROPIC_NAMES", "ANTHROPIC_STRICT"]
 
 # Source: https://docs.anthropic.com/en/docs/build-with-claude/structured-outputs, JSON schema limitations, and the
 # limits of complexity for the strict tools of one request.
-_STRICT = StrictRules(
+ANTHROPIC_STRICT = StrictRules(
     STRUCTURE | {"default", "pattern", "format", "minItems"},
     formats=TEXT_FORMATS | {"uri"},
     recursive=False,
     small_arrays=True,
     plain_patterns=True,
 )
+ANTHROPIC_NAMES = r"[a-zA-Z0-9_.-]{1,64}"
 _TOOLS, _OPTIONAL, _UNIONS = 20, 24, 16
 _OUTPUT_ONLY = frozenset({"parsed_output"})
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
@@ -52,7 +53,7 @@ class _Anthropic(ProviderFormat):
     sdk = "anthropic"
     names = r"[a-zA-Z0-9_-]{1,128}"
     names_rule = "up to 128 letters, digits, `_` and `-`"
-    parameter_names = r"[a-zA-Z0-9_.-]{1,64}"
+    parameter_names = ANTHROPIC_NAMES
     callers = frozenset({"direct", "code_execution_20250825", "code_execution_20260120", "code_execution_20260521"})
     layout = Layout("next", unique=True)
     stops = MappingProxyType[str, StopKind](
@@ -79,7 +80,7 @@ class _Anthropic(ProviderFormat):
         check_root(tool.name, self.title, tool.parameters)
         made["input_schema"] = {"type": "object", **tool.parameters}
         if tool.strict:
-            made["input_schema"] = strict_schema(tool.name, self.title, tool.parameters, _STRICT)
+            made["input_schema"] = strict_schema(tool.name, self.title, tool.parameters, ANTHROPIC_STRICT)
             made["strict"] = True
         options = tool.options
         sent = {

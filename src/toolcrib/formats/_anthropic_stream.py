@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from toolcrib.formats._canonical_json import typed
-from toolcrib.formats._json_reading import object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._json_reading import object_in, object_or_empty, objects_in, text_or_empty
 from toolcrib.formats._stop_kinds import error_in
 from toolcrib.formats._wire import Item
 
@@ -122,17 +121,9 @@ def _add_block(made: MessageStream, block: _Block) -> None:
         return
     unfinished = kind == "tool_use" and block.is_open
     if text or unfinished:
-        read = _object(text)
+        read = object_in(text)
         item["input"] = read if read is not None else text if kind == "tool_use" else {}
     if unfinished:
         made.cut.add(len(made.content))
         made.problems.append(f"the input of a call of `{text_or_empty(item.get('name'))}` was cut")
     made.content.append(item)
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    try:
-        value: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None

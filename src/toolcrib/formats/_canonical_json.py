@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any, cast
@@ -11,9 +12,19 @@ from pydantic_core import from_json, to_json
 
 from toolcrib.formats._json_reading import is_object, text_or_empty
 
-__all__ = ["arguments_object", "arguments_text", "canonical", "raw_arguments", "typed", "well_formed"]
+__all__ = [
+    "arguments_object",
+    "arguments_text",
+    "canonical",
+    "raw_arguments",
+    "read_stored",
+    "stored",
+    "typed",
+    "well_formed",
+]
 
 _DEEPEST = 200
+_BYTES = "toolcrib:bytes"
 
 
 def canonical(value: Any) -> Any:
@@ -42,6 +53,26 @@ def _cleaned(value: Any, depth: int = 0) -> Any:
         named = cast("Mapping[Any, Any]", value)
         return {_cleaned(key): _cleaned(part, depth + 1) for key, part in named.items()}
     return [_cleaned(part, depth + 1) for part in cast("list[Any]", value)]
+
+
+def stored(value: Any) -> str:
+    """Return JSON shapes as text from which `read_stored` makes them again; bytes in them, too."""
+    return json.dumps(value, ensure_ascii=False, default=_with_bytes)
+
+
+def read_stored(text: str | bytes) -> Any:
+    """Return what `stored` made a text of."""
+    return json.loads(text, object_hook=_without_bytes)
+
+
+def _with_bytes(value: object) -> dict[str, str]:
+    if isinstance(value, bytes):
+        return {_BYTES: b64encode(value).decode()}
+    raise TypeError(f"a {type(value).__qualname__} has no JSON form")
+
+
+def _without_bytes(value: dict[str, Any]) -> Any:
+    return b64decode(value[_BYTES]) if value.keys() == {_BYTES} and isinstance(value[_BYTES], str) else value
 
 
 def well_formed(text: str) -> str:

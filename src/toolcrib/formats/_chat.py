@@ -1,11 +1,11 @@
-"""Chat Completions as OpenAI and Mistral have them: tool calls on a message, then a message for each result."""
+"""Chat messages as OpenAI, Mistral and Ollama have them: tool calls on a message, then a message for each result."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from toolcrib.formats._canonical_json import arguments_text, raw_arguments, typed
 from toolcrib.formats._chat_stream import TEXTS, first_choice, gathered_chat, kind_of, legacy_calls
@@ -20,12 +20,16 @@ __all__ = ["ChatFormat"]
 
 
 _LEGACY = "function_call"
-_RESULTS = ("tool", "function")
 
 
 class ChatFormat(ProviderFormat):
-    """What the two formats share."""
+    """The part that the chat formats share.
 
+    Attributes:
+        result_roles: The roles of the messages that are results.
+    """
+
+    result_roles: ClassVar[tuple[str, ...]] = ("tool", "function")
     layout = Layout("run")
     stops = MappingProxyType[str, StopKind](
         {
@@ -144,20 +148,20 @@ class ChatFormat(ProviderFormat):
         return (*calls, WireCall(_legacy_id(legacy), name, sent, _LEGACY, sent=said))
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
-        if item.get("role") not in _RESULTS:
+        if item.get("role") not in self.result_roles:
             return ()
         [id] = self.result_keys(item) or [""]
         call = WireCall(str(id), text_or_empty(item.get("name")), "")
         return (WireResult(call, _text_of(item.get("content"))),)
 
     def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
-        return [dict(item)] if item.get("role") in _RESULTS else []
+        return [dict(item)] if item.get("role") in self.result_roles else []
 
     def leading(self, item: Mapping[str, Any]) -> int:
-        return int(item.get("role") in _RESULTS)
+        return int(item.get("role") in self.result_roles)
 
     def rest_of(self, item: Mapping[str, Any]) -> Item | None:
-        return None if item.get("role") in _RESULTS else dict(item)
+        return None if item.get("role") in self.result_roles else dict(item)
 
     def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
         return [*raw] if rest is None else [*raw, rest]

@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import Any
 
 from toolcrib.calls import Media, carried
-from toolcrib.formats._call_ids import is_sendable, made_id, seed_of, seeds_of, unused_id, why_replaced
-from toolcrib.formats._canonical_json import arguments_object, raw_arguments
-from toolcrib.formats._format import Declaration, ProviderFormat
+from toolcrib.formats._canonical_json import arguments_object
+from toolcrib.formats._format import Declaration
 from toolcrib.formats._gemini_dump import api_shape
 from toolcrib.formats._gemini_schema import json_schema, openapi_schema, takes_json_schema
 from toolcrib.formats._gemini_stream import PartialCall, first_candidate, gathered_reply, taken_back
 from toolcrib.formats._json_reading import object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._optional_ids import OptionalIds, is_sent
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import check_root
@@ -29,7 +29,6 @@ from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["GEMINI"]
 
-_UNSENT = "unnamed_"  # begins the ids that were made here
 _FILTERS = (
     "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION", "MODEL_ARMOR",
     "PUP_LIMITED_DISABLED", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION",
@@ -44,7 +43,7 @@ _CARRIED = (  # what goes back as it came, and waits for no answer of the client
 )  # fmt: skip
 
 
-class _Gemini(ProviderFormat):
+class _Gemini(OptionalIds):
     title = "gemini"
     sdk = "google"
     names = r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}"
@@ -139,12 +138,6 @@ class _Gemini(ProviderFormat):
         made = replace(draft, items=items, text=_text_of(parts), stop=said or draft.stop, problems=tuple(problems))
         return replace(self.with_calls(made, taken, broken), stop=draft.stop)
 
-    def with_own_ids(
-        self, items: Sequence[Item], taken: Collection[str]
-    ) -> tuple[Sequence[Item], list[WireCall], list[str]]:
-        changed = [problem for item in items for problem in self._replace_used_ids(item, taken)]
-        return items, [call for item in items for call in self._calls(item, taken)], changed
-
     def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((key, part) for part in objects_in(item.get("parts")) for key in part)
 
@@ -160,73 +153,23 @@ class _Gemini(ProviderFormat):
             parts.append(part)
         return {**item, "parts": parts}
 
-    def _replace_used_ids(self, item: Item, taken: Collection[str]) -> list[str]:
-        """Give a call another id where its own is in use; return what was changed."""
-        used, changed = set[str](), list[str]()
-        for place, part in enumerate(item["parts"]):
-            call = object_or_empty(part.get("functionCall"))
-            id = text_or_empty(call.get("id"))
-            if id and (id in used or id in taken or not is_sendable(id)):
-                new = unused_id(seed_of(call, place), made_id, taken, used)
-                item["parts"][place] = {**part, "functionCall": {**call, "id": new}}
-                changed.append(f"a call of `{call.get('name')}` came with {why_replaced(id)} and is called `{new}`")
-                id = new
-            used.add(id)
-        return changed
-
     # --- transcripts
 
-    def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
-        return self._calls(item, ())
-
-    def _calls(self, item: Mapping[str, Any], taken: Collection[str]) -> tuple[WireCall, ...]:
+    def sent_calls(self, item: Mapping[str, Any]) -> list[tuple[str, str, object]]:
         if item.get("role") != "model":
-            return ()
-        parts = list(objects_in(item.get("parts")))
+            return []
+        parts = objects_in(item.get("parts"))
         sent = [object_or_empty(part["functionCall"]) for part in parts if "functionCall" in part]
-        ids = [text_or_empty(call.get("id")) for call in sent]
-        if "" in ids:
-            seeds, used = seeds_of(parts, len(ids)), set(ids)
-            made = (unused_id(seed, _unsent_id, taken, used) for seed in seeds)
-            ids = [id or new for id, new in zip(ids, made, strict=True)]
-        return tuple(
-            WireCall(id, text_or_empty(call.get("name")), raw_arguments(call.get("args")))
-            for id, call in zip(ids, sent, strict=True)
-        )
+        return [(text_or_empty(call.get("id")), text_or_empty(call.get("name")), call.get("args")) for call in sent]
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
         return tuple(map(_read_result, _responses(item)))
-
-    def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
-        if item.get("role") != "model":
-            return []
-        sent = [
-            object_or_empty(part["functionCall"]) for part in objects_in(item.get("parts")) if "functionCall" in part
-        ]
-        return [(text_or_empty(call.get("id")), text_or_empty(call.get("name"))) for call in sent]
-
-    def call_ids(self, item: Mapping[str, Any]) -> list[str]:
-        return [call.id for call in self.calls_of(item)]
 
     def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
         given = [object_or_empty(part["functionResponse"]) for part in _responses(item)]
         if given and self.leading(item) < len(given):
             return None
         return [(text_or_empty(one.get("id")), text_or_empty(one.get("name"))) for one in given]
-
-    def key_of(self, call: WireCall) -> CallKey:
-        return ("" if call.id.startswith(_UNSENT) else call.id, call.name)
-
-    def answerable(self, keys: Sequence[CallKey]) -> bool:
-        ids = [key[0] for key in keys if key[0]]
-        return len(set(ids)) == len(ids)
-
-    def still_unanswered(self, waiting: list[CallKey], answered: list[CallKey]) -> list[CallKey] | None:
-        """Return what is left; all have to be answered, and in their order, as one without an id is known by that."""
-        if len(answered) != len(waiting):
-            return None
-        pairs = zip(waiting, answered, strict=True)
-        return [] if all(one[1] == two[1] and two[0] in ("", one[0]) for one, two in pairs) else None
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return self.pack([_function_response(result) for result in results])
@@ -263,7 +206,7 @@ class _Gemini(ProviderFormat):
         for part in objects_in(item.get("parts")):
             if "functionCall" in part:
                 id = next(new)
-                kept = {} if id.startswith(_UNSENT) else {"id": id}
+                kept = {"id": id} if is_sent(id) else {}
                 part = {**part, "functionCall": {**object_or_empty(part["functionCall"]), **kept}}
             parts.append(dict(part))
         return {**item, "parts": parts}
@@ -301,10 +244,6 @@ def _text_of(parts: object) -> str:
     return "".join(text_or_empty(part.get("text")) for part in objects_in(parts) if not part.get("thought"))
 
 
-def _unsent_id(seed: str) -> str:
-    return made_id(seed).replace("call_", _UNSENT)
-
-
 def _responses(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [part for part in objects_in(item.get("parts")) if "functionResponse" in part]
 
@@ -322,7 +261,7 @@ def _function_response(result: WireResult) -> Item:
     parts = carried(result.parts, lambda media: media.mime_type in _TAKEN and media.data is not None)
     sent = [part for part in parts if isinstance(part, Media)]
     text = "\n".join(part for part in parts if isinstance(part, str)) if sent else result.content
-    made: Item = {} if result.call.id.startswith(_UNSENT) or not result.call.id else {"id": result.call.id}
+    made: Item = {"id": result.call.id} if is_sent(result.call.id) else {}
     made |= {"name": result.call.name, "response": {"error" if result.is_error else "output": text}}
     if sent:
         made["parts"] = [{"inlineData": _inline(one)} for one in sent]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from inspect import isawaitable
 from typing import Any, TypeGuard, cast
 
 from pydantic import BaseModel
 
-__all__ = ["is_object", "json_shape", "object_or_empty", "objects_in", "text_or_empty"]
+__all__ = ["is_object", "json_shape", "object_in", "object_or_empty", "objects_in", "text_or_empty"]
 
 
 def json_shape(value: object) -> Mapping[str, Any]:
@@ -33,6 +34,15 @@ def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
 def object_or_empty(value: object) -> Mapping[str, Any]:
     """Return `value`, or an empty mapping when it is no JSON object."""
     return cast("Mapping[str, Any]", value) if type(value) is dict or isinstance(value, Mapping) else {}
+
+
+def object_in(text: str) -> dict[str, Any] | None:
+    """Return the JSON object that a text is; None for any other text."""
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 def objects_in(value: object) -> Iterator[Mapping[str, Any]]:

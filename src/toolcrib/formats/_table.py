@@ -13,10 +13,12 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from toolcrib.errors import FormatError, SchemaError, closest
 from toolcrib.formats._anthropic import ANTHROPIC
+from toolcrib.formats._bedrock import BEDROCK
 from toolcrib.formats._format import Declaration, ProviderFormat, ToolFormat
 from toolcrib.formats._gemini import GEMINI
 from toolcrib.formats._json_reading import is_object, json_shape
 from toolcrib.formats._mistral import MISTRAL
+from toolcrib.formats._ollama import OLLAMA
 from toolcrib.formats._openai import OPENAI
 from toolcrib.formats._openai_responses import OPENAI_RESPONSES
 from toolcrib.formats._provider_options import NO_OPTIONS, ProviderOptions
@@ -36,7 +38,7 @@ __all__ = [
     "text_delta",
 ]
 
-WireFormat: TypeAlias = Literal["openai", "openai_responses", "anthropic", "gemini", "mistral"]
+WireFormat: TypeAlias = Literal["openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "ollama"]
 FormatName: TypeAlias = WireFormat | Literal["raw"]
 Refused: TypeAlias = Literal["leave_out", "raise"]
 
@@ -73,6 +75,8 @@ PROVIDERS: Mapping[WireFormat, ProviderFormat] = MappingProxyType(
             "anthropic": ANTHROPIC,
             "gemini": GEMINI,
             "mistral": MISTRAL,
+            "bedrock": BEDROCK,
+            "ollama": OLLAMA,
         }
     )
 )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Self, cast
 
 from toolcrib.calls import Outcome, StoredFields, Suspended, outcome_from_dict
 from toolcrib.errors import InvalidOutput, RoundError
-from toolcrib.formats import PROVIDERS, ProviderFormat, WireCall, WireReply
+from toolcrib.formats import PROVIDERS, ProviderFormat, WireCall, WireReply, read_stored, stored
 from toolcrib.pipeline import Call, Pipeline, Run, is_call
 from toolcrib.rounds._round_call import RoundCall, calls_of_tools
 from toolcrib.rounds._round_state import RoundState, pipeline_of
@@ -40,7 +39,7 @@ class StoredRound:
             RoundError: The round is over, or the input of a call was edited since its gates were asked.
             ResultNotSerializable: What a tool returned has no JSON form; commit first.
         """
-        return json.dumps(_saved(self._state), ensure_ascii=False)
+        return stored(_saved(self._state))
 
     @classmethod
     async def from_json(
@@ -67,7 +66,7 @@ class StoredRound:
         Raises:
             ValueError: The text is no round, of another version, or in a format that is not known.
         """
-        return cls(await _loaded(tools, json.loads(text), run, format))
+        return cls(await _loaded(tools, read_stored(text), run, format))
 
 
 def _saved(state: RoundState) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import isawaitable
@@ -12,7 +11,7 @@ from pydantic import TypeAdapter
 
 from toolcrib.calls import StoredFields
 from toolcrib.errors import NotCallable, RoundError, closest
-from toolcrib.formats import FINISHED, PROVIDERS, Item, WireFormat, json_shape, text_delta
+from toolcrib.formats import FINISHED, PROVIDERS, Item, WireFormat, json_shape, read_stored, stored, text_delta
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import DecodedCall, HandledTool, RejectedTool, RoundHooks
 from toolcrib.rounds._plan import ToolRoundPlan, functionless
@@ -303,15 +302,14 @@ class Session:
         open_round = self.open_round
         if open_round is None:
             self._require_settled()
-        return json.dumps(
+        return stored(
             {
                 "format": self.format,
                 "system": self.system,
                 "transcript": [dict(json_shape(item)) for item in self.transcript],
                 "run": run_of(self.host_run),
                 "round": None if open_round is None else open_round.to_json(),
-            },
-            ensure_ascii=False,
+            }
         )
 
     @classmethod
@@ -331,7 +329,7 @@ class Session:
         Raises:
             ValueError: The text is no session, or a round is open and there are no tools.
         """
-        data = StoredFields(cls, json.loads(text))
+        data = StoredFields(cls, read_stored(text))
         run = run_from(data["run"], run, "session")
         made = cls(
             model, format=data["format"], system=data["system"], transcript=data["transcript"], run=run, **defaults

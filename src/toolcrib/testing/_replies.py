@@ -27,6 +27,8 @@ def wire_reply(format: WireFormat, calls: Iterable[ToolCall] = (), text: str = "
         "openai_responses": _responses,
         "anthropic": _anthropic,
         "gemini": _gemini,
+        "bedrock": _bedrock,
+        "ollama": _ollama,
     }[format](wanted, text)
 
 
@@ -88,3 +90,23 @@ def _gemini(calls: list[ToolCall], text: str) -> dict[str, Any]:
         {"functionCall": {"id": call.id, "name": call.name, "args": _object_of(call.arguments)}} for call in calls
     ]
     return {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}]}
+
+
+def _bedrock(calls: list[ToolCall], text: str) -> dict[str, Any]:
+    content: list[dict[str, Any]] = [{"text": text}] if text else []
+    content += [
+        {"toolUse": {"toolUseId": call.id, "name": call.name, "input": _object_of(call.arguments)}} for call in calls
+    ]
+    usage = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
+    made = {"output": {"message": {"role": "assistant", "content": content}}, "usage": usage}
+    return {**made, "stopReason": "tool_use" if calls else "end_turn", "metrics": {"latencyMs": 0}}
+
+
+def _ollama(calls: list[ToolCall], text: str) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if calls:
+        message["tool_calls"] = [
+            {"id": call.id, "function": {"name": call.name, "arguments": _object_of(call.arguments)}} for call in calls
+        ]
+    made = {"model": "scripted", "created_at": "2026-01-01T00:00:00Z", "message": message}
+    return {**made, "done": True, "done_reason": "stop"}

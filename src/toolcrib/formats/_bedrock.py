@@ -1,0 +1,398 @@
+"""Amazon Bedrock, Converse: a tool specification, content blocks of one key each, and results in the next message.
+
+Messages of the user and the assistant take turns, beginning with the user's. Every `toolUse` of an assistant message is
+answered in the message right after it, by one `toolResult` each. Images and files are bytes, as boto3 takes them.
+Source: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html, and the model of botocore.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from toolcrib.calls import Media, carried
+from toolcrib.formats._anthropic import ANTHROPIC_NAMES, ANTHROPIC_STRICT
+from toolcrib.formats._canonical_json import arguments_object, raw_arguments
+from toolcrib.formats._format import Declaration, ProviderFormat
+from toolcrib.formats._json_reading import json_shape, object_in, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._result_pairing import Layout
+from toolcrib.formats._stop_kinds import StopKind, error_in
+from toolcrib.formats._strict_schema import check_root, strict_schema
+from toolcrib.formats._transcript_rules import CallKey, Speaker
+from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
+
+__all__ = ["BEDROCK"]
+
+_IMAGES = {"image/png": "png", "image/jpeg": "jpeg", "image/gif": "gif", "image/webp": "webp"}
+_FILES = {
+    "application/pdf": "pdf", "text/csv": "csv", "text/html": "html", "text/plain": "txt", "text/markdown": "md",
+    "application/msword": "doc", "application/vnd.ms-excel": "xls",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+}  # fmt: skip
+_CARRIED = (  # what goes back as it came, and waits for no answer of the client's
+    "text", "image", "document", "video", "audio", "toolResult", "guardContent", "cachePoint", "reasoningContent",
+    "citationsContent", "searchResult", "toolAddition", "toolRemoval",
+)  # fmt: skip
+_EVENTS = frozenset({"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop"})
+_OTHER = {"user": "assistant", "assistant": "user"}
+
+
+class _Bedrock(ProviderFormat):
+    title = "bedrock"
+    parameter_names = ANTHROPIC_NAMES  # of whose models it is the way
+    layout = Layout("next", unique=True)
+    stops = MappingProxyType[str, StopKind](
+        {
+            "end_turn": "finished",
+            "stop_sequence": "finished",
+            "tool_use": "tool_calls",
+            "max_tokens": "length",
+            "model_context_window_exceeded": "length",
+            "guardrail_intervened": "content_filter",
+            "content_filtered": "content_filter",
+            "malformed_model_output": "malformed",
+            "malformed_tool_use": "malformed",
+        }
+    )
+    text_stops = frozenset({"stop_sequence"})
+    asks = frozenset({"toolUse"})
+    carried = frozenset(_CARRIED)
+
+    def define(self, tool: Declaration) -> Item:
+        self.callers_of(tool)
+        check_root(tool.name, self.title, tool.parameters)
+        made: Item = {"name": tool.name, "inputSchema": {"json": {"type": "object", **tool.parameters}}}
+        if tool.description:
+            made["description"] = tool.description
+        if tool.strict:
+            schema = strict_schema(tool.name, self.title, tool.parameters, ANTHROPIC_STRICT)
+            made |= {"inputSchema": {"json": schema}, "strict": True}
+        return {"toolSpec": made}
+
+    # --- replies
+
+    def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
+        shape = json_shape(reply)
+        message = object_or_empty(object_or_empty(shape.get("output")).get("message"))
+        draft = self.ended([shape.get("stopReason")], _errors_in(shape), streamed=False)
+        return self._read(objects_in(message.get("content")), (), draft, taken)
+
+    def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
+        stream = _Stream()
+        for chunk in chunks:
+            stream.add(json_shape(chunk))
+        cut = stream.close()
+        draft = self.ended(stream.words, stream.errors, streamed=True)
+        return self._read(stream.blocks, cut, replace(draft, problems=tuple(stream.problems)), taken)
+
+    def recognises(self, shape: Mapping[str, Any]) -> bool:
+        return ("stopReason" in shape and "output" in shape) or not _EVENTS.isdisjoint(shape)
+
+    def text_delta(self, chunk: Mapping[str, Any]) -> str:
+        return text_or_empty(object_or_empty(_inner(chunk, "contentBlockDelta").get("delta")).get("text"))
+
+    def _read(
+        self, sent: Iterable[Mapping[str, Any]], cut: Collection[int], draft: WireReply, taken: Collection[str]
+    ) -> WireReply:
+        """Return the reply; `cut` has the places of blocks whose input never came to its end."""
+        problems, blocks, broken = list(draft.problems), list[Item](), dict[int, str]()
+        calls = 0
+        for place, block in enumerate(sent):
+            kept = _cited({key: value for key, value in block.items() if value is not None})
+            use = _use_of(kept)
+            if use is not None and not text_or_empty(use.get("name")):
+                problems.append("one of its calls named no tool and was left out")
+                continue
+            if use is not None:
+                kept = {"toolUse": {**use, "name": self.called(str(use["name"]), problems)}}
+                broken |= {calls: "its arguments were cut"} if place in cut else {}
+                calls += 1
+            if kept and kept != {"text": ""}:  # which is not taken back
+                blocks.append(kept)
+        while blocks and "reasoningContent" in blocks[-1]:  # a message that ends in one is not taken back
+            blocks.pop()
+            problems.append("its last thought led to nothing and was left out")
+        items = ({"role": "assistant", "content": blocks},) if blocks else ()
+        made = replace(draft, items=items, text=_text_of(blocks), problems=tuple(problems))
+        return self.with_calls(made, taken, broken)
+
+    def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
+        return ((key, block) for block in objects_in(item.get("content")) for key in block)
+
+    def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
+        place, blocks = -1, list[Item]()
+        for block in item["content"]:
+            use = _use_of(block)
+            if use is not None:
+                place += 1
+                block = {"toolUse": {**use, "input": {} if place in broken else arguments_object(use.get("input"))}}
+            blocks.append(block)
+        return {**item, "content": blocks}
+
+    # --- transcripts
+
+    def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
+        return tuple(
+            WireCall(_id(use), text_or_empty(use.get("name")), raw_arguments(use.get("input"))) for use in _uses(item)
+        )
+
+    def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
+        given = [block["toolResult"] for block in _results(item)]
+        return tuple(
+            WireResult(WireCall(_id(one), "", ""), _shown(one.get("content")), one.get("status") == "error")
+            for one in map(object_or_empty, given)
+        )
+
+    def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
+        return [_id(use) for use in _uses(item)]
+
+    def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
+        keys: list[CallKey] = [_id(object_or_empty(block["toolResult"])) for block in _results(item)]
+        return None if keys and self.leading(item) < len(keys) else keys
+
+    def answer(self, results: Sequence[WireResult]) -> list[Item]:
+        return self.pack([{"toolResult": _tool_result(result)} for result in results])
+
+    def raw_results(self, item: Mapping[str, Any]) -> list[Item]:
+        return [dict(block) for block in _results(item)]
+
+    def leading(self, item: Mapping[str, Any]) -> int:
+        given = ["toolResult" in block for block in objects_in(item.get("content"))]
+        return next((place for place, is_result in enumerate(given) if not is_result), len(given))
+
+    def rest_of(self, item: Mapping[str, Any]) -> Item | None:
+        rest = [block for block in objects_in(item.get("content")) if "toolResult" not in block]
+        return {**item, "content": rest} if rest else None
+
+    def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
+        if not raw:
+            return [] if rest is None else [rest]
+        if rest is None:
+            return [{"role": "user", "content": [*raw]}]
+        return [{**rest, "content": [*raw, *rest["content"]]}]
+
+    def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
+        new, blocks = iter(ids), list[Item]()
+        for block in objects_in(item.get("content")):
+            use = _use_of(block)
+            blocks.append(dict(block) if use is None else {"toolUse": {**use, "toolUseId": next(new)}})
+        return {**item, "content": blocks}
+
+    def with_result_id(self, raw: Item, id: str) -> Item:
+        return {"toolResult": {**object_or_empty(raw["toolResult"]), "toolUseId": id}}
+
+    def missing_turns(self, before: Mapping[str, Any] | None, item: Mapping[str, Any]) -> Sequence[Speaker]:
+        role, last = item.get("role"), "assistant" if before is None else before.get("role")
+        if role != last or role not in ("user", "assistant"):
+            return ()
+        return ("assistant",) if role == "user" else ("user",)
+
+    def make_id(self, seed: str) -> str:
+        return super().make_id(seed).replace("call_", "tooluse_")
+
+    # --- requests
+
+    def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
+        self.refuse_among(among)
+        if kind == "none":
+            raise ValueError(f"{self.title} has no choice of no tool; say in words that none is to be called")
+        if kind == "specific":
+            return {"tool": {"name": name}}
+        return {"any": {}} if kind == "at_least_one" else {"auto": {}}
+
+    def choice_parameters(self, choice: Any) -> Item:
+        return {"toolChoice": choice}
+
+    def one_call(self, choice: Any) -> Item:
+        raise ValueError(f"{self.title} cannot be held to one call at a time; leave `parallel` out")
+
+    def user(self, text: str) -> list[Item]:
+        return [{"role": "user", "content": [{"text": text}]}]
+
+    def system(self, text: str) -> list[Item]:
+        return []
+
+    def assistant(self, text: str) -> list[Item]:
+        return [{"role": "assistant", "content": [{"text": text}]}]
+
+
+def _errors_in(event: Mapping[str, Any]) -> list[str]:
+    """Return the errors in an event of a stream, or in a reply: the provider's name for each and its words."""
+    failed = {key: object_or_empty(event[key]) for key in event if key.endswith("Exception")}
+    named = [error_in({"error": {"type": key, **said}}) for key, said in failed.items()]
+    return [*named, *filter(None, [error_in(event)])]
+
+
+def _inner(event: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    return object_or_empty(event.get(key))
+
+
+def _cited(block: Item) -> Item:
+    """Return a block of a stream with its text in the place that text with citations has."""
+    if "citationsContent" not in block or "text" not in block:
+        return block
+    return {"citationsContent": {"content": [{"text": block["text"]}], **block["citationsContent"]}}
+
+
+def _use_of(block: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the call in a block that waits for the client; a call of a tool of the provider's own does not."""
+    use = _inner(block, "toolUse")
+    return use if "toolUse" in block and use.get("type") != "server_tool_use" else None
+
+
+def _uses(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    if item.get("role") != "assistant":
+        return []
+    return [use for block in objects_in(item.get("content")) if (use := _use_of(block)) is not None]
+
+
+def _results(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the blocks that are results of the client's; those in an assistant's message are the provider's."""
+    if item.get("role") != "user":
+        return []
+    return [block for block in objects_in(item.get("content")) if "toolResult" in block]
+
+
+def _id(use: Mapping[str, Any]) -> str:
+    return text_or_empty(use.get("toolUseId"))
+
+
+def _text_of(blocks: Iterable[Mapping[str, Any]]) -> str:
+    made: list[str] = []
+    for block in blocks:
+        made.append(text_or_empty(block.get("text")))
+        made += [
+            text_or_empty(part.get("text")) for part in objects_in(_inner(block, "citationsContent").get("content"))
+        ]
+    return "".join(made)
+
+
+def _shown(content: object) -> str:
+    parts = [part.get("text", part.get("json")) for part in objects_in(content)]
+    return "".join(
+        part if isinstance(part, str) else json.dumps(part, default=str) for part in parts if part is not None
+    )
+
+
+def _tool_result(result: WireResult) -> Item:
+    parts = carried(result.parts, lambda media: media.data is not None and media.mime_type in {*_IMAGES, *_FILES})
+    content: list[Item] = [{"text": result.content}] if result.content else []
+    if any(isinstance(part, Media) for part in parts):
+        content = [{"text": part} if isinstance(part, str) else _file(part, at) for at, part in enumerate(parts)]
+    made: Item = {"toolUseId": result.call.id, "content": content}
+    return {**made, "status": "error"} if result.is_error else made
+
+
+def _file(media: Media, place: int) -> Item:
+    source = {"bytes": media.data}
+    if media.mime_type in _IMAGES:
+        return {"image": {"format": _IMAGES[media.mime_type], "source": source}}
+    name = " ".join(re.sub(r"[^A-Za-z0-9\s()\[\]-]", "-", media.name or "").split())[:190]
+    return {"document": {"format": _FILES[media.mime_type], "name": name or f"file {place}", "source": source}}
+
+
+# --- streams
+
+
+class _Stream:
+    """A reply as its events come.
+
+    Attributes:
+        blocks: What came so far; the input of a call is a list of its pieces until `close`.
+        words: The provider's words for why it ended.
+        errors: What the provider says that went wrong.
+        problems: What else was wrong with it, a sentence each.
+    """
+
+    def __init__(self) -> None:
+        self.blocks: list[Item] = []
+        self.problems: list[str] = []
+        self.words: list[object] = []
+        self.errors: list[str] = []
+        self._open: dict[object, Item] = {}
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        """Take up the next event."""
+        self.errors += _errors_in(event)
+        for key, value in event.items():
+            said = object_or_empty(value)
+            match key:
+                case "contentBlockStart":
+                    self._begin(said.get("contentBlockIndex"), _inner(said, "start"))
+                case "contentBlockDelta":
+                    self._grow(said.get("contentBlockIndex"), _inner(said, "delta"))
+                case "contentBlockStop":
+                    self._open.pop(_place(said.get("contentBlockIndex")), None)
+                case "messageStop":
+                    self.words.append(said.get("stopReason"))
+                case _:  # who speaks, and the usage
+                    pass
+
+    def close(self) -> set[int]:
+        """Write out the inputs of calls, and return the places of those that never came to their end."""
+        cut, kept, still_open = set[int](), list[Item](), {id(block) for block in self._open.values()}
+        for block in self.blocks:
+            kind = next(iter(block), "")
+            is_open = id(block) in still_open
+            if kind == "toolUse":
+                use = block["toolUse"]
+                sent = "".join(use["input"])
+                read = object_in(sent)
+                block = {"toolUse": {**use, "input": sent if read is None else read}}
+                if is_open:
+                    cut.add(len(kept))
+                    self.problems.append(f"the input of a call of `{text_or_empty(use.get('name'))}` was cut")
+            elif is_open and kind not in ("text", ""):
+                self.problems.append(f"a block of type `{kind}` was cut and left out")
+                continue
+            kept.append(block)
+        self.blocks = kept
+        return cut
+
+    def _begin(self, index: object, start: Mapping[str, Any]) -> Item:
+        block: Item = {kind: dict(object_or_empty(given)) for kind, given in start.items()}
+        if "toolUse" in block:
+            block["toolUse"]["input"] = list[str]()
+        self._open[_place(index)] = block
+        self.blocks.append(block)
+        return block
+
+    def _grow(self, index: object, delta: Mapping[str, Any]) -> None:
+        for kind, piece in delta.items():
+            begun = self._open.get(_place(index))
+            block = self._begin(index, {} if kind in ("text", "citation") else {kind: {}}) if begun is None else begun
+            if kind == "text":
+                block["text"] = text_or_empty(block.get("text")) + text_or_empty(piece)
+            elif kind == "toolUse" and "toolUse" in block:
+                block["toolUse"]["input"].append(text_or_empty(object_or_empty(piece).get("input")))
+            elif kind == "citation":
+                block.setdefault("citationsContent", Item(citations=[]))["citations"].append(
+                    dict(object_or_empty(piece))
+                )
+            elif kind == "toolResult" and kind in block:
+                block[kind].setdefault("content", []).extend(map(dict, objects_in(piece)))
+            elif kind == "reasoningContent" and kind in block:
+                _think(block[kind], object_or_empty(piece))
+            elif kind in block and isinstance(block[kind], dict):
+                block[kind] |= object_or_empty(piece)
+
+
+def _think(block: Item, piece: Mapping[str, Any]) -> None:
+    if isinstance(piece.get("redactedContent"), bytes):
+        block["redactedContent"] = block.get("redactedContent", b"") + piece["redactedContent"]
+    for key in ("text", "signature"):
+        if isinstance(piece.get(key), str):
+            text = block.setdefault("reasoningText", Item(text=""))
+            text[key] = text.get(key, "") + piece[key]
+
+
+def _place(index: object) -> int:
+    return index if isinstance(index, int) else 0
+
+
+BEDROCK = _Bedrock()

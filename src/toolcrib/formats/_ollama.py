@@ -1,0 +1,179 @@
+"""Ollama, its own chat: a function tool, a message with tool calls whose arguments are objects, a message per result.
+
+A stream is lines of JSON, each with a piece of the message; a call comes whole in one of them. Older servers, and the
+Python package, have no ids: results then stand in the order of the calls, each with the tool's name.
+Source: https://docs.ollama.com/api/chat and https://docs.ollama.com/capabilities/tool-calling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, cast
+
+from toolcrib.calls import Media, carried
+from toolcrib.formats._canonical_json import arguments_object
+from toolcrib.formats._chat import ChatFormat
+from toolcrib.formats._constraints import described, in_prose
+from toolcrib.formats._format import Declaration
+from toolcrib.formats._gemini_schema import openapi_schema
+from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._optional_ids import OptionalIds, is_sent
+from toolcrib.formats._result_pairing import Layout
+from toolcrib.formats._stop_kinds import StopKind, error_in
+from toolcrib.formats._strict_schema import check_root
+from toolcrib.formats._transcript_rules import CallKey
+from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
+from toolcrib.schema import describe_shape, map_subschemas
+
+__all__ = ["OLLAMA"]
+
+_KEYWORDS = frozenset({"type", "description", "enum", "items", "properties", "required", "anyOf"})
+_PLAIN = frozenset({"type", "description", "enum", "items"})  # what the Python package knows of a parameter
+_IMAGES = frozenset({"image/png", "image/jpeg", "image/webp"})
+
+
+class _Ollama(OptionalIds, ChatFormat):
+    title = "ollama"
+    sdk = "ollama"
+    strict = False
+    result_roles = ("tool",)
+    layout = Layout("run", needs_ids=False)
+    stops = MappingProxyType[str, StopKind]({"stop": "finished", "length": "length", "load": "cut", "unload": "cut"})
+    asks = frozenset({"function"})
+
+    def define(self, tool: Declaration) -> Item:
+        self.callers_of(tool)
+        check_root(tool.name, self.title, tool.parameters)
+        parameters = _parameters(tool)
+        return {"type": "function", "function": {**_described(tool), "parameters": parameters}}
+
+    # --- replies
+
+    def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
+        shape = json_shape(reply)
+        draft = self.ended(*_ends([shape]), streamed=False)
+        return self._read(object_or_empty(shape.get("message")), draft, taken)
+
+    def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
+        shapes = list(map(json_shape, chunks))
+        message, calls = Item(role="assistant"), list[Item]()
+        texts: dict[str, list[str]] = {"content": [], "thinking": []}
+        for piece in (object_or_empty(shape.get("message")) for shape in shapes):
+            for key, found in texts.items():
+                found.append(text_or_empty(piece.get(key)))
+            calls += map(dict, objects_in(piece.get("tool_calls")))
+        message |= {key: "".join(found) for key, found in texts.items()} | {"tool_calls": calls}
+        return self._read(message, self.ended(*_ends(shapes), streamed=True), taken)
+
+    def recognises(self, shape: Mapping[str, Any]) -> bool:
+        return "message" in shape and "done" in shape
+
+    def text_delta(self, chunk: Mapping[str, Any]) -> str:
+        return text_or_empty(object_or_empty(chunk.get("message")).get("content"))
+
+    def kept(self, message: Mapping[str, Any]) -> Item:
+        kept = {key: message[key] for key in ("content", "thinking") if isinstance(message.get(key), str)}
+        return {key: text for key, text in kept.items() if text and (key == "content" or _says(message))}
+
+    def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
+        return {**item, "tool_calls": list(map(_canonical_call, item["tool_calls"]))}
+
+    # --- transcripts
+
+    def sent_calls(self, item: Mapping[str, Any]) -> list[tuple[str, str, object]]:
+        if item.get("role") != "assistant":
+            return []
+        calls = objects_in(item.get("tool_calls"))
+        sent = [(text_or_empty(call.get("id")), object_or_empty(call.get("function"))) for call in calls]
+        return [(id, text_or_empty(said.get("name")), said.get("arguments")) for id, said in sent]
+
+    def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
+        return [(text_or_empty(item.get("tool_call_id")), _name_of(item))] if item.get("role") == "tool" else []
+
+    def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
+        if item.get("role") != "tool":
+            return ()
+        call = WireCall(text_or_empty(item.get("tool_call_id")), _name_of(item), "")
+        return (WireResult(call, text_or_empty(item.get("content"))),)
+
+    def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
+        calls = zip(objects_in(item.get("tool_calls")), ids, strict=True)
+        return {**item, "tool_calls": [{**call, "id": id} if is_sent(id) else dict(call) for call, id in calls]}
+
+    def answer(self, results: Sequence[WireResult]) -> list[Item]:
+        return list(map(_answer, results))
+
+    # --- requests
+
+    def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
+        self.refuse_among(among)
+        if kind in ("optional", "validated"):
+            return None
+        mend = "offer no tools" if kind == "none" else "offer the tools that may be called, and ask in words"
+        raise ValueError(f"{self.title} has no choice of tools; {mend}")
+
+    def choice_parameters(self, choice: Any) -> Item:
+        return {}
+
+    def one_call(self, choice: Any) -> Item:
+        raise ValueError(f"{self.title} cannot be held to one call at a time; leave `parallel` out")
+
+
+def _ends(shapes: Sequence[Mapping[str, Any]]) -> tuple[Sequence[object], list[str]]:
+    """Return the words in a reply for why it ended, and the errors."""
+    words = [shape.get("done_reason") for shape in shapes if shape.get("done")]
+    return words, [*filter(None, map(error_in, shapes))]
+
+
+def _says(message: Mapping[str, Any]) -> bool:
+    """Return whether a message is more than a thought, which alone is no turn."""
+    return bool(message.get("content") or message.get("tool_calls"))
+
+
+def _name_of(result: Mapping[str, Any]) -> str:
+    return text_or_empty(result.get("tool_name")) or text_or_empty(result.get("name"))
+
+
+def _canonical_call(call: Item) -> Item:
+    said = object_or_empty(call.get("function"))
+    sent = arguments_object(said.get("arguments"))
+    return call if sent is said.get("arguments") else {**call, "function": {**said, "arguments": sent}}
+
+
+def _answer(one: WireResult) -> Item:
+    parts = carried(one.parts, lambda media: media.mime_type in _IMAGES and media.data is not None)
+    images = [part.base64 for part in parts if isinstance(part, Media)]
+    text = "\n".join(part for part in parts if isinstance(part, str)) if images else one.content
+    made: Item = {"role": "tool", "tool_name": one.call.name, "content": text}
+    made |= {"tool_call_id": one.call.id} if is_sent(one.call.id) else {}
+    return {**made, "images": images} if images else made
+
+
+# --- schemas
+
+
+def _described(tool: Declaration) -> Item:
+    return {"name": tool.name, "description": tool.description} if tool.description else {"name": tool.name}
+
+
+def _parameters(tool: Declaration) -> Item:
+    """Return the schema with the keywords that the server keeps; what it would drop without a word is said in words."""
+    made = openapi_schema(tool.name, tool.parameters) or {"type": "object", "properties": Item()}
+    whole, own = cast("Item", _trimmed(made)), tool.parameters
+    for name, part in whole["properties"].items():
+        if part.keys() - _PLAIN and isinstance(own["properties"][name], Mapping):
+            shape = {"$defs": own.get("$defs", {}), **own["properties"][name]}
+            whole["properties"][name] = described(part, describe_shape(shape, tool.name))
+    return whole
+
+
+def _trimmed(schema: Any) -> Any:
+    if not isinstance(schema, Mapping):
+        return schema
+    source = map_subschemas(cast("Mapping[str, Any]", schema), _trimmed)
+    nullable = "or null" if source.pop("nullable", False) else ""
+    return described(source, ", ".join(filter(None, (nullable, in_prose(source, _KEYWORDS)))))
+
+
+OLLAMA = _Ollama()

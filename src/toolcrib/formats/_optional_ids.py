@@ -1,0 +1,85 @@
+"""Calls that may come without an id: they get one here that never goes out, and are answered by name and order."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from toolcrib.formats._call_ids import is_sendable, made_id, seed_of, seeds_of, unused_id, why_replaced
+from toolcrib.formats._canonical_json import raw_arguments
+from toolcrib.formats._format import ProviderFormat
+from toolcrib.formats._transcript_rules import CallKey
+from toolcrib.formats._wire import Item, WireCall
+
+__all__ = ["OptionalIds", "is_sent"]
+
+_UNSENT = "unnamed_"  # begins the ids that were made here
+
+
+def is_sent(id: str) -> bool:
+    """Return whether an id goes out: it is one, and was not made here."""
+    return bool(id) and not id.startswith(_UNSENT)
+
+
+class OptionalIds(ProviderFormat):
+    """The rules of the formats in which an id may be left out."""
+
+    @abstractmethod
+    def sent_calls(self, item: Mapping[str, Any]) -> list[tuple[str, str, object]]:
+        """Return the id (empty where none was sent), name and arguments of the calls in an item, in order."""
+
+    def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
+        return self._calls(item, ())
+
+    def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
+        return [(id, name) for id, name, _ in self.sent_calls(item)]
+
+    def call_ids(self, item: Mapping[str, Any]) -> list[str]:
+        return [call.id for call in self.calls_of(item)]
+
+    def key_of(self, call: WireCall) -> CallKey:
+        return (call.id if is_sent(call.id) else "", call.name)
+
+    def answerable(self, keys: Sequence[CallKey]) -> bool:
+        ids = [key[0] for key in keys if key[0]]
+        return len(set(ids)) == len(ids)
+
+    def still_unanswered(self, waiting: list[CallKey], answered: list[CallKey]) -> list[CallKey] | None:
+        """Return what is left; answers come in the order of the calls, as one without an id is known by that."""
+        if len(answered) > len(waiting):
+            return None
+        pairs = zip(waiting, answered, strict=False)
+        in_order = all(one[1] == two[1] and two[0] in ("", one[0]) for one, two in pairs)
+        return waiting[len(answered) :] if in_order else None
+
+    def with_own_ids(
+        self, items: Sequence[Item], taken: Collection[str]
+    ) -> tuple[Sequence[Item], list[WireCall], list[str]]:
+        changed = list[str]()
+        items = [self._with_unused_ids(item, taken, changed) for item in items]
+        return items, [call for item in items for call in self._calls(item, taken)], changed
+
+    def _calls(self, item: Mapping[str, Any], taken: Collection[str]) -> tuple[WireCall, ...]:
+        sent = self.sent_calls(item)
+        ids = [id for id, _, _ in sent]
+        if "" in ids:
+            used, seeds = set(ids), seeds_of(sent, len(sent))
+            ids = [id or unused_id(seed, _unsent_id, taken, used) for id, seed in zip(ids, seeds, strict=True)]
+        return tuple(WireCall(id, name, raw_arguments(sent)) for id, (_, name, sent) in zip(ids, sent, strict=True))
+
+    def _with_unused_ids(self, item: Item, taken: Collection[str], changed: list[str]) -> Item:
+        """Return an item whose calls have other ids where their own are in use, and note what was changed."""
+        ids, used, before = list[str](), set[str](), len(changed)
+        for place, (id, name, sent) in enumerate(self.sent_calls(item)):
+            new = id
+            if id and (id in used or id in taken or not is_sendable(id)):
+                new = unused_id(seed_of([name, sent], place), made_id, taken, used)
+                changed.append(f"a call of `{name}` came with {why_replaced(id)} and is called `{new}`")
+            ids.append(new)
+            used.add(new)
+        return item if len(changed) == before else self.with_call_ids(item, ids)
+
+
+def _unsent_id(seed: str) -> str:
+    return made_id(seed).replace("call_", _UNSENT)
