@@ -1,4 +1,4 @@
-"""The gates of the counter, over every way of calling a tool."""
+"""The gates of the pipeline, over every way of calling a tool."""
 
 import asyncio
 import json

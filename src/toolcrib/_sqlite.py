@@ -1,8 +1,8 @@
 """The one SQLite library of this process, under the name `sqlite3`.
 
-DBOS needs a newer SQLite than some systems' Python brings, and then runs on `pysqlite3`. Whatever else of ours opens a
-file must take the same one: when one of two SQLite libraries in a process closes a file, the system drops the locks
-that the other holds on it, and its writes are no longer kept apart from other processes'.
+DBOS needs a newer SQLite than some systems' Python brings, and then runs on `pysqlite3`. Other code that opens a file
+must take the same one: when one of two SQLite libraries in a process closes a file, the system drops the locks that the
+other holds on it, and its writes are no longer kept apart from other processes'.
 """
 
 from __future__ import annotations

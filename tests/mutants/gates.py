@@ -425,7 +425,7 @@ GATES: tuple[Gate, ...] = (
         "pipeline/_run.py",
         "state.calls.get(tool, 0) >= most",
         "False",
-        ("tests/pipeline/test_scope.py",),
+        ("tests/pipeline/test_run.py",),
     ),
     Gate("retries", "pipeline/_run.py", "return used <= most", "return True"),
     # --- the record

@@ -19,7 +19,7 @@ _OF_RECOVERY = ("tests/pipeline/test_recover.py",)
 _OF_BEGINNINGS = ("tests/pipeline/test_begin.py",)
 _OF_RESUMING = ("tests/pipeline/test_resume.py", "tests/test_doors.py")
 _OF_APPROVALS = ("tests/pipeline/test_approve.py", "tests/pipeline/test_recover.py", "tests/test_doors.py")
-_OF_RUNS = ("tests/pipeline/test_scope.py",)
+_OF_RUNS = ("tests/pipeline/test_run.py",)
 _OF_RENDERING = ("tests/calls/test_render.py", "tests/test_doors.py")
 _OF_STREAMS = ("tests/pipeline/test_stream.py", "tests/test_doors.py")
 
@@ -267,7 +267,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         _RUN,
         "if outer is not None and outer.run is self.run:",
         "if False:",
-        ("tests/pipeline/test_scope.py", "tests/test_doors.py"),
+        ("tests/pipeline/test_run.py", "tests/test_doors.py"),
     ),
     Gate(
         "what a tool runs inside belongs to its run",

@@ -90,7 +90,7 @@ def test_news_of_an_agent_with_many_turns_takes_few_queries(tmp_path: Path) -> N
         counting = EventLog(lambda sql, values: asked.append(sql) or connection.execute(sql, values).fetchall())
         (agent,) = log.activities(ActivityFilter(ids=("a",)))
 
-        assert counting.last_told(agent) == AT.isoformat()
+        assert counting.last_event_at(agent) == AT.isoformat()
 
     assert len(asked) <= 5
 

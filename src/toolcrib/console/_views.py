@@ -54,7 +54,7 @@ def activity_view(log: EventLog, activity: Activity, asked: Container[str] = ())
         return view
     if activity.id in asked and activity.source in ("call", "turn", "program"):
         return view | {"status": "suspended"}
-    last = log.last_told(activity)
+    last = log.last_event_at(activity)
     if now() - datetime.fromisoformat(last) < QUIET:
         return view
     parent = _parent_of(log, activity)

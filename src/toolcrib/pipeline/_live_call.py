@@ -251,7 +251,7 @@ class LiveCall:
             return dict(self.bound) if self.by_reference else copied(self.bound)
         try:
             return deepcopy(self.bound)
-        except Exception:  # anybody's types
+        except Exception:  # any types
             return self.plan.spec.arguments(self.parse())
 
     def canonical(self) -> CanonicalArguments:

@@ -34,7 +34,7 @@ def current_activity() -> str | None:
 
 
 def parent_of(run: RecordedRun) -> str | None:
-    """Return what makes the calls of a run: what its door said, or what the current code goes on in."""
+    """Return what makes the calls of a run: what it was given as its parent, or what the current code goes on in."""
     return _here.get() if run.parent_id is None else run.parent_id
 
 
@@ -126,18 +126,18 @@ class ActivityTrace:
         self._began, self._closed = time.perf_counter(), False
 
     def changed(self, **data: Any) -> None:
-        """Tell that something about the run is different now: its `state`, and what it waits for."""
-        self._tell("changed", data)
+        """Emit that something about the run is different now: its `state`, and what it waits for."""
+        self._emit("changed", data)
 
     def closed(self, outcome: str, error: str | None = None, **data: Any) -> None:
-        """Tell how the run ended, once."""
+        """Emit how the run ended, once."""
         if not self._closed:
             self._closed = True
             took = round((time.perf_counter() - self._began) * 1000, 3)
-            self._tell("closed", {"outcome": outcome, "error": error, "duration_ms": took, **data})
+            self._emit("closed", {"outcome": outcome, "error": error, "duration_ms": took, **data})
 
     def broken_off(self, error: BaseException) -> None:
-        """Tell that an exception ended the run: its own, or a cancellation."""
+        """Emit that an exception ended the run: its own, or a cancellation."""
         if isinstance(error, Exception):
             self.closed("error", f"{type(error).__name__}: {error}")
         else:
@@ -152,10 +152,10 @@ class ActivityTrace:
         return carried(self._tracing, self._kind, self.id, self._run.id)
 
     def opened(self, data: Mapping[str, Any]) -> None:
-        """Tell that the run begins."""
-        self._tell("opened", data)
+        """Emit that the run begins."""
+        self._emit("opened", data)
 
-    def _tell(self, kind: ActivityEventKind, data: Mapping[str, Any]) -> None:
+    def _emit(self, kind: ActivityEventKind, data: Mapping[str, Any]) -> None:
         emit_activity_event(
             self._sinks, ActivityEvent(kind, self._kind, self.id, self._parent, self._name, now(), data)
         )

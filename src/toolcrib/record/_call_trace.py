@@ -42,7 +42,7 @@ class Trace:
         "_call",
         "_description",
         "_parent",
-        "_scope",
+        "_run",
         "_sinks",
         "_started_at",
         "_tracing",
@@ -54,7 +54,7 @@ class Trace:
     )
 
     def __init__(self, call: ToolCall, run: RecordedRun, sinks: tuple[Sink, ...], description: str = "") -> None:
-        self._call, self._scope, self._sinks, self._description = call, run, sinks, description
+        self._call, self._run, self._sinks, self._description = call, run, sinks, description
         self._parent, self._tracing = parent_of(run), tracing_sinks(sinks)
         self._begun, self._started_at = time.perf_counter(), now()
         self.decisions: list[DecisionNote] = []
@@ -76,11 +76,11 @@ class Trace:
 
     def within(self) -> Within:
         """Return what the tool and the hooks of the call are executed in."""
-        return Within("call", self._call.id, self._scope.id, self._tracing)
+        return Within("call", self._call.id, self._run.id, self._tracing)
 
     def carry(self) -> dict[str, str]:
         """Return what the sinks of the process that takes the call up are to be given."""
-        return carried(self._tracing, "call", self._call.id, self._scope.id)
+        return carried(self._tracing, "call", self._call.id, self._run.id)
 
     def decided(self, note: DecisionNote) -> None:
         """Note what a decision hook said."""
@@ -117,7 +117,7 @@ class Trace:
         if self.closed:
             return
         self.closed = True
-        run, call, ended_at = self._scope, self._call, now()
+        run, call, ended_at = self._run, self._call, now()
         record = CallRecord(
             call_id=call.id,
             tool=call.name,
@@ -139,7 +139,7 @@ class Trace:
     def _emit(
         self, kind: EventKind, data: Mapping[str, Any], at: datetime | None = None, record: CallRecord | None = None
     ) -> None:
-        call, run = self._call, self._scope
+        call, run = self._call, self._run
         event = CallEvent(
             kind, call.id, call.name, run.id, run.entry, at or now(), data, record, self._parent, self._description
         )

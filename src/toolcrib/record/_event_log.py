@@ -139,11 +139,11 @@ class EventLog:
         return [Activity(*row) for row in self._rows(f"SELECT {_COLUMNS} FROM {_TABLE} {where}", (position, limit))]
 
     def activity(self, source: str, id: str, run_id: str | None = None) -> Activity | None:
-        """Return how one call or run stands: of several calls with that id the latest, unless its scope is given."""
+        """Return how one call or run stands: of several calls with that id the latest, unless its run is given."""
         found = self.activities(replace(ActivityFilter(sources=(source,), ids=(id,)), run_id=run_id or ""), limit=1)
         return found[0] if found else None
 
-    def last_told(self, activity: Activity) -> str:
+    def last_event_at(self, activity: Activity) -> str:
         """Return the time of the last event of a call or run, or of what goes on inside it; ISO text.
 
         Of what goes on inside, the twenty that began last are looked at; and twenty inside those that have not ended.

@@ -1,6 +1,6 @@
 """Tables of events, append only, and of the state of each call and activity.
 
-One schema for SQLite and Postgres, with `?` where a value goes. Whoever writes holds a lock from before `next_position`
+One schema for SQLite and Postgres, with `?` where a value goes. A writer holds a lock from before `next_position`
 to the end of its transaction, so that positions become visible in order: a reader that has seen one has seen all before
 it.
 """

@@ -301,8 +301,8 @@ class ToolSpec:
         if isinstance(raw, str | bytes):
             return self.validate_json(raw)
         try:
-            text = json.dumps(raw)
-        except (TypeError, ValueError, RecursionError):  # Python values, which a program in this process may give
+            text = json.dumps(raw, ensure_ascii=False).encode()
+        except (TypeError, ValueError, RecursionError):  # Python values of this process, or half a character
             return self.validate_python(raw)
         return self.validate_json(text)
 

@@ -113,4 +113,4 @@ async def test_a_step_is_named_by_its_tool_what_is_asked_of_it_and_its_place(tmp
         await handle.outcome()
         _, more = await asyncio.to_thread(show_work, engine.client, handle.id)
 
-    assert [step["name"] for step in more["steps"]] == [f"prepare pay {digest('pay', {'amount': 5})[:16]} 1"]
+    assert [step["name"] for step in more["steps"]] == [f"admit pay {digest('pay', {'amount': 5})[:16]} 1"]

@@ -67,7 +67,7 @@ class DurableAgent(Answers):
     ) -> None:
         self.agent = agent.with_backend(self)
         self.queue = queue if isinstance(queue, Queue) else Queue(queue or agent.name)
-        self._scope, self._client, self._base = run, client, _base
+        self._run, self._client, self._base = run, client, _base
         self._pipeline = Pipeline(agent.toolset, sinks=agent.sinks)
         self.context = SharedContext(self.agent, watched=_base is not None)
         self._open_turns: deque[tuple[Turn[Any], TurnHandle]] = deque(maxlen=_FOLLOWED)
@@ -215,7 +215,7 @@ class DurableAgent(Answers):
         base = self._base or self
         await self.context.bring(self.client)
         made = DurableAgent(
-            self.agent.branch(name, description), self.queue, run=self._scope, client=self._client, _base=base
+            self.agent.branch(name, description), self.queue, run=self._run, client=self._client, _base=base
         )
         await made.context.store(self.client)
         for data in await self.client.waiting(TURN, self.queue.name):
@@ -226,7 +226,7 @@ class DurableAgent(Answers):
 
     def branched(self, name: str) -> DurableAgent:
         """Return the branch of that name, which another process made; for workers."""
-        return DurableAgent(self.agent.branch(name), self.queue, run=self._scope, client=self._client, _base=self)
+        return DurableAgent(self.agent.branch(name), self.queue, run=self._run, client=self._client, _base=self)
 
     # --- on a worker
 
@@ -260,7 +260,7 @@ class DurableAgent(Answers):
         return bool(watched) or not names or self._pipeline.wants_context(names[0])
 
     def _binding(self, engine: Engine, execution: TurnExecution) -> TurnBinding:
-        run = self._scope
+        run = self._run
         given = Run(id=self.name) if run is None else run() if callable(run) else run
         store = WorkStore(cast("AnswerStore", given.approvals or engine.client.approvals), execution)
         held = given.view(approvals=store, journal=execution, begun=execution.begun, fence=engine.may_begin)

@@ -29,7 +29,7 @@ async def close_lost_work(client: Client, log: EventLog, sink: ActivitySink, qui
     """
     wanted = ActivityFilter(sources=("turn", "program"), statuses=("running", INTERRUPTED))
     for activity in await asyncio.to_thread(log.activities, wanted, limit=_MOST):
-        latest = await asyncio.to_thread(log.last_told, activity)
+        latest = await asyncio.to_thread(log.last_event_at, activity)
         if now() - datetime.fromisoformat(latest) < quiet:
             continue
         found = await (_of_program if activity.source == "program" else _of_turn)(client, activity)

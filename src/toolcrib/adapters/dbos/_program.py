@@ -91,7 +91,7 @@ class DurableToolkit(Answers):
         client: Client | None = None,
         replace: bool = False,
     ) -> None:
-        self.toolkit, self.name, self._scope, self._client = toolkit, name, run, client
+        self.toolkit, self.name, self._given_run, self._client = toolkit, name, run, client
         self.queue = Queue(queue) if isinstance(queue, str) else queue
         self._replaying: Toolkit | None = None
         toolkits.register(name, self, replace=replace)
@@ -122,7 +122,9 @@ class DurableToolkit(Answers):
 
     def opened(self, run: str, principal: str | None, engine: Engine, begun: Mapping[str, Mapping[str, Any]]) -> Run:
         """Return the run of one program's calls; `begun` is what is known of those that were cut off."""
-        given = Run(run) if self._scope is None else self._scope() if callable(self._scope) else self._scope
+        given = (
+            Run(run) if self._given_run is None else self._given_run() if callable(self._given_run) else self._given_run
+        )
         store = WorkStore(cast("AnswerStore", given.approvals or engine.client.approvals))
         recorded = engine.recorded(given, self.toolkit.sinks)
         return recorded.view(

@@ -53,27 +53,27 @@ class TurnWorkflow:
     async def run(self, binding: TurnBinding) -> dict[str, Any]:
         """Run the turn over `binding`, and return its record."""
 
-        async def prepare() -> dict[str, Any]:
+        async def admit() -> dict[str, Any]:
             task = self._begin(binding)
             await asyncio.wait({task, self._execution.reached}, return_when=asyncio.FIRST_COMPLETED)
             return self._execution.reached.result() if self._execution.reached.done() else {"ended": task.result()}
 
-        async def perform() -> dict[str, Any]:
+        async def execute() -> dict[str, Any]:
             if self._task is None:  # an earlier execution began it
                 binding.stored, binding.taken_up = state["call"], True
                 request = cast("Mapping[str, Any] | None", state["call"]["request"])
                 self._execution.asked = None if request is None else request["id"]
                 self._execution.begun |= await current_engine().begun_before({self._turn.id: state})
-            return await self._performed(self._begin(binding))
+            return await self._result_of(self._begin(binding))
 
         try:
-            state = await step(step_name("prepare", self._turn, self._data), prepare)
+            state = await step(step_name("admit", self._turn, self._data), admit)
             if "ended" in state:
                 return state["ended"]
-            name = step_name("perform", self._turn, self._data)
+            name = step_name("execute", self._turn, self._data)
             if self._task is None or self._values is not None:
-                return await step(name, perform)
-            result = await perform()
+                return await step(name, execute)
+            result = await execute()
             if result.get("children") or result.get("context") or result.get("finished"):
                 return await step(name, lambda: _as_is(result))
             return result
@@ -87,7 +87,7 @@ class TurnWorkflow:
             self._task = asyncio.create_task(self._drive(binding), name=f"toolcrib: turn of {self._turn.tool_name}")
         return self._task
 
-    async def _performed(self, task: asyncio.Task[dict[str, Any]]) -> dict[str, Any]:
+    async def _result_of(self, task: asyncio.Task[dict[str, Any]]) -> dict[str, Any]:
         self._execution.recorded.set()
         values = self._values
         await _unless_cancelled(
