@@ -28,16 +28,19 @@ from toolcrib.calls import (
     Rejected,
     RunNormally,
     Suspended,
+    ToolCall,
+    Yielded,
     outcome_from_dict,
 )
+from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalRequired, ModelRetry, UnknownTool
 from toolcrib.hooks import GlobalHooks, HookSet
-from toolcrib.pipeline import CallLimits, current_run
+from toolcrib.pipeline import CallLimits, Pipeline, Run, current_run
 from toolcrib.schema import Redacted, RunContext
 from toolcrib.testing import Door, RecordingSink, doors, every_door
 from toolcrib.tools import BaseTool, Tool, ez_tool, tool
 from toolcrib.toolsets import LiveTools, Toolset
-from toolcrib.turns import Turn
+from toolcrib.turns import Agent, Turn
 
 
 def appending(ran: list[Any], **options: Any) -> Tool[..., Any]:
@@ -1285,3 +1288,63 @@ async def test_a_registered_tool_is_called_like_any_other(door: Door) -> None:
 
 def test_a_denial_is_no_grant() -> None:
     assert not isinstance(Denial("append"), Grant)
+
+
+# --- a stream and its consumer ---------------------------------------------------------------------------------------
+
+
+async def consume_pipeline(tools: list[Any], run: Run, work: Callable[[], Any]) -> None:
+    async for item in Pipeline(tools).stream(ToolCall("count"), run):
+        if isinstance(item, Yielded):
+            await work()
+
+
+async def consume_turn(tools: list[Any], run: Run, work: Callable[[], Any]) -> None:
+    async for _ in Turn(tools[0]).yielding(run=run):
+        await work()
+
+
+async def consume_agent(tools: list[Any], run: Run, work: Callable[[], Any], most: int = 1) -> None:
+    agent = Agent("counts", "", tools, register=False)
+    await agent.put(Turn(tools[0]))
+    async for _ in agent.run(run=run, max_concurrency=most):
+        await work()
+
+
+async def consume_agent_at_once(tools: list[Any], run: Run, work: Callable[[], Any]) -> None:
+    await consume_agent(tools, run, work, 2)
+
+
+async def consume_program(tools: list[Any], run: Run, work: Callable[[], Any]) -> None:
+    result = await Toolkit(tools).execute_async("for number in count():\n    double(number)", run)
+    assert result.success, result.error
+
+
+@pytest.mark.parametrize(
+    "consume", [consume_pipeline, consume_turn, consume_agent, consume_agent_at_once, consume_program]
+)
+async def test_the_slot_of_a_stream_is_held_by_no_consumer(consume: Callable[..., Any]) -> None:
+    worked: list[int] = []
+
+    @ez_tool
+    async def count() -> AsyncIterator[int]:
+        """Count."""
+        yield 1
+        yield 2
+
+    @ez_tool
+    async def double(number: int = 1) -> int:
+        """Double a number."""
+        worked.append(number)
+        return number * 2
+
+    tools, run = [count, double], Run(limits=CallLimits(concurrency=1))
+
+    async def work() -> None:
+        outcome = await Pipeline(tools).run(ToolCall("double"), run)
+        assert isinstance(outcome, Completed)
+
+    async with asyncio.timeout(20):
+        await consume(tools, run, work)
+
+    assert len(worked) == 2
