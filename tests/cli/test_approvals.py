@@ -250,7 +250,7 @@ def test_a_result_that_does_not_fit_the_tool_leaves_the_request_pending(
         (
             ["list", "--database", "mysql://a:secret@b/c"],
             2,
-            "mysql://b/c cannot be used: `mysql` is no kind of database",
+            "mysql://a:***@b/c cannot be used: `mysql` is no kind of database",
         ),
     ],
 )

@@ -11,6 +11,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from toolcrib._passwords import hide_passwords
 from toolcrib._sqlite import sqlite3
 from toolcrib.approvals import ReviewableApprovalStore, SqliteApprovalStore
 from toolcrib.errors import DatabaseError, MissingExtraError, ToolcribError
@@ -53,9 +54,7 @@ def database_name(name: str | None) -> str:
 
 def shown_name(name: str | None) -> str:
     """Return the same for a person to read: without the password of a URL."""
-    named = database_name(name)
-    head, at, place = named.rpartition("@")
-    return f"{head.partition('://')[0]}://{place}" if at and "://" in head else named
+    return hide_passwords(database_name(name))
 
 
 def has_workers(database: str | None = None) -> bool:
@@ -135,8 +134,10 @@ def _postgres(kind: str, url: str) -> Any:
 def _scheme(name: str) -> str:
     """Return what kind of database a URL is of; empty for a path."""
     scheme = name.partition("://")[0].partition("+")[0] if "://" in name else ""
+    if not scheme and hide_passwords(name) != name:
+        raise DatabaseError(name, "it has a password, and is no URL", _FORMS)
     if scheme not in ("", "sqlite", *_POSTGRES):
-        raise DatabaseError(shown_name(name), f"`{scheme}` is no kind of database that it can be", _FORMS)
+        raise DatabaseError(name, f"`{scheme}` is no kind of database that it can be", _FORMS)
     return scheme
 
 
@@ -149,4 +150,4 @@ def database_errors(database: str | None) -> Generator[None]:
         if isinstance(error, ToolcribError):
             raise
         problem = (error.strerror if isinstance(error, OSError) else None) or " ".join(str(error).split())
-        raise DatabaseError(shown_name(database), problem, _FORMS) from error
+        raise DatabaseError(database_name(database), problem, _FORMS) from error

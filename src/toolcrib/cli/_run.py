@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import typer
 
+from toolcrib._passwords import hide_passwords
 from toolcrib._run_sync import run_sync
 from toolcrib.cli._approver import ApprovalFlags, approver_of
 from toolcrib.cli._database import open_events
@@ -149,7 +150,7 @@ def recorder_of(name: str | None) -> Generator[Sink | None]:
     except DatabaseError:
         raise
     except OSError as error:
-        say(f"cannot write the record to {name}: {error.strerror}")
+        say(f"cannot write the record to {hide_passwords(name)}: {error.strerror}")
         raise typer.Exit(Status.MISUSED) from None
     with sink:
         yield sink

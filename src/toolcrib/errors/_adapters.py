@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolcrib._passwords import hide_passwords
 from toolcrib.errors._base import ToolcribError
 
 __all__ = ["DatabaseError", "EngineError", "MissingExtraError", "RemoteToolError", "ServerError", "WorkerError"]
@@ -26,6 +27,7 @@ class DatabaseError(ToolcribError, ConnectionError):
     code = "database_error"
 
     def __init__(self, database: str, problem: str, remedy: str = "") -> None:
+        database, problem = hide_passwords(database), hide_passwords(problem)
         super().__init__(database, problem, remedy)
         self.database, self.problem, self.remedy = database, problem, remedy
 

@@ -30,6 +30,43 @@ def test_a_server_is_named_by_its_url_and_its_password_is_not_shown() -> None:
     assert "secret" not in repr(database)
 
 
+def test_a_password_in_the_query_is_not_shown() -> None:
+    database = Database.named("postgresql://db.example/crib?user=ann&pass%77ord=sec%2Fret")
+
+    assert database.url.password == "sec/ret"
+    assert str(database) == "postgresql://db.example/crib?user=ann"
+
+
+@pytest.mark.parametrize(
+    ("schema", "application", "problem"),
+    [
+        ("Orders", None, "`Orders` is no name of a schema"),
+        ("pg_temp", None, "`pg_temp` is no name of a schema"),
+        ("a" * 64, None, "is no name of a schema"),
+        (None, "Shop!", "`Shop!` is no name of an application"),
+        (None, "ab", "`ab` is no name of an application"),
+    ],
+)
+def test_a_schema_and_an_application_have_names(schema: str | None, application: str | None, problem: str) -> None:
+    with pytest.raises(DatabaseError, match=problem):
+        Database.named("postgresql://db/crib", schema=schema, application=application)
+
+
+def test_a_file_has_no_schema(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseError, match="a file has no schema `orders`"):
+        Database.named(tmp_path / "a.db", schema="orders")
+
+
+def test_the_environment_names_schema_and_application(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLCRIB_SCHEMA", "orders")
+    monkeypatch.setenv("TOOLCRIB_APPLICATION", "shop")
+
+    database = Database.named("postgresql://db/crib")
+
+    assert (database.schema, database.application) == ("orders", "shop")
+    assert Database.named("postgresql://db/crib", schema="mail").schema == "mail"
+
+
 def test_without_a_name_the_environment_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TOOLCRIB_DATABASE", raising=False)
     default = Database.named()
@@ -45,6 +82,7 @@ def test_without_a_name_the_environment_says_which(monkeypatch: pytest.MonkeyPat
         ("mysql://db/crib", "`mysql` is no kind of database that it can be"),
         ("postgresql://db.example", "the URL names no database"),
         ("postgresql://ann:secret@db:port/crib", "it is no URL"),
+        ("host=db user=ann password=secret", "it has a password, and is no URL"),
         (":memory:", "durable work has to be kept in a file"),
         ("sqlite://", "durable work has to be kept in a file"),
     ],
@@ -54,6 +92,13 @@ def test_another_name_is_an_error_that_shows_the_forms(name: str, problem: str) 
         Database.named(name)
 
     assert "Give a path, `sqlite:///path`, or `postgresql://" in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+def test_an_at_sign_of_a_password_that_is_not_escaped_is_said() -> None:
+    with pytest.raises(DatabaseError, match="Write an @ of the password as %40") as raised:
+        Database.named("postgresql://ann:p@secret@db/crib")
+
     assert "secret" not in str(raised.value)
 
 
@@ -94,6 +139,13 @@ def test_a_server_that_is_not_there_is_said() -> None:
         Database.named("postgresql://ann:secret@127.0.0.1:1/crib").engine()
 
     assert "secret" not in str(raised.value)
+
+
+def test_what_a_driver_says_of_a_password_is_hidden() -> None:
+    with pytest.raises(DatabaseError) as raised:
+        Database.named("postgresql://ann@/crib?host=/nowhere/secret1&password=secret1").engine()
+
+    assert "/nowhere/***/" in raised.value.problem
 
 
 def test_a_database_that_the_server_does_not_have_is_said(postgres: Postgres) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import weakref
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,18 +16,25 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
+from toolcrib._passwords import hide_passwords
 from toolcrib._sqlite import DURABLE_VERSION, sqlite3, write_ahead
 from toolcrib.adapters.dbos._outage import name_outages
 from toolcrib.approvals import Execute
 from toolcrib.errors import DatabaseError
 
-__all__ = ["DEFAULT_DATABASE", "Database", "PostgresTables"]
+__all__ = ["DEFAULT_APPLICATION", "DEFAULT_DATABASE", "Database", "PostgresTables"]
 
 DEFAULT_DATABASE = "toolcrib.db"
-_VARIABLE = "TOOLCRIB_DATABASE"
+DEFAULT_APPLICATION = "toolcrib"
+_VARIABLE, _SCHEMA_VARIABLE, _APPLICATION_VARIABLE = "TOOLCRIB_DATABASE", "TOOLCRIB_SCHEMA", "TOOLCRIB_APPLICATION"
+_SCHEMA_NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
+_APPLICATION_NAME = re.compile(r"[a-z0-9_-]{3,63}")
 _FORMS = "Give a path, `sqlite:///path`, or `postgresql://user:password@host:5432/name`"
+_SCHEMA_FORM = "Give up to 63 small letters, digits and _, which do not begin with a digit or pg_"
+_APPLICATION_FORM = "Give 3 to 63 small letters, digits, _ and -"
 _BUSY_SECONDS = 30  # how long a write to a file waits for another's, and work for a connection
 _CONNECT_SECONDS = 10
+_IDLE = "idle_in_transaction_session_timeout"
 _IDLE_MS = 60_000  # after which the server ends a session that was left inside a transaction
 _POOL = 20  # connections of one process; one of them listens
 
@@ -36,35 +45,44 @@ class Database:
 
     Attributes:
         url: As SQLAlchemy has it, password and all; `str(database)` hides it.
+        schema: The schema of a Postgres database that holds all tables; None for DBOS's tables in `dbos`, and ours in
+            the first schema of the user's search path.
+        application: The application whose queues and work it is about. It is shown in the server's list of sessions.
     """
 
     url: sa.URL
+    schema: str | None = None
+    application: str = DEFAULT_APPLICATION
 
     @classmethod
-    def named(cls, name: str | Path | None = None) -> Database:
+    def named(
+        cls, name: str | Path | None = None, *, schema: str | None = None, application: str | None = None
+    ) -> Database:
         """Return the database of a path, `sqlite:///path`, or `postgresql://user:password@host:port/name`.
 
         Args:
             name: Without one, what the environment variable TOOLCRIB_DATABASE says, else `toolcrib.db`.
+            schema: Without one, what TOOLCRIB_SCHEMA says.
+            application: Without one, what TOOLCRIB_APPLICATION says, else `toolcrib`.
 
         Raises:
-            DatabaseError: The name is none of these.
+            DatabaseError: One of them is no such name.
         """
         text = str(name or os.environ.get(_VARIABLE) or DEFAULT_DATABASE)
-        if "://" not in text:
-            return cls(_file_url(text, text))
-        try:
-            url = sa.make_url(text)
-        except (ArgumentError, ValueError) as error:
-            raise DatabaseError(_without_password(text), "it is no URL", _FORMS) from error
-        backend = url.drivername.partition("+")[0]
-        if backend == "sqlite":
-            return cls(_file_url(url.database or "", text))
-        if backend not in ("postgresql", "postgres"):
-            raise DatabaseError(url.render_as_string(), f"`{backend}` is no kind of database that it can be", _FORMS)
-        if not url.database:
-            raise DatabaseError(url.render_as_string(), "the URL names no database", _FORMS)
-        return cls(url.set(drivername="postgresql+psycopg"))
+        made = cls(
+            _url_of(text),
+            schema or os.environ.get(_SCHEMA_VARIABLE) or None,
+            application or os.environ.get(_APPLICATION_VARIABLE) or DEFAULT_APPLICATION,
+        )
+        if made.schema is not None and made.kind == "sqlite":
+            raise DatabaseError(
+                str(made), f"a file has no schema `{made.schema}`", "Leave the schema out, or use Postgres"
+            )
+        if made.schema is not None and not _SCHEMA_NAME.fullmatch(made.schema):
+            raise DatabaseError(str(made), f"`{made.schema}` is no name of a schema", _SCHEMA_FORM)
+        if not _APPLICATION_NAME.fullmatch(made.application):
+            raise DatabaseError(str(made), f"`{made.application}` is no name of an application", _APPLICATION_FORM)
+        return made
 
     @property
     def kind(self) -> Literal["sqlite", "postgresql"]:
@@ -77,7 +95,11 @@ class Database:
         return Path(self.url.database or "") if self.kind == "sqlite" else None
 
     def __str__(self) -> str:
-        return str(self.path) if self.path else self.url.set(drivername="postgresql").render_as_string()
+        shown = self.url.set(drivername="postgresql").render_as_string()
+        return str(self.path) if self.path else hide_passwords(shown)
+
+    def __repr__(self) -> str:
+        return f"Database({str(self)!r}, schema={self.schema!r}, application={self.application!r})"
 
     def engine(self, *, pool: int = _POOL) -> sa.Engine:
         """Return an SQLAlchemy engine as DBOS needs it, after trying it; `engine.dispose()` closes its connections.
@@ -128,8 +150,10 @@ class Database:
             pool_timeout=_BUSY_SECONDS,
             pool_pre_ping=True,
         )
-        if "idle_in_transaction_session_timeout" not in str(self.url.query.get("options", "")):
-            event.listen(made, "connect", _ready_postgres)
+        settings: dict[str, str] = {} if self.schema is None else {"search_path": f'"{self.schema}"'}
+        if _IDLE not in str(self.url.query.get("options", "")):
+            settings[_IDLE] = str(_IDLE_MS)
+        event.listen(made, "connect", partial(_ready_postgres, settings))
         name_outages(made)
         return made
 
@@ -191,6 +215,29 @@ class PostgresTables:
         self._engine.dispose()
 
 
+def _url_of(text: str) -> sa.URL:
+    if "://" not in text:
+        if hide_passwords(text) != text:
+            raise DatabaseError(text, "it has a password, and is no URL", _FORMS)
+        return _file_url(text, text)
+    try:
+        url = sa.make_url(text)
+    except (ArgumentError, ValueError) as error:
+        raise DatabaseError(text, "it is no URL", _FORMS) from error
+    backend = url.drivername.partition("+")[0]
+    if backend == "sqlite":
+        return _file_url(url.database or "", text)
+    if backend not in ("postgresql", "postgres"):
+        raise DatabaseError(text, f"`{backend}` is no kind of database that it can be", _FORMS)
+    if not url.database:
+        raise DatabaseError(text, "the URL names no database", _FORMS)
+    if "@" in (url.host or ""):
+        raise DatabaseError(text, "there is an @ too much in the URL", "Write an @ of the password as %40")
+    if "password" in url.query:  # where SQLAlchemy hides it
+        url = url.set(password=str(url.query["password"])).difference_update_query(["password"])
+    return url.set(drivername="postgresql+psycopg")
+
+
 def _file_url(path: str, given: str) -> sa.URL:
     if path in ("", ":memory:"):
         raise DatabaseError(given, "durable work has to be kept in a file, or on a Postgres server", _FORMS)
@@ -199,7 +246,7 @@ def _file_url(path: str, given: str) -> sa.URL:
 
 def _connect_arguments(database: Database) -> dict[str, Any]:
     given = database.url.query
-    defaults: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "application_name": "toolcrib"}
+    defaults: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "application_name": database.application}
     return {name: value for name, value in defaults.items() if name not in given}
 
 
@@ -209,9 +256,10 @@ def _ready_sqlite(connection: Any, record: Any) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
 
 
-def _ready_postgres(connection: Any, record: Any) -> None:
+def _ready_postgres(settings: Mapping[str, str], connection: Any, record: Any) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(f"SET idle_in_transaction_session_timeout = {_IDLE_MS}")
+        for name, value in settings.items():
+            cursor.execute(f"SET {name} TO {value}")
     connection.commit()  # the pool takes back what is not committed
 
 
@@ -220,7 +268,7 @@ _ASKS = " Is the server running on that host and accepting TCP/IP connections?" 
 
 def _explained(database: Database, error: BaseException) -> DatabaseError:
     """Return the error that says what keeps a database from being used, and the way out."""
-    said = " ".join(str(error).split()).removesuffix(_ASKS)
+    said = hide_passwords(" ".join(str(error).split()).removesuffix(_ASKS), database.url.password)
     if database.kind == "sqlite":
         path = database.path or Path()
         if not path.parent.is_dir():
@@ -244,8 +292,3 @@ def _explained(database: Database, error: BaseException) -> DatabaseError:
         if sign in said:
             return DatabaseError(str(database), said, remedy)
     return DatabaseError(str(database), said)
-
-
-def _without_password(text: str) -> str:
-    head, sep, tail = text.rpartition("@")
-    return f"{head.partition('://')[0]}://***{sep}{tail}" if sep else text

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from toolcrib._passwords import hide_passwords
 from toolcrib._sqlite import is_unavailable
 
 __all__ = ["DatabaseAway", "is_outage", "name_outages", "outlast"]
@@ -87,7 +88,11 @@ def _named(context: Any) -> BaseException | None:
     ):
         return None
     _notice.away(error)
-    return DatabaseAway(" ".join(str(error).split()))
+    return DatabaseAway(_text_of(error))
+
+
+def _text_of(error: BaseException) -> str:
+    return hide_passwords(" ".join(str(error).split()))
 
 
 class _Notice:
@@ -100,8 +105,9 @@ class _Notice:
         with self._lock:
             known, self._is_away = self._is_away, True
         if not known:
-            text = " ".join(str(error).split())
-            _log.error("the database cannot be used now (%s): work waits for it, and nothing is given up", text)
+            _log.error(
+                "the database cannot be used now (%s): work waits for it, and nothing is given up", _text_of(error)
+            )
 
     def back(self) -> None:
         if self._is_away:
