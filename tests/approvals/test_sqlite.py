@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import stat
 import sys
 from collections.abc import Iterator
@@ -100,16 +99,6 @@ def test_only_its_owner_may_read_the_file(tmp_path: Path) -> None:
     store = SqliteApprovalStore(tmp_path / "approvals.db")
 
     assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
-
-
-def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "approvals.db"
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
-
-    with pytest.raises(ValueError, match=r"approvals\.db was written by a newer version of Toolcrib \(format 99\)"):
-        SqliteApprovalStore(path)
 
 
 def test_memory_is_the_other_store() -> None:

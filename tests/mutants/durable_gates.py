@@ -199,7 +199,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "changes of the context once",
         _CONTEXT,
-        "                connection.execute(sa.insert(_applied).values(work_id=work_id, agent=self._agent.name))\n",
+        "                connection.execute(sa.insert(_applied).values(work_id=work_id, agent=self._key(client)))\n",
         "",
         _OF_ONCE,
     ),

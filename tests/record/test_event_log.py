@@ -147,6 +147,7 @@ def test_a_file_that_was_kept_before_there_was_an_index_is_searched(tmp_path: Pa
         for name in ("made", "gone", "more"):
             connection.execute(f"DROP TRIGGER toolcrib_words_{name}")
         connection.execute("DROP TABLE toolcrib_words")
+        connection.execute("DELETE FROM toolcrib_versions WHERE store = 'words'")
 
     log = kept(path, event("c2", arguments={"city": "oslo"}))
 

@@ -4,11 +4,12 @@ The requests and grants themselves are values in `calls`; asking for one is step
 tool.
 """
 
+from toolcrib._tables import Execute
 from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, is_answer_to, misfit
 from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
 from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, approve_all, deny_all, stored_approver
-from toolcrib.approvals._sql_store import Execute, SqlApprovalStore
-from toolcrib.approvals._sqlite import SqliteApprovalStore
+from toolcrib.approvals._sql_store import SqlApprovalStore
+from toolcrib.approvals._sqlite import SQLITE_APPROVAL_TABLES, SqliteApprovalStore
 from toolcrib.approvals._store import ApprovalStore, ReviewableApprovalStore, WaitableApprovalStore
 from toolcrib.approvals._suspended_calls import MAX_SUSPENDED, KeepsSuspendedCalls, SuspendedCall, SuspendedCallStore
 from toolcrib.schema import digest
@@ -16,6 +17,7 @@ from toolcrib.schema import digest
 __all__ = [
     "EVERYBODY",
     "MAX_SUSPENDED",
+    "SQLITE_APPROVAL_TABLES",
     "AgentContext",
     "ApprovalEntry",
     "ApprovalPolicy",

@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
+from toolcrib._tables import Execute
 from toolcrib.approvals._ledger import ApprovalEntry, Ledger
 from toolcrib.approvals._ledger_store import LedgerStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
 
-__all__ = ["Execute", "SqlApprovalStore"]
+__all__ = ["SqlApprovalStore"]
 
 T = TypeVar("T")
-
-Execute: TypeAlias = Callable[[str, Sequence[Any]], Any]
-"""Runs a statement, which has `?` for each value, and returns its cursor."""
 
 
 class SqlApprovalStore(LedgerStore):
@@ -40,6 +38,30 @@ class SqlApprovalStore(LedgerStore):
         def run() -> T:
             with self._transaction(write=write) as execute:
                 return work(_SqlLedger(execute, self.table_prefix))
+
+        return await asyncio.to_thread(run)
+
+    async def prune(self, before: datetime, ended: Iterable[str] = (), *, dry_run: bool = False) -> int:
+        """Remove the requests whose answers were used before a time, and return how many there were.
+
+        A pending request stays, and so do an answer that no call has used and standing grants.
+
+        Args:
+            ended: Calls that will not be made again; an answer to their requests will not be used any more.
+            dry_run: Remove nothing.
+        """
+
+        def run() -> int:
+            table = f"{self.table_prefix}requests"
+            found = [("used_at < ?", before.isoformat())]
+            found += [("call_id = ? AND answer IS NOT NULL AND used_at IS NULL", call_id) for call_id in ended]
+            with self._transaction(write=not dry_run) as execute:
+                if dry_run:
+                    rows = [
+                        execute(f"SELECT COUNT(*) FROM {table} WHERE {where}", (v,)).fetchone() for where, v in found
+                    ]
+                    return sum(row[0] for row in rows)
+                return sum(execute(f"DELETE FROM {table} WHERE {where}", (value,)).rowcount for where, value in found)
 
         return await asyncio.to_thread(run)
 

@@ -7,32 +7,32 @@ makes a difference. It costs a few milliseconds, and a person takes longer.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from toolcrib._sqlite import sqlite3, write_ahead
-from toolcrib.approvals._sql_store import Execute, SqlApprovalStore
+from toolcrib._sqlite import sqlite3
+from toolcrib._tables import Execute, StoreTables, make_file
+from toolcrib.approvals._sql_store import SqlApprovalStore
 
-__all__ = ["SqliteApprovalStore"]
+__all__ = ["SQLITE_APPROVAL_TABLES", "SqliteApprovalStore"]
 
 _BUSY_SECONDS = 30.0  # how long to wait for another process's write
-_VERSION = 1
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS requests (
-    number INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    call_id TEXT NOT NULL,
-    request TEXT NOT NULL,
-    answer TEXT,
-    used_at TEXT
-);
-CREATE INDEX IF NOT EXISTS requests_by_call ON requests (call_id);
-CREATE INDEX IF NOT EXISTS requests_unused ON requests (number) WHERE used_at IS NULL;
-CREATE TABLE IF NOT EXISTS standing (number INTEGER PRIMARY KEY, tool TEXT NOT NULL, answer TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS standing_by_tool ON standing (tool);
-"""
+SQLITE_APPROVAL_TABLES = StoreTables(
+    "approvals",
+    (
+        (
+            """CREATE TABLE IF NOT EXISTS requests (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+                call_id TEXT NOT NULL, request TEXT NOT NULL, answer TEXT, used_at TEXT)""",
+            "CREATE INDEX IF NOT EXISTS requests_by_call ON requests (call_id)",
+            "CREATE INDEX IF NOT EXISTS requests_unused ON requests (number) WHERE used_at IS NULL",
+            """CREATE TABLE IF NOT EXISTS standing (
+                number INTEGER PRIMARY KEY, tool TEXT NOT NULL, answer TEXT NOT NULL)""",
+            "CREATE INDEX IF NOT EXISTS standing_by_tool ON standing (tool)",
+        ),
+    ),
+)
+"""The tables of `SqliteApprovalStore`."""
 
 
 class SqliteApprovalStore(SqlApprovalStore):
@@ -45,22 +45,15 @@ class SqliteApprovalStore(SqlApprovalStore):
         path: The file; it is made when missing. Its folder has to be on a local disk.
 
     Raises:
-        ValueError: The path is no file, or a newer version of Toolcrib wrote it.
+        ValueError: The path is no file.
+        DatabaseError: A newer version of Toolcrib wrote it.
     """
 
     def __init__(self, path: str | Path) -> None:
         if str(path) in ("", ":memory:"):
             raise ValueError("this store is for a file; MemoryApprovalStore keeps approvals in memory")
         self.path = Path(path)
-        if not self.path.exists():
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-        with self._connection() as connection:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version > _VERSION:
-                raise ValueError(f"{self.path} was written by a newer version of Toolcrib (format {version})")
-            if version < _VERSION:
-                write_ahead(connection, _BUSY_SECONDS)
-                connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
+        make_file(self.path, SQLITE_APPROVAL_TABLES)
 
     # --- inside
 

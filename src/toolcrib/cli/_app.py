@@ -11,7 +11,9 @@ import typer
 from toolcrib.cli._approvals import approvals
 from toolcrib.cli._approver import ApprovalFlags
 from toolcrib.cli._call import make_call, show_outcome
+from toolcrib.cli._commands import Commands
 from toolcrib.cli._console import console as console_command
+from toolcrib.cli._db import db
 from toolcrib.cli._exec import run_program, show_program
 from toolcrib.cli._formatting import JsonOption, console, print_json, tools_json, tools_table
 from toolcrib.cli._live_view import LiveView
@@ -26,7 +28,7 @@ from toolcrib.formats import FORMATS, FormatName, definition, definitions
 
 __all__ = ["app"]
 
-app = typer.Typer(
+app = Commands(
     name="toolcrib",
     help="Run tools the way a model would: with their schema, hooks, approval, limits and record.",
     no_args_is_help=True,
@@ -39,6 +41,7 @@ app.command(rich_help_panel=_SERVERS)(serve)
 app.command("console", rich_help_panel=_SERVERS)(console_command)
 app.command(rich_help_panel=_DURABLE)(worker)
 app.command(rich_help_panel=_DURABLE)(enqueue)
+app.add_typer(db, rich_help_panel=_DURABLE)
 app.add_typer(workflows, rich_help_panel=_DURABLE)
 app.add_typer(workers, rich_help_panel=_DURABLE)
 

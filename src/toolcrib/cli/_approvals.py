@@ -23,6 +23,7 @@ from toolcrib.cli._approval_formatting import (
     state_of,
 )
 from toolcrib.cli._approver import is_hidden, user_name
+from toolcrib.cli._commands import Commands
 from toolcrib.cli._database import DatabaseOption, database_errors, open_approvals, shown_name
 from toolcrib.cli._formatting import JsonOption, console, print_json, say, write
 from toolcrib.cli._run import Status, exit_on_error
@@ -37,7 +38,7 @@ _PREFIX = "ask_"  # of every id; it may be left out
 _MAX_CHOICES = 5  # ids that are shown
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
-approvals = typer.Typer(name="approvals", help="Requests for approval, and their answers.", no_args_is_help=True)
+approvals = Commands(name="approvals", help="Requests for approval, and their answers.", no_args_is_help=True)
 
 IdArgument = Annotated[
     str,

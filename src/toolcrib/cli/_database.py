@@ -22,6 +22,7 @@ __all__ = [
     "DatabaseOption",
     "database_errors",
     "database_name",
+    "file_of",
     "has_workers",
     "open_approvals",
     "open_events",
@@ -29,7 +30,7 @@ __all__ = [
     "shown_name",
 ]
 
-_VARIABLE = "TOOLCRIB_DATABASE"
+_VARIABLE, _SCHEMA_VARIABLE = "TOOLCRIB_DATABASE", "TOOLCRIB_SCHEMA"
 _DEFAULT = "toolcrib.db"
 _POSTGRES = ("postgresql", "postgres")
 _FORMS = "Give a path, sqlite:///path, or postgresql://user:password@host:5432/name"
@@ -67,6 +68,21 @@ def has_workers(database: str | None = None) -> bool:
     return found is not None
 
 
+def file_of(database: str | None) -> Path:
+    """Return the SQLite file of a database.
+
+    Raises:
+        DatabaseError: It is no kind of database, or is given a schema.
+        MissingExtraError: It is a Postgres server, and the extra `durable` is not installed.
+    """
+    name = database_name(database)
+    if _scheme(name) in _POSTGRES:
+        raise MissingExtraError("a Postgres database", "durable")
+    if os.environ.get(_SCHEMA_VARIABLE):
+        raise DatabaseError(name, "a file has no schema", "Leave the schema out, or use Postgres")
+    return Path(name.removeprefix("sqlite:///"))
+
+
 def open_approvals(database: str | None = None, *, create: bool = True) -> ReviewableApprovalStore:
     """Return the approval store of a database.
 
@@ -81,7 +97,7 @@ def open_approvals(database: str | None = None, *, create: bool = True) -> Revie
     name = database_name(database)
     if _scheme(name) in _POSTGRES:
         return cast("ReviewableApprovalStore", _postgres("PostgresApprovalStore", name))
-    path = Path(name.removeprefix("sqlite:///"))
+    path = file_of(name)
     if not create and not path.is_file():
         raise DatabaseError(name, "there is no such file", DATABASE_HINT)
     with database_errors(name):
@@ -120,7 +136,7 @@ def open_log(database: str | None = None) -> EventLog:
     if _scheme(name) in _POSTGRES:
         return cast("EventLog", _postgres("postgres_events", name))
     with database_errors(name):
-        return sqlite_events(name.removeprefix("sqlite:///"))
+        return sqlite_events(file_of(name))
 
 
 def _postgres(kind: str, url: str) -> Any:

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from toolcrib.cli._commands import Commands
 from toolcrib.cli._database import DatabaseOption, shown_name
 from toolcrib.cli._formatting import JsonOption, cell_text, console, print_json, say, table_of, write
 from toolcrib.cli._run import exit_on_error
@@ -19,8 +20,8 @@ from toolcrib.cli._worker import durable
 
 __all__ = ["workers", "workflows"]
 
-workflows = typer.Typer(name="workflows", help="Durable turns and programs.", no_args_is_help=True)
-workers = typer.Typer(name="workers", help="Workers that run durable work.", no_args_is_help=True)
+workflows = Commands(name="workflows", help="Durable turns and programs.", no_args_is_help=True)
+workers = Commands(name="workers", help="Workers that run durable work.", no_args_is_help=True)
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The workflow's id.", show_default=False)]
 _STYLES = {

@@ -14,6 +14,7 @@ from toolcrib.record._batch_sink import BatchSink, RecordedEvent
 from toolcrib.record._call_trace import Trace
 from toolcrib.record._event_log import QUIET, ActivityFilter, EventLog, KeptEvent
 from toolcrib.record._event_tables import EVENT_TABLES, Activity, Rows, write_events
+from toolcrib.record._prune import prune_events, prune_sqlite_events
 from toolcrib.record._sinks import (
     ActivitySink,
     Followed,
@@ -27,7 +28,7 @@ from toolcrib.record._sinks import (
     merged_sinks,
     wants_activities,
 )
-from toolcrib.record._sqlite_sink import SqliteSink, sqlite_events
+from toolcrib.record._sqlite_sink import SqliteSink, sqlite_event_tables, sqlite_events
 from toolcrib.record._word_index import WordIndex
 
 __all__ = [
@@ -57,6 +58,9 @@ __all__ = [
     "calls_log",
     "current_activity",
     "merged_sinks",
+    "prune_events",
+    "prune_sqlite_events",
+    "sqlite_event_tables",
     "sqlite_events",
     "trace_activity",
     "wants_activities",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 from operator import itemgetter
 from typing import Any, TypeAlias, cast
 
+from toolcrib._tables import StoreTables
 from toolcrib.calls import CallEvent
 from toolcrib.record._batch_sink import RecordedEvent
 
@@ -22,26 +23,32 @@ __all__ = ["EVENT_TABLES", "Activity", "Rows", "batch_rows", "write_events"]
 Rows: TypeAlias = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
 """Runs one statement with its values, and returns its rows."""
 
-EVENT_TABLES = (
-    """CREATE TABLE IF NOT EXISTS toolcrib_events (
+EVENT_TABLES = StoreTables(
+    "events",
+    (
+        (
+            """CREATE TABLE IF NOT EXISTS toolcrib_events (
         position BIGINT PRIMARY KEY, source TEXT NOT NULL, run_id TEXT NOT NULL, id TEXT NOT NULL, kind TEXT NOT NULL,
         name TEXT NOT NULL, at TEXT NOT NULL, data TEXT NOT NULL)""",
-    "CREATE INDEX IF NOT EXISTS toolcrib_events_of ON toolcrib_events (id, position)",
-    """CREATE TABLE IF NOT EXISTS toolcrib_activities (
+            "CREATE INDEX IF NOT EXISTS toolcrib_events_of ON toolcrib_events (id, position)",
+            """CREATE TABLE IF NOT EXISTS toolcrib_activities (
         source TEXT NOT NULL, run_id TEXT NOT NULL, id TEXT NOT NULL, parent_id TEXT, name TEXT NOT NULL,
         entry TEXT NOT NULL, status TEXT NOT NULL, principal TEXT, first_position BIGINT NOT NULL,
         last_position BIGINT NOT NULL, started_at TEXT NOT NULL, ended_at TEXT, duration_ms DOUBLE PRECISION,
         words TEXT NOT NULL, PRIMARY KEY (id, source, run_id))""",
-    "CREATE INDEX IF NOT EXISTS toolcrib_activities_first ON toolcrib_activities (first_position)",
-    "CREATE INDEX IF NOT EXISTS toolcrib_activities_last ON toolcrib_activities (last_position)",
-    "CREATE INDEX IF NOT EXISTS toolcrib_activities_by ON toolcrib_activities (source, status, first_position)",
-    "CREATE INDEX IF NOT EXISTS toolcrib_activities_source ON toolcrib_activities (source, first_position)",
-    "CREATE INDEX IF NOT EXISTS toolcrib_activities_principal ON toolcrib_activities (principal, first_position)",
-    "CREATE INDEX IF NOT EXISTS toolcrib_activities_name ON toolcrib_activities (name, first_position)",
-    "CREATE INDEX IF NOT EXISTS toolcrib_activities_run ON toolcrib_activities (run_id, first_position)",
-    "CREATE INDEX IF NOT EXISTS toolcrib_activities_parent ON toolcrib_activities (parent_id, first_position)",
+            "CREATE INDEX IF NOT EXISTS toolcrib_activities_first ON toolcrib_activities (first_position)",
+            "CREATE INDEX IF NOT EXISTS toolcrib_activities_last ON toolcrib_activities (last_position)",
+            "CREATE INDEX IF NOT EXISTS toolcrib_activities_by ON toolcrib_activities (source, status, first_position)",
+            "CREATE INDEX IF NOT EXISTS toolcrib_activities_source ON toolcrib_activities (source, first_position)",
+            """CREATE INDEX IF NOT EXISTS toolcrib_activities_principal
+                ON toolcrib_activities (principal, first_position)""",
+            "CREATE INDEX IF NOT EXISTS toolcrib_activities_name ON toolcrib_activities (name, first_position)",
+            "CREATE INDEX IF NOT EXISTS toolcrib_activities_run ON toolcrib_activities (run_id, first_position)",
+            "CREATE INDEX IF NOT EXISTS toolcrib_activities_parent ON toolcrib_activities (parent_id, first_position)",
+        ),
+    ),
 )
-"""What makes the tables; each statement may be run again."""
+"""The tables of events, on any database."""
 
 _NEXT = "SELECT COALESCE(MAX(position), 0) + 1 FROM toolcrib_events"
 _ADD = (

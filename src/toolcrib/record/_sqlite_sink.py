@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from toolcrib._sqlite import sqlite3, write_ahead
+from toolcrib._sqlite import sqlite3
+from toolcrib._tables import StoreTables, make_file
 from toolcrib.record._batch_sink import BatchSink, RecordedEvent
 from toolcrib.record._event_log import EventLog
 from toolcrib.record._event_tables import EVENT_TABLES, write_events
 from toolcrib.record._word_index import SQLITE_WORDS, WordIndex
 
-__all__ = ["SqliteSink", "sqlite_events"]
+__all__ = ["SqliteSink", "sqlite_event_tables", "sqlite_events"]
 
-_WORDS_MADE = "SELECT 1 FROM sqlite_master WHERE name = 'toolcrib_words'"
 _BUSY_SECONDS = 30.0  # how long to wait for another process's write
 
 
@@ -95,19 +95,17 @@ def _make_tables(path: Path) -> WordIndex | None:
     """Make what is missing; return the index of words, or None for a SQLite library that was built without FTS5."""
     if str(path) in ("", ".", ":memory:"):
         raise ValueError("events are kept in a file; name one: SqliteSink('toolcrib.db')")
-    if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    with closing(_connect(path)) as connection:
-        write_ahead(connection, _BUSY_SECONDS)
-        connection.execute("BEGIN IMMEDIATE")
-        for statement in EVENT_TABLES:
-            connection.execute(statement)
-        if _has_fts5(connection) and not connection.execute(_WORDS_MADE).fetchone():
-            for statement in SQLITE_WORDS.tables:
-                connection.execute(statement)
-        connection.execute("COMMIT")
-        return SQLITE_WORDS if _has_fts5(connection) else None
+    for tables in sqlite_event_tables():
+        make_file(path, tables)
+    return SQLITE_WORDS if _has_fts5() else None
 
 
-def _has_fts5(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone() is not None
+def sqlite_event_tables() -> tuple[StoreTables, ...]:
+    """Return the tables of a file: those of events, and of their words where the SQLite library has FTS5."""
+    return (EVENT_TABLES, SQLITE_WORDS.tables) if _has_fts5() else (EVENT_TABLES,)
+
+
+@cache
+def _has_fts5() -> bool:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        return connection.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone() is not None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from toolcrib._tables import StoreTables
+
 __all__ = ["SQLITE_WORDS", "WordIndex"]
 
 _WORD = re.compile("[a-z0-9]+")
@@ -15,7 +17,7 @@ class WordIndex:
     """How a kind of database finds activities by words.
 
     Attributes:
-        tables: What makes the index, once; each statement may be run again.
+        tables: The index.
         source: What is selected from.
         condition: True of activities that have the words of a query, which stands for `?`.
         order: The column that says in which order they began.
@@ -24,7 +26,7 @@ class WordIndex:
         glue: What stands between two words.
     """
 
-    tables: tuple[str, ...]
+    tables: StoreTables
     source: str
     condition: str
     order: str
@@ -45,20 +47,25 @@ class WordIndex:
 
 
 SQLITE_WORDS = WordIndex(
-    (
-        """CREATE VIRTUAL TABLE toolcrib_words USING fts5 (words, content='toolcrib_activities',
+    StoreTables(
+        "words",
+        (
+            (
+                """CREATE VIRTUAL TABLE IF NOT EXISTS toolcrib_words USING fts5 (words, content='toolcrib_activities',
             content_rowid='first_position', tokenize='ascii', detail=none, columnsize=0)""",
-        """CREATE TRIGGER toolcrib_words_made AFTER INSERT ON toolcrib_activities BEGIN
+                """CREATE TRIGGER IF NOT EXISTS toolcrib_words_made AFTER INSERT ON toolcrib_activities BEGIN
             INSERT INTO toolcrib_words (rowid, words) VALUES (new.first_position, new.words); END""",
-        """CREATE TRIGGER toolcrib_words_gone AFTER DELETE ON toolcrib_activities BEGIN
+                """CREATE TRIGGER IF NOT EXISTS toolcrib_words_gone AFTER DELETE ON toolcrib_activities BEGIN
             INSERT INTO toolcrib_words (toolcrib_words, rowid, words)
             VALUES ('delete', old.first_position, old.words); END""",
-        """CREATE TRIGGER toolcrib_words_more AFTER UPDATE OF words ON toolcrib_activities
+                """CREATE TRIGGER IF NOT EXISTS toolcrib_words_more AFTER UPDATE OF words ON toolcrib_activities
             WHEN old.words <> new.words BEGIN
             INSERT INTO toolcrib_words (toolcrib_words, rowid, words)
             VALUES ('delete', old.first_position, old.words);
             INSERT INTO toolcrib_words (rowid, words) VALUES (new.first_position, new.words); END""",
-        "INSERT INTO toolcrib_words (toolcrib_words) VALUES ('rebuild')",  # with what was kept before the index was
+                "INSERT INTO toolcrib_words (toolcrib_words) VALUES ('rebuild')",  # with what was kept before
+            ),
+        ),
     ),
     "toolcrib_words CROSS JOIN toolcrib_activities ON first_position = toolcrib_words.rowid",  # the words first
     "toolcrib_words MATCH ?",

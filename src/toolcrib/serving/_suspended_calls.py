@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from toolcrib._sqlite import sqlite3
+from toolcrib._tables import Execute, StoreTables, make_file
 from toolcrib.approvals import (
     MAX_SUSPENDED,
     ApprovalStore,
-    Execute,
     KeepsSuspendedCalls,
     SqliteApprovalStore,
     SuspendedCall,
@@ -33,12 +33,17 @@ T = TypeVar("T")
 
 _BUSY_SECONDS = 30.0
 _TABLE = "toolcrib_suspended_calls"
-SUSPENDED_CALL_TABLES = (
-    f"CREATE TABLE IF NOT EXISTS {_TABLE} (key TEXT PRIMARY KEY, principal TEXT NOT NULL, tool TEXT NOT NULL, "
-    "requests TEXT NOT NULL, state TEXT NOT NULL, since TEXT NOT NULL)",
-    f"CREATE INDEX IF NOT EXISTS {_TABLE}_by_principal ON {_TABLE} (principal, since)",
+SUSPENDED_CALL_TABLES = StoreTables(
+    "suspended calls",
+    (
+        (
+            f"CREATE TABLE IF NOT EXISTS {_TABLE} (key TEXT PRIMARY KEY, principal TEXT NOT NULL, tool TEXT NOT NULL, "
+            "requests TEXT NOT NULL, state TEXT NOT NULL, since TEXT NOT NULL)",
+            f"CREATE INDEX IF NOT EXISTS {_TABLE}_by_principal ON {_TABLE} (principal, since)",
+        ),
+    ),
 )
-"""Statements that make the table of `SqlSuspendedCalls`."""
+"""The table of `SqlSuspendedCalls`."""
 
 
 def suspended_calls_beside(approvals: ApprovalStore) -> SuspendedCallStore:
@@ -159,9 +164,7 @@ class SqliteSuspendedCalls(SqlSuspendedCalls):
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         super().__init__(self._open)
-        with self._open() as execute:
-            for statement in SUSPENDED_CALL_TABLES:
-                execute(statement, ())
+        make_file(self.path, SUSPENDED_CALL_TABLES)
 
     @contextmanager
     def _open(self) -> Generator[Execute]:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
-from toolcrib.adapters.dbos import DurableAgent, DurableToolkit, Engine, Queue
+from toolcrib.adapters.dbos import Database, DurableAgent, DurableToolkit, Engine, Queue
 from toolcrib.turns import Agent
 
 QUICK = 0.02
@@ -20,7 +20,9 @@ def durable(*tools: Any, queue: Queue | None = None, **options: Any) -> DurableA
 
 
 @asynccontextmanager
-async def engine_of(database: str, *work: DurableAgent | DurableToolkit, **options: Any) -> AsyncGenerator[Engine]:
+async def engine_of(
+    database: str | Database, *work: DurableAgent | DurableToolkit, **options: Any
+) -> AsyncGenerator[Engine]:
     """Run an engine that takes these agents' turns and these toolkits' programs; under one name, give `worker_id`."""
     queues = {one.queue.name: one.queue for one in work}.values()
     given: dict[str, Any] = {"worker_id": f"worker_{uuid4().hex[:8]}", "answers": QUICK, "grace": 2.0, **options}

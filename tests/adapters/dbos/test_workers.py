@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from tests.adapters.dbos.durable import durable, engine_of
 from toolcrib.adapters.dbos import Client, Engine, current_engine, recover, workers
-from toolcrib.adapters.dbos._client import tables
+from toolcrib.adapters.dbos import _work_tables as tables
 from toolcrib.adapters.dbos._turn_execution import TurnExecution
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workers import Lease, hand_back
@@ -103,7 +103,7 @@ async def test_whether_a_worker_lives_is_told_by_its_process_and_by_when_it_was_
     async with Client(tmp_path / "crib.db") as client:
         Lease(client, "till")
         with client.engine.begin() as connection:
-            connection.execute(sa.update(tables.tables["toolcrib_workers"]).values(**known))
+            connection.execute(sa.update(tables.workers).values(**known))
 
         found = [worker.state for worker in workers(client)]
 

@@ -28,8 +28,10 @@ from toolcrib.adapters.dbos._database import DEFAULT_DATABASE, Database
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._lost_work import keep_closing_lost_work
+from toolcrib.adapters.dbos._migrate import grant_use, migrate, table_versions
 from toolcrib.adapters.dbos._operator import WorkOperator
 from toolcrib.adapters.dbos._program import DurableProgram, DurableToolkit, enqueue_program
+from toolcrib.adapters.dbos._prune import prune
 from toolcrib.adapters.dbos._sinks import PostgresSink, postgres_events
 from toolcrib.adapters.dbos._takeover import keep_recovering, keep_returning
 from toolcrib.adapters.dbos._workers import Worker, recover, workers
@@ -55,13 +57,17 @@ __all__ = [
     "cancel_work",
     "current_engine",
     "enqueue_program",
+    "grant_use",
     "list_work",
+    "migrate",
     "open_store",
     "postgres_events",
+    "prune",
     "recover",
     "resume_work",
     "retry_work",
     "show_work",
+    "table_versions",
     "turn_id_of",
     "workers",
 ]

@@ -121,6 +121,7 @@ def _ids(client: Client, state: str | None, queue: str | None, limit: int, offse
         .select_from(
             sa.outerjoin(status.status.table, output.output.table, status.workflow_uuid == output.workflow_uuid)
         )
+        .where(status.application_name == client.database.application)
         .order_by(status.created_at.desc(), status.workflow_uuid)
     )
     if state is not None:

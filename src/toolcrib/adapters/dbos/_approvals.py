@@ -5,23 +5,30 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from toolcrib._tables import Execute, StoreTables
 from toolcrib.adapters.dbos._database import Database, PostgresTables
-from toolcrib.approvals import Execute, SqlApprovalStore, SqliteApprovalStore, SuspendedCallStore
+from toolcrib.approvals import SqlApprovalStore, SqliteApprovalStore, SuspendedCallStore
 from toolcrib.serving import SUSPENDED_CALL_TABLES, SqlSuspendedCalls
 
-__all__ = ["PostgresApprovalStore", "open_store"]
+__all__ = ["POSTGRES_APPROVAL_TABLES", "PostgresApprovalStore", "open_store"]
 
 _LOCK = "toolcrib: approvals"
-_TABLES = (
-    """CREATE TABLE IF NOT EXISTS toolcrib_requests (
-        number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id TEXT NOT NULL UNIQUE, call_id TEXT NOT NULL,
-        request TEXT NOT NULL, answer TEXT, used_at TEXT)""",
-    "CREATE INDEX IF NOT EXISTS toolcrib_requests_by_call ON toolcrib_requests (call_id)",
-    "CREATE INDEX IF NOT EXISTS toolcrib_requests_unused ON toolcrib_requests (number) WHERE used_at IS NULL",
-    """CREATE TABLE IF NOT EXISTS toolcrib_standing (
-        number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tool TEXT NOT NULL, answer TEXT NOT NULL)""",
-    "CREATE INDEX IF NOT EXISTS toolcrib_standing_by_tool ON toolcrib_standing (tool)",
+POSTGRES_APPROVAL_TABLES = StoreTables(
+    "approvals",
+    (
+        (
+            """CREATE TABLE IF NOT EXISTS toolcrib_requests (
+                number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id TEXT NOT NULL UNIQUE, call_id TEXT NOT NULL,
+                request TEXT NOT NULL, answer TEXT, used_at TEXT)""",
+            "CREATE INDEX IF NOT EXISTS toolcrib_requests_by_call ON toolcrib_requests (call_id)",
+            "CREATE INDEX IF NOT EXISTS toolcrib_requests_unused ON toolcrib_requests (number) WHERE used_at IS NULL",
+            """CREATE TABLE IF NOT EXISTS toolcrib_standing (
+                number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tool TEXT NOT NULL, answer TEXT NOT NULL)""",
+            "CREATE INDEX IF NOT EXISTS toolcrib_standing_by_tool ON toolcrib_standing (tool)",
+        ),
+    ),
 )
+"""The tables of `PostgresApprovalStore`."""
 
 
 class PostgresApprovalStore(SqlApprovalStore):
@@ -40,7 +47,7 @@ class PostgresApprovalStore(SqlApprovalStore):
     table_prefix = "toolcrib_"
 
     def __init__(self, database: str | Path | Database) -> None:
-        self._tables = PostgresTables(database, _TABLES)
+        self._tables = PostgresTables(database, POSTGRES_APPROVAL_TABLES)
 
     @property
     def database(self) -> Database:

@@ -15,24 +15,16 @@ import sqlalchemy as sa
 from dbos import DBOSClient, WorkflowStatus
 from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSNonExistentWorkflowError
 from dbos._serialization import Serializer
-from sqlalchemy.exc import SQLAlchemyError
 
-from toolcrib.adapters.dbos._approvals import open_store
+from toolcrib.adapters.dbos._approvals import PostgresApprovalStore, open_store
 from toolcrib.adapters.dbos._database import Database
+from toolcrib.adapters.dbos._work_tables import WORK_TABLES
+from toolcrib.adapters.dbos._work_tables import stopped_queues as _stopped
 from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
 from toolcrib.errors import EngineError
 
-__all__ = ["APPLICATION", "VERSION", "AnswerStore", "Client", "JsonSerializer", "Placement", "Queue", "tables"]
+__all__ = ["AnswerStore", "Client", "JsonSerializer", "Placement", "Queue"]
 
-APPLICATION = "toolcrib"
-VERSION = "1"
-"""The version of the application in DBOS. It is fixed, so that a deploy goes on with what is in flight."""
-
-tables = sa.MetaData()
-"""The tables of our own beside those of DBOS."""
-
-
-_stopped = sa.Table("toolcrib_stopped_queues", tables, sa.Column("queue", sa.Text, primary_key=True))
 _STANDING: dict[str, Any] = {"concurrency": 0}
 
 
@@ -163,12 +155,19 @@ class Client:
         self.database = database if isinstance(database, Database) else Database.named(database)
         self.engine = self.database.engine(pool=pool)
         self.dbos = DBOSClient(
-            system_database_engine=self.engine, serializer=JsonSerializer(), application_name=APPLICATION
+            system_database_engine=self.engine,
+            dbos_system_schema=self.database.dbos_schema,
+            serializer=JsonSerializer(),
+            application_name=self.database.application,
         )
-        self.approvals: AnswerStore = open_store(self.database) if approvals is None else approvals
+        self._own_store: AnswerStore | None = None
         try:
-            self.dbos._sys_db.run_migrations()  # pyright: ignore[reportPrivateUsage] -- a client may come before any worker; there is no public way with an engine of one's own
-            _make_tables(self.engine)
+            with self.database.missing_tables():
+                self.dbos._sys_db.run_migrations()  # pyright: ignore[reportPrivateUsage] -- a client may come before any worker; there is no public way with an engine of one's own
+            self.database.make_tables(self.engine, WORK_TABLES)
+            if approvals is None:
+                self._own_store = approvals = open_store(self.database)
+            self.approvals: AnswerStore = approvals
         except BaseException:
             self.close()
             raise
@@ -176,6 +175,8 @@ class Client:
     def close(self) -> None:
         """Close its connections."""
         self.dbos.destroy()
+        if isinstance(self._own_store, PostgresApprovalStore):
+            self._own_store.close()
         self.engine.dispose()
 
     async def __aenter__(self) -> Client:
@@ -199,7 +200,7 @@ class Client:
             worker_concurrency=queue.per_worker,
             limiter=None if queue.rate is None else {"limit": queue.rate[0], "period": queue.rate[1]},
             polling_interval_sec=queue.polling,
-            application_name=APPLICATION,
+            application_name=self.database.application,
         )
         with ThreadPoolExecutor(1, "toolcrib-queue") as thread:  # on an event loop DBOS warns in words of its own
             thread.submit(write).result()
@@ -239,8 +240,8 @@ class Client:
             "workflow_name": workflow,
             "queue_name": queue,
             "workflow_id": placement.id,
-            "app_version": VERSION,
-            "application_name": APPLICATION,
+            "app_version": self.database.version,
+            "application_name": self.database.application,
         }
         if placement.priority:
             options["priority"] = placement.priority
@@ -282,14 +283,3 @@ class Client:
                 yield value
         finally:
             await values.aclose()
-
-
-def _make_tables(engine: sa.Engine) -> None:
-    for last in (False, True):
-        try:
-            tables.create_all(engine)
-        except SQLAlchemyError:  # another process makes them at the same time
-            if last:
-                raise
-        else:
-            return

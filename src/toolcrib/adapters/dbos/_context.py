@@ -10,26 +10,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from toolcrib.adapters.dbos._client import Client, tables
+from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._turn_execution import TurnExecution, current_execution
+from toolcrib.adapters.dbos._work_tables import applied_changes as _applied
+from toolcrib.adapters.dbos._work_tables import contexts as _contexts
 from toolcrib.turns import Agent, ContextItem, ContextPool, ContextQueue
 
 __all__ = ["SharedContext", "forget_changes"]
-
-_contexts = sa.Table(
-    "toolcrib_contexts",
-    tables,
-    sa.Column("agent", sa.Text, primary_key=True),
-    sa.Column("version", sa.BigInteger, nullable=False),
-    sa.Column("context", sa.Text, nullable=False),
-)
-_applied = sa.Table(
-    "toolcrib_context_changes",
-    tables,
-    sa.Column("work_id", sa.Text, primary_key=True),
-    sa.Column("agent", sa.Text, nullable=False),
-)
 
 
 class SharedContext:
@@ -78,7 +66,7 @@ class SharedContext:
 
     def _read(self, client: Client) -> tuple[int, Mapping[str, Any]] | None:
         query = sa.select(_contexts.c.version, _contexts.c.context)
-        newer = sa.and_(_contexts.c.agent == self._agent.name, _contexts.c.version > self._version)
+        newer = sa.and_(_contexts.c.agent == self._key(client), _contexts.c.version > self._version)
         with client.engine.begin() as connection:
             row = connection.execute(query.where(newer)).first()
         return None if row is None else (row.version, json.loads(row.context))
@@ -90,10 +78,10 @@ class SharedContext:
 
     def _apply(self, client: Client, work_id: str, changes: list[dict[str, Any]]) -> None:
         self._begin(client)
-        row = _contexts.c.agent == self._agent.name
+        row = _contexts.c.agent == self._key(client)
         try:
             with client.engine.begin() as connection:
-                connection.execute(sa.insert(_applied).values(work_id=work_id, agent=self._agent.name))
+                connection.execute(sa.insert(_applied).values(work_id=work_id, agent=self._key(client)))
                 query = sa.select(_contexts.c.version, _contexts.c.context).where(row).with_for_update()
                 version, text = connection.execute(query).one()
                 made = json.dumps(self._changed(json.loads(text), changes), ensure_ascii=False)
@@ -104,14 +92,17 @@ class SharedContext:
     def _begin(self, client: Client) -> None:
         """Have a row for the agent: with what its context had when it was made durable."""
         with client.engine.begin() as connection:
-            if connection.execute(sa.select(_contexts.c.version).where(_contexts.c.agent == self._agent.name)).first():
+            if connection.execute(sa.select(_contexts.c.version).where(_contexts.c.agent == self._key(client))).first():
                 return
         first = json.dumps(self._first, ensure_ascii=False)
         try:
             with client.engine.begin() as connection:
-                connection.execute(sa.insert(_contexts).values(agent=self._agent.name, version=1, context=first))
+                connection.execute(sa.insert(_contexts).values(agent=self._key(client), version=1, context=first))
         except IntegrityError:  # another worker did
             return
+
+    def _key(self, client: Client) -> str:
+        return client.database.scoped(self._agent.name)
 
     async def store(self, client: Client) -> None:
         """Write the context down as it is, for an agent that is not in the database yet."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import weakref
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,15 +14,15 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from toolcrib._passwords import hide_passwords
 from toolcrib._sqlite import DURABLE_VERSION, sqlite3, write_ahead
+from toolcrib._tables import MIGRATE, Execute, StoreTables, make_file
 from toolcrib.adapters.dbos._outage import name_outages
-from toolcrib.approvals import Execute
 from toolcrib.errors import DatabaseError
 
-__all__ = ["DEFAULT_APPLICATION", "DEFAULT_DATABASE", "Database", "PostgresTables"]
+__all__ = ["DEFAULT_APPLICATION", "DEFAULT_DATABASE", "Database", "PostgresTables", "transaction"]
 
 DEFAULT_DATABASE = "toolcrib.db"
 DEFAULT_APPLICATION = "toolcrib"
@@ -34,6 +34,7 @@ _SCHEMA_FORM = "Give up to 63 small letters, digits and _, which do not begin wi
 _APPLICATION_FORM = "Give 3 to 63 small letters, digits, _ and -"
 _BUSY_SECONDS = 30  # how long a write to a file waits for another's, and work for a connection
 _CONNECT_SECONDS = 10
+_NOT_ALLOWED = "42501"  # the state of a statement that the user has no right to
 _IDLE = "idle_in_transaction_session_timeout"
 _IDLE_MS = 60_000  # after which the server ends a session that was left inside a transaction
 _POOL = 20  # connections of one process; one of them listens
@@ -88,6 +89,20 @@ class Database:
     def kind(self) -> Literal["sqlite", "postgresql"]:
         """What it is."""
         return "sqlite" if self.url.get_backend_name() == "sqlite" else "postgresql"
+
+    @property
+    def dbos_schema(self) -> str:
+        """The schema of DBOS's own tables, on a server."""
+        return self.schema or "dbos"
+
+    @property
+    def version(self) -> str:
+        """The version of the application in DBOS. It is fixed, so that a deploy goes on with what is in flight."""
+        return "1" if self.application == DEFAULT_APPLICATION else f"{self.application}-1"
+
+    def scoped(self, name: str) -> str:
+        """Return a name that another application of the database does not have."""
+        return name if self.application == DEFAULT_APPLICATION else f"{self.application}/{name}"
 
     @property
     def path(self) -> Path | None:
@@ -157,6 +172,35 @@ class Database:
         name_outages(made)
         return made
 
+    def make_tables(self, engine: sa.Engine, tables: StoreTables) -> None:
+        """Bring the tables of a store to the latest version; where they are, nothing is written.
+
+        Raises:
+            DatabaseError: This user may not make them, or a newer version of Toolcrib made them.
+        """
+        if self.path is not None:
+            make_file(self.path, tables)
+            return
+        with self.missing_tables():
+            with transaction(engine) as execute:
+                if tables.is_current(execute, self.kind, str(self)):
+                    return
+            with transaction(engine, "toolcrib: tables") as execute:  # two that make one at once fail
+                if self.schema is not None and execute("SELECT to_regnamespace(?)", (self.schema,)).scalar() is None:
+                    execute(f'CREATE SCHEMA "{self.schema}"', ())
+                tables.make(execute, self.kind, str(self))
+
+    @contextmanager
+    def missing_tables(self) -> Generator[None]:
+        """Turn the refusal to make tables into the error that says what to do."""
+        try:
+            yield
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) != _NOT_ALLOWED:
+                raise
+            problem = "its tables are missing or of an older version, and this user may not make them"
+            raise DatabaseError(str(self), problem, MIGRATE) from error
+
 
 _engines: weakref.WeakSet[sa.Engine] = weakref.WeakSet()
 
@@ -175,14 +219,14 @@ class PostgresTables:
 
     Args:
         database: Its URL, or what `Database.named` made of one.
-        tables: Statements that make the tables; each may be run again.
+        tables: What they are; missing ones are made.
         pool: The most connections at a time.
 
     Raises:
         DatabaseError: It is no Postgres database, or no connection can be had.
     """
 
-    def __init__(self, database: str | Path | Database, tables: Iterable[str], *, pool: int = 4) -> None:
+    def __init__(self, database: str | Path | Database, *tables: StoreTables, pool: int = 4) -> None:
         self.database = database if isinstance(database, Database) else Database.named(database)
         if self.database.kind != "postgresql":
             raise DatabaseError(
@@ -190,29 +234,37 @@ class PostgresTables:
             )
         self._engine = self.database.engine(pool=pool)
         weakref.finalize(self, self._engine.dispose)
-        with self.transaction("toolcrib: tables") as execute:  # two that make one at once fail
-            for statement in tables:
-                execute(statement, ())
+        try:
+            for one in tables:
+                self.database.make_tables(self._engine, one)
+        except BaseException:
+            self._engine.dispose()
+            raise
 
-    @contextmanager
-    def transaction(self, lock: str | None = None) -> Generator[Execute]:
-        """Begin a transaction, which is taken back if the body raises.
-
-        Args:
-            lock: The name of a lock that one transaction at a time holds, of all processes.
-        """
-        with self._engine.begin() as connection:
-
-            def execute(sql: str, values: Any) -> Any:
-                return connection.exec_driver_sql(sql.replace("%", "%%").replace("?", "%s"), values)
-
-            if lock is not None:
-                execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (lock,))
-            yield execute
+    def transaction(self, lock: str | None = None) -> AbstractContextManager[Execute]:
+        """Begin a transaction; see `transaction`."""
+        return transaction(self._engine, lock)
 
     def close(self) -> None:
         """Close the connections; others are opened when the tables are used again."""
         self._engine.dispose()
+
+
+@contextmanager
+def transaction(engine: sa.Engine, lock: str | None = None) -> Generator[Execute]:
+    """Begin a transaction on a Postgres server, which is taken back if the body raises.
+
+    Args:
+        lock: The name of a lock that one transaction at a time holds, of all processes.
+    """
+    with engine.begin() as connection:
+
+        def execute(sql: str, values: Any) -> Any:
+            return connection.exec_driver_sql(sql.replace("%", "%%").replace("?", "%s"), values)
+
+        if lock is not None:
+            execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (lock,))
+        yield execute
 
 
 def _url_of(text: str) -> sa.URL:

@@ -18,7 +18,7 @@ import dbos._dbos as dbos_module
 from dbos import DBOS
 from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSWorkflowCancelledError
 
-from toolcrib.adapters.dbos._client import APPLICATION, VERSION, AnswerStore, Client, JsonSerializer, Queue
+from toolcrib.adapters.dbos._client import AnswerStore, Client, JsonSerializer, Queue
 from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._outage import is_outage, outlast
 from toolcrib.adapters.dbos._sinks import WorkerSink, keeps_events_in, open_sink
@@ -152,8 +152,9 @@ class Engine:
             await asyncio.to_thread(client.declare, queue)
         DBOS(
             config={
-                "name": APPLICATION,
-                "application_version": VERSION,
+                "name": self.database.application,
+                "application_version": self.database.version,
+                "dbos_system_schema": self.database.dbos_schema,
                 "executor_id": self.worker_id,
                 "system_database_engine": client.engine,
                 "system_database_url": client.engine.url.render_as_string(hide_password=False),

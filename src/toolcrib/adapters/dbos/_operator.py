@@ -42,7 +42,8 @@ class WorkOperator:
             sa.func.sum(1 - waits),
             sa.func.min(sa.case((table.status == "ENQUEUED", table.created_at))),
         )
-        query = query.where(table.status.in_(_OPEN)).group_by(table.queue_name).order_by(table.queue_name)
+        mine = table.application_name == self._client.database.application
+        query = query.where(table.status.in_(_OPEN), mine).group_by(table.queue_name).order_by(table.queue_name)
         with database.engine.begin() as connection:
             rows = connection.execute(query).fetchall()
         return [

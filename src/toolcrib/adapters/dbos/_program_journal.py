@@ -13,9 +13,11 @@ import sqlalchemy as sa
 from dbos._error import DBOSWorkflowConflictIDError
 from sqlalchemy.exc import IntegrityError
 
-from toolcrib.adapters.dbos._client import Client, tables
+from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._turn_execution import began
+from toolcrib.adapters.dbos._work_tables import program_lines as _lines
+from toolcrib.adapters.dbos._work_tables import programs as _runs
 
 __all__ = [
     "Claim",
@@ -32,25 +34,6 @@ __all__ = [
 ]
 
 ProgramState: TypeAlias = Literal["running", "paused", "done", "cancelled"]
-
-_runs = sa.Table(
-    "toolcrib_programs",
-    tables,
-    sa.Column("run", sa.Text, primary_key=True),
-    sa.Column("toolkit", sa.Text, nullable=False),
-    sa.Column("queue", sa.Text, nullable=False),
-    sa.Column("generation", sa.Integer, nullable=False),  # how often it was taken up after a pause, and once more
-    sa.Column("state", sa.Text, nullable=False, index=True),
-    sa.Column("result", sa.Text),
-    sa.Column("updated_at", sa.Float, nullable=False),
-)
-_lines = sa.Table(
-    "toolcrib_program_lines",
-    tables,
-    sa.Column("run", sa.Text, primary_key=True),
-    sa.Column("number", sa.Integer, primary_key=True),
-    sa.Column("line", sa.Text, nullable=False),
-)
 
 
 @dataclass(frozen=True, slots=True)

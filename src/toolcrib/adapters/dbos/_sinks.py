@@ -4,19 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from toolcrib._tables import StoreTables
 from toolcrib.adapters.dbos._database import Database, PostgresTables
 from toolcrib.calls import ActivityEvent, CallEvent
-from toolcrib.record import EVENT_TABLES, BatchSink, EventLog, RecordedEvent, SqliteSink, WordIndex, write_events
+from toolcrib.record import (
+    EVENT_TABLES,
+    BatchSink,
+    EventLog,
+    RecordedEvent,
+    SqliteSink,
+    WordIndex,
+    prune_events,
+    prune_sqlite_events,
+    write_events,
+)
 
-__all__ = ["INTERRUPTED", "PostgresSink", "WorkerSink", "keeps_events_in", "open_sink", "postgres_events"]
+__all__ = [
+    "INTERRUPTED",
+    "POSTGRES_EVENT_TABLES",
+    "PostgresSink",
+    "WorkerSink",
+    "keeps_events_in",
+    "open_sink",
+    "postgres_events",
+    "prune_kept_events",
+]
 
 _LOCK = "toolcrib: events"  # held by the writer, so that positions become visible in order
 _VECTOR = "to_tsvector('simple', regexp_replace(words, '[^a-z0-9]+', ' ', 'g'))"
 _WORDS = WordIndex(
-    (f"CREATE INDEX IF NOT EXISTS toolcrib_activities_words ON toolcrib_activities USING gin (({_VECTOR}))",),
+    StoreTables(
+        "words",
+        ((f"CREATE INDEX IF NOT EXISTS toolcrib_activities_words ON toolcrib_activities USING gin (({_VECTOR}))",),),
+    ),
     "toolcrib_activities",
     f"{_VECTOR} @@ to_tsquery('simple', ?)",
     "first_position",
@@ -24,7 +49,8 @@ _WORDS = WordIndex(
     "{}:*",
     " & ",
 )
-_TABLES = (*EVENT_TABLES, *_WORDS.tables)
+POSTGRES_EVENT_TABLES = (EVENT_TABLES, _WORDS.tables)
+"""The tables of `PostgresSink`."""
 
 
 class PostgresSink(BatchSink):
@@ -38,7 +64,7 @@ class PostgresSink(BatchSink):
     """
 
     def __init__(self, database: str | Path | Database) -> None:
-        self._tables = PostgresTables(database, _TABLES, pool=2)
+        self._tables = PostgresTables(database, *POSTGRES_EVENT_TABLES, pool=2)
         super().__init__(self._write_batch)
 
     @property
@@ -67,7 +93,7 @@ def postgres_events(database: str | Path | Database) -> EventLog:
     Raises:
         DatabaseError: It is no Postgres database, or no connection can be had.
     """
-    return _log(PostgresTables(database, _TABLES, pool=2))
+    return _log(PostgresTables(database, *POSTGRES_EVENT_TABLES, pool=2))
 
 
 def _log(tables: PostgresTables) -> EventLog:
@@ -76,6 +102,21 @@ def _log(tables: PostgresTables) -> EventLog:
             return execute(sql, values).fetchall()
 
     return EventLog(rows, _WORDS)
+
+
+def prune_kept_events(database: Database, before: datetime, *, dry_run: bool) -> int:
+    """Remove the events of calls and runs that ended before a time, and return how many calls and runs there were.
+
+    Raises:
+        DatabaseError: No connection can be had.
+    """
+    if database.path is not None:
+        return prune_sqlite_events(database.path, before, dry_run=dry_run)
+    tables = PostgresTables(database, *POSTGRES_EVENT_TABLES, pool=1)
+    try:
+        return prune_events(partial(tables.transaction, _LOCK), before, dry_run=dry_run)
+    finally:
+        tables.close()
 
 
 # --- of a worker

@@ -16,8 +16,10 @@ from uuid import uuid4
 import sqlalchemy as sa
 from dbos._utils import INTERNAL_QUEUE_NAME
 
-from toolcrib.adapters.dbos._client import VERSION, Client, tables
+from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._outage import outlast
+from toolcrib.adapters.dbos._work_tables import served_queues as _served
+from toolcrib.adapters.dbos._work_tables import workers as _workers
 from toolcrib.errors import WorkerError
 
 __all__ = [
@@ -35,24 +37,6 @@ __all__ = [
 
 LEASE_SECONDS = 15.0
 """How long a worker that renews nothing counts as alive."""
-
-_workers = sa.Table(
-    "toolcrib_workers",
-    tables,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("token", sa.Text, nullable=False),
-    sa.Column("host", sa.Text, nullable=False),
-    sa.Column("pid", sa.BigInteger, nullable=False),
-    sa.Column("started_at", sa.Float, nullable=False),
-    sa.Column("seen_at", sa.Float, nullable=False),
-    sa.Column("state", sa.Text, nullable=False),
-)
-_served = sa.Table(
-    "toolcrib_served_queues",
-    tables,
-    sa.Column("worker", sa.Text, primary_key=True),
-    sa.Column("queue", sa.Text, primary_key=True),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +262,10 @@ def hand_back(client: Client, worker_id: str, only: Collection[str] | None = Non
 
 def held_by(client: Client, worker_id: str) -> list[str]:
     """Return the ids of the workflows that a worker took from a queue and that have not ended."""
-    return [work.workflow_id for work in _database(client).get_pending_workflows(worker_id, VERSION)]
+    held = _database(client).tables.workflow_status  # of every application: a worker's name is one in the database
+    query = sa.select(held.c.workflow_uuid).where(held.c.status == "PENDING", held.c.executor_id == worker_id)
+    with _database(client).engine.begin() as connection:
+        return list(connection.execute(query).scalars())
 
 
 def _database(client: Client) -> Any:

@@ -1,0 +1,99 @@
+"""Versions of all tables of a database, DBOS's own among them: looked at, made and brought up to date."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import sqlalchemy as sa
+from dbos._migration import get_migration_versions, get_sqlite_migration_versions
+from sqlalchemy.exc import DBAPIError
+
+from toolcrib._tables import StoreTables, TablesVersion, file_version
+from toolcrib.adapters.dbos._approvals import POSTGRES_APPROVAL_TABLES
+from toolcrib.adapters.dbos._client import Client
+from toolcrib.adapters.dbos._database import Database, transaction
+from toolcrib.adapters.dbos._sinks import POSTGRES_EVENT_TABLES
+from toolcrib.adapters.dbos._work_tables import WORK_TABLES
+from toolcrib.approvals import SQLITE_APPROVAL_TABLES
+from toolcrib.errors import DatabaseError
+from toolcrib.record import sqlite_event_tables
+from toolcrib.serving import SUSPENDED_CALL_TABLES
+
+__all__ = ["grant_use", "migrate", "table_versions"]
+
+_USE = (
+    "GRANT USAGE ON SCHEMA {schema} TO {role}",
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}",
+    "GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}",
+    "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role}",
+)
+
+
+def _stores(database: Database) -> tuple[StoreTables, ...]:
+    if database.path is None:
+        return (POSTGRES_APPROVAL_TABLES, SUSPENDED_CALL_TABLES, *POSTGRES_EVENT_TABLES, WORK_TABLES)
+    return (SQLITE_APPROVAL_TABLES, SUSPENDED_CALL_TABLES, *sqlite_event_tables(), WORK_TABLES)
+
+
+def table_versions(database: Database) -> list[TablesVersion]:
+    """Return which version of each store's tables a database has; nothing is changed in it.
+
+    Raises:
+        DatabaseError: No connection can be had.
+    """
+    stores, path = _stores(database), database.path
+    if path is not None and not path.exists():
+        raise DatabaseError(str(database), "there is no such file", "`toolcrib db migrate` makes it")
+    engine = database.engine(pool=1)
+    try:
+        if path is not None:
+            found = [file_version(path, tables) for tables in stores]
+            ours, latest = get_sqlite_migration_versions(engine)
+        else:
+            with transaction(engine) as execute:
+                found = [tables.version(execute, database.kind) for tables in stores]
+            ours, latest = get_migration_versions(engine, database.dbos_schema, use_listen_notify=False)
+    finally:
+        engine.dispose()
+    return [*found, TablesVersion("dbos", ours, latest)]
+
+
+def migrate(database: Database) -> list[TablesVersion]:
+    """Make all tables that are missing, bring the others up to date, and return their versions.
+
+    Raises:
+        DatabaseError: No connection can be had, or this user may not make tables.
+    """
+    client = Client(database, pool=2)
+    try:
+        for tables in _stores(database):
+            database.make_tables(client.engine, tables)
+    finally:
+        client.close()
+    return table_versions(database)
+
+
+def grant_use(database: Database, role: str) -> None:
+    """Let a role of a server read and write the rows of all tables, and make none.
+
+    Raises:
+        DatabaseError: It is a file, there is no such role, or this user may not grant it.
+    """
+    if database.path is not None:
+        raise DatabaseError(str(database), "a file has no roles", "Leave --grant out")
+    engine = database.engine(pool=1)
+    try:
+        with transaction(engine) as execute:
+            (own,) = execute("SELECT current_schema()", ()).fetchone()
+            for schema in dict.fromkeys((own, database.dbos_schema)):
+                names = {"schema": _quoted(engine, schema), "role": _quoted(engine, role)}
+                for statement in _USE:
+                    execute(statement.format(**names), ())
+    except DBAPIError as error:
+        raise DatabaseError(str(database), " ".join(str(error.orig).split())) from error
+    finally:
+        engine.dispose()
+
+
+def _quoted(engine: sa.Engine, name: str) -> str:
+    return cast("Any", engine.dialect).identifier_preparer.quote_identifier(name)

@@ -1,0 +1,208 @@
+"""Removal of old work: turns and programs that ended before a time, with all that was kept of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, cast
+
+import sqlalchemy as sa
+from dbos import WorkflowStatus
+
+from toolcrib.adapters.dbos._agent import TURN
+from toolcrib.adapters.dbos._client import Client
+from toolcrib.adapters.dbos._continuation import WAITS_FOR, continuation_id
+from toolcrib.adapters.dbos._database import Database
+from toolcrib.adapters.dbos._program import PROGRAM, stretch_id
+from toolcrib.adapters.dbos._program_journal import program_run
+from toolcrib.adapters.dbos._sinks import prune_kept_events
+from toolcrib.adapters.dbos._work_tables import applied_changes, program_lines, programs
+from toolcrib.adapters.dbos._work_tables import served_queues as _served
+from toolcrib.adapters.dbos._work_tables import workers as _workers
+from toolcrib.approvals import SqlApprovalStore
+
+__all__ = ["prune"]
+
+_ENDED = ("SUCCESS", "ERROR", "CANCELLED")
+_UNFINISHED = ("PENDING", "ENQUEUED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
+_PAGE = 200
+_BATCH = 100  # pieces of work removed in one transaction
+
+
+async def prune(database: Database, before: datetime, *, dry_run: bool = False) -> dict[str, int]:
+    """Remove what ended before a time from a database, and return how much of each kind there was.
+
+    What waits for a person or in a queue stays, what is in doubt, what runs or was given up, and standing grants.
+
+    Args:
+        dry_run: Remove nothing.
+
+    Raises:
+        DatabaseError: No connection can be had.
+    """
+    async with Client(database, pool=2) as client:
+        work = await asyncio.to_thread(_old_work, client, before)
+        if not dry_run:
+            await asyncio.to_thread(_remove_work, client, work)
+        requests = 0
+        if isinstance(client.approvals, SqlApprovalStore):
+            requests = await client.approvals.prune(before, [turn[0] for turn in work.turns], dry_run=dry_run)
+        workers = await asyncio.to_thread(_prune_workers, client, before, dry_run=dry_run)
+    events = await asyncio.to_thread(prune_kept_events, database, before, dry_run=dry_run)
+    return {
+        "turns": len(work.turns),
+        "programs": len(work.programs),
+        "requests": requests,
+        "calls and runs": events,
+        "workers": workers,
+    }
+
+
+@dataclass(slots=True)
+class _OldWork:
+    """Work that ended before a time and that nothing waits for.
+
+    Attributes:
+        turns: For each turn the ids of its workflows; the first is the turn's.
+        programs: The same for each program.
+    """
+
+    turns: list[Sequence[str]] = field(default_factory=list[Sequence[str]])
+    programs: list[Sequence[str]] = field(default_factory=list[Sequence[str]])
+
+
+def _old_work(client: Client, before: datetime) -> _OldWork:
+    """Return the turns and programs that ended before a time, and will not go on.
+
+    One that waits for an answer goes on, and so may one that was given up. A turn that an unfinished one has put is no
+    old work either: should that one be taken up again, it puts the turn again, under the same id.
+    """
+    limit = before.timestamp() * 1000
+    kept = _put_by_unfinished(client, before)
+    found = _OldWork()
+    for status in _ended_before(client, before):
+        if status.workflow_id in kept:
+            continue
+        if status.name == PROGRAM:
+            chain = _stretches(client, status, limit)
+            if chain:
+                found.programs.append(chain)
+        elif _is_first(client, status):
+            chain = _chain(client, status, limit)
+            if chain:
+                found.turns.append(chain)
+    return found
+
+
+def _ended_before(client: Client, before: datetime) -> Iterator[WorkflowStatus]:
+    """Yield what ended before a time, the oldest first; nothing is removed meanwhile."""
+    offset = 0
+    while True:
+        page = client.dbos.list_workflows(
+            status=list(_ENDED),
+            name=[TURN, PROGRAM],
+            end_time=before.isoformat(),  # begun before it, or it did not end before it
+            limit=_PAGE,
+            offset=offset,
+        )
+        yield from page
+        if len(page) < _PAGE:
+            return
+        offset += _PAGE
+
+
+def _put_by_unfinished(client: Client, before: datetime) -> set[str]:
+    """Return the turns that unfinished turns have put, and would put again."""
+    wanted: dict[str, Any] = {"status": list(_UNFINISHED), "name": TURN, "end_time": before.isoformat()}
+    unfinished = client.dbos.list_workflows(**wanted, load_input=False, load_output=False)
+    outputs = (step["output"] for status in unfinished for step in client.dbos.list_workflow_steps(status.workflow_id))
+    results = (cast("Mapping[str, Any]", output) for output in outputs if isinstance(output, Mapping))
+    return {child["turn"]["uuid"] for result in results for child in result.get("children", ())}
+
+
+def _is_first(client: Client, status: WorkflowStatus) -> bool:
+    """Return whether a turn begins with this workflow; one that goes on after an answer is looked at with its first."""
+    turn_id = str(_data(status)["turn"]["uuid"])
+    return turn_id == status.workflow_id or _status(client, turn_id) is None
+
+
+def _chain(client: Client, status: WorkflowStatus, limit: float) -> list[str]:
+    """Return the workflows of a turn; none when one of them has not ended before the time."""
+    ids: list[str] = []
+    while True:
+        if not _is_old(status, limit):
+            return []
+        ids.append(status.workflow_id)
+        output = cast("Any", status.output)
+        asked = cast("Mapping[str, Any]", output).get(WAITS_FOR) if isinstance(output, Mapping) else None
+        if not isinstance(asked, str):
+            return ids
+        after = _status(client, continuation_id(status.workflow_id, asked))
+        if after is None:
+            return []  # it waits for the answer
+        status = after
+
+
+def _stretches(client: Client, status: WorkflowStatus, limit: float) -> list[str]:
+    """Return the workflows of a program, for the first of them; none for another, and when it has not ended."""
+    data = _data(status)
+    run = str(data["run"])
+    if data["generation"] != 1:
+        return []
+    program = program_run(client, run)
+    if program is not None and program.state == "paused":
+        return []
+    latest = 1 if program is None else program.generation
+    ids = [stretch_id(run, number) for number in range(1, latest + 2)]  # the next may wait in its queue
+    there = client.dbos.list_workflows(workflow_ids=ids, load_input=False, load_output=False)
+    return [one.workflow_id for one in there] if all(_is_old(one, limit) for one in there) else []
+
+
+def _is_old(status: WorkflowStatus, limit: float) -> bool:
+    ended = status.completed_at or status.updated_at
+    return status.status in _ENDED and ended is not None and ended < limit
+
+
+def _status(client: Client, work_id: str) -> WorkflowStatus | None:
+    return next(iter(client.dbos.list_workflows(workflow_ids=[work_id])), None)
+
+
+def _data(status: WorkflowStatus) -> Mapping[str, Any]:
+    return status.input["args"][0] if status.input else {}
+
+
+# --- removing
+
+
+def _remove_work(client: Client, found: _OldWork) -> None:
+    """Remove work from DBOS's tables and ours: the workflows of a piece of work in one transaction."""
+    pieces = [*((chain, False) for chain in found.turns), *((chain, True) for chain in found.programs)]
+    for start in range(0, len(pieces), _BATCH):
+        batch = pieces[start : start + _BATCH]
+        ids = [work_id for chain, _ in batch for work_id in chain]
+        client.dbos.delete_workflows(ids)
+        with client.engine.begin() as connection:
+            connection.execute(sa.delete(applied_changes).where(applied_changes.c.work_id.in_(ids)))
+            runs = [chain[0] for chain, is_program in batch if is_program]
+            for table in (program_lines, programs):
+                connection.execute(sa.delete(table).where(table.c.run.in_(runs)))
+
+
+def _prune_workers(client: Client, before: datetime, *, dry_run: bool) -> int:
+    """Remove workers that stopped or were recovered before a time, and hold nothing; return how many there are."""
+    database = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- the client counts nothing by worker
+    held = database.tables.workflow_status
+    holders = sa.select(held.c.executor_id).where(held.c.status == "PENDING", held.c.executor_id.is_not(None))
+    old: Iterable[Any] = (
+        _workers.c.state.in_(("stopped", "recovered")),
+        _workers.c.seen_at < before.timestamp(),
+        _workers.c.id.not_in(holders),
+    )
+    with database.engine.begin() as connection:
+        if dry_run:
+            return connection.execute(sa.select(sa.func.count()).select_from(_workers).where(*old)).scalar_one()
+        removed = connection.execute(sa.delete(_workers).where(*old)).rowcount
+        connection.execute(sa.delete(_served).where(_served.c.worker.not_in(sa.select(_workers.c.id))))
+        return removed

@@ -1,0 +1,57 @@
+"""Tables of durable work beside those of DBOS: workers, queues that stand still, contexts, and journals of programs."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import sqlalchemy as sa
+
+from toolcrib._tables import StoreTables
+
+__all__ = [
+    "WORK_TABLES",
+    "applied_changes",
+    "contexts",
+    "program_lines",
+    "programs",
+    "served_queues",
+    "stopped_queues",
+    "workers",
+]
+
+WORK_TABLES = StoreTables(
+    "work",
+    (
+        (
+            "CREATE TABLE IF NOT EXISTS toolcrib_stopped_queues (queue TEXT PRIMARY KEY)",
+            """CREATE TABLE IF NOT EXISTS toolcrib_workers (
+                id TEXT PRIMARY KEY, token TEXT NOT NULL, host TEXT NOT NULL, pid BIGINT NOT NULL,
+                started_at DOUBLE PRECISION NOT NULL, seen_at DOUBLE PRECISION NOT NULL, state TEXT NOT NULL)""",
+            """CREATE TABLE IF NOT EXISTS toolcrib_served_queues (
+                worker TEXT NOT NULL, queue TEXT NOT NULL, PRIMARY KEY (worker, queue))""",
+            """CREATE TABLE IF NOT EXISTS toolcrib_contexts (
+                agent TEXT PRIMARY KEY, version BIGINT NOT NULL, context TEXT NOT NULL)""",
+            "CREATE TABLE IF NOT EXISTS toolcrib_context_changes (work_id TEXT PRIMARY KEY, agent TEXT NOT NULL)",
+            """CREATE TABLE IF NOT EXISTS toolcrib_programs (
+                run TEXT PRIMARY KEY, toolkit TEXT NOT NULL, queue TEXT NOT NULL, generation INTEGER NOT NULL,
+                state TEXT NOT NULL, result TEXT, updated_at DOUBLE PRECISION NOT NULL)""",
+            "CREATE INDEX IF NOT EXISTS ix_toolcrib_programs_state ON toolcrib_programs (state)",
+            """CREATE TABLE IF NOT EXISTS toolcrib_program_lines (
+                run TEXT NOT NULL, number INTEGER NOT NULL, line TEXT NOT NULL, PRIMARY KEY (run, number))""",
+        ),
+    ),
+)
+
+
+def _table(name: str, *columns: str) -> sa.TableClause:
+    return sa.table(f"toolcrib_{name}", *(cast("sa.ColumnClause[Any]", sa.column(column)) for column in columns))
+
+
+stopped_queues = _table("stopped_queues", "queue")
+workers = _table("workers", "id", "token", "host", "pid", "started_at", "seen_at", "state")
+served_queues = _table("served_queues", "worker", "queue")
+contexts = _table("contexts", "agent", "version", "context")
+applied_changes = _table("context_changes", "work_id", "agent")
+programs = _table("programs", "run", "toolkit", "queue", "generation", "state", "result", "updated_at")
+"""The programs; `generation` says how often one was taken up after a pause, and once more."""
+program_lines = _table("program_lines", "run", "number", "line")

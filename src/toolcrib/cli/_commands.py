@@ -1,0 +1,71 @@
+"""Commands of the command line: one that takes a database takes its schema and the application's name, too."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Annotated, Any, TypeVar, cast, get_type_hints
+
+import typer
+
+__all__ = ["Commands"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = {
+    "schema": ("TOOLCRIB_SCHEMA", "The schema of a Postgres database that has all the tables"),
+    "application": ("TOOLCRIB_APPLICATION", "The application whose queues and work are meant"),
+}
+
+
+class Commands(typer.Typer):
+    """A group of commands; each that has the option --database has --schema and --application beside it."""
+
+    def command(self, *args: Any, **options: Any) -> Callable[[F], F]:
+        """Return the decorator of a command."""
+        register = super().command(*args, **options)
+
+        def add(function: F) -> F:
+            register(_with_options(function) if "database" in inspect.signature(function).parameters else function)
+            return function
+
+        return add
+
+
+def _with_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function with parameters for the two options, which it puts where what opens a database reads them."""
+
+    @wraps(function)
+    def command(**given: Any) -> Any:
+        named = {_OPTIONS[name][0]: given.pop(name) for name in _OPTIONS}
+        with _environment({variable: value for variable, value in named.items() if value is not None}):
+            return function(**given)
+
+    hints = get_type_hints(function, include_extras=True)
+    hints |= {
+        name: Annotated[str | None, typer.Option(metavar="NAME", help=f"{about}; {variable} when left out.")]
+        for name, (variable, about) in _OPTIONS.items()
+    }
+    given = list(inspect.signature(function).parameters.values())
+    added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in _OPTIONS]
+    made = [one.replace(annotation=hints[one.name]) for one in (*given, *added)]
+    command.__annotations__ = hints
+    cast("Any", command).__signature__ = inspect.Signature(made)
+    return command
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Generator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
