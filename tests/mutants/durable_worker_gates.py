@@ -98,7 +98,7 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
         "work of an engine that is left goes back",
         _ENGINE,
         "await _tried(lambda: hand_back(client, self.worker_id))",
-        "pass",
+        "True",
         _OF_WORKERS,
     ),
     Gate(
