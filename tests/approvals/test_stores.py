@@ -13,8 +13,10 @@ import pytest
 from tests.postgres import Postgres
 from toolcrib.adapters.dbos import PostgresApprovalStore
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
-from toolcrib.calls import ApprovalRequest, Grant
+from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Suspended, ToolCall
 from toolcrib.errors import ApprovalError
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.tools import ez_tool
 
 Store = MemoryApprovalStore | SqliteApprovalStore | PostgresApprovalStore
 PAST, SOON = timedelta(seconds=-1), timedelta(hours=1)
@@ -331,3 +333,94 @@ async def test_history_is_kept_in_order(store: Store) -> None:
     assert [e.request.id for e in pending] == ["ask_1", "ask_3"]
     assert [e.request.id for e in await store.answered()] == ["ask_2"]
     assert everything[2].request.metadata == {"why": [3]}
+
+
+# --- several approvers
+
+
+async def test_a_request_that_needs_two_waits_for_the_second(store: Store) -> None:
+    request = asked(approvers=2)
+    await store.put(request)
+
+    await store.answer(request.grant("Ann (console)"))
+
+    first = await store.show("ask_1")
+    assert (first.state, first.request.approved_by) == ("pending", ("Ann (console)",))
+    await store.put(request)  # the call asks again meanwhile
+    assert [entry.request.id for entry in await store.list(pending=True)] == ["ask_1"]
+    assert await store.take(request) is None
+    await store.answer(request.grant("ben"))
+    taken = await store.take(request)
+    assert isinstance(taken, Grant)
+    assert (taken.approver, taken.also) == ("ben", ("Ann (console)",))
+
+
+@pytest.mark.parametrize("again", ["ann", "Ann", "ann (terminal)"])
+async def test_one_person_is_no_two_approvers(store: Store, again: str) -> None:
+    request = asked(approvers=2)
+    await store.put(request)
+    await store.answer(request.grant("ann"))
+
+    with pytest.raises(ApprovalError, match="approved it before; it needs another approver"):
+        await store.answer(request.grant(again))
+
+    assert (await store.show("ask_1")).state == "pending"
+
+
+@pytest.mark.parametrize(
+    "options", [{"override_args": {"cents": 4}}, {"user_input": 1}, {"scope": "tool"}, {"digest": "d6"}]
+)
+async def test_what_needs_two_is_approved_as_it_is(store: Store, options: Any) -> None:
+    request = asked(approvers=2)
+    await store.put(request)
+
+    with pytest.raises(ApprovalError, match=r"as it is|the arguments changed"):
+        await store.answer(request.grant("ann", **options))
+
+    assert (await store.show("ask_1")).request.approved_by == ()
+
+
+async def test_one_no_is_enough(store: Store) -> None:
+    request = asked(approvers=2)
+    await store.put(request)
+    await store.answer(request.grant("ann"))
+
+    await store.answer(request.deny("too much", "ben"))
+
+    answer = await store.take(request)
+    assert isinstance(answer, Denial)
+
+
+async def test_a_call_is_not_executed_with_too_few_approvers() -> None:
+    ran: list[int] = []
+
+    @ez_tool(requires_approval=True, approvers=2)
+    def refund(cents: int) -> int:
+        ran.append(cents)
+        return cents
+
+    pipeline, store = Pipeline([refund]), MemoryApprovalStore()
+    run = Run(approvals=store)
+    suspended = await pipeline.run(ToolCall("refund", {"cents": 5}, "c1"), run)
+    assert isinstance(suspended, Suspended)
+    assert "it needs 2 approvers" in suspended.request.text()
+    alone = await pipeline.run(suspended, run, grant=suspended.request.grant("ann"))
+    standing = Grant("refund", "ann", scope="tool")
+    by_rule = await pipeline.run(ToolCall("refund", {"cents": 6}, "c2"), Run(approvals=MemoryApprovalStore([standing])))
+
+    assert isinstance(alone, Failed)
+    assert "it needs 2 approvers" in alone.message
+    assert isinstance(by_rule, Suspended)
+    assert ran == []
+
+    again = await pipeline.run(ToolCall("refund", {"cents": 7}, "c3"), run)
+    assert isinstance(again, Suspended)
+    for name in ("ann", "ben"):
+        await store.answer(again.request.grant(name))
+    outcome = await pipeline.run(again, run)
+    assert (outcome.kind, ran) == ("completed", [7])
+
+
+def test_a_tool_needs_at_least_one_approver() -> None:
+    with pytest.raises(ValueError, match="approvers must be at least 1"):
+        ez_tool(approvers=0)(print)

@@ -394,6 +394,21 @@ def test_several_requests_are_chosen_with_the_keyboard(
     assert _elsewhere(SqliteApprovalStore(path).list(pending=True))[0].request.id == "ask_2"
 
 
+def test_of_two_approvers_each_sees_the_other(path: Path, served: Console, visit: Callable[..., Page]) -> None:
+    request = ApprovalRequest("ask_1", "c1", "refund", {"order": "A-1"}, "d", approvers=2)
+    _elsewhere(SqliteApprovalStore(path).put(request))
+    ann, ben = (visit(served.url + "#/inbox/ask_1", name=name) for name in ("Ann", "Ben"))
+    expect(request_card(ben)).to_contain_text("It needs 2 approvers")
+    expect(request_card(ann).get_by_role("button", name="Edit…")).to_have_count(0)
+
+    request_card(ann).get_by_role("button", name="Approve").click()
+    expect(request_card(ben)).to_contain_text("Approved so far by Ann (console)")
+    expect(ann.locator("#pending")).to_have_text("1")
+    request_card(ben).get_by_role("button", name="Approve").click()
+
+    expect(request_card(ann)).to_contain_text("Approved by Ann (console), Ben (console)")
+
+
 # --- however it is used
 
 

@@ -139,3 +139,19 @@ async def test_what_several_cannot_be_answered_with_is_refused(inbox: Console, s
 
     assert (reply.status, reply.json["field"]) == (422, field)
     assert (await inbox.store.show("ask_c0")).answer is None
+
+
+async def test_what_needs_two_approvers_waits_for_the_second(inbox: Console) -> None:
+    await inbox.store.put(request_of("two", approvers=2))
+    ann, ben = ({"requests": ["ask_two"], "answer": "approve", "name": name} for name in ("Ann", "Ben"))
+
+    first = inbox.post("/api/answers", ann).json
+    shown = inbox.get("/api/request?id=ask_two").json
+    again = inbox.post("/api/answers", ann).json
+    second = inbox.post("/api/answers", ben).json
+
+    assert first == {"failed": {}, "pending": ["ask_two"]}
+    assert (shown["state"], shown["approvers"], shown["approved_by"]) == ("pending", 2, ["Ann (console)"])
+    assert "another approver" in again["failed"]["ask_two"]
+    assert second == {"failed": {}, "pending": []}
+    assert inbox.get("/api/request?id=ask_two").json["answer"]["by"] == "Ann (console), Ben (console)"

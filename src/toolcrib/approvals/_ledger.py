@@ -97,6 +97,8 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         return "it was not given for a call in doubt, which may have been done; answer its own request"
     if grant.done is not None and not request.in_doubt:
         return "it says what the call came to, and the call is not in doubt: it was not executed"
+    if grant.done is None and len(_people(grant.approver, *grant.also)) < request.approvers:
+        return f"it needs {request.approvers} approvers, each of whom approves it as it is"
     if grant.scope == "once" and grant.call_id != request.call_id:
         return f"it was given for the call {grant.call_id}, and this is the call {request.call_id}"
     if grant.scope != "tool" and grant.override_args is None and grant.digest != request.digest:
@@ -144,11 +146,39 @@ def keep_answer(ledger: Ledger, answer: Grant | Denial) -> None:
         raise unknown_request(answer.request_id, answer.tool)
     if entry.state != "pending":
         raise _answered(entry)
+    if isinstance(answer, Grant) and answer.done is None and not answer.standing:
+        answer = _with_others(answer, entry.request)
+        if len(_people(answer.approver, *answer.also)) < entry.request.approvers:
+            so_far = (*answer.also, answer.approver)
+            ledger.write(ApprovalEntry(replace(entry.request, approved_by=so_far)))
+            return
     if isinstance(answer, Grant) and (why := misfit(answer, entry.request)):
         raise ApprovalError(answer.tool, why)
     ledger.write(replace(entry, answer=answer))
     if isinstance(answer, Grant) and answer.standing:
         ledger.stand(answer)
+
+
+def _with_others(grant: Grant, request: ApprovalRequest) -> Grant:
+    """Return a grant together with who approved the same request before.
+
+    Raises:
+        ApprovalError: It does not fit, it is of someone who approved it before, or it approves something else.
+    """
+    if request.approvers == 1:
+        return grant
+    if grant.override_args is not None or grant.user_input is not None:
+        raise ApprovalError(grant.tool, f"it needs {request.approvers} approvers, each of whom approves it as it is")
+    if why := misfit(grant, replace(request, approvers=1)):
+        raise ApprovalError(grant.tool, why)
+    if not _people(grant.approver, *grant.also) - _people(*request.approved_by):
+        raise ApprovalError(grant.tool, f"{grant.approver} approved it before; it needs another approver")
+    return replace(grant, also=tuple(dict.fromkeys((*request.approved_by, *grant.also))))
+
+
+def _people(*approvers: str) -> set[str]:
+    """Return the people behind approvers' names, which may say in brackets by what way an answer came."""
+    return {(name.rpartition(" (")[0] or name).strip().casefold() for name in approvers}
 
 
 def take_answer(ledger: Ledger, request: ApprovalRequest) -> Grant | Denial | None:

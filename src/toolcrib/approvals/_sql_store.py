@@ -89,7 +89,8 @@ class _SqlLedger:
         request, answer, used_at = entry.request, entry.answer, entry.used_at
         self._execute(
             f"INSERT INTO {self._requests} (id, call_id, request, answer, used_at) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT (id) DO UPDATE SET answer = excluded.answer, used_at = excluded.used_at",
+            "ON CONFLICT (id) DO UPDATE SET request = excluded.request, answer = excluded.answer, "
+            "used_at = excluded.used_at",
             (
                 request.id,
                 request.call_id,

@@ -31,6 +31,8 @@ class ApprovalRequest:
             for this definition alone.
         in_doubt: Whether the call was begun before and is not known to have ended: it may have been done.
         returns: Of a call in doubt, the JSON schema of its result, which `done` has to fit; None when nothing is known.
+        approvers: How many people have to approve it; each approves it as it is.
+        approved_by: Who has approved it so far, while that is not enough.
     """
 
     id: str
@@ -48,6 +50,8 @@ class ApprovalRequest:
     definition: str | None = None
     in_doubt: bool = False
     returns: Mapping[str, Any] | None = None
+    approvers: int = 1
+    approved_by: tuple[str, ...] = ()
 
     def grant(self, approver: str = "host", **options: Any) -> Grant:
         """Return a `Grant` for this request; options are the other fields of `Grant`."""
@@ -108,6 +112,9 @@ class ApprovalRequest:
         if changed:
             lines.append("changed since the model asked:")
             lines += [f"  {line}" for line in changed]
+        if self.approvers > 1:
+            so_far = f"; approved by {', '.join(map(printable, self.approved_by))}" if self.approved_by else ""
+            lines.append(f"it needs {self.approvers} approvers{so_far}")
         for name, value in self.metadata.items():
             first, *rest = str(value).split("\n")
             lines.append(f"{printable(name)}: {printable(first)}")
@@ -132,6 +139,7 @@ class ApprovalRequest:
             **({} if self.definition is None else {"definition": self.definition}),
             **({"in_doubt": True} if self.in_doubt else {}),
             **({} if self.returns is None else {"returns": dict(self.returns)}),
+            **({} if self.approvers == 1 else {"approvers": self.approvers, "approved_by": list(self.approved_by)}),
         }
 
     @classmethod
@@ -139,6 +147,7 @@ class ApprovalRequest:
         """Return the request that `to_dict` described; raises ValueError when a field is missing."""
         values = StoredFields(cls, data)
         values["created_at"] = parse_time(values["created_at"])
+        values["approved_by"] = tuple(values.get("approved_by", ()))
         return cls(**values)
 
 
@@ -166,6 +175,7 @@ class Grant:
         principal: On whose behalf it may be used. A standing grant serves no other; `"*"` means any.
         definition: What the tool said that it is, as in its request; None for any definition.
         done: What a call in doubt came to: it was done, and its tool is not executed again.
+        also: Who else approved the same, where a call needs several approvers.
 
     Raises:
         ValueError: `expires_at` has no time zone, or a standing grant carries `override_args` or `user_input`.
@@ -185,6 +195,7 @@ class Grant:
     principal: str | None = None
     definition: str | None = None
     done: Done | None = None
+    also: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.expires_at is not None and self.expires_at.tzinfo is None:
@@ -215,6 +226,7 @@ class Grant:
             "principal": self.principal,
             **({} if self.definition is None else {"definition": self.definition}),
             **({} if self.done is None else {"done": {"value": lenient(self.done.value, media=True)}}),
+            **({"also": list(self.also)} if self.also else {}),
         }
 
     @classmethod
@@ -223,6 +235,7 @@ class Grant:
         values = StoredFields(cls, data)
         values.pop("kind", None)
         values["at"], values["expires_at"] = parse_time(values["at"]), parse_time(values.get("expires_at"))
+        values["also"] = tuple(values.get("also", ()))
         values["done"] = None if values.get("done") is None else Done(revived(values["done"]["value"]))
         return cls(**values)
 

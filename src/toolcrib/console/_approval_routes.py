@@ -98,7 +98,7 @@ class ApprovalRoutes:
         return JsonReply(await self._entry(await self._approvals.show(entry.request.id)))
 
     async def _answers(self, request: Request) -> Response:
-        """Approve or deny several requests as they are; answer with what could not be answered, and why."""
+        """Approve or deny several requests as they are; answer with what failed, and what needs more approvers."""
         sent = await json_body(request)
         ids = sent.get("requests")
         if sent.get("answer") not in ("approve", "deny"):
@@ -107,6 +107,7 @@ class ApprovalRoutes:
             raise AnswerError("requests", [f"Name 1 to {_MOST_ANSWERS} requests."])
         form = {name: sent[name] for name in ("answer", "message", "name") if name in sent}
         failed: dict[str, str] = {}
+        pending: list[str] = []
         for one in dict.fromkeys(str(one) for one in cast("list[Any]", ids)):
             try:
                 entry = await self._approvals.show(one)
@@ -114,9 +115,11 @@ class ApprovalRoutes:
                     failed[one] = "It may have been done before: answer it alone."
                     continue
                 await self._approvals.answer(answer_to(entry, form, visitor_of(request)))
+                if entry.request.approvers > 1 and (await self._approvals.show(one)).state == "pending":
+                    pending.append(one)
             except ApprovalError as error:
                 failed[one] = error.problem
-        return JsonReply({"failed": failed})
+        return JsonReply({"failed": failed, "pending": pending})
 
     async def _standing(self, request: Request) -> Response:
         return JsonReply({"grants": [grant_view(grant) for grant in await self._approvals.standing()]})

@@ -60,7 +60,7 @@ class Feed:
             with suppress(Exception):  # the database is away, which is sent below
                 await self.refresh()
             at = self._last if position is None else position
-            pending: list[str] | None = None
+            pending: dict[str, int] | None = None
             yield "retry: 1000\n\n"
             while is_valid():
                 if self._last - at > _FAR_BEHIND or at > self._last >= 0:  # or it is another database
@@ -70,12 +70,12 @@ class Feed:
                     events = await asyncio.to_thread(self._events.since, at, _BATCH)
                     at = events[-1].position if events else self._last
                     yield _message("events", {"events": [brief_event(event) for event in events], "last": at}, at)
-                if (now_pending := list(self.pending)) != pending:
+                if (now_pending := self._approvals_so_far()) != pending:
                     pending = now_pending
-                    yield _message("inbox", {"pending": pending}, at)
+                    yield _message("inbox", {"pending": list(pending)}, at)
                 if self._trouble:
                     yield _message("trouble", {"error": self._trouble}, at)
-                if self._last <= at and list(self.pending) == pending and not await self._changes():
+                if self._last <= at and self._approvals_so_far() == pending and not await self._changes():
                     yield ": still here\n\n"
         finally:
             self._listeners -= 1
@@ -86,6 +86,12 @@ class Feed:
             self._changed.notify_all()
 
     # --- inside
+
+    def _state(self) -> tuple[object, ...]:
+        return self._last, self._approvals_so_far(), self._trouble
+
+    def _approvals_so_far(self) -> dict[str, int]:
+        return {id: len(entry.request.approved_by) for id, entry in self.pending.items()}
 
     async def _changes(self) -> bool:
         """Wait until a poll finds a change; False when none was found for a while."""
@@ -99,7 +105,7 @@ class Feed:
     async def _poll(self) -> None:
         try:
             while self._listeners:
-                before, began = (self._last, list(self.pending), self._trouble), time.monotonic()
+                before, began = self._state(), time.monotonic()
                 try:
                     await self.refresh()
                     self._trouble = ""
@@ -107,7 +113,7 @@ class Feed:
                     if not self._trouble:
                         _log.warning("the console cannot read its database: %s", error)
                     self._trouble = "The database cannot be read now."
-                if before != (self._last, list(self.pending), self._trouble):
+                if before != self._state():
                     await self.look_again()
                 await asyncio.sleep(max(_POLL_SECONDS, _REST * (time.monotonic() - began)))
         finally:

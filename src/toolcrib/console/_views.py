@@ -255,6 +255,8 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origi
             for name, value in request.to_dict()["metadata"].items()
         ],
         "state": entry.state,
+        "approvers": request.approvers,
+        "approved_by": list(request.approved_by),
         "used_at": None if entry.used_at is None else entry.used_at.isoformat(),
         "answer": None if entry.answer is None else _answer_view(entry.answer),
     }
@@ -264,6 +266,7 @@ def _answer_view(answer: Grant | Denial) -> dict[str, Any]:
     view = {"by": answer.approver, "at": answer.at.isoformat(), "message": answer.message}
     if isinstance(answer, Denial):
         return view | {"kind": "denied"}
+    view["by"] = ", ".join((*answer.also, answer.approver))
     edited = answer.override_args is not None
     return view | {"kind": "approved" if answer.done is None else "done", "edited": edited, "scope": answer.scope}
 

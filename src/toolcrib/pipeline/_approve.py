@@ -259,6 +259,7 @@ def _request(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
         definition=plan.definition,
         in_doubt=in_doubt,
         returns=output_schema(plan.tool) if in_doubt else None,
+        approvers=plan.tool.options.approvers,
     )
     before = call.request
     known = call.state == "suspended" or (run.approvals is not None and not in_doubt)

@@ -37,6 +37,7 @@ class ToolOptions:
         tags: Words by which global hooks choose.
         type: What it is for.
         requires_approval: True, or a function of the final arguments and the run context that says so.
+        approvers: How many people have to approve a call that needs approval, each under another name.
         timeout: Seconds for one execution, without the wait for locks and people.
         max_retries: Retryable answers a model gets in one run; the toolset's when None.
         max_result_chars: The most characters of a result that go back to a model.
@@ -54,6 +55,7 @@ class ToolOptions:
     tags: frozenset[str] = frozenset()
     type: ToolType = ToolType.ACTION
     requires_approval: ApprovalPolicy = False
+    approvers: int = 1
     timeout: float | None = None
     max_retries: int | None = None
     max_result_chars: int | None = None
@@ -66,7 +68,7 @@ class ToolOptions:
         who = f"`{self.name}`" if self.name else "a tool"
         if self.timeout is not None and not self.timeout > 0:
             raise ValueError(f"{who}: timeout must be more than 0 seconds, and is {self.timeout}")
-        for field, least in (("max_concurrency", 1), ("max_retries", 0), ("max_result_chars", 1)):
+        for field, least in (("approvers", 1), ("max_concurrency", 1), ("max_retries", 0), ("max_result_chars", 1)):
             value: int | None = getattr(self, field)
             if value is not None and value < least:
                 raise ValueError(f"{who}: {field} must be at least {least}, and is {value}")
@@ -87,6 +89,7 @@ class ToolKeywords(TypedDict, total=False):
     tags: Iterable[str] | None
     type: ToolType
     requires_approval: ApprovalPolicy
+    approvers: int
     timeout: float | None
     max_retries: int | None
     max_result_chars: int | None

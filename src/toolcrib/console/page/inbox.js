@@ -122,8 +122,9 @@ export class Inbox {
     try {
       for (let at = 0; at < ids.length; at += AT_ONCE) {
         const part = ids.slice(at, at + AT_ONCE);
-        Object.assign(failed, (await post("api/answers", { requests: part, answer, name, message: said.message })).failed);
-        answered(part.filter((id) => !(id in failed)));
+        const came = await post("api/answers", { requests: part, answer, name, message: said.message });
+        Object.assign(failed, came.failed);
+        answered(part.filter((id) => !(id in failed) && !came.pending.includes(id)));
         for (const id of part) this.chosen.delete(id);
       }
     } catch (error) {

@@ -56,7 +56,7 @@ class Card {
   }
 
   noticed(pending) {
-    if (this.view?.state === "pending" && !pending.includes(this.id)) this.load();
+    if (this.view?.state === "pending" && (this.view.approvers > 1 || !pending.includes(this.id))) this.load();
   }
 
   draw() {
@@ -72,7 +72,7 @@ class Card {
       view.changes.length ? h("section.part", {}, h("h3", {}, "Changed since the model asked"), h("ul.changes", {}, view.changes.map(change))) : null,
       view.metadata.map((one) => value(one, getWhole)),
     ].flat());
-    fill(this.foot, [view.state, view.answer, view.state === "pending" && view.ended], () => {
+    fill(this.foot, [view.state, view.answer, view.approved_by, view.state === "pending" && view.ended], () => {
       if (view.state !== "pending") return this.outcome();
       return state.role === "viewer" ? h("p.muted", {}, "It waits for an answer. Your token lets you look, and answer nothing.") : this.form();
     });
@@ -98,8 +98,8 @@ class Card {
       try {
         this.view = await post("api/answer", { request: this.id, name, ...answer });
         this.asked++;
-        answered([this.id]);
-        toast(`${this.view.tool}: ${this.view.answer.kind}`);
+        if (this.view.state !== "pending") answered([this.id]);
+        toast(`${this.view.tool}: ${this.view.answer?.kind ?? "approved, and needs another approver"}`);
       } catch (error) {
         say(error);
         if (error.status === 409) return void this.load();
@@ -123,7 +123,8 @@ class Card {
     const button = (name, words, kind = "") =>
       h(`button${kind}`, { type: "button", data: { panel: name }, aria: { expanded: "false" }, onclick: () => open(name) }, words);
     const approve = h("button.primary", { type: "button", data: { does: "approve" }, onclick: () => send({ answer: "approve" }) }, this.view.in_doubt ? "Do it now" : "Approve");
-    const doubt = this.view.in_doubt ? [button("done", "It was done…")] : [button("edit", "Edit…"), button("always", "Always allow…")];
+    const several = this.view.approvers > 1;
+    const doubt = several && !this.view.in_doubt ? [] : this.view.in_doubt ? [button("done", "It was done…")] : [button("edit", "Edit…"), button("always", "Always allow…")];
     const buttons = [...doubt, button("deny", "Deny…", ".danger")];
     this.act = (what) => {
       if (what === "approve") approve.focus();
@@ -131,7 +132,9 @@ class Card {
     };
     const over = this.view.ended
       ? h("p.over", {}, `The call is over (${this.view.ended}), so an answer may have no effect. Deny it to have it out of the way.`) : null;
-    return h("div.answer", {}, over, h("div.row", {}, approve, ...buttons), panel, problem);
+    const others = several ? h("p.over", {}, `It needs ${this.view.approvers} approvers, who approve it as it is.`,
+      this.view.approved_by.length ? ` Approved so far by ${this.view.approved_by.join(", ")}.` : "") : null;
+    return h("div.answer", {}, over, others, h("div.row", {}, approve, ...buttons), panel, problem);
   }
 
   act() {}
