@@ -34,7 +34,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo demo-agent demo-durable npm packages test check lint bench mutants attacks soak crash scale fuzz docs pictures bfcl bfcl-all tokens coverage fmt api lock clean
+.PHONY: help demo demo-agent demo-durable npm packages test check lint bench mutants attacks soak crash scale fuzz docs pictures bfcl bfcl-all tokens search coverage fmt api lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,6 +100,9 @@ bfcl-all: $(VENV)/.dev ## the same with all four multi-turn files, 800 conversat
 
 tokens: $(VENV)/.dev ## count the tokens that prompts and definitions take, and write them into docs/prompts.md
 	$(BIN)/python -m benchmarks.bfcl.tokens
+
+search: $(VENV)/.dev ## find the tools of a public benchmark's questions, and print recall and times beside bm25s alone
+	$(BIN)/python -m benchmarks.bfcl.search
 
 coverage: $(VENV)/.dev $(NPM) ## run the tests and report the branches that none of them takes
 	$(BIN)/pytest -q --cov --cov-report=term $(PYTEST)

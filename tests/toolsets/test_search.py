@@ -5,19 +5,22 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from enum import Enum
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
 
 from toolcrib.calls import Completed, Failed, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import DuplicateNameError, UnknownTool
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.tools import ez_tool, tool_input
+from toolcrib.tools.from_schema import schema_tool
 from toolcrib.toolsets import Toolset
-from toolcrib.toolsets.search import searchable, words_of
+from toolcrib.toolsets.search import SearchTools, searchable, words_of
 
 
 @ez_tool
@@ -221,6 +224,73 @@ def test_mistakes_are_named() -> None:
         searchable([now], keep=["naw"])
     with pytest.raises(DuplicateNameError, match="search_tools"):
         searchable([search_tools])
+
+
+class Unit(Enum):
+    CELSIUS = "celsius"
+
+
+class Address(BaseModel):
+    street: str = Field(description="Where the letterbox is.")
+
+
+class Forecast(TypedDict):
+    humidity: float
+
+
+@ez_tool
+def typed(unit: Unit, mode: Literal["quick"], to: Address, *more: list[Address]) -> Forecast | None:
+    """Do it."""
+
+
+@ez_tool
+def worded() -> dict[str, str]:
+    """Do it.
+
+    Returns:
+        barometer (str): The pressure.
+    """
+    return {}
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"tier": {"enum": ["gold"]}, "all": {"type": "array", "items": {"enum": ["red"]}}},
+}
+FROM_SCHEMA = schema_tool(
+    "from_schema", SCHEMA, description="Do it.", output_schema={"type": "object", "properties": {"invoice": {}}}
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("celsius", "typed"),
+        ("quick", "typed"),
+        ("street", "typed"),
+        ("letterbox", "typed"),
+        ("humidity", "typed"),
+        ("barometer", "worded"),
+        ("gold", "from_schema"),
+        ("red", "from_schema"),
+        ("invoice", "from_schema"),
+        ("what should I do with my barometer", "worded"),
+        ("seat airport", "book_flight"),
+    ],
+)
+def test_a_tool_is_found_by_the_words_of_its_types_and_its_result(query: str, name: str) -> None:
+    search = SearchTools(Toolset([typed, worded, FROM_SCHEMA, BookFlight]))
+
+    assert next(search.ranked(query)).name == name
+
+
+def test_a_query_of_common_words_alone_is_searched_for_them() -> None:
+    needed = ez_tool(name="need")(lambda: None)
+
+    assert [entry.name for entry in SearchTools(Toolset([worded, needed])).ranked("what do you need")] == [
+        "need",
+        "worded",
+    ]
 
 
 def test_tools_that_are_not_known_yet_cannot_be_searched() -> None:

@@ -51,6 +51,12 @@ class Function:
         return getattr(self.code, "__module__", None) or __name__
 
     @property
+    def written_doc(self) -> str:
+        """Its docstring as it stands; quicker than to remove its indentation."""
+        written: object = getattr(self.code, "__doc__", None)
+        return written if isinstance(written, str) else self.doc
+
+    @property
     def doc(self) -> str:
         """Its docstring, or that of the object it belongs to."""
         return docstring_of(self.code) or docstring_of(self.fn)

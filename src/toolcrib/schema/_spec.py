@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from threading import RLock
 from types import MappingProxyType, NoneType
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -37,6 +37,7 @@ from toolcrib.schema._schema_walk import SchemaWalk, check_nesting
 from toolcrib.schema._signature import signature_text
 from toolcrib.schema._stub import StubSource, stub_text
 from toolcrib.schema._stub_types import StubTypes, camel
+from toolcrib.schema._texts import annotation_texts, schema_texts
 
 __all__ = ["ToolSpec"]
 
@@ -71,6 +72,7 @@ class ToolSpec:
         self.is_coroutine = self.is_generator = self.is_sync_generator = self.is_sync = False
         self._function = function
         self._given_model = model
+        self._given_schema: Mapping[str, Any] | None = None
         self._given_return: Any = None
         self._given_description: str | None = None
         self._input: InputModel | None = None
@@ -139,6 +141,7 @@ class ToolSpec:
         check_nesting(name, [parameters, returns])
         parameters = with_properties_as_dicts(parameters)
         spec = cls(name, None, model_of_schema(name, parameters, check))
+        spec._given_schema = parameters
         spec._given_description, spec._given_return, spec._resolved = (
             description,
             returns,
@@ -458,6 +461,30 @@ class ToolSpec:
             for name, text in self._parsed_doc.parameters.items():
                 parts.get(keys.get(name, name), {}).setdefault("description", text)
         return schema
+
+    def texts(self) -> Iterator[str]:
+        """Yield what a search finds the tool by, besides its name; no schema is made for it."""
+        function, names = self._function, dict[str, Any]()
+        if function is None or self._given_description is not None:
+            yield self.description
+        if self._given_schema is not None:
+            yield from schema_texts(self._given_schema)
+        elif function is None:
+            yield from annotation_texts(self._given_model, names)
+        else:
+            names = getattr(function.code, "__globals__", names)
+            yield function.written_doc
+            for parameter in function.written:
+                if parameter.name not in self.fixed:
+                    yield parameter.name
+                    yield from annotation_texts(parameter.annotation, names)
+        given: Any = self._given_return
+        if isinstance(given, Mapping):
+            yield from schema_texts(cast("Any", given))
+        elif given is not None:
+            yield from annotation_texts(given, names)
+        elif function is not None:
+            yield from annotation_texts(function.written_return, names)
 
     @property
     def return_type(self) -> Any:

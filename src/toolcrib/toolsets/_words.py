@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 __all__ = ["words_of"]
 
@@ -15,9 +16,14 @@ _COMMON = frozenset(
 
 def words_of(text: str) -> Iterator[str]:
     """Yield the words of a text or a name in lower case and without a plural s; the commonest are left out."""
-    for word in _WORD.findall(text):
-        lower = word.lower()
-        if lower in _COMMON:
-            continue
-        plural = len(lower) > 3 and lower.endswith("s") and not lower.endswith("ss")
-        yield lower[:-1] if plural else lower
+    return filter(None, map(_plain, _WORD.findall(text)))
+
+
+@lru_cache(10_000)
+def _plain(word: str) -> str:
+    """Return a word as it is compared; empty for one of the commonest."""
+    lower = word.lower()
+    if lower in _COMMON:
+        return ""
+    plural = len(lower) > 3 and lower.endswith("s") and not lower.endswith("ss")
+    return lower[:-1] if plural else lower

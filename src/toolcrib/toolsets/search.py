@@ -6,14 +6,12 @@ called from then on, in that run alone. The only module that imports bm25s.
 
 from __future__ import annotations
 
-import inspect
 import threading
 from asyncio import to_thread
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, TypedDict, cast, get_args
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, TypedDict
 
 from pydantic import Field
-from pydantic.fields import FieldInfo
 
 from toolcrib.errors import MissingExtraError
 from toolcrib.schema import RunContext
@@ -32,6 +30,13 @@ except ModuleNotFoundError as error:
 __all__ = ["FoundTool", "SearchTools", "searchable"]
 
 _READ = 2_000  # characters of a query, of which a model may write a megabyte
+_ASKING = frozenset(  # what a question has, and no tool is about
+    words_of(
+        "about all am any but can could did do does had has have he her his how i if into like me my need no not our "
+        "please she should so some such their them then there these they this tool use user was want we were what when "
+        "where which who will would you your"
+    )
+)
 
 
 class FoundTool(TypedDict):
@@ -99,10 +104,11 @@ class SearchTools(BaseTool):
         query: Annotated[str, Field(description="What the tool should do, in a few words.")],
         limit: Annotated[int, Field(description="The most tools to find.", ge=1, le=20)] = 5,
     ) -> list[FoundTool]:
-        index = self._index or await to_thread(self._build)  # a big set takes a second, once
+        if self._index is None:
+            await to_thread(self._build)  # a big set takes a second, once
         prefix = ctx.tool_name.removesuffix(self.name)  # of a view that was put around all of it
         found: list[FoundTool] = []
-        for entry in self._ranked(index, query):
+        for entry in self.ranked(query):
             if len(found) == limit:
                 break
             if await is_available(entry, ctx):
@@ -111,18 +117,21 @@ class SearchTools(BaseTool):
                 found.append(FoundTool(name=name, description=entry.description))
         return found
 
-    def _ranked(self, index: Any, query: str) -> Iterator[ToolEntry]:
+    def ranked(self, query: str) -> Iterator[ToolEntry]:
         """Yield the tools that have a word of the query, the best first, equals in their own order."""
         words = list(words_of(query[:_READ]))
+        words = [word for word in words if word not in _ASKING] or words
         if not words:
             return
-        scores = index.get_scores(words)
+        scores = self._build().get_scores(words)
         for number in (-scores).argsort(kind="stable"):
             if scores[number] <= 0:
                 return
             yield self._entries[number]
 
     def _build(self) -> Any:
+        if self._index is not None:
+            return self._index
         with self._building:
             if self._index is None:
                 index: Any = bm25s.BM25()
@@ -134,39 +143,4 @@ class SearchTools(BaseTool):
 
 def _words_about(entry: ToolEntry) -> Iterator[str]:
     """Yield what a tool can be found by; its name counts twice."""
-    yield from words_of(entry.name)
-    yield from words_of(entry.name)
-    yield from words_of(entry.description)
-    for text in _parameter_texts(entry):
-        yield from words_of(text)
-
-
-def _parameter_texts(entry: ToolEntry) -> Iterator[str]:
-    """Yield names, types and descriptions of the parameters.
-
-    Read from the signature and the docstring, where that says it all: making ten thousand schemas takes half a minute.
-    """
-    spec = entry.tool.spec
-    signature = None if spec.fn is None else inspect.signature(spec.fn)
-    if signature is None or any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
-        yield from _schema_texts(entry.parameters)
-        return
-    yield spec.doc.removeprefix(entry.description)
-    for name, parameter in signature.parameters.items():
-        annotation: Any = parameter.annotation
-        if name not in spec.fixed:
-            yield name
-            yield annotation if isinstance(annotation, str) else ""  # not evaluated yet: its words say enough
-            yield from (part.description or "" for part in get_args(annotation) if isinstance(part, FieldInfo))
-
-
-def _schema_texts(schema: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the property names and descriptions of a JSON schema, at any depth."""
-    for key, value in schema.items():
-        if key == "description":
-            yield str(value)
-        elif isinstance(value, Mapping):
-            inner = cast("Mapping[str, Any]", value)
-            if key in ("properties", "$defs"):
-                yield from inner
-            yield from _schema_texts(inner)
+    return words_of("\n".join([entry.name, entry.name, entry.description_override or "", *entry.tool.spec.texts()]))
