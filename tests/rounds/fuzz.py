@@ -1,5 +1,6 @@
 """`make fuzz`: a million rounds for each provider, from conversations that no run has made before.
 
+Beside them come replies that are spoilt: cut, with values of a wrong kind, and with items that no provider has.
 Run it from the repository root as `python -m tests.rounds.fuzz`. It says how far it is, can be interrupted with Ctrl-C,
 and stops at the first transcript that a provider would refuse. Exit status: 0 when there is none, 1 otherwise, 130 when
 it was interrupted.
@@ -20,6 +21,7 @@ from typing import TypeAlias
 
 from tests.rounds.conversations import Counts, drive
 from tests.rounds.replies import FORMATS
+from tests.rounds.spoilt import spoil_many
 from toolcrib.rounds import WireFormat
 
 BATCH = 2_000  # rounds in one go
@@ -29,7 +31,8 @@ Made: TypeAlias = tuple[WireFormat, Counts]
 
 
 def batch(format: WireFormat, rounds: int, seed: int) -> Made:
-    """Return what came of some rounds."""
+    """Return what came of some rounds, after half as many replies that are spoilt."""
+    asyncio.run(spoil_many(format, rounds // 2, seed))
     return format, asyncio.run(drive(format, rounds, seed))
 
 

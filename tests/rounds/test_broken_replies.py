@@ -264,6 +264,40 @@ async def test_the_first_candidate_is_the_one_of_no_index() -> None:
     assert (await committed("gemini", [both]))[0] == []
 
 
+# --- pieces of a wrong kind
+
+
+@of_chat
+@pytest.mark.parametrize("index", ["x", [1], {"x": 1}, 1.5])
+async def test_a_piece_that_says_by_no_number_where_it_belongs_runs_nothing(format: str, index: Any) -> None:
+    lost = chunk(', "dry": true')
+    lost["choices"][0]["delta"]["tool_calls"][0]["index"] = index
+    ends = chunk("}", "stop")
+    choice = deepcopy(ends)
+    choice["choices"][0]["index"] = index
+
+    assert (await committed(format, [chunk('{"pattern":"a"', **BEGUN), lost, ends]))[0] == []
+    assert (await committed(format, [chunk('{"pattern":"a"}', **BEGUN), choice, chunk(stop="stop")]))[0] == []
+
+
+@pytest.mark.parametrize("piece", [7, True, None, ["x"], {}])
+async def test_a_piece_of_an_input_that_is_no_text_cuts_the_call(piece: Any) -> None:
+    begun, *deltas, end = block("t1", '{"pattern":"a"', "", "}")
+    deltas[1]["delta"]["partial_json"] = piece
+
+    assert (await committed("anthropic", [BEGINS, begun, *deltas, end, *ENDED]))[0] == []
+
+
+async def test_a_thought_without_its_signature_is_left_out() -> None:
+    blocks = [{"type": "thinking", "thinking": "Hm.", "signature": 7}, {"type": "text", "text": "So."}]
+    message = {"type": "message", "role": "assistant", "stop_reason": "end_turn", "content": blocks}
+
+    _, problems, transcript = await committed("anthropic", message)
+
+    assert transcript[1]["content"] == [{"type": "text", "text": "So."}]
+    assert "without its signature" in problems
+
+
 # --- free text
 
 

@@ -135,6 +135,8 @@ class _Anthropic(ProviderFormat):
             kind = kept.get("type")
             if kind == "tool_use" and not text_or_empty(kept.get("name")):
                 problems.append("one of its calls named no tool and was left out")
+            elif kind == "thinking" and not (text_or_empty(kept.get("signature")) and "thinking" in kept):
+                problems.append("a thought without its signature was left out")
             elif kind != "text" or text_or_empty(kept.get("text")):  # an empty text is not taken back
                 if kind == "tool_use":
                     kept["name"] = self.called(kept["name"], problems)

@@ -30,6 +30,7 @@ class _Block:
     item: Item
     input: list[str] = field(default_factory=list[str])
     is_open: bool = False
+    is_broken: bool = False  # a piece of its input was no text
 
 
 @dataclass(slots=True)
@@ -58,9 +59,9 @@ def gathered_message(events: Iterable[Mapping[str, Any]]) -> MessageStream:
     current: dict[int, _Block] = {}
     begun = ended = False
     for event in events:
-        index = event.get("index")
+        index = event.get("index", 0)
         place = index if isinstance(index, int) else 0
-        made.errors += filter(None, [error_in(event)])
+        made.errors += filter(None, [error_in(event), "" if index is place else "a piece of it came without its place"])
         match event.get("type"):
             case "message_start":
                 message = object_or_empty(event.get("message"))
@@ -96,7 +97,9 @@ def _add(block: _Block, delta: Mapping[str, Any]) -> None:
     kind = text_or_empty(delta.get("type"))
     item = block.item
     if kind == "input_json_delta":
-        block.input.append(text_or_empty(delta.get("partial_json")))
+        piece: object = delta.get("partial_json")
+        block.is_broken = block.is_broken or not isinstance(piece, str)
+        block.input.append(text_or_empty(piece))
     elif kind == "compaction_delta":
         item |= {key: value for key, value in delta.items() if key != "type" and value is not None}
     elif kind == "citations_delta":
@@ -119,7 +122,7 @@ def _add_block(made: MessageStream, block: _Block) -> None:
     if block.is_open and kind not in ("text", "tool_use"):
         made.problems.append(f"a block of type `{kind}` was cut and left out")
         return
-    unfinished = kind == "tool_use" and block.is_open
+    unfinished = kind == "tool_use" and (block.is_open or block.is_broken)
     if text or unfinished:
         read = object_in(text)
         item["input"] = read if read is not None else text if kind == "tool_use" else {}

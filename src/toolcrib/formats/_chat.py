@@ -20,6 +20,7 @@ __all__ = ["ChatFormat"]
 
 
 _LEGACY = "function_call"
+_SAYING = frozenset({"content", "refusal", "tool_calls", "audio"})  # a message without any of them says nothing
 
 
 class ChatFormat(ProviderFormat):
@@ -101,7 +102,7 @@ class ChatFormat(ProviderFormat):
             item["tool_calls"] = list(map(_taken_back, sent))
         if message.get("refusal") and draft.stop_kind in FINISHED:
             draft = replace(draft, stop_kind="refusal")
-        items = () if len(item) == 1 else (item,)
+        items = () if item.keys().isdisjoint(_SAYING) else (item,)
         draft = replace(draft, items=items, text=_text_of(item.get("content")), problems=tuple(problems))
         return self.with_calls(draft, taken, {at: fault for at, (_, _, fault) in enumerate(named) if fault})
 

@@ -41,7 +41,7 @@ def gathered_chat(chunks: Iterable[Mapping[str, Any]]) -> ChatStream:
     current: dict[object, _StreamedCall] = {}
     for chunk in chunks:
         choice = first_choice(chunk) or {}  # the last one has the usage alone
-        made.errors += filter(None, (error_in(chunk), error_in(choice)))
+        made.errors += filter(None, (error_in(chunk), error_in(choice), _misplaced(objects_in(chunk.get("choices")))))
         made.words.append(choice.get("finish_reason"))
         delta = object_or_empty(choice.get("delta"))
         if not delta:  # some servers end with the whole message, once more
@@ -50,6 +50,7 @@ def gathered_chat(chunks: Iterable[Mapping[str, Any]]) -> ChatStream:
         for key in ("content", "refusal"):
             _add_content(made.message, key, delta.get(key))
         pieces = list(objects_in(delta.get("tool_calls"))) or legacy_calls(delta.get("function_call"))
+        made.errors += filter(None, [_misplaced(pieces)])
         for position, piece in enumerate(pieces):
             _add_call(calls, current, piece, position)
         _add_rest(made.message, delta)
@@ -62,6 +63,12 @@ def gathered_chat(chunks: Iterable[Mapping[str, Any]]) -> ChatStream:
 def first_choice(chunk: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the choice of a reply or chunk that is read: the first of several."""
     return next((choice for choice in objects_in(chunk.get("choices")) if not choice.get("index")), None)
+
+
+def _misplaced(pieces: Iterable[Mapping[str, Any]]) -> str:
+    """Return what is wrong with pieces of which one says by no number where it belongs; empty where nothing is."""
+    bad = any(not isinstance(piece.get("index", 0), int | None) for piece in pieces)
+    return "a piece of it came without its place" if bad else ""
 
 
 def kind_of(call: Mapping[str, Any]) -> str:

@@ -168,11 +168,12 @@ def first_candidate(reply: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def taken_back(part: Mapping[str, Any]) -> Item:
-    """Return a part as it is taken back, without what is null; an empty text alone is nothing."""
+    """Return a part as it is taken back, without what is null; nothing of a text that is empty or none."""
     kept = {key: value for key, value in part.items() if value is not None}
     if isinstance(kept.get("functionCall"), Mapping):
-        kept["functionCall"] = {key: value for key, value in kept["functionCall"].items() if value is not None}
-    return {} if kept == {"text": ""} else kept
+        call = {key: value for key, value in kept["functionCall"].items() if value is not None}
+        kept["functionCall"] = call if isinstance(call.get("id", ""), str) else {**call, "id": ""}
+    return {} if kept == {"text": ""} or not isinstance(kept.get("text", ""), str) else kept
 
 
 def _append_part(parts: list[Item], part: Item, begun: list[PartialCall]) -> None:

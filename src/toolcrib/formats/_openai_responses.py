@@ -120,20 +120,19 @@ class _Responses(ProviderFormat):
         problems = list(draft.problems)
         output = list(objects_in(response.get("output")))
         items: list[Item] = []
-        if len(known := typed(output, {"content": "message"})) < len(output):
-            problems.append("what came without a type was left out")
-        for sent in known:
-            is_named = sent["type"] in _NAMED
-            if is_named and not text_or_empty(sent.get("name")):
-                problems.append("one of its calls named no tool and was left out")
-            else:
-                item = _taken_back(sent)
-                if is_named:
-                    item["name"] = self.called(item["name"], problems)
+        for sent in output:
+            item = _taken_back(next(iter(typed([sent], {"content": "message"})), Item()))
+            is_named = item.get("type") in _NAMED
+            if is_named and text_or_empty(item.get("name")):
+                item["name"] = self.called(item["name"], problems)
                 items.append(item)
-        while items and items[-1].get("type") == "reasoning":  # not taken back without the item that it led to
-            items.pop()
-            problems.append("its last reasoning led to nothing and was left out")
+            elif is_named or not item or (item["type"] == "message" and not _parts_or_text(item)):
+                what = "one of its calls named no tool and" if is_named else "what came without a type or content"
+                problems.append(f"{what} was left out")
+                _drop_reasoning(items, problems)
+            else:
+                items.append(item)
+        _drop_reasoning(items, problems)
         said = [item for item in items if item.get("type") == "message"]
         if draft.stop_kind == "finished" and any(
             part.get("type") == "refusal" for item in said for part in _parts(item)
@@ -285,6 +284,13 @@ def _said(one: WireResult, kind: str) -> Item:
             return {"output": _output(one)}
 
 
+def _drop_reasoning(items: list[Item], problems: list[str]) -> None:
+    """Drop reasoning at the end of these items: it is not taken back without the item that it led to."""
+    while items and items[-1].get("type") == "reasoning":
+        items.pop()
+        problems.append("its last reasoning led to nothing and was left out")
+
+
 def _taken_back(sent: Mapping[str, Any]) -> Item:
     """Return an item of the output as the input takes it: what is null stays out."""
     item = {**sent}
@@ -293,7 +299,14 @@ def _taken_back(sent: Mapping[str, Any]) -> Item:
     if isinstance(item.get("content"), list):
         parts = typed(map(_taken_back, objects_in(item["content"])), {"text": "output_text", "refusal": "refusal"})
         item["content"] = parts
-    return item
+    if item.get("type") == "message":
+        item["role"] = "assistant"
+    return item if isinstance(item.get("status", ""), str) else {**item, "status": "incomplete"}
+
+
+def _parts_or_text(item: Mapping[str, Any]) -> bool:
+    """Return whether a message says anything."""
+    return isinstance(item.get("content"), str | list) and bool(item["content"])
 
 
 def _parts(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
