@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any, Literal, TypedDict, assert_type
 
 import anthropic
@@ -24,6 +24,7 @@ from toolcrib import (
     Toolset,
     Turn,
     decode,
+    ez_tool,
     tool,
     tool_input,
     use,
@@ -109,10 +110,40 @@ async def a_turn_has_the_type_of_its_tool(agent: Agent) -> None:
 
     assert_type(turn, Turn[Weather])
     assert_type(await turn.returning(), Weather)
+    assert isinstance(turn.outcome, Completed)
+    assert_type(turn.outcome.value, Weather)
     await agent.put(turn)
     async for done, value in agent.run():
         assert_type(done, Turn[Any])
         print(value)
+
+
+@ez_tool
+def add(a: int, b: int = 2) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@ez_tool
+async def count(upto: int) -> AsyncIterator[int]:
+    """Count."""
+    for number in range(upto):
+        yield number
+
+
+async def turns_of_functions_and_streams(by_any_name: Tool[..., Any]) -> None:
+    added, counted = Turn(add, kwargs={"a": 1}), Turn(count, args=[3])
+
+    assert_type(added, Turn[int])
+    assert_type(await added.returning(), int)
+    async for number in counted.yielding():
+        assert_type(number, int)
+    if added.outcome is not None and added.outcome.kind == "completed":
+        assert_type(added.outcome.value, int)
+    if counted.outcome is not None and counted.outcome.kind == "completed":
+        assert_type(counted.outcome.value, list[int])
+    turns: list[Turn[Any]] = [Turn("add"), Turn(by_any_name), added.copy()]
+    print(turns)
 
 
 # --- decision hooks get the input that was declared

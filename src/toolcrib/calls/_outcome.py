@@ -193,7 +193,7 @@ def _state(call: SupportsToDict | Mapping[str, Any] | None) -> dict[str, Any] | 
     return call.to_dict() if isinstance(call, SupportsToDict) else dict(call)
 
 
-Outcome: TypeAlias = Completed[Any] | Rejected | Failed | Suspended
+Outcome: TypeAlias = Completed[T] | Rejected | Failed | Suspended
 
 
 def error_of(outcome: Outcome) -> Exception:

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, Generic, overload
@@ -42,10 +51,13 @@ from toolcrib.turns._stop_reason import StopReason, reason_of
 __all__ = ["Turn"]
 
 T = TypeVar("T", default=Any)
+V = TypeVar("V", default=T)
+"""The value of a turn's outcome: of a streaming tool the list of its values."""
+S = TypeVar("S")
 _NO_TAGS: frozenset[str] = frozenset()
 
 
-class Turn(Observed, Generic[T]):
+class Turn(Observed, Generic[T, V]):
     """A tool with its arguments, as the host made them: what should happen, once it is run.
 
     The arguments are Python objects and pass as they are: extra ones are ignored with a log line, missing ones are a
@@ -96,8 +108,8 @@ class Turn(Observed, Generic[T]):
 
     @overload
     def __init__(
-        self,
-        tool: Tool[..., Coroutine[Any, Any, T]],
+        self: Turn[S, S],
+        tool: Tool[..., Coroutine[Any, Any, S]],
         timeout: float | None = 60,
         args: Sequence[Any] | None = None,
         kwargs: Mapping[str, Any] | None = None,
@@ -106,8 +118,18 @@ class Turn(Observed, Generic[T]):
     ) -> None: ...
     @overload
     def __init__(
-        self,
-        tool: Tool[..., AsyncIterable[T]],
+        self: Turn[S, list[S]],
+        tool: Tool[..., AsyncIterable[S]] | Tool[..., Iterator[S]],
+        timeout: float | None = 60,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        tags: Iterable[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Turn[S, S],
+        tool: Tool[..., S],
         timeout: float | None = 60,
         args: Sequence[Any] | None = None,
         kwargs: Mapping[str, Any] | None = None,
@@ -147,7 +169,7 @@ class Turn(Observed, Generic[T]):
         self.ended: float | None = None
         self.output: Any = None
         self.stop_reason: StopReason | None = None
-        self.outcome: Outcome | None = None
+        self.outcome: Outcome[V] | None = None
 
     # --- what it is
 
@@ -388,7 +410,7 @@ class Turn(Observed, Generic[T]):
 
     # --- writing it down
 
-    def copy(self) -> Turn[T]:
+    def copy(self) -> Turn[T, V]:
         """Return a turn of its own with the same tool, arguments, tags, metadata and hooks, not run yet."""
         made: Turn[Any] = Turn(self._tool, self._timeout, None, self._kwargs, self.tags, dict(self._metadata or {}))
         if self._observers is not None:
