@@ -227,6 +227,7 @@ class Crash:
             if event == "outage":
                 self.trial.events[event] += 1
                 await self._outage()
+                self.trial.moved = time.monotonic()  # nothing could go on until now
             elif free and (event != "freeze" or len(free) > 1):
                 self.trial.events[event] += 1
                 worker = self.chance.choice(free)

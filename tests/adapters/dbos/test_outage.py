@@ -14,7 +14,7 @@ from dbos._sys_db import db_retry
 from tests.adapters.dbos.durable import durable, engine_of
 from toolcrib._sqlite import is_unavailable, sqlite3
 from toolcrib.adapters.dbos import Database
-from toolcrib.adapters.dbos._outage import DatabaseAway, is_outage, outlast
+from toolcrib.adapters.dbos._outage import DatabaseAway, Notice, is_outage, name_outages, outlast
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Suspended
 from toolcrib.tools import tool
@@ -50,29 +50,35 @@ def test_dbos_waits_as_long_as_we_do_between_two_tries(monkeypatch: pytest.Monke
     assert max(waited) == 5.0
 
 
-def test_an_outage_is_said_once_when_it_begins_and_once_when_a_write_is_kept_again(
+def test_an_outage_is_said_once_when_it_begins_and_once_when_writes_are_kept_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    engine = Database.named(tmp_path / "crib.db").engine()
+    at, said = [0.0], list[int]()
+    engine = sa.create_engine(
+        f"sqlite:///{tmp_path / 'crib.db'}", module=sqlite3, connect_args={"isolation_level": "IMMEDIATE"}
+    )
+    name_outages(engine, Notice(lambda: at[0]))
     with engine.begin() as connection:
+        connection.execute(sa.text("PRAGMA journal_mode = WAL"))
         connection.execute(sa.text("CREATE TABLE kept (line TEXT)"))
-        connection.execute(sa.text("INSERT INTO kept VALUES ('a')"))
-    caplog.clear()
     with closing(sqlite3.connect(tmp_path / "crib.db", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         for _ in range(2):
             with engine.begin() as connection:  # what is read says nothing about what can be kept
                 connection.execute(sa.text("PRAGMA busy_timeout = 0"))
                 with pytest.raises(DatabaseAway):
-                    connection.execute(sa.text("INSERT INTO kept VALUES ('b')"))
-        said = [record.getMessage() for record in caplog.records]
-    with engine.begin() as connection:
-        connection.execute(sa.text("INSERT INTO kept VALUES ('c')"))
+                    connection.execute(sa.text("INSERT INTO kept VALUES ('a')"))
+                at[0] += 11.0
+    for seconds in (-11.0, 11.0):  # a moment after an error, and a while after it
+        at[0] += seconds
+        with engine.begin() as connection:
+            connection.execute(sa.text("INSERT INTO kept VALUES ('b')"))
+        said.append(len(caplog.records))
     engine.dispose()
 
-    assert len(said) == 1
-    assert "work waits for it" in said[0]
-    assert [record.getMessage() for record in caplog.records][1:] == ["the database can be used again: work goes on"]
+    assert said == [1, 2]
+    assert "work waits for it" in caplog.records[0].getMessage()
+    assert caplog.records[1].getMessage() == "the database can be used again: work goes on"
 
 
 async def test_work_is_tried_again_until_the_database_is_back() -> None:

@@ -19,11 +19,12 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from toolcrib._passwords import hide_passwords
 from toolcrib._sqlite import is_unavailable
 
-__all__ = ["DatabaseAway", "is_outage", "name_outages", "outlast"]
+__all__ = ["DatabaseAway", "Notice", "is_outage", "name_outages", "outlast"]
 
 T = TypeVar("T")
 
 _FIRST, _LONGEST = 0.1, 5.0  # seconds between two tries
+_QUIET = 2 * _LONGEST  # seconds without an error, after which it is back: a full disk takes a write now and then
 _POSTGRES = ("08", "25006", "53", "57P", "58")  # no connection, a standby, no room, a server that stops, its disk
 _log = logging.getLogger("toolcrib.durable")
 
@@ -59,10 +60,18 @@ async def outlast(work: Callable[[], Awaitable[T]]) -> T:
         pause = min(2 * pause, _LONGEST)
 
 
-def name_outages(engine: sa.Engine) -> None:
+def name_outages(engine: sa.Engine, notice: Notice | None = None) -> None:
     """Have an engine raise `DatabaseAway` for each error that says that its database cannot be used now."""
-    event.listen(engine, "handle_error", _named, retval=True)
-    event.listen(engine, "commit", _worked)
+    said = notice or _notice
+
+    def named(context: Any) -> BaseException | None:
+        return _named(context, said)
+
+    def worked(connection: sa.Connection) -> None:
+        _worked(connection, said)
+
+    event.listen(engine, "handle_error", named, retval=True)
+    event.listen(engine, "commit", worked)
     logging.getLogger("dbos").addFilter(_is_news)
 
 
@@ -70,9 +79,9 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not record.getMessage().startswith("Database connection")  # DBOS says so at each try, and guesses why
 
 
-def _worked(connection: sa.Connection) -> None:
+def _worked(connection: sa.Connection, notice: Notice) -> None:
     if connection.dialect.name != "sqlite" or _wrote(connection):
-        _notice.back()
+        notice.back()
 
 
 def _wrote(connection: sa.Connection) -> bool:
@@ -80,14 +89,14 @@ def _wrote(connection: sa.Connection) -> bool:
     return bool(getattr(connection.connection.dbapi_connection, "in_transaction", True))
 
 
-def _named(context: Any) -> BaseException | None:
+def _named(context: Any, notice: Notice) -> BaseException | None:
     error = context.original_exception
     state = getattr(error, "sqlstate", None) or ""
     if context.is_pre_ping or not (
         context.is_disconnect or is_unavailable(error) or state.startswith(_POSTGRES) or context.connection is None
     ):
         return None
-    _notice.away(error)
+    notice.away(error)
     return DatabaseAway(_text_of(error))
 
 
@@ -95,25 +104,28 @@ def _text_of(error: BaseException) -> str:
     return hide_passwords(" ".join(str(error).split()))
 
 
-class _Notice:
+class Notice:
     """What the log says of an outage: one line when it begins, and one when it is over."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._is_away, self._lock = False, threading.Lock()
+        self._clock, self._failed_at = clock, 0.0
 
     def away(self, error: BaseException) -> None:
+        """Say that the database cannot be used, unless that was said."""
         with self._lock:
-            known, self._is_away = self._is_away, True
+            known, self._is_away, self._failed_at = self._is_away, True, self._clock()
         if not known:
             _log.error(
                 "the database cannot be used now (%s): work waits for it, and nothing is given up", _text_of(error)
             )
 
     def back(self) -> None:
-        if self._is_away:
+        """Say that it can be used again, where that was not said and nothing has failed for a while."""
+        if self._is_away and self._clock() - self._failed_at > _QUIET:
             with self._lock:
                 self._is_away = False
             _log.error("the database can be used again: work goes on")
 
 
-_notice = _Notice()
+_notice = Notice()
