@@ -176,6 +176,20 @@ DURABLE_GATES: tuple[Gate, ...] = (
         _OF_AGENTS,
     ),
     Gate(
+        "a turn that this worker does not know is left to others",
+        _AGENT,
+        '        raise UnknownHereError(f"the agent `{error.name}`") from error\n',
+        "        raise\n",
+        _OF_WORKERS,
+    ),
+    Gate(
+        "a program that this worker does not know is left to others",
+        _PROGRAM,
+        '        raise UnknownHereError(f"the toolkit `{error.name}`") from error\n',
+        "        raise\n",
+        _OF_WORKERS,
+    ),
+    Gate(
         "a retried turn asks before it does its call again",
         "adapters/dbos/_retry.py",
         "keep=1 if begun else 0",

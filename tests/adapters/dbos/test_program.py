@@ -22,7 +22,6 @@ from toolcrib.adapters.dbos import (
     cancel_work,
     recover,
     resume_work,
-    show_work,
 )
 from toolcrib.adapters.dbos._program_journal import ProgramJournal, cancel_run, journal_lines, program_run
 from toolcrib.code import Toolkit
@@ -186,20 +185,6 @@ async def test_a_cancelled_program_makes_no_further_call_until_it_is_resumed(dat
 
     assert (cancelled.state, before) == ("cancelled", ("cancelled", []))
     assert (result.return_value, ran) == (2, ["second"])
-
-
-async def test_a_program_for_a_toolkit_that_no_worker_has_says_so(database: str) -> None:
-    toolkit = durable(ez_tool(abs))
-    async with engine_of(database, toolkit) as engine:
-        toolkit.name = "elsewhere"
-        program = await toolkit.start("1")
-        result = await program.result(polling=QUICK)
-        await engine.client.result(program.id)  # that of its workflow is told a moment later
-        work, more = await asyncio.to_thread(show_work, engine.client, program.id)
-
-    assert "elsewhere" in (result.error or "")
-    assert (work.kind, work.what, work.state) == ("program", "elsewhere", "done")
-    assert more["calls"] == []
 
 
 async def test_a_program_that_nobody_enqueued_is_an_error(database: str) -> None:

@@ -10,21 +10,34 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
 
-from tests.adapters.dbos.durable import durable, engine_of
-from toolcrib.adapters.dbos import Client, Engine, current_engine, recover, workers
+from tests.adapters.dbos.durable import QUICK, durable, engine_of
+from toolcrib.adapters.dbos import (
+    Client,
+    DurableAgent,
+    Engine,
+    Placement,
+    Queue,
+    current_engine,
+    enqueue_program,
+    list_work,
+    recover,
+    workers,
+)
 from toolcrib.adapters.dbos import _work_tables as tables
+from toolcrib.adapters.dbos._agent import TURN
 from toolcrib.adapters.dbos._turn_execution import TurnExecution
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workers import Lease, hand_back
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Completed, Suspended
 from toolcrib.errors import ApprovalError, EngineError, WorkerError
-from toolcrib.tools import tool
-from toolcrib.turns import Turn
+from toolcrib.tools import ez_tool, tool
+from toolcrib.turns import Agent, Turn
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -289,3 +302,67 @@ def _ask_for_the_engine(path: Path) -> None:
         current_engine()
     except EngineError as error:
         path.write_text(str(error))
+
+
+async def test_a_turn_of_a_tool_that_a_worker_does_not_have_waits_for_one_that_does(client: Client) -> None:
+    @ez_tool
+    async def later() -> str:
+        return "done"
+
+    @ez_tool
+    async def other() -> str:
+        return "other"
+
+    name = f"agent_{uuid4().hex[:8]}"
+    queue = Queue(name, polling=QUICK)
+    new, database = DurableAgent(Agent(name, "New.", [later, other], register=False), queue), client.database
+    new.use(client)
+    handle = await new.put(Turn(later))
+    old = DurableAgent(Agent(name, "Old.", [other], register=False), queue)
+    async with Engine(database, worker_id="old", queues=[queue], answers=QUICK):
+        await (await old.put(Turn(other))).outcome()
+        while not (left := list_work(client, state="waiting", queue=name)) or left[0].error is None:  # noqa: ASYNC110 -- it is the database that is asked
+            await asyncio.sleep(QUICK)
+    new = DurableAgent(Agent(name, "New.", [later, other], register=False), queue)
+    async with Engine(database, worker_id="new", queues=[queue], answers=QUICK):
+        outcome = await new.handle(handle.id).outcome()
+
+    assert [(work.id, work.error) for work in left] == [
+        (handle.id, f"waits for a worker that has the tool `later` of the agent `{name}`")
+    ]
+    assert outcome == Completed("later", handle.id, "done")
+
+
+async def test_work_of_an_agent_or_toolkit_that_a_worker_does_not_have_waits(tmp_path: Path) -> None:
+    queue, database = Queue("shared", polling=QUICK), str(tmp_path / "crib.db")
+    async with Client(database) as client:
+        await client.enqueue(TURN, "shared", {"agent": "gone", "queue": "shared", "turn": {}}, Placement("turn"))
+        await enqueue_program(client, "gone", "shared", "print(1)", Placement("program"))
+        async with Engine(database, worker_id="old", queues=[queue], answers=QUICK):
+            while not all((found := {work.id: work.error for work in list_work(client)}).values()):  # noqa: ASYNC110 -- as above
+                await asyncio.sleep(QUICK)
+
+    assert found == {
+        "turn": "waits for a worker that has the agent `gone`",
+        "program": "waits for a worker that has the toolkit `gone`",
+    }
+
+
+async def test_a_worker_says_once_that_it_cannot_run_what_waits_for_long(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    work_id = f"turn-{uuid4().hex}"
+    queue = Queue(f"queue_{uuid4().hex[:8]}", polling=QUICK)
+    await client.enqueue(TURN, queue.name, {"agent": "gone", "queue": queue.name, "turn": {}}, Placement(work_id))
+    long_ago = {"left": "waits for a worker that has the agent `gone`", "left_at": 1.0}
+    table = client.dbos._sys_db.tables.workflow_status
+    with client.dbos._sys_db.engine.begin() as connection:
+        connection.execute(sa.update(table).where(table.c.workflow_uuid == work_id).values(attributes=long_ago))
+
+    async with Engine(client.database, worker_id="old", queues=[queue], answers=QUICK) as engine:
+        while not caplog.messages:  # noqa: ASYNC110 -- the engine writes it
+            await asyncio.sleep(QUICK)
+        await engine.leave(work_id, "the agent `gone`")
+
+    (said,) = caplog.messages
+    assert said.startswith(f"{work_id} waits for a worker that has the agent `gone` since 1970-01-01 00:00:01+00:00")

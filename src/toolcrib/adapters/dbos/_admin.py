@@ -41,6 +41,7 @@ _STATES: Mapping[str, str] = {
 
 _PAUSED = (("SUCCESS", '%"waits_for":%'), ("SUCCESS", '{"state":"paused"%'))
 _ENDED: Mapping[str, Sequence[tuple[str, str]]] = {
+    "waiting": (("ENQUEUED", ""), ("DELAYED", "")),  # for a worker that can run it
     "paused": _PAUSED,
     "continued": _PAUSED,
     "rejected": (("SUCCESS", '%"kind":"rejected"%'),),
@@ -282,6 +283,9 @@ def _work_of(status: WorkflowStatus) -> Work:
     result: Mapping[str, Any] = cast("Mapping[str, Any]", output) if isinstance(output, Mapping) else {}
     if state == "done":
         state, error = _ended(result)
+    left = (status.attributes or {}).get("left")
+    if state in ("delayed", "waiting") and left is not None:
+        state, error = "waiting", left
     deadline = status.workflow_deadline_epoch_ms
     if state == "cancelled" and deadline is not None and (status.completed_at or 0) + _CLOCK_MS > deadline:
         state, error = "failed", f"timed out: it did not end within {(status.workflow_timeout_ms or 0) / 1000:g} s"

@@ -16,14 +16,14 @@ from toolcrib.adapters.dbos._answers import Answers
 from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement, Queue
 from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import WAITING
-from toolcrib.adapters.dbos._engine import Engine, current_engine, workflow
+from toolcrib.adapters.dbos._engine import Engine, UnknownHereError, current_engine, workflow
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._turn_execution import TurnExecution, current_execution
 from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.calls import Failed, Suspended, error_of, outcome_from_dict
-from toolcrib.errors import UnregisteredAgentError
+from toolcrib.errors import UnregisteredAgentError, UnregisteredToolError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.registry import Registry
 from toolcrib.tools import Tool
@@ -233,7 +233,10 @@ class DurableAgent(Answers):
     async def work(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Run one turn as the workflow that calls this, and return its record."""
         engine = current_engine()
-        turn = Turn.from_dict(data["turn"], self.agent.tools)
+        try:
+            turn = Turn.from_dict(data["turn"], self.agent.tools)
+        except UnregisteredToolError as error:
+            raise UnknownHereError(f"the tool `{error.name}` of the agent `{self.name}`") from error
         waiting = outcome_from_dict(data[WAITING]) if WAITING in data else None
         work_id = DBOS.workflow_id or turn.id
         execution = TurnExecution(work_id, waiting if isinstance(waiting, Suspended) else None, engine.worker_id)
@@ -294,4 +297,8 @@ def durable_agent(data: Mapping[str, Any]) -> DurableAgent:
 
 @workflow(TURN)
 async def _turn(data: dict[str, Any]) -> dict[str, Any]:
-    return await durable_agent(data).work(data)
+    try:
+        agent = durable_agent(data)
+    except UnregisteredAgentError as error:
+        raise UnknownHereError(f"the agent `{error.name}`") from error
+    return await agent.work(data)

@@ -6,6 +6,8 @@ import asyncio
 import logging
 import os
 import threading
+import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -22,12 +24,20 @@ from toolcrib.adapters.dbos._client import AnswerStore, Client, JsonSerializer, 
 from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._outage import is_outage, outlast
 from toolcrib.adapters.dbos._sinks import WorkerSink, keeps_events_in, open_sink
-from toolcrib.adapters.dbos._workers import LEASE_SECONDS, Lease, default_worker_id, hand_back, last_seen, take_lease
+from toolcrib.adapters.dbos._workers import (
+    LEASE_SECONDS,
+    Lease,
+    default_worker_id,
+    hand_back,
+    last_seen,
+    leave,
+    take_lease,
+)
 from toolcrib.errors import DatabaseError, EngineError, WorkerError
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 
-__all__ = ["Engine", "Routine", "current_engine", "standing_routines", "step", "workflow"]
+__all__ = ["Engine", "Routine", "UnknownHereError", "current_engine", "standing_routines", "step", "workflow"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,6 +47,9 @@ _POOL = 20  # connections of a worker, one of which listens
 _END_SECONDS = 5.0  # for what is left to say to the database at the end
 _RECOVERIES = 100  # how often work may be begun again before DBOS gives it up: it may kill each worker that takes it
 
+_LEFT_LONG = 30.0  # seconds after which a worker says that it cannot run what waits
+_LEFT_KNOWN = 1_000  # pieces of work of which it has said so
+
 Routine = Callable[["Engine"], Awaitable[None]]
 """A task of an engine beside its work; it is cancelled when the engine ends."""
 
@@ -45,6 +58,10 @@ standing_routines: list[Routine] = []
 
 _current: Engine | None = None
 _process = 0  # that the engine belongs to: in a fork it is the parent
+
+
+class UnknownHereError(Exception):
+    """Work is of an agent, a tool or a toolkit that this worker does not have; it names what is missing."""
 
 
 class Engine:
@@ -95,6 +112,7 @@ class Engine:
         self._tasks: list[asyncio.Task[None]] = []
         self._living: asyncio.Task[None] | None = None
         self._is_leaving = False
+        self._left: deque[str] = deque(maxlen=_LEFT_KNOWN)
         self.lost = asyncio.Event()
         """Set when this worker's work was handed over to others: it takes no more, and has to be left."""
         self.gave_back = False
@@ -192,6 +210,14 @@ class Engine:
             call_id: {"begun": f"{_time(at)} by the worker {by}", "worker last seen": _time(max(at, seen[by]))}
             for call_id, (by, at) in beginnings.items()
         }
+
+    async def leave(self, work_id: str, missing: str) -> None:
+        """Let work that cannot run here wait for a worker that has what is missing, and say so when it waits long."""
+        why = f"waits for a worker that has {missing}"
+        since = await outlast(lambda: asyncio.to_thread(leave, self.client, self.worker_id, work_id, why))
+        if time.time() - since > _LEFT_LONG and work_id not in self._left:
+            self._left.append(work_id)
+            _log.warning("%s %s since %s; this worker, %s, has not", work_id, why, _time(since), self.worker_id)
 
     @property
     def takes_work(self) -> bool:
@@ -356,6 +382,9 @@ def workflow(name: str) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Awa
                 raise asyncio.CancelledError
             try:
                 return await body(*args, **kwargs)
+            except UnknownHereError as error:
+                await engine.leave(str(DBOS.workflow_id), str(error))
+                raise asyncio.CancelledError from error
             except Exception as error:
                 if is_outage(error) or (task is not None and task.cancelling()):
                     raise asyncio.CancelledError from error

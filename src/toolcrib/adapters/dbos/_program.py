@@ -15,7 +15,7 @@ from dbos._context import current_owner_xid
 from toolcrib.adapters.dbos._answers import Answers
 from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement, Queue
 from toolcrib.adapters.dbos._continuation import allowed_meanwhile
-from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines, workflow
+from toolcrib.adapters.dbos._engine import Engine, UnknownHereError, current_engine, standing_routines, workflow
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
@@ -271,6 +271,10 @@ def stretch_id(run: str, generation: int) -> str:
 async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     """Run a program as far as it comes: to its end, or to where it waits for a person."""
     engine, run = current_engine(), data["run"]
+    try:
+        toolkit = toolkits.get(data["toolkit"])
+    except UnregisteredError as error:
+        raise UnknownHereError(f"the toolkit `{error.name}`") from error
     workflow_id = str(DBOS.workflow_id)
     journal = ProgramJournal(engine.client, run, workflow_id, current_owner_xid(workflow_id), engine.worker_id)
     claim = await outlast(lambda: asyncio.to_thread(journal.claim, data["generation"], data["toolkit"], data["queue"]))
@@ -278,7 +282,6 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
         return claim.result
     store: ApprovalStore = engine.client.approvals
     try:
-        toolkit = toolkits.get(data["toolkit"])
         begun = await engine.begun_before(open_calls(claim.lines))
         run = toolkit.opened(run, data["principal"], engine, begun)
         store = run.approvals or store
@@ -302,7 +305,6 @@ _LASTING: tuple[type[ToolcribError], ...] = (
     ReplayDiverged,
     SandboxError,
     SandboxUnavailable,
-    UnregisteredError,
 )
 """Errors that keep a program from going on however often it is tried: its result names them."""
 

@@ -30,6 +30,7 @@ __all__ = [
     "hand_back",
     "held_by",
     "last_seen",
+    "leave",
     "recover",
     "take_lease",
     "workers",
@@ -37,6 +38,8 @@ __all__ = [
 
 LEASE_SECONDS = 15.0
 """How long a worker that renews nothing counts as alive."""
+
+_LEFT_SECONDS = 2.0  # that other workers have to take what one cannot run, before it looks at it again
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +261,27 @@ def hand_back(client: Client, worker_id: str, only: Collection[str] | None = Non
         for work_id in (held_by(client, worker_id) if only is None else only)
         if _database(client).reenqueue_for_recovery(work_id, [worker_id], INTERNAL_QUEUE_NAME)
     ]
+
+
+def leave(client: Client, worker_id: str, work_id: str, why: str) -> float:
+    """Let work that a worker took and cannot run wait for one that can, and return since when it has been left."""
+    table = _database(client).tables.workflow_status
+    mine = (table.c.workflow_uuid == work_id, table.c.status == "PENDING", table.c.executor_id == worker_id)
+    with _database(client).engine.begin() as connection:
+        at = _now(connection)
+        noted: dict[str, Any] = connection.execute(sa.select(table.c.attributes).where(*mine)).scalar() or {}
+        since = float(noted.get("left_at", at)) if noted.get("left") == why else at
+        values: dict[str, Any] = {
+            "status": "DELAYED",
+            "delay_until_epoch_ms": int((at + _LEFT_SECONDS) * 1000),
+            "owner_xid": None,
+            "started_at_epoch_ms": None,
+            "workflow_deadline_epoch_ms": None,
+            "recovery_attempts": table.c.recovery_attempts - 1,  # it was not begun
+            "attributes": {"left": why, "left_at": since},
+        }
+        connection.execute(sa.update(table).where(*mine).values(**values))
+    return since
 
 
 def held_by(client: Client, worker_id: str) -> list[str]:
