@@ -29,6 +29,8 @@ async def run_as_rounds(conversation: Conversation, format: WireFormat, *, as_pu
         reply = wire_reply(format, calls, "" if calls else "I cannot do that.")
         plan = await decode(pipeline, reply, format=format, run=scope, transcript=transcript).apply_hooks()
         answers.append(await _answers(plan, calls, transcript))
+        if calls:  # the model reads the results, as each provider wants it before the next turn of the user
+            transcript.extend(PROVIDERS[format].assistant("Done."))
     return Replay(tuple(answers), states_of(apis))
 
 
