@@ -315,12 +315,15 @@ class _Stream:
         self.words: list[object] = []
         self.errors: list[str] = []
         self._open: dict[object, Item] = {}
+        self._broken: set[int] = set()  # blocks of which a piece of the input was no text
 
     def add(self, event: Mapping[str, Any]) -> None:
         """Take up the next event."""
         self.errors += _errors_in(event)
         for key, value in event.items():
             said = object_or_empty(value)
+            if key.startswith("contentBlock") and not isinstance(said.get("contentBlockIndex", 0), int):
+                self.errors.append("a piece of it came without its place")
             match key:
                 case "contentBlockStart":
                     self._begin(said.get("contentBlockIndex"), _inner(said, "start"))
@@ -340,6 +343,7 @@ class _Stream:
             kind = next(iter(block), "")
             is_open = id(block) in still_open
             if kind == "toolUse":
+                is_open = is_open or id(block) in self._broken
                 use = block["toolUse"]
                 sent = "".join(use["input"])
                 read = object_in(sent)
@@ -369,7 +373,10 @@ class _Stream:
             if kind == "text":
                 block["text"] = text_or_empty(block.get("text")) + text_or_empty(piece)
             elif kind == "toolUse" and "toolUse" in block:
-                block["toolUse"]["input"].append(text_or_empty(object_or_empty(piece).get("input")))
+                text = object_or_empty(piece).get("input")
+                if not isinstance(text, str):
+                    self._broken.add(id(block))
+                block["toolUse"]["input"].append(text_or_empty(text))
             elif kind == "citation":
                 block.setdefault("citationsContent", Item(citations=[]))["citations"].append(
                     dict(object_or_empty(piece))

@@ -136,6 +136,8 @@ def _name_of(result: Mapping[str, Any]) -> str:
 
 
 def _canonical_call(call: Item) -> Item:
+    if not isinstance(call.get("id", ""), str):
+        call = {key: value for key, value in call.items() if key != "id"}
     said = object_or_empty(call.get("function"))
     sent = arguments_object(said.get("arguments"))
     return call if sent is said.get("arguments") else {**call, "function": {**said, "arguments": sent}}
