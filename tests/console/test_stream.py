@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 from collections.abc import Iterator
@@ -10,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.console.conftest import Console, serving
-from tests.console.test_api import answer, asked, event
+from tests.console.test_api import answer, asked, event, request_of
+from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.console import ConsoleOptions
-from toolcrib.record import SqliteSink
+from toolcrib.console._feed import Feed
+from toolcrib.record import SqliteSink, sqlite_events
 
 TOKEN = "a-token-of-the-tests-0123"
 
@@ -70,6 +73,22 @@ async def test_a_stream_tells_of_requests_and_answers(console: Console) -> None:
 
     assert request.id in asked_now[2]["pending"]
     assert request.id not in answered[2]["pending"]
+
+
+async def test_what_a_request_finds_between_two_polls_reaches_the_streams_too(tmp_path: Path) -> None:
+    store = SqliteApprovalStore(tmp_path / "toolcrib.db")
+    feed = Feed(sqlite_events(tmp_path / "toolcrib.db"), store)
+    messages = feed.stream(None)
+    async with asyncio.timeout(5):
+        await anext(messages)
+        assert '"pending": []' in await anext(messages)
+        waiting = asyncio.ensure_future(anext(messages))
+        await asyncio.sleep(0.05)  # the stream waits for a change now, and the poll for its next turn
+        await store.put(request_of("between"))
+        await feed.refresh()
+
+        assert "ask_between" in await waiting
+    await messages.aclose()
 
 
 def test_who_missed_much_begins_anew(console: Console, sink: SqliteSink) -> None:

@@ -103,9 +103,10 @@ class Feed:
             return False
 
     async def _poll(self) -> None:
+        said: tuple[object, ...] | None = None
         try:
             while self._listeners:
-                before, began = self._state(), time.monotonic()
+                began = time.monotonic()
                 try:
                     await self.refresh()
                     self._trouble = ""
@@ -113,7 +114,8 @@ class Feed:
                     if not self._trouble:
                         _log.warning("the console cannot read its database: %s", error)
                     self._trouble = "The database cannot be read now."
-                if before != self._state():
+                if said != self._state():  # also what a request found between two polls
+                    said = self._state()
                     await self.look_again()
                 await asyncio.sleep(max(_POLL_SECONDS, _REST * (time.monotonic() - began)))
         finally:
