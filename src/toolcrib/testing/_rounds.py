@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -120,11 +121,16 @@ class Begun:
             outcome = call["outcome"]
             return outcome_from_dict({**outcome, "call": {**outcome["call"], _SAVED: self.save()}})
         await self.plan.commit(self.transcript, results)
-        self.request.shown.append(json.dumps(list(self.transcript)))
+        self.request.shown.append(json.dumps(list(self.transcript), default=_base64))
         problems = self.transcript.check()
         if problems:
             raise AssertionError(f"the round left a transcript that its provider refuses: {problems}")
         return outcome_from_dict(self.watch.records[-1].outcome)
+
+
+def _base64(data: bytes) -> str:
+    """Return the bytes of an image that a provider's SDK writes out itself."""
+    return b64encode(data).decode()
 
 
 def _saved(waiting: Suspended) -> dict[str, Any]:
@@ -144,5 +150,7 @@ round_doors: tuple[Door, ...] = (
     RoundDoor("anthropic"),
     RoundDoor("gemini"),
     TextRoundDoor("mistral"),
+    RoundDoor("bedrock"),
+    RoundDoor("ollama"),
     SessionDoor(),
 )
