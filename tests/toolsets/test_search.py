@@ -326,3 +326,14 @@ def test_without_bm25s_the_error_names_the_extra() -> None:
 
     assert "MissingExtraError: tool search needs an optional dependency" in done.stderr
     assert "pip install 'toolcrib[search]'" in done.stderr
+
+
+async def test_the_word_user_finds_what_is_about_users() -> None:
+    @ez_tool
+    def get_user(user_id: int) -> str:
+        """Look a user up."""
+        return ""
+
+    search = SearchTools(Toolset([get_user]))
+
+    assert [entry.name for entry in search.ranked("find a user")] == ["get_user"]

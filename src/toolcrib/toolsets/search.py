@@ -33,7 +33,7 @@ _READ = 2_000  # characters of a query, of which a model may write a megabyte
 _ASKING = frozenset(  # what a question has, and no tool is about
     words_of(
         "about all am any but can could did do does had has have he her his how i if into like me my need no not our "
-        "please she should so some such their them then there these they this tool use user was want we were what when "
+        "please she should so some such their them then there these they this tool use was want we were what when "
         "where which who will would you your"
     )
 )

@@ -123,7 +123,9 @@ def _ids(client: Client, state: str | None, queue: str | None, limit: int, offse
             sa.outerjoin(status.status.table, output.output.table, status.workflow_uuid == output.workflow_uuid)
         )
         .where(status.application_name == client.database.application)
-        .order_by(status.created_at.desc(), status.workflow_uuid)
+        .order_by(
+            status.created_at.desc(), status.workflow_uuid.desc()
+        )  # the parts of a program have its id and a number
     )
     if state is not None:
         among = _ENDED.get(state) or [(theirs, "") for theirs, ours in _STATES.items() if ours == state]
