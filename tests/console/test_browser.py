@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -334,7 +334,7 @@ async def _ask_many(path: Path, size: int) -> None:
             sink.emit(CallEvent("received", request.call_id, request.tool, "", "turn", now(), arguments, None, "a1"))
     SqliteApprovalStore(path)
     rows = [(one.id, one.call_id, json.dumps(one.to_dict())) for one in requests]
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.executemany("INSERT INTO requests (id, call_id, request) VALUES (?, ?, ?)", rows)
 
 

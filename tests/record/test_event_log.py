@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def plan_of(path: Path, read: Any) -> str:
     """Return how SQLite would run what `read` asks a log for."""
     asked: list[tuple[str, Sequence[Any]]] = []
     read(EventLog(lambda sql, values: asked.append((sql, values)) or [], sqlite_events(path).words))
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         return "\n".join(
             str(row[3]) for sql, values in asked for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)
         )
@@ -86,7 +87,7 @@ def test_news_of_an_agent_with_many_turns_takes_few_queries(tmp_path: Path) -> N
         opened += [CallEvent("received", f"c{number}", "add", "r", "turn", AT, {}, None, f"t{number}")]
     log = kept(path, *opened)
     asked: list[str] = []
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         counting = EventLog(lambda sql, values: asked.append(sql) or connection.execute(sql, values).fetchall())
         (agent,) = log.activities(ActivityFilter(ids=("a",)))
 
@@ -132,7 +133,7 @@ def test_what_came_later_is_found_too(tmp_path: Path) -> None:
 def test_what_was_deleted_is_not_found(tmp_path: Path) -> None:
     path = tmp_path / "events.db"
     log = kept(path, event("c1", arguments={"city": "oslo"}))
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM toolcrib_activities")
         connection.execute("INSERT INTO toolcrib_words (toolcrib_words) VALUES ('integrity-check')")
 
@@ -143,7 +144,7 @@ def test_what_was_deleted_is_not_found(tmp_path: Path) -> None:
 def test_a_file_that_was_kept_before_there_was_an_index_is_searched(tmp_path: Path) -> None:
     path = tmp_path / "events.db"
     kept(path, event("c1", arguments={"city": "oslo"}))
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         for name in ("made", "gone", "more"):
             connection.execute(f"DROP TRIGGER toolcrib_words_{name}")
         connection.execute("DROP TABLE toolcrib_words")
@@ -157,7 +158,7 @@ def test_a_file_that_was_kept_before_there_was_an_index_is_searched(tmp_path: Pa
 def test_a_log_without_an_index_finds_the_same(tmp_path: Path) -> None:
     path = tmp_path / "events.db"
     kept(path, event("c1", arguments={"city": "Oslo"}), event("c2"))
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         log = EventLog(lambda sql, values: connection.execute(sql, values).fetchall())
 
         assert found(log, "oslo") == ["c1"]
