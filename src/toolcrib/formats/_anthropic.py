@@ -21,7 +21,7 @@ from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import STRUCTURE, TEXT_FORMATS, StrictRules, check_root, strict_schema
-from toolcrib.formats._transcript_rules import CallKey, Speaker
+from toolcrib.formats._transcript_rules import CallKey, Speaker, in_one_message
 from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["ANTHROPIC", "ANTHROPIC_NAMES", "ANTHROPIC_STRICT"]
@@ -107,8 +107,7 @@ class _Anthropic(ProviderFormat):
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         made = gathered_message(json_shape(chunk) for chunk in chunks)
-        draft = self.ended(made.words, made.errors, streamed=True)
-        return self._read(made.content, made.cut, replace(draft, problems=tuple(made.problems)), taken)
+        return self._read(made.content, made.cut, self.ended_stream(made), taken)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         kind = str(shape.get("type", ""))
@@ -210,11 +209,7 @@ class _Anthropic(ProviderFormat):
         return {**item, "content": rest} if rest else None
 
     def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
-        if not raw:
-            return [] if rest is None else [rest]
-        if rest is None:
-            return [{"role": "user", "content": [*raw]}]
-        return [{**rest, "content": [*raw, *rest["content"]]}]
+        return in_one_message(raw, rest, "content")
 
     def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
         new = iter(ids)

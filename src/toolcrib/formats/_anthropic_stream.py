@@ -8,7 +8,7 @@ from typing import Any
 
 from toolcrib.formats._canonical_json import typed
 from toolcrib.formats._json_reading import object_in, object_or_empty, objects_in, text_or_empty
-from toolcrib.formats._stop_kinds import error_in
+from toolcrib.formats._stop_kinds import StreamEnd, error_in
 from toolcrib.formats._wire import Item
 
 __all__ = ["KEYS", "UNTYPED", "MessageStream", "gathered_message"]
@@ -34,22 +34,16 @@ class _Block:
 
 
 @dataclass(slots=True)
-class MessageStream:
+class MessageStream(StreamEnd):
     """What the events of a stream come to.
 
     Attributes:
         content: The blocks in their order, without those that cannot be sent back.
         cut: The places of calls whose input never came to its end.
-        words: The words for why it ended, in their order.
-        errors: What the provider says that went wrong.
-        problems: What else was wrong, a sentence each.
     """
 
     content: list[Item] = field(default_factory=list[Item])
     cut: set[int] = field(default_factory=set[int])
-    words: list[object] = field(default_factory=list[object])
-    errors: list[str] = field(default_factory=list[str])
-    problems: list[str] = field(default_factory=list[str])
 
 
 def gathered_message(events: Iterable[Mapping[str, Any]]) -> MessageStream:

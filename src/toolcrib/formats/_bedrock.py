@@ -20,9 +20,9 @@ from toolcrib.formats._canonical_json import arguments_object, raw_arguments
 from toolcrib.formats._format import Declaration, ProviderFormat
 from toolcrib.formats._json_reading import json_shape, object_in, object_or_empty, objects_in, text_or_empty
 from toolcrib.formats._result_pairing import Layout
-from toolcrib.formats._stop_kinds import StopKind, error_in
+from toolcrib.formats._stop_kinds import StopKind, StreamEnd, error_in
 from toolcrib.formats._strict_schema import check_root, strict_schema
-from toolcrib.formats._transcript_rules import CallKey, Speaker
+from toolcrib.formats._transcript_rules import CallKey, Speaker, in_one_message
 from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["BEDROCK"]
@@ -87,8 +87,7 @@ class _Bedrock(ProviderFormat):
         for chunk in chunks:
             stream.add(json_shape(chunk))
         cut = stream.close()
-        draft = self.ended(stream.words, stream.errors, streamed=True)
-        return self._read(stream.blocks, cut, replace(draft, problems=tuple(stream.problems)), taken)
+        return self._read(stream.blocks, cut, self.ended_stream(stream), taken)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         return ("stopReason" in shape and "output" in shape) or not _EVENTS.isdisjoint(shape)
@@ -170,11 +169,7 @@ class _Bedrock(ProviderFormat):
         return {**item, "content": rest} if rest else None
 
     def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
-        if not raw:
-            return [] if rest is None else [rest]
-        if rest is None:
-            return [{"role": "user", "content": [*raw]}]
-        return [{**rest, "content": [*raw, *rest["content"]]}]
+        return in_one_message(raw, rest, "content")
 
     def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
         new, blocks = iter(ids), list[Item]()
@@ -299,21 +294,16 @@ def _file(media: Media, place: int) -> Item:
 # --- streams
 
 
-class _Stream:
+class _Stream(StreamEnd):
     """A reply as its events come.
 
     Attributes:
         blocks: What came so far; the input of a call is a list of its pieces until `close`.
-        words: The provider's words for why it ended.
-        errors: What the provider says that went wrong.
-        problems: What else was wrong with it, a sentence each.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.blocks: list[Item] = []
-        self.problems: list[str] = []
-        self.words: list[object] = []
-        self.errors: list[str] = []
         self._open: dict[object, Item] = {}
         self._broken: set[int] = set()  # blocks of which a piece of the input was no text
 

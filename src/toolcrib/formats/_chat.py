@@ -65,7 +65,7 @@ class ChatFormat(ProviderFormat):
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         made = gathered_chat(self.chunk_of(json_shape(chunk)) for chunk in chunks)
-        return self._read(made.message, self.ended(made.words, made.errors, streamed=True), taken, made.faults)
+        return self._read(made.message, self.ended_stream(made), taken, made.faults)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         return "choices" in shape
@@ -163,9 +163,6 @@ class ChatFormat(ProviderFormat):
 
     def rest_of(self, item: Mapping[str, Any]) -> Item | None:
         return None if item.get("role") in self.result_roles else dict(item)
-
-    def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
-        return [*raw] if rest is None else [*raw, rest]
 
     def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
         calls = [{**call, "id": id} for call, id in zip(objects_in(item.get("tool_calls")), ids, strict=True)]

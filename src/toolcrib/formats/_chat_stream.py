@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from toolcrib.formats._json_reading import is_object, object_or_empty, objects_in, text_or_empty
-from toolcrib.formats._stop_kinds import error_in
+from toolcrib.formats._stop_kinds import StreamEnd, error_in
 from toolcrib.formats._wire import Item
 
 __all__ = ["TEXTS", "ChatStream", "first_choice", "gathered_chat", "kind_of", "legacy_calls"]
@@ -18,19 +18,15 @@ TEXTS = {"custom": "input"}  # where a call of this kind has its text; the other
 
 
 @dataclass(slots=True)
-class ChatStream:
+class ChatStream(StreamEnd):
     """What the chunks of a stream come to.
 
     Attributes:
         message: The message.
-        words: The words for why it ended, in their order.
-        errors: What the server says that went wrong.
         faults: Why calls of the message may not run, by their place.
     """
 
     message: Item = field(default_factory=lambda: Item(role="assistant"))
-    words: list[object] = field(default_factory=list[object])
-    errors: list[str] = field(default_factory=list[str])
     faults: dict[int, str] = field(default_factory=dict[int, str])
 
 

@@ -16,7 +16,7 @@ from toolcrib.formats._call_ids import unique_ids
 from toolcrib.formats._canonical_json import canonical, well_formed
 from toolcrib.formats._provider_options import NO_OPTIONS, ProviderOptions
 from toolcrib.formats._sent_names import sent_names
-from toolcrib.formats._stop_kinds import FINISHED, StopKind, common_kind, ending, worst
+from toolcrib.formats._stop_kinds import FINISHED, StopKind, StreamEnd, common_kind, ending, worst
 from toolcrib.formats._transcript_rules import TranscriptRules
 from toolcrib.formats._wire import Choice, Item, WireCall, WireReply
 
@@ -163,6 +163,10 @@ class ProviderFormat(TranscriptRules, ToolFormat):
             "cut" if streamed else "unknown",
         )
         return WireReply((), "", (), stop, (), kind)
+
+    def ended_stream(self, stream: StreamEnd) -> WireReply:
+        """Return what `ended` does of a stream, with its problems."""
+        return replace(self.ended(stream.words, stream.errors, streamed=True), problems=tuple(stream.problems))
 
     def with_calls(
         self, reply: WireReply, taken: Collection[str], broken: Mapping[int, str] = MappingProxyType({})

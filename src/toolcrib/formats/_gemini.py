@@ -24,7 +24,7 @@ from toolcrib.formats._optional_ids import OptionalIds, is_sent
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import check_root
-from toolcrib.formats._transcript_rules import CallKey, Speaker
+from toolcrib.formats._transcript_rules import CallKey, Speaker, in_one_message
 from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["GEMINI"]
@@ -95,8 +95,7 @@ class _Gemini(OptionalIds):
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         made = gathered_reply(map(api_shape, chunks))
-        draft = replace(self.ended(made.words, made.errors, streamed=True), problems=tuple(made.problems))
-        return self._read(made.reply, draft, taken, made.cut)
+        return self._read(made.reply, self.ended_stream(made), taken, made.cut)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         return "candidates" in shape
@@ -188,11 +187,7 @@ class _Gemini(OptionalIds):
         return {**item, "parts": rest} if rest else None
 
     def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
-        if not raw:
-            return [] if rest is None else [rest]
-        if rest is None:
-            return [{"role": "user", "parts": [*raw]}]
-        return [{**rest, "parts": [*raw, *rest["parts"]]}]
+        return in_one_message(raw, rest, "parts")
 
     def missing_turns(self, before: Mapping[str, Any] | None, item: Mapping[str, Any]) -> Sequence[Speaker]:
         if item.get("role") != "model":

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from toolcrib.formats._json_reading import is_object, object_or_empty, objects_in, text_or_empty
-from toolcrib.formats._stop_kinds import error_in
+from toolcrib.formats._stop_kinds import StreamEnd, error_in
 from toolcrib.formats._wire import Item
 
 __all__ = ["PartialCall", "ReplyStream", "first_candidate", "gathered_reply", "taken_back"]
@@ -126,14 +126,11 @@ def _put(place: Any, path: list[str | int], value: Any, goes_on: bool) -> bool:
 
 
 @dataclass(slots=True)
-class ReplyStream:
-    """What chunks come to: the reply, the places of parts whose call was cut, why it ended, and what was wrong."""
+class ReplyStream(StreamEnd):
+    """What chunks come to: the reply, and the places of parts whose call was cut."""
 
     reply: Item = field(default_factory=Item)
     cut: set[int] = field(default_factory=set[int])
-    words: list[object] = field(default_factory=list[object])
-    errors: list[str] = field(default_factory=list[str])
-    problems: list[str] = field(default_factory=list[str])
 
 
 def gathered_reply(chunks: Iterable[Mapping[str, Any]]) -> ReplyStream:

@@ -18,7 +18,7 @@ from toolcrib.formats._format import Declaration, ProviderFormat
 from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
 from toolcrib.formats._openai import CHOICE_MODES, OPENAI_STRICT, free_text
 from toolcrib.formats._result_pairing import Layout
-from toolcrib.formats._stop_kinds import StopKind, error_in
+from toolcrib.formats._stop_kinds import StopKind, StreamEnd, error_in
 from toolcrib.formats._strict_schema import check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
@@ -104,8 +104,7 @@ class _Responses(ProviderFormat):
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         made = _gathered(json_shape(chunk) for chunk in chunks)
-        draft = replace(self.ended(made.words, made.errors, streamed=True), problems=tuple(made.problems))
-        return self._read(made.response, draft, taken)
+        return self._read(made.response, self.ended_stream(made), taken)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         if shape.get("object") == "response" or str(shape.get("type", "")).startswith("response."):
@@ -202,9 +201,6 @@ class _Responses(ProviderFormat):
 
     def rest_of(self, item: Mapping[str, Any]) -> Item | None:
         return None if _answered(item) else dict(item)
-
-    def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
-        return [*raw] if rest is None else [*raw, rest]
 
     def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
         return {**item, _id_key(text_or_empty(item.get("type"))): ids[0]}
@@ -347,13 +343,10 @@ def _errors(response: Mapping[str, Any]) -> list[str]:
 
 
 @dataclass(slots=True)
-class _Stream:
-    """What events come to: the response, why it ended, and what was wrong."""
+class _Stream(StreamEnd):
+    """What events come to: the response."""
 
     response: Item = field(default_factory=Item)
-    words: list[object] = field(default_factory=list[object])
-    errors: list[str] = field(default_factory=list[str])
-    problems: list[str] = field(default_factory=list[str])
 
 
 def _gathered(events: Iterable[Mapping[str, Any]]) -> _Stream:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from toolcrib.calls import cut
 from toolcrib.formats._json_reading import is_object, text_or_empty
 
-__all__ = ["FINISHED", "StopKind", "common_kind", "ending", "error_in", "worst"]
+__all__ = ["FINISHED", "StopKind", "StreamEnd", "common_kind", "ending", "error_in", "worst"]
 
 StopKind: TypeAlias = Literal[
     "finished", "tool_calls", "length", "refusal", "content_filter", "malformed", "paused", "error", "cut", "unknown"
@@ -51,6 +52,21 @@ _SENTENCES: dict[StopKind, str] = {
     "cut": "the reply was cut before its end",
     "unknown": "the reply ended for a reason that is not known",
 }
+
+
+@dataclass(slots=True)
+class StreamEnd:
+    """What a stream says of its end.
+
+    Attributes:
+        words: The words for why it ended, in their order.
+        errors: What the provider says that went wrong.
+        problems: What else was wrong, a sentence each.
+    """
+
+    words: list[object] = field(default_factory=list[object])
+    errors: list[str] = field(default_factory=list[str])
+    problems: list[str] = field(default_factory=list[str])
 
 
 def ending(kind: StopKind, word: str | None) -> str:

@@ -10,7 +10,7 @@ from toolcrib.formats._call_ids import made_id, seed_of, unused_id
 from toolcrib.formats._result_pairing import CallSpot, Layout, Pairing, ResultSpot, pair
 from toolcrib.formats._wire import Item, TranscriptProblem, WireCall, WireResult
 
-__all__ = ["UNANSWERED", "CallKey", "Speaker", "TranscriptRules"]
+__all__ = ["UNANSWERED", "CallKey", "Speaker", "TranscriptRules", "in_one_message"]
 
 UNANSWERED = "This call was not answered: the conversation went on without its result."
 _LEFT_OUT = {"user": "A part of the conversation was left out here.", "assistant": "This was not answered."}
@@ -65,9 +65,9 @@ class TranscriptRules(ABC):
     def rest_of(self, item: Mapping[str, Any]) -> Item | None:
         """Return an item without its results; None when nothing is left."""
 
-    @abstractmethod
     def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
-        """Return the items for raw results, followed by what else their item held."""
+        """Return the items for raw results, followed by what else their item held: each is an item of its own."""
+        return [*raw] if rest is None else [*raw, rest]
 
     @abstractmethod
     def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
@@ -298,6 +298,15 @@ class TranscriptRules(ABC):
             elif index < len(items) and not self.raw_results(item):
                 yield index, self._with_ids(item, asked.get(index, ()), renamed)
             owed += [spot for spot in asked.get(index, ()) if spot.result is None]
+
+
+def in_one_message(raw: Sequence[Item], rest: Item | None, key: str) -> list[Item]:
+    """Return the message of the user's that holds raw results under a key, before what else it held."""
+    if not raw:
+        return [] if rest is None else [rest]
+    if rest is None:
+        return [{"role": "user", key: [*raw]}]
+    return [{**rest, key: [*raw, *rest[key]]}]
 
 
 def _id_of(key: CallKey) -> str:
