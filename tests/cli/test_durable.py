@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +108,35 @@ def test_unknown_workflows_workers_and_states_are_said(toolcrib: Command, tools:
     assert "is none of cancelled, continued, delayed, done" in " ".join(
         toolcrib("workflows", "list", "--state", "over").stderr.replace("│", " ").split()
     )
+
+
+def test_a_worker_answers_about_its_health_where_it_is_asked_to(tools: str) -> None:
+    command = [sys.executable, "-c", MAIN, "worker", tools, "--health", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as worker:
+        assert worker.stderr is not None
+        place = worker.stderr.readline()
+        began = worker.stderr.readline()
+        with urllib.request.urlopen(f"{place.split()[-1]}/readyz") as answer:
+            ready = answer.read()
+        worker.send_signal(signal.SIGTERM)
+        worker.stderr.read()
+
+    assert re.fullmatch(r"/healthz, /readyz and /metrics are on http://127\.0\.0\.1:\d+\n", place)
+    assert " takes work from tools in " in began
+    assert ready == b"ready\n"
+    assert worker.returncode == 0
+
+
+def test_a_port_for_health_is_free_and_a_number(toolcrib: Command, tools: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = toolcrib("worker", tools, "--health", str(port))
+    wrong = [toolcrib("worker", tools, "--health", given) for given in ("http", "localhost:", "65536", "0.0.0.0:-1")]
+
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith(f"cannot listen on 127.0.0.1:{port}: ")
+    assert [one.exit_code for one in wrong] == [2] * 4
+    assert all("give a port, or host:port, as 9100" in " ".join(one.stderr.replace("│", " ").split()) for one in wrong)
 
 
 def test_a_worker_does_what_waits_and_stops_when_it_is_told_to(toolcrib: Command, tools: str, tmp_path: Path) -> None:

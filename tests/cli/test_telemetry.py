@@ -1,9 +1,11 @@
-"""`serve --telemetry`: the trace that a client's call is part of goes on in the server's process."""
+"""`--telemetry`: the trace of a client's call goes on in the process of the server, and a worker traces its work."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import subprocess
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -73,6 +75,24 @@ async def test_a_trace_goes_on_in_the_server(tmp_path: Path, shop: str, transpor
     assert query["parent_id"] == call["context"]["span_id"]
     assert call["parent_id"] == request["context"]["span_id"]
     assert ("mcp.session.id" in request["attributes"]) == (mode == "legacy")
+
+
+def test_a_worker_traces_its_work(tmp_path: Path, shop: str) -> None:
+    enqueue = ["enqueue", shop, "look_up", '{"city": "Oslo"}', "--database", "work.db"]
+    subprocess.run([*COMMAND, *enqueue], cwd=tmp_path, check=True, capture_output=True)
+    arguments = ["worker", shop, "--telemetry", "--database", "work.db"]
+    with subprocess.Popen([*COMMAND, *arguments], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as worker:
+        assert worker.stderr is not None
+        began = worker.stderr.readline()
+        while "execute_tool look_up" not in (tmp_path / "spans").read_text("utf-8"):
+            assert worker.poll() is None
+        worker.send_signal(signal.SIGTERM)
+        worker.stderr.read()
+
+    spans = [json.loads(line) for line in (tmp_path / "spans").read_text("utf-8").splitlines()]
+    by_name = {span["name"]: span for span in spans}
+    assert " takes work from shop in " in began
+    assert by_name["SELECT cities"]["parent_id"] == by_name["execute_tool look_up"]["context"]["span_id"]
 
 
 def test_a_process_that_exports_nothing_is_told_so(toolcrib: Command, tmp_path: Path) -> None:

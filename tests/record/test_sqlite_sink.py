@@ -9,14 +9,15 @@ import stat
 import subprocess
 import sys
 import threading
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
-from toolcrib.calls import ActivityEvent, CallEvent, Suspended, ToolCall
+from toolcrib.calls import ActivityEvent, CallEvent, Suspended, ToolCall, now
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import ActivityFilter, BatchSink, EventLog, SqliteSink, sqlite_events
 from toolcrib.tools import tool
@@ -318,6 +319,22 @@ class _Place:
             self.tries.set()
             raise ConnectionError("gone")
         self.written.extend(one.call_id for one in events)
+
+
+def test_the_lag_is_how_long_the_oldest_event_that_is_not_written_has_waited() -> None:
+    place = _Place()
+    with BatchSink(place.write) as sink:
+        before = sink.lag
+        sink.emit(replace(event("c1"), at=now() - timedelta(seconds=100)))
+        place.tries.wait()
+        sink.emit(replace(event("c2"), at=now()))
+        waits = sink.lag
+        place.is_away = False
+        sink.flush()
+        after = sink.lag
+
+    assert (before, after) == (0, 0)
+    assert waits >= 100
 
 
 async def test_events_wait_for_a_place_that_is_away(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,12 +7,14 @@ import json
 import os
 import signal
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 from uuid import uuid4
+
+import typer
 
 from toolcrib.adapters.dbos import (
     Client,
@@ -23,14 +25,16 @@ from toolcrib.adapters.dbos import (
     Placement,
     Queue,
     enqueue_program,
+    serve_health,
     turn_id_of,
     workers,
 )
 from toolcrib.cli._database import DATABASE_HINT
 from toolcrib.cli._find_toolset import toolset_of
 from toolcrib.cli._formatting import say
-from toolcrib.cli._run import open_toolset
+from toolcrib.cli._run import Status, open_toolset
 from toolcrib.cli._target import load
+from toolcrib.cli._telemetry import telemetry_sink
 from toolcrib.code import Toolkit
 from toolcrib.errors import DatabaseError, TargetError, UnknownTool
 from toolcrib.turns import Agent, Turn
@@ -64,6 +68,8 @@ class WorkerOptions:
     grace: float
     record: bool
     recover_lost: bool = False
+    health: tuple[str, int] | None = None
+    telemetry: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +151,13 @@ async def _take_work(queues: list[Queue], options: WorkerOptions) -> bool:
         grace=options.grace,
         record=options.record,
         recover_lost=options.recover_lost,
+        sinks=(telemetry_sink(),) if options.telemetry else (),
     )
     stopped = asyncio.Event()
-    async with engine:
+    async with AsyncExitStack() as stack:
+        if options.health is not None:
+            await _open_health(stack, engine, *options.health)
+        await stack.enter_async_context(engine)
         _on_signals(stopped)
         names = ", ".join(queue.name for queue in queues)
         say(f"worker {engine.worker_id} takes work from {names} in {engine.database}; Ctrl-C stops it")
@@ -168,6 +178,15 @@ async def _take_work(queues: list[Queue], options: WorkerOptions) -> bool:
             f"again, or in another worker after `toolcrib workers recover {engine.worker_id}`"
         )
     return True
+
+
+async def _open_health(stack: AsyncExitStack, engine: Engine, host: str, port: int) -> None:
+    try:
+        port = await stack.enter_async_context(serve_health(engine, host, port))
+    except OSError as error:
+        say(f"cannot listen on {host}:{port}: {error.strerror or error}")
+        raise typer.Exit(Status.MISUSED) from None
+    say(f"/healthz, /readyz and /metrics are on http://{f'[{host}]' if ':' in host else host}:{port}")
 
 
 def _chosen_queues(target: str, durable: Durable, names: tuple[str, ...]) -> list[Queue]:

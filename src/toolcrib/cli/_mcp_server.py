@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import os
 import signal
@@ -21,14 +20,11 @@ from toolcrib.cli._database import open_approvals, shown_name
 from toolcrib.cli._formatting import say
 from toolcrib.cli._run import Status, recorder_of, tools_of
 from toolcrib.cli._serve_options import ServeOptions
+from toolcrib.cli._telemetry import telemetry_sink
 from toolcrib.record import BatchSink, JsonLinesSink, Sink
 
 __all__ = ["serve_target"]
 
-_NOTHING_EXPORTED = (
-    "--telemetry: this process exports nothing; run the command under opentelemetry-instrument, or have the target set "
-    "a tracer provider"
-)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -37,7 +33,7 @@ def serve_target(given: ServeOptions) -> None:
     http = _http(given) if given.transport == "http" else None
     with nullcontext() if http is not None else _clean_stdout():
         toolset = tools_of(given.target)
-    telemetry = _telemetry() if given.telemetry else None
+    telemetry = telemetry_sink() if given.telemetry else None
     watching = () if telemetry is None else (telemetry,)
     with recorder_of(given.record) as recorder:
         options = _options(given, watching if recorder is None else (recorder, *watching))
@@ -46,14 +42,6 @@ def serve_target(given: ServeOptions) -> None:
             _run(_over_stdio(given, build_server(toolset, options), leave))
         else:
             _run(_over_http(given, serve_http(toolset, options, http, started=lambda url: _announce(given, url)), http))
-
-
-def _telemetry() -> Any:
-    """Return the sink of `--telemetry`; raises MissingExtraError when the extra `otel` is not installed."""
-    sink = importlib.import_module("toolcrib.telemetry").OtelSink()
-    if not sink.has_provider:
-        say(_NOTHING_EXPORTED)
-    return sink
 
 
 def _options(given: ServeOptions, sinks: tuple[Sink, ...]) -> ServerOptions:

@@ -10,6 +10,7 @@ import typer
 from toolcrib.cli._database import DatabaseOption
 from toolcrib.cli._run import exit_on_error
 from toolcrib.cli._serve_options import ApproveBy, ServeOptions, Transport, tokens_of
+from toolcrib.cli._telemetry import TelemetryOption
 from toolcrib.pipeline import ErrorPolicy
 
 __all__ = ["serve"]
@@ -37,7 +38,7 @@ def serve(
     record: Annotated[
         str | None, typer.Option(metavar="FILE", help="Append each call's record to this file, or its events to a .db.")
     ] = None,
-    telemetry: Annotated[bool, typer.Option("--telemetry", help="Make OpenTelemetry spans and metrics.")] = False,
+    telemetry: TelemetryOption = False,
     errors: Annotated[ErrorPolicy | None, typer.Option(metavar="message|masked", help=_ERRORS)] = None,
 ) -> None:
     """Serve the tools of TARGET over MCP, until the client disconnects or Ctrl-C."""

@@ -11,6 +11,7 @@ from toolcrib._run_sync import run_sync
 from toolcrib.cli._database import DatabaseOption
 from toolcrib.cli._formatting import print_json, write
 from toolcrib.cli._run import Status, exit_on_error, text_of
+from toolcrib.cli._telemetry import TelemetryOption
 
 __all__ = ["durable", "enqueue", "worker"]
 
@@ -55,14 +56,32 @@ def worker(
     recover_lost: Annotated[
         bool, typer.Option("--recover-lost", help="Hand over the work of workers that are lost, unasked.")
     ] = False,
+    health: Annotated[
+        str | None,
+        typer.Option(
+            "--health", metavar="[HOST:]PORT", help="Answer /healthz, /readyz and /metrics there; this machine alone."
+        ),
+    ] = None,
+    telemetry: TelemetryOption = False,
 ) -> None:
     """Take turns and programs of TARGET from their queues and run them, until Ctrl-C or SIGTERM."""
+    place = None if health is None else _place(health)
     with exit_on_error():
         module = durable()
-        queues = tuple(queue or ())
-        options = module.WorkerOptions(queues, database, worker_id, concurrency, grace, record, recover_lost)
+        options = module.WorkerOptions(
+            tuple(queue or ()), database, worker_id, concurrency, grace, record, recover_lost, place, telemetry
+        )
         kept = run_sync(module.work(target, options), "use toolcrib.adapters.dbos.Engine")
     raise typer.Exit(Status.DONE if kept else Status.FAILED)
+
+
+def _place(given: str) -> tuple[str, int]:
+    host, _, port = given.rpartition(":")
+    if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65_536):
+        raise typer.BadParameter(
+            f"give a port, or host:port, as 9100 or 0.0.0.0:9100; it was {given}", param_hint="--health"
+        )
+    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def enqueue(

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from typing import Any, Self, TypeAlias
 
 from toolcrib._sqlite import is_unavailable
-from toolcrib.calls import ActivityEvent, CallEvent
+from toolcrib.calls import ActivityEvent, CallEvent, now
 
 __all__ = ["BatchSink", "RecordedEvent"]
 
@@ -54,11 +54,12 @@ class BatchSink:
     def _begin(self) -> None:
         self._changed = threading.Condition()
         self._waiting: list[RecordedEvent] = []
+        self._batch: list[RecordedEvent] = []  # that is being written
         self._hurry = threading.Event()
         self._writing = threading.Lock()
         self._place: ExitStack | None = None
         self._thread: threading.Thread | None = None
-        self._busy = self._closed = self._away = False
+        self._closed = self._away = False
         self._taken_events = self._lost = 0
         self._listeners: list[tuple[int, asyncio.AbstractEventLoop, asyncio.Event]] = []
 
@@ -73,7 +74,7 @@ class BatchSink:
     def flush(self) -> None:
         """Wait until everything that was taken is written."""
         with self._changed:
-            while self._waiting or self._busy:
+            while self._waiting or self._batch:
                 self._hurry.set()
                 self._changed.wait()
 
@@ -81,11 +82,18 @@ class BatchSink:
         """Wait on an event loop until everything that was taken so far is written."""
         done = asyncio.Event()
         with self._changed:
-            if not (self._waiting or self._busy):
+            if not (self._waiting or self._batch):
                 return
             self._listeners.append((self._taken_events, asyncio.get_running_loop(), done))
             self._hurry.set()
         await done.wait()
+
+    @property
+    def lag(self) -> float:
+        """How many seconds the oldest event that is not written has waited; 0 when there is none."""
+        with self._changed:
+            oldest = next(iter(self._batch or self._waiting), None)
+        return 0.0 if oldest is None else max(0.0, (now() - oldest.at).total_seconds())
 
     def close(self) -> None:
         """Write what is left, in one try, and end; closing twice does nothing."""
@@ -149,7 +157,7 @@ class BatchSink:
             self._call_listeners(self._taken_events - len(self._waiting))
             batch = self._waiting[:_LARGEST]
             del self._waiting[: len(batch)]
-            self._busy = bool(batch)
+            self._batch = batch
             self._changed.notify_all()
             return batch
 

@@ -27,6 +27,7 @@ from toolcrib.adapters.dbos._client import Client, DurableFailure, Placement, Qu
 from toolcrib.adapters.dbos._database import DEFAULT_DATABASE, Database
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
 from toolcrib.adapters.dbos._handle import TurnHandle
+from toolcrib.adapters.dbos._health import serve_health
 from toolcrib.adapters.dbos._lost_work import keep_closing_lost_work
 from toolcrib.adapters.dbos._migrate import grant_use, migrate, table_versions
 from toolcrib.adapters.dbos._operator import WorkOperator
@@ -66,6 +67,7 @@ __all__ = [
     "recover",
     "resume_work",
     "retry_work",
+    "serve_health",
     "show_work",
     "table_versions",
     "turn_id_of",

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import dbos._dbos as dbos_module
 from dbos import DBOS
@@ -80,6 +80,7 @@ class Engine:
         record: Keep the events of calls and runs in the database, too, where the console shows them.
         recover_lost: Hand over the work of workers that are lost, without being asked to. A worker that was only slow
             loses its work, and stops.
+        sinks: Receive the events of all work of this engine, besides the sinks of its runs.
 
     Raises:
         EngineError: An engine runs in this process already, or a DBOS that other code set up.
@@ -98,11 +99,13 @@ class Engine:
         approvals: AnswerStore | None = None,
         record: bool = False,
         recover_lost: bool = False,
+        sinks: Iterable[Sink] = (),
     ) -> None:
         self.database = database if isinstance(database, Database) else Database.named(database)
         self.worker_id = worker_id or default_worker_id()
         self.queues = tuple(queues)
         self.recovers_lost = recover_lost
+        self._sinks = tuple(sinks)
         self._grace = grace
         self.answers, self._approvals, self._record = answers, approvals, record
         self._client: Client | None = None
@@ -126,15 +129,29 @@ class Engine:
         return self._client
 
     def recorded(self, run: Run, more: tuple[Sink, ...] = ()) -> Run:
-        """Return a run whose events are kept in the database, if they are to be and are not by a sink of its own.
+        """Return a run with the sinks of the engine, but not with a second one that keeps events in the database.
 
         Args:
             more: The sinks that receive the events besides those of the run.
         """
-        sink = self.sink
-        if sink is None or any(keeps_events_in(one, self.database) for one in (*run.sinks, *more)):
-            return run
-        return run.with_sinks(sink)
+        added = [*self._sinks]
+        if self.sink is not None and not any(
+            keeps_events_in(one, self.database) for one in (*run.sinks, *more, *added)
+        ):
+            added.append(self.sink)
+        return run.with_sinks(*added) if added else run
+
+    @property
+    def state(self) -> Literal["starting", "working", "leaving", "lost"]:
+        """How far it is: `lost` once its work was handed over to others."""
+        if self.lost.is_set():
+            return "lost"
+        return "leaving" if self._is_leaving else "starting" if self._living is None else "working"
+
+    @property
+    def event_lag(self) -> float:
+        """How many seconds the oldest event has waited to be written into the database."""
+        return 0.0 if self.sink is None else self.sink.sink.lag
 
     async def __aenter__(self) -> Engine:
         global _current, _process

@@ -26,6 +26,7 @@ __all__ = [
     "LEASE_SECONDS",
     "Lease",
     "Worker",
+    "database_time",
     "default_worker_id",
     "hand_back",
     "held_by",
@@ -105,7 +106,7 @@ class Lease:
         self._clock, self._renewed = clock, clock()
         row = {"token": self.token, "host": socket.gethostname(), "pid": os.getpid(), "state": "running"}
         with self._engine.begin() as connection:
-            at = _now(connection)
+            at = database_time(connection)
             mine = sa.update(_workers).where(_workers.c.id == worker_id)
             # a write first: on SQLite it is what keeps two from reading the same
             connection.execute(mine.values(id=_workers.c.id))
@@ -134,7 +135,7 @@ class Lease:
         """
         of = sa.select(_workers).where(_workers.c.id == self.worker_id).with_for_update(read=True)
         found = connection.execute(of).first()
-        if found is None or found.token != self.token or _has_lapsed(found, _now(connection)):
+        if found is None or found.token != self.token or _has_lapsed(found, database_time(connection)):
             raise WorkerError(self.worker_id, "its lease has run out, so that it may begin nothing")
 
     def renew(self) -> bool:
@@ -142,7 +143,7 @@ class Lease:
         at = self._clock()  # before the database's, so that here it runs out sooner than for the others
         with self._engine.begin() as connection:
             mine = sa.update(_workers).where(_workers.c.id == self.worker_id, _workers.c.token == self.token)
-            renewed = connection.execute(mine.values(seen_at=_now(connection))).rowcount == 1
+            renewed = connection.execute(mine.values(seen_at=database_time(connection))).rowcount == 1
         if renewed:
             self._renewed = at
         return renewed
@@ -161,7 +162,7 @@ class Lease:
         """Say that the worker ended in good order."""
         with self._engine.begin() as connection:
             mine = sa.update(_workers).where(_workers.c.id == self.worker_id, _workers.c.token == self.token)
-            connection.execute(mine.values(seen_at=_now(connection), state="stopped"))
+            connection.execute(mine.values(seen_at=database_time(connection), state="stopped"))
 
 
 class UnseenWorkerError(WorkerError):
@@ -203,7 +204,7 @@ def workers(client: Client) -> list[Worker]:
     )
     query = sa.select(_workers, count.c.pending).outerjoin(count, count.c.executor_id == _workers.c.id)
     with database.engine.begin() as connection:
-        at = _now(connection)
+        at = database_time(connection)
         rows = connection.execute(query.order_by(_workers.c.id)).fetchall()
         served = connection.execute(sa.select(_served.c.worker, _served.c.queue).order_by(_served.c.queue)).fetchall()
     queues: dict[str, list[str]] = {}
@@ -237,7 +238,7 @@ def recover(client: Client, worker_id: str, *, force: bool = False) -> list[str]
         WorkerError: There is no such worker, or it lives.
     """
     with client.engine.begin() as connection:
-        at = _now(connection)
+        at = database_time(connection)
         mine = sa.update(_workers).where(_workers.c.id == worker_id)
         connection.execute(mine.values(id=_workers.c.id))
         found = connection.execute(sa.select(_workers).where(_workers.c.id == worker_id).with_for_update()).first()
@@ -268,7 +269,7 @@ def leave(client: Client, worker_id: str, work_id: str, why: str) -> float:
     table = _database(client).tables.workflow_status
     mine = (table.c.workflow_uuid == work_id, table.c.status == "PENDING", table.c.executor_id == worker_id)
     with _database(client).engine.begin() as connection:
-        at = _now(connection)
+        at = database_time(connection)
         noted: dict[str, Any] = connection.execute(sa.select(table.c.attributes).where(*mine)).scalar() or {}
         since = float(noted.get("left_at", at)) if noted.get("left") == why else at
         values: dict[str, Any] = {
@@ -348,7 +349,7 @@ def _state(row: Any, at: float) -> Any:
     return "lost" if row.state == "running" and not _lives(row, at) else row.state
 
 
-def _now(connection: sa.Connection) -> float:
+def database_time(connection: sa.Connection) -> float:
     """Return the database's time, which is the same for all workers; a file's is that of its host."""
     if connection.dialect.name == "sqlite":
         return time.time()
