@@ -68,7 +68,7 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(autouse=True, scope="module")
 def no_engine_left() -> Iterator[None]:
-    """Stop the engine of the durable door after each module: a process has one, and others want it."""
+    """Stop the engine of the durable ways in after each module: a process has one, and others want it."""
     yield
     durable = sys.modules.get("toolcrib.testing._durable")
     if durable is not None:

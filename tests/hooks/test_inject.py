@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from toolcrib import IdempotencyKey, Outcome, Pipeline, ToolCall, tool
 from toolcrib.calls import Completed
-from toolcrib.testing import Door, every_door
+from toolcrib.testing import Way, every_way
 
 
-@every_door
-async def test_every_door_gives_a_tool_its_idempotency_key(door: Door) -> None:
+@every_way
+async def test_every_way_gives_a_tool_its_idempotency_key(way: Way) -> None:
     @tool()
     async def pay(amount: int, key: IdempotencyKey) -> str:
         return f"{amount}/{key}"
 
-    first, second = [await door([pay]).call("pay", {"amount": 3}) for _ in range(2)]
+    first, second = [await way([pay]).call("pay", {"amount": 3}) for _ in range(2)]
 
     assert _key(first).startswith("3/")
     assert len(_key(first)) > 10

@@ -21,4 +21,4 @@ class Gate:
     file: str
     was: str
     becomes: str
-    tests: tuple[str, ...] = ("tests/test_doors.py", "tests/pipeline")
+    tests: tuple[str, ...] = ("tests/test_ways.py", "tests/pipeline")

@@ -1,6 +1,6 @@
-"""A plugin of pytest: what is quick comes first, so that a mutant which any door can see does not wait for all of them.
+"""A plugin of pytest: what is quick comes first, so that a mutant which any way in can see does not wait for all.
 
-The tests over the first door, which is the plainest, come first, then those over no door, and then door after door.
+The tests over the first way in, which is the plainest, come first, then those over none, then one way in after another.
 Tests of properties, and those that want a database server, come after all others.
 """
 
@@ -12,10 +12,10 @@ __all__ = ["pytest_collection_modifyitems"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests of each door together, in the order that they have among themselves."""
-    order = dict.fromkeys([*(_door(item) for item in items[:1]), "", *map(_door, items)])
-    places = {door: place for place, door in enumerate(order)}
-    items.sort(key=lambda item: (_is_slow(item), places[_door(item)]))
+    """Put the tests of each way in together, in the order that they have among themselves."""
+    order = dict.fromkeys([*(_way(item) for item in items[:1]), "", *map(_way, items)])
+    places = {way: place for place, way in enumerate(order)}
+    items.sort(key=lambda item: (_is_slow(item), places[_way(item)]))
 
 
 def _is_slow(item: pytest.Item) -> bool:
@@ -25,7 +25,7 @@ def _is_slow(item: pytest.Item) -> bool:
     return hasattr(item.obj, "hypothesis") or "postgres" in (*item.fixturenames, *parameters.values())
 
 
-def _door(item: pytest.Item) -> str:
-    """Return the door that a test is over; nothing for one of no door."""
+def _way(item: pytest.Item) -> str:
+    """Return the way in that a test is over; nothing for a test of none."""
     call = getattr(item, "callspec", None)
-    return repr(call.params["door"]) if call is not None and "door" in call.params else ""
+    return repr(call.params["way"]) if call is not None and "way" in call.params else ""

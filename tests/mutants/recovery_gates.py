@@ -17,11 +17,11 @@ _LEDGER = "approvals/_ledger.py"
 
 _OF_RECOVERY = ("tests/pipeline/test_recover.py",)
 _OF_BEGINNINGS = ("tests/pipeline/test_begin.py",)
-_OF_RESUMING = ("tests/pipeline/test_resume.py", "tests/test_doors.py")
-_OF_APPROVALS = ("tests/pipeline/test_approve.py", "tests/pipeline/test_recover.py", "tests/test_doors.py")
+_OF_RESUMING = ("tests/pipeline/test_resume.py", "tests/test_ways.py")
+_OF_APPROVALS = ("tests/pipeline/test_approve.py", "tests/pipeline/test_recover.py", "tests/test_ways.py")
 _OF_RUNS = ("tests/pipeline/test_run.py",)
-_OF_RENDERING = ("tests/calls/test_render.py", "tests/test_doors.py")
-_OF_STREAMS = ("tests/pipeline/test_stream.py", "tests/test_doors.py")
+_OF_RENDERING = ("tests/calls/test_render.py", "tests/test_ways.py")
+_OF_STREAMS = ("tests/pipeline/test_stream.py", "tests/test_ways.py")
 
 RECOVERY_GATES: tuple[Gate, ...] = (
     # --- the way back
@@ -267,28 +267,28 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         _RUN,
         "if outer is not None and outer.run is self.run:",
         "if False:",
-        ("tests/pipeline/test_run.py", "tests/test_doors.py"),
+        ("tests/pipeline/test_run.py", "tests/test_ways.py"),
     ),
     Gate(
         "what a tool runs inside belongs to its run",
         _RUN,
         "    outer = current_run()\n    if outer is None:\n        return Run(",
         "    outer = None\n    if outer is None:\n        return Run(",
-        ("tests/test_doors.py",),
+        ("tests/test_ways.py",),
     ),
     Gate(
         "a cancellation of the tool's own is a failure",
         _EXECUTE,
         "return task is not None and not task.cancelling()",
         "return False",
-        ("tests/test_doors.py",),
+        ("tests/test_ways.py",),
     ),
     Gate(
         "a cancellation of the call is none of the tool's",
         _EXECUTE,
         "return task is not None and not task.cancelling()",
         "return True",
-        ("tests/test_doors.py",),
+        ("tests/test_ways.py",),
     ),
     Gate(
         "tools that were renewed",
@@ -309,7 +309,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         "pipeline/_execute.py",
         "if call.gave_value:  # begun anew",
         "if False:  # begun anew",
-        ("tests/test_doors.py",),
+        ("tests/test_ways.py",),
     ),
     Gate(
         "text of an error that a tool met inside",
@@ -368,7 +368,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         _APPROVE,
         "        call.run.stand(answer)\n",
         "        pass\n",
-        ("tests/test_doors.py",),
+        ("tests/test_ways.py",),
     ),
     Gate(
         "standing grant of a run that fits",

@@ -70,7 +70,7 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def warmed(checkout: Path) -> None:
-    """Import what the doors and the tests of a checkout need, except for its own modules."""
+    """Import what the ways in and the tests of a checkout need, except for its own modules."""
     code = "import sys, pytest, tests.conftest, toolcrib.testing; print(*sys.modules)"
     path = os.pathsep.join([str(checkout / "src"), str(checkout)])
     told = subprocess.run(

@@ -1,4 +1,4 @@
-"""For a door that keeps calls between the steps: one is read early, asked about again, executed by the host."""
+"""For a way in that keeps calls between the steps: one is read early, asked about again, executed by the host."""
 
 from typing import Any
 

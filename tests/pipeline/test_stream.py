@@ -244,7 +244,7 @@ async def test_a_global_hook_may_see_each_value() -> None:
 
 @pytest.mark.parametrize("moment", ["before_invoke", "on_yield", "after_invoke"])
 @pytest.mark.parametrize("how", ["stream", "run"])
-async def test_what_an_observer_raises_fails_the_call_of_a_door_that_cannot_raise(moment: str, how: str) -> None:
+async def test_what_an_observer_raises_fails_the_call_of_a_way_in_that_cannot_raise(moment: str, how: str) -> None:
     count, sink = counting([]), RecordingSink()
 
     @getattr(count, moment)

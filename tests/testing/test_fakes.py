@@ -9,7 +9,7 @@ from toolcrib.calls import Completed, Outcome, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.pipeline import Pipeline
 from toolcrib.sandbox import ProcessSandbox, Raised, SuspendedReply, Value, default_sandbox
-from toolcrib.testing import DOORS, Door, DoorRequest, FakeSandbox, RecordingSink, doors, every_door
+from toolcrib.testing import WAYS, FakeSandbox, RecordingSink, Way, WayRequest, every_way, ways
 from toolcrib.tools import ez_tool
 
 
@@ -72,39 +72,39 @@ async def test_a_recording_sink_is_asked_in_a_test() -> None:
         _ = sink.record
 
 
-class Backdoor(Door):
-    title = "backdoor"
+class OwnWay(Way):
+    title = "own way"
 
-    async def carry(self, request: DoorRequest) -> Outcome:
+    async def carry(self, request: WayRequest) -> Outcome:
         tool: Any = request.toolset[request.new.name].tool
         return Completed(request.new.name, request.new.id, await tool(**request.arguments))
 
 
-async def test_a_door_of_ones_own_is_one_method() -> None:
-    outcome = await Backdoor()([add]).call("add", {"a": 1})
+async def test_a_way_in_of_ones_own_is_one_method() -> None:
+    outcome = await OwnWay()([add]).call("add", {"a": 1})
 
     assert outcome.text() == "2"
-    assert repr(Backdoor()) == "backdoor"
+    assert repr(OwnWay()) == "own way"
 
 
-def test_doors_are_chosen_by_what_they_can_do() -> None:
-    every, able = every_door.args[1], doors("model", "json").args[1]
+def test_ways_are_chosen_by_what_they_can_do() -> None:
+    every, able = every_way.args[1], ways("model", "json").args[1]
 
-    assert every == DOORS
+    assert every == WAYS
     assert 0 < len(able) < len(every)
-    assert all(door.abilities >= {"model", "json"} for door in able)
-    assert len({door.title for door in DOORS}) == len(DOORS)
+    assert all(way.abilities >= {"model", "json"} for way in able)
+    assert len({way.title for way in WAYS}) == len(WAYS)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the processes of ProcessSandbox need Linux")
-def test_every_way_of_running_a_program_is_a_door() -> None:
-    titles = {door.title for door in DOORS}
+def test_each_way_of_running_a_program_is_listed() -> None:
+    titles = {way.title for way in WAYS}
 
     assert {"code", "code session", "code events", "program tool", "resumed program in process"} <= titles
     assert {"code in monty", "resumed program in monty"} <= titles
-    assert isinstance(default_sandbox(), ProcessSandbox)  # where the door `code` runs its programs
+    assert isinstance(default_sandbox(), ProcessSandbox)  # where `code` runs its programs
 
 
 async def test_a_counter_takes_up_only_what_waits() -> None:
     with pytest.raises(TypeError, match="not suspended"):
-        await DOORS[0]([add]).answer(Completed("add", "c1", 1), None)
+        await WAYS[0]([add]).answer(Completed("add", "c1", 1), None)

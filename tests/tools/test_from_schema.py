@@ -13,7 +13,7 @@ from toolcrib.errors import InvalidArguments, InvalidSchema, SchemaTooLarge
 from toolcrib.pipeline import Pipeline
 from toolcrib.rounds import decode
 from toolcrib.schema import RunContext
-from toolcrib.testing import Door, doors, every_door
+from toolcrib.testing import Way, every_way, ways
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
@@ -48,25 +48,25 @@ def ordering(ran: list[Any], **options: Any) -> Tool[..., Any]:
     return schema_tool("order", ORDER, place, output_schema=RECEIPT, **options)
 
 
-@every_door
-async def test_a_call_gives_what_the_function_returns(door: Door) -> None:
+@every_way
+async def test_a_call_gives_what_the_function_returns(way: Way) -> None:
     ran: list[Any] = []
 
-    outcome = await door([ordering(ran)]).call("order", GOOD)
+    outcome = await way([ordering(ran)]).call("order", GOOD)
 
     assert isinstance(outcome, Completed)
     assert (outcome.value, ran) == ({"id": 1}, [GOOD])
 
 
-@doors("model")
+@ways("model")
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [({"item": "wine"}, "item"), ({"item": "tea", "count": 0}, "count"), ({**GOOD, "to": {"city": "oslo"}}, "to.city")],
 )
-async def test_arguments_that_do_not_fit_run_nothing(door: Door, wrong: dict[str, Any], field: str) -> None:
+async def test_arguments_that_do_not_fit_run_nothing(way: Way, wrong: dict[str, Any], field: str) -> None:
     ran: list[Any] = []
 
-    outcome = await door([ordering(ran)]).call("order", wrong)
+    outcome = await way([ordering(ran)]).call("order", wrong)
 
     assert isinstance(outcome, Failed)
     assert outcome.code == "invalid_arguments"
@@ -96,14 +96,14 @@ def test_a_sync_function_and_a_generator_are_taken() -> None:
     assert schema_tool("watch", schema, watch).is_streaming
 
 
-@every_door
-async def test_what_the_run_fills_is_no_argument(door: Door) -> None:
+@every_way
+async def test_what_the_run_fills_is_no_argument(way: Way) -> None:
     async def place(ctx: RunContext[Any], item: str) -> str:
         return f"{item} by {ctx.tool_name}"
 
     tool = schema_tool("order", {"type": "object", "properties": {"item": {"type": "string"}}}, place)
 
-    outcome = await door([tool]).call("order", {"item": "tea"})
+    outcome = await way([tool]).call("order", {"item": "tea"})
 
     assert isinstance(outcome, Completed)
     assert outcome.value == "tea by order"

@@ -1,4 +1,4 @@
-"""The tools, turns and agents of the documents this door was specified by: each of their uses, with names of our own.
+"""The tools, turns and agents of the documents that specify this way in: each of their uses, with names of our own.
 
 The names imported from `toolcrib` are all that a program written for them has to change.
 """

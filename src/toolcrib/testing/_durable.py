@@ -1,4 +1,4 @@
-"""Doors that need the extra `durable`: a turn and a program in a queue, run as workflows by an engine in a thread."""
+"""Ways in that need the extra `durable`: a turn and a program in a queue, run as workflows by an engine in a thread."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from toolcrib.adapters.dbos import DurableAgent, DurableToolkit, Engine, Queue
 from toolcrib.calls import Outcome
 from toolcrib.code import ExecutionResult, Toolkit
 from toolcrib.errors import UnknownTool
-from toolcrib.testing._code_doors import outcome_of, program_of
-from toolcrib.testing._doors import Ability, Door, DoorRequest, unknown_of
+from toolcrib.testing._code_ways import outcome_of, program_of
 from toolcrib.testing._fakes import RecordingSink
+from toolcrib.testing._ways import Ability, Way, WayRequest, unknown_of
 from toolcrib.turns import Agent
 
-__all__ = ["close_engine", "durable_doors"]
+__all__ = ["close_engine", "durable_ways"]
 
 R = TypeVar("R")
-_QUEUE = Queue("doors", polling=0.005)
+_QUEUE = Queue("ways", polling=0.005)
 
 
 class _EngineThread:
@@ -46,19 +46,19 @@ class _EngineThread:
                 ready = threading.Event()
                 # a daemon: without `close` it ends with the process
                 self._thread = threading.Thread(
-                    target=self._run_engine, args=(ready,), name="toolcrib: doors", daemon=True
+                    target=self._run_engine, args=(ready,), name="toolcrib: ways", daemon=True
                 )
                 self._thread.start()
                 ready.wait()
             if self._loop is None:
-                raise RuntimeError("the engine of the doors could not be started; its thread says why")
+                raise RuntimeError("the engine of the durable ways in could not be started; its thread says why")
             return self._loop
 
     def _run_engine(self, ready: threading.Event) -> None:
         async def serve() -> None:
             with TemporaryDirectory() as folder:
-                database = Path(folder) / "doors.db"
-                async with Engine(database, worker_id=f"doors-{os.getpid()}", queues=[_QUEUE], grace=0.1):
+                database = Path(folder) / "ways.db"
+                async with Engine(database, worker_id=f"ways-{os.getpid()}", queues=[_QUEUE], grace=0.1):
                     self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
                     ready.set()
                     await self._over.wait()
@@ -82,22 +82,22 @@ _ENGINE = _EngineThread()
 
 
 def close_engine() -> None:
-    """Stop the engine of these doors, for a process that is to run another."""
+    """Stop the engine of these ways in, for a process that is to run another."""
     _ENGINE.close()
 
 
-class DurableDoor(Door):
+class DurableWay(Way):
     """A turn of a durable agent."""
 
     title = "durable agent"
     abilities: ClassVar[frozenset[Ability]] = frozenset({"run", "media"})
 
-    async def carry(self, request: DoorRequest) -> Outcome:
-        agent = Agent(f"door_{uuid4().hex}", "Makes one call.", request.toolset)
+    async def carry(self, request: WayRequest) -> Outcome:
+        agent = Agent(f"way_{uuid4().hex}", "Makes one call.", request.toolset)
         durable = DurableAgent(agent, _QUEUE, run=request.run)
         return await _ENGINE.run(self._carried(durable, request))
 
-    async def _carried(self, durable: DurableAgent, request: DoorRequest) -> Outcome:
+    async def _carried(self, durable: DurableAgent, request: WayRequest) -> Outcome:
         try:
             turn = request.turn()
             handle = await durable.put(turn)
@@ -106,16 +106,16 @@ class DurableDoor(Door):
         return request.ended(await handle.outcome())
 
 
-class DurableProgramDoor(Door):
+class DurableProgramWay(Way):
     """A durable program of one line, which calls the tool."""
 
     title = "durable program"
     abilities: ClassVar[frozenset[Ability]] = frozenset({"model", "run"})
 
-    async def carry(self, request: DoorRequest) -> Outcome:
+    async def carry(self, request: WayRequest) -> Outcome:
         watch = RecordingSink()
         run = request.run.with_sinks(watch)
-        toolkit = DurableToolkit(Toolkit(request.toolset), _QUEUE, name=f"door_{uuid4().hex}", run=run)
+        toolkit = DurableToolkit(Toolkit(request.toolset), _QUEUE, name=f"way_{uuid4().hex}", run=run)
         result = await _ENGINE.run(self._result(toolkit, program_of(request)))
         return outcome_of(request, watch, result)
 
@@ -123,4 +123,4 @@ class DurableProgramDoor(Door):
         return await (await toolkit.start(code)).settled(polling=0.005)
 
 
-durable_doors: tuple[Door, ...] = (DurableDoor(), DurableProgramDoor())
+durable_ways: tuple[Way, ...] = (DurableWay(), DurableProgramWay())

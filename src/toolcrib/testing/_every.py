@@ -1,68 +1,68 @@
-"""The list of doors, and the marks that run a test over them."""
+"""The list of ways in, and the marks that run a test over them."""
 
 from __future__ import annotations
 
 import pytest
 
 from toolcrib.errors import MissingExtraError
-from toolcrib.testing._code_doors import code_doors
-from toolcrib.testing._doors import (
+from toolcrib.testing._code_ways import code_ways
+from toolcrib.testing._rounds import round_ways
+from toolcrib.testing._ways import (
     Ability,
-    AgentDoor,
-    CommandLineDoor,
-    Door,
-    RunDoor,
-    StepsDoor,
-    StreamDoor,
-    TurnDoor,
+    AgentWay,
+    CommandLineWay,
+    RunWay,
+    StepsWay,
+    StreamWay,
+    TurnWay,
+    Way,
 )
-from toolcrib.testing._rounds import round_doors
 
 try:
-    from toolcrib.testing._pydantic_ai import pydantic_doors
-except ModuleNotFoundError as error:  # without the extra `models` there are no such doors
+    from toolcrib.testing._pydantic_ai import pydantic_ways
+except ModuleNotFoundError as error:  # without the extra `models` there are no such ways in
     if (error.name or "").partition(".")[0] != "pydantic_ai":
         raise
-    pydantic_doors: tuple[Door, ...] = ()
+    pydantic_ways: tuple[Way, ...] = ()
 
 try:
-    from toolcrib.testing._mcp import mcp_doors
-except ImportError as error:  # without the extra `mcp` there are no such doors
+    from toolcrib.testing._mcp import mcp_ways
+except ImportError as error:  # without the extra `mcp` there are no such ways in
     if not (isinstance(error, MissingExtraError) or (error.name or "").partition(".")[0] == "mcp"):
         raise
-    mcp_doors: tuple[Door, ...] = ()
+    mcp_ways: tuple[Way, ...] = ()
 
 try:
-    from toolcrib.testing._durable import durable_doors
-except ImportError as error:  # without the extra `durable` there are no such doors
+    from toolcrib.testing._durable import durable_ways
+except ImportError as error:  # without the extra `durable` there are no such ways in
     if not isinstance(error, MissingExtraError):
         raise
-    durable_doors: tuple[Door, ...] = ()
+    durable_ways: tuple[Way, ...] = ()
 
-__all__ = ["DOORS", "doors", "every_door"]
+__all__ = ["WAYS", "every_way", "ways"]
 
-DOORS: list[Door] = [
-    RunDoor(),
-    StepsDoor(),
-    StreamDoor(),
-    CommandLineDoor(),
-    *code_doors,
-    TurnDoor(),
-    AgentDoor(1),
-    AgentDoor(3),
-    *round_doors,
-    *pydantic_doors,
-    *mcp_doors,
-    *durable_doors,
+WAYS: list[Way] = [
+    RunWay(),
+    StepsWay(),
+    StreamWay(),
+    CommandLineWay(),
+    *code_ways,
+    TurnWay(),
+    AgentWay(1),
+    AgentWay(3),
+    *round_ways,
+    *pydantic_ways,
+    *mcp_ways,
+    *durable_ways,
 ]
 """Every way of calling a tool; put your own here to have it tested by the same tests."""
 
 
-def doors(*abilities: Ability) -> pytest.MarkDecorator:
-    """Run a test, which takes `door`, over every door that has these abilities."""
-    able = [door for door in DOORS if door.abilities.issuperset(abilities)]
-    return pytest.mark.parametrize("door", able, ids=repr)
+def ways(*abilities: Ability) -> pytest.MarkDecorator:
+    """Run a test, which takes `way`, over every way in that has these abilities."""
+    able = [way for way in WAYS if way.abilities.issuperset(abilities)]
+    return pytest.mark.parametrize("way", able, ids=repr)
 
 
-every_door = doors()
-"""Run a test, which takes `door`, over every door."""
+every_way = ways()
+"""Run a test, which takes `way`, over every way in."""

@@ -1,4 +1,4 @@
-"""Doors that need the extra `mcp`: a toolset served over it, called by a client of the SDK's."""
+"""Ways in that need the extra `mcp`: a toolset served over it, called by a client of the SDK's."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from toolcrib.adapters.mcp_server import HttpApp, McpServer, ServerOptions, buil
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, outcome_from_dict
 from toolcrib.pipeline import Run
-from toolcrib.testing._doors import Ability, Door, DoorRequest
 from toolcrib.testing._fakes import RecordingSink
+from toolcrib.testing._ways import Ability, Way, WayRequest
 from toolcrib.toolsets import Toolset
 
-__all__ = ["McpDoor", "McpHttpDoor", "NestedMcpDoor", "mcp_doors", "over_http", "piped"]
+__all__ = ["McpHttpWay", "McpWay", "NestedMcpWay", "mcp_ways", "over_http", "piped"]
 
 _URL = "http://127.0.0.1:8000/mcp"
 
@@ -90,7 +90,7 @@ async def over_http(app: HttpApp) -> AsyncGenerator[tuple[Any, Any]]:
         yield streams
 
 
-class McpDoor(Door):
+class McpWay(Way):
     """A server and a client of the SDK's, with a pair of pipes between them.
 
     Args:
@@ -105,12 +105,12 @@ class McpDoor(Door):
         self.title = "mcp over stdio" + (", older" if generation == "legacy" else "")
 
     def transport(
-        self, request: DoorRequest, options: ServerOptions, outer: RecordingSink
+        self, request: WayRequest, options: ServerOptions, outer: RecordingSink
     ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """Return how a client reaches a server of the tools."""
         return piped(build_server(request.toolset, options))
 
-    async def carry(self, request: DoorRequest) -> Outcome:
+    async def carry(self, request: WayRequest) -> Outcome:
         watch = RecordingSink()
         run = request.run.with_sinks(watch)
         principal = request.run.principal or "ann"
@@ -135,7 +135,7 @@ class McpDoor(Door):
         _compare(outcome, result)
 
 
-class McpHttpDoor(McpDoor):
+class McpHttpWay(McpWay):
     """The same over HTTP."""
 
     def __init__(self, generation: str) -> None:
@@ -143,13 +143,13 @@ class McpHttpDoor(McpDoor):
         self.title = self.title.replace("stdio", "http")
 
     def transport(
-        self, request: DoorRequest, options: ServerOptions, outer: RecordingSink
+        self, request: WayRequest, options: ServerOptions, outer: RecordingSink
     ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """Return how a client reaches a server of the tools."""
         return over_http(http_app(request.toolset, options))
 
 
-class NestedMcpDoor(McpDoor):
+class NestedMcpWay(McpWay):
     """A toolset served over MCP, whose tools are those of an MCP server: a toolset of ours served over MCP."""
 
     abilities: ClassVar[frozenset[Ability]] = frozenset({"model", "concurrent", "cancel", "media"})
@@ -160,7 +160,7 @@ class NestedMcpDoor(McpDoor):
         self._outside: dict[str, Run] = {}  # by the run inside
 
     def transport(
-        self, request: DoorRequest, options: ServerOptions, outer: RecordingSink
+        self, request: WayRequest, options: ServerOptions, outer: RecordingSink
     ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """Return how a client reaches a server of the tools of a server of the tools."""
         outside = ServerOptions(run=lambda name: run.view(sinks=(outer,)))
@@ -190,16 +190,16 @@ def _compare(outcome: Outcome, result: CallToolResult | MCPError) -> None:
         raise AssertionError(f"the client got {result} for {outcome}")
 
 
-def _refused(request: DoorRequest, outcome: Outcome) -> Outcome:
+def _refused(request: WayRequest, outcome: Outcome) -> Outcome:
     """Return the outcome of the outer pipeline, to which a tool that is not listed does not exist."""
     unknown = isinstance(outcome, Failed) and outcome.code == "unknown_tool" and outcome.tool in request.toolset
     return replace(outcome, code="not_available") if unknown else outcome
 
 
-mcp_doors: tuple[Door, ...] = (
-    McpDoor("legacy"),
-    McpDoor(LATEST_MODERN_VERSION),
-    McpHttpDoor("legacy"),
-    McpHttpDoor(LATEST_MODERN_VERSION),
-    NestedMcpDoor(),
+mcp_ways: tuple[Way, ...] = (
+    McpWay("legacy"),
+    McpWay(LATEST_MODERN_VERSION),
+    McpHttpWay("legacy"),
+    McpHttpWay(LATEST_MODERN_VERSION),
+    NestedMcpWay(),
 )

@@ -1,4 +1,4 @@
-"""Doors that need the extra `models`: an agent of Pydantic AI, with the tools in it or behind another toolset."""
+"""Ways in that need the extra `models`: an agent of Pydantic AI, with the tools in it or behind another toolset."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from toolcrib.calls import Denial, Failed, Grant, Outcome, Suspended, ToolCall, 
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
-from toolcrib.testing._doors import Ability, Door, DoorRequest, RunDoor
 from toolcrib.testing._fakes import RecordingSink
+from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
 from toolcrib.toolsets import Toolset
 
-__all__ = ["NestedPydanticDoor", "PydanticDoor", "pydantic_doors"]
+__all__ = ["NestedPydanticWay", "PydanticWay", "pydantic_ways"]
 
 
-class PydanticDoor(Door):
+class PydanticWay(Way):
     """An agent of Pydantic AI, whose model makes the call; answered in a new agent, from JSON."""
 
     title = "pydantic_ai"
-    abilities: ClassVar[frozenset[Ability]] = RunDoor.abilities
+    abilities: ClassVar[frozenset[Ability]] = RunWay.abilities
 
     def __init__(self) -> None:
         self._stopped: dict[str, tuple[bytes, dict[str, Any]]] = {}  # by request: the history, and what was deferred
 
-    async def carry(self, request: DoorRequest) -> Outcome:
+    async def carry(self, request: WayRequest) -> Outcome:
         watch = RecordingSink()
         inner = request.run.with_sinks(watch)
         toolset = as_toolset(request.toolset, run=lambda ctx: inner)
@@ -82,7 +82,7 @@ async def _results(asked: DeferredToolRequests, answer: Grant | Denial | None, t
             return DeferredToolResults(approvals={call.tool_call_id: True for call in asked.approvals})
 
 
-class NestedPydanticDoor(Door):
+class NestedPydanticWay(Way):
     """A toolset of ours, with a toolset of Pydantic AI in it, in which are the tools as a toolset of ours."""
 
     title = "toolcrib in pydantic_ai in toolcrib"
@@ -91,7 +91,7 @@ class NestedPydanticDoor(Door):
     def __init__(self) -> None:
         self._outside: dict[str, Run] = {}  # by the run inside
 
-    async def carry(self, request: DoorRequest) -> Outcome:
+    async def carry(self, request: WayRequest) -> Outcome:
         watch = RecordingSink()
         theirs_run = request.run.with_sinks(watch)
         outer = RecordingSink()
@@ -110,7 +110,7 @@ class NestedPydanticDoor(Door):
         return inner
 
 
-def _calling(request: DoorRequest) -> Any:
+def _calling(request: WayRequest) -> Any:
     call, raw = request.new, request.new.arguments
     given = request.json_arguments if isinstance(raw, Mapping) else raw if isinstance(raw, str) else raw.decode()
 
@@ -126,7 +126,7 @@ async def _silent(messages: list[ModelMessage], info: AgentInfo) -> ModelRespons
     return ModelResponse(parts=[TextPart("done")])
 
 
-def _not_offered(request: DoorRequest, messages: list[ModelMessage]) -> Failed:
+def _not_offered(request: WayRequest, messages: list[ModelMessage]) -> Failed:
     """Return what the agent itself said of a tool that it does not offer."""
     name = request.call.tool if isinstance(request.call, Suspended) else request.call.name
     call_id = request.call.call_id if isinstance(request.call, Suspended) else request.call.id
@@ -135,7 +135,7 @@ def _not_offered(request: DoorRequest, messages: list[ModelMessage]) -> Failed:
     return Failed(name, call_id, "not_available" if name in request.toolset else "unknown_tool", text)
 
 
-def _about(request: DoorRequest) -> RunContext[Any]:
+def _about(request: WayRequest) -> RunContext[Any]:
     return RunContext(request.run.deps, "", "", request.run.id)
 
 
@@ -144,4 +144,4 @@ def _last_call(messages: list[ModelMessage]) -> ToolCallPart:
     return parts[-1]
 
 
-pydantic_doors: tuple[Door, ...] = (PydanticDoor(), NestedPydanticDoor())
+pydantic_ways: tuple[Way, ...] = (PydanticWay(), NestedPydanticWay())

@@ -1,4 +1,4 @@
-"""Doors through a loop that its host owns: a round in each wire format, and a session."""
+"""Ways in through a loop that its host owns: a round in each wire format, and a session."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from toolcrib.calls import Denial, Grant, Outcome, Suspended, outcome_from_dict
 from toolcrib.formats import PROVIDERS
 from toolcrib.pipeline import Run
 from toolcrib.rounds import NeedsTools, Session, ToolRoundPlan, Transcript, WireFormat, decode
-from toolcrib.testing._doors import Ability, Door, DoorRequest, RunDoor
 from toolcrib.testing._fakes import RecordingSink
 from toolcrib.testing._replies import wire_reply
 from toolcrib.testing._scripted import ScriptedModel
+from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
 
-__all__ = ["round_doors"]
+__all__ = ["round_ways"]
 
 _SAVED = "round"  # where a call that waits has the JSON of its round
 
 
-class RoundDoor(Door):
+class RoundWay(Way):
     """A reply with one call, decoded, decided on, run and committed; one that is suspended is resumed from its JSON.
 
     Args:
         format: The wire format of the reply and of the transcript.
     """
 
-    abilities: ClassVar[frozenset[Ability]] = RunDoor.abilities - {"json"}
+    abilities: ClassVar[frozenset[Ability]] = RunWay.abilities - {"json"}
 
     def __init__(self, format: WireFormat) -> None:
         self._format: WireFormat = format
         self.title = f"{format} round"
 
-    async def carry(self, request: DoorRequest) -> Outcome:
+    async def carry(self, request: WayRequest) -> Outcome:
         watch = RecordingSink()
         run = request.run.with_sinks(watch)
         if not isinstance(request.call, Suspended):
@@ -50,54 +50,54 @@ class RoundDoor(Door):
                 await begun.plan.resolve()
         return await begun.go_on()
 
-    async def _begin(self, request: DoorRequest, run: Run, watch: RecordingSink) -> Begun:
+    async def _begin(self, request: WayRequest, run: Run, watch: RecordingSink) -> Begun:
         reply = wire_reply(self._format, [request.new])
         round = decode(request.pipeline, reply, format=self._format, run=run)
         return self._begun(request, await round.apply_hooks(), watch)
 
-    async def _take_up(self, request: DoorRequest, waiting: Suspended, run: Run, watch: RecordingSink) -> Begun:
+    async def _take_up(self, request: WayRequest, waiting: Suspended, run: Run, watch: RecordingSink) -> Begun:
         text = json.dumps(_with_call(_saved(waiting), waiting))
         return self._begun(request, await ToolRoundPlan.from_json(request.pipeline, text, run=run), watch)
 
-    def _begun(self, request: DoorRequest, plan: ToolRoundPlan, watch: RecordingSink) -> Begun:
+    def _begun(self, request: WayRequest, plan: ToolRoundPlan, watch: RecordingSink) -> Begun:
         transcript = Transcript(PROVIDERS[self._format].user("go"), self._format)
         return Begun(request, plan, transcript, watch, plan.to_json)
 
 
-class TextRoundDoor(RoundDoor):
+class TextRoundWay(RoundWay):
     """The same in a format whose provider hands a model's JSON on as it is, malformed or not."""
 
-    abilities: ClassVar[frozenset[Ability]] = RunDoor.abilities
+    abilities: ClassVar[frozenset[Ability]] = RunWay.abilities
 
 
-class OpenAIRoundDoor(TextRoundDoor):
+class OpenAIRoundWay(TextRoundWay):
     """The same in OpenAI's older format, whose tool messages are text."""
 
-    abilities: ClassVar[frozenset[Ability]] = TextRoundDoor.abilities - {"media"}
+    abilities: ClassVar[frozenset[Ability]] = TextRoundWay.abilities - {"media"}
 
 
-class SessionDoor(OpenAIRoundDoor):
+class SessionWay(OpenAIRoundWay):
     """A session whose model makes one call."""
 
     def __init__(self) -> None:
         super().__init__("openai")
         self.title = "session"
 
-    async def _begin(self, request: DoorRequest, run: Run, watch: RecordingSink) -> Begun:
+    async def _begin(self, request: WayRequest, run: Run, watch: RecordingSink) -> Begun:
         session = Session(ScriptedModel(request.new), run=run, tools=request.pipeline).say("go")
         made = await session.step()
         if not isinstance(made, NeedsTools):
             raise AssertionError("the session took a reply with a call for an answer")
         return await self._opened(request, session, watch)
 
-    async def _take_up(self, request: DoorRequest, waiting: Suspended, run: Run, watch: RecordingSink) -> Begun:
+    async def _take_up(self, request: WayRequest, waiting: Suspended, run: Run, watch: RecordingSink) -> Begun:
         saved = _saved(waiting)
         saved["round"] = json.dumps(_with_call(json.loads(saved["round"]), waiting))
         model = ScriptedModel()
         session = await Session.from_json(model, json.dumps(saved), run=run, tools=request.pipeline)
         return await self._opened(request, session, watch)
 
-    async def _opened(self, request: DoorRequest, session: Session, watch: RecordingSink) -> Begun:
+    async def _opened(self, request: WayRequest, session: Session, watch: RecordingSink) -> Begun:
         if session.open_round is None:
             raise AssertionError("the session has lost its round")
         return Begun(request, await session.open_round.apply_hooks(), session.transcript, watch, session.to_json)
@@ -107,7 +107,7 @@ class SessionDoor(OpenAIRoundDoor):
 class Begun:
     """A round of one call whose gates were asked."""
 
-    request: DoorRequest
+    request: WayRequest
     plan: ToolRoundPlan
     transcript: Transcript
     watch: RecordingSink
@@ -144,13 +144,13 @@ def _with_call(round: dict[str, Any], waiting: Suspended) -> dict[str, Any]:
     return {**round, "calls": [{**call, "outcome": waiting.to_dict()}]}
 
 
-round_doors: tuple[Door, ...] = (
-    OpenAIRoundDoor("openai"),
-    TextRoundDoor("openai_responses"),
-    RoundDoor("anthropic"),
-    RoundDoor("gemini"),
-    TextRoundDoor("mistral"),
-    RoundDoor("bedrock"),
-    RoundDoor("ollama"),
-    SessionDoor(),
+round_ways: tuple[Way, ...] = (
+    OpenAIRoundWay("openai"),
+    TextRoundWay("openai_responses"),
+    RoundWay("anthropic"),
+    RoundWay("gemini"),
+    TextRoundWay("mistral"),
+    RoundWay("bedrock"),
+    RoundWay("ollama"),
+    SessionWay(),
 )

@@ -1,4 +1,4 @@
-"""One tool, one denial, three doors: a program, a round, and MCP."""
+"""One tool, one denial, three ways in: a program, a round, and MCP."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Without the extra `models`: the message names it, and `toolcrib.testing` does without its doors."""
+"""Without the extra `models`: the message names it, and `toolcrib.testing` does without its ways in."""
 
 import subprocess
 import sys
@@ -16,5 +16,5 @@ def test_a_missing_extra_is_named() -> None:
     assert "pip install 'toolcrib[models]'" in said(code)
 
 
-def test_the_other_doors_are_there() -> None:
-    assert said("from toolcrib.testing import DOORS\nprint(DOORS)").startswith("[run, steps,")
+def test_the_other_ways_in_are_there() -> None:
+    assert said("from toolcrib.testing import WAYS\nprint(WAYS)").startswith("[run, steps,")

@@ -1,4 +1,4 @@
-"""A server's tools over every door: turns, an agent, rounds, a program that is sealed off, one of Pydantic AI's."""
+"""A server's tools over every way in: turns, an agent, rounds, a program that is sealed off, one of Pydantic AI's."""
 
 from __future__ import annotations
 

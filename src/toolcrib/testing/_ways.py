@@ -1,4 +1,4 @@
-"""Doors: the ways of calling a tool behind one interface, so that one test holds for all of them."""
+"""Ways in: each way of calling a tool, behind one interface, so that one test holds for all of them."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ from toolcrib.turns import Agent, Turn
 
 __all__ = [
     "Ability",
-    "AgentDoor",
+    "AgentWay",
     "Caller",
-    "CommandLineDoor",
-    "Door",
-    "DoorRequest",
-    "RunDoor",
-    "StepsDoor",
-    "StreamDoor",
-    "TurnDoor",
+    "CommandLineWay",
+    "RunWay",
+    "StepsWay",
+    "StreamWay",
+    "TurnWay",
+    "Way",
+    "WayRequest",
     "unknown_of",
 ]
 
 Ability: TypeAlias = Literal["model", "json", "run", "id", "answer", "concurrent", "cancel", "media"]
-"""An ability that some doors have and others lack.
+"""An ability that some ways in have and others lack.
 
 - `model`: its arguments are a model's, so that they are validated and unknown ones refused.
 - `json`: they come as JSON text, which may be malformed.
@@ -69,13 +69,13 @@ Ability: TypeAlias = Literal["model", "json", "run", "id", "answer", "concurrent
 
 
 @dataclass(frozen=True, slots=True)
-class DoorRequest:
-    """A request of a test: one call, for a door to make.
+class WayRequest:
+    """A request of a test: one call, for a way in to make.
 
     Attributes:
         call: The call; or the suspended one that `answer` is for.
-        records: Where a door that has no part in `run` puts the records of its calls, as JSON shapes.
-        shown: Where a door puts what its caller is given, as text: media as base64.
+        records: Where a way in that has no part in `run` puts the records of its calls, as JSON shapes.
+        shown: Where a way in puts what its caller is given, as text: media as base64.
     """
 
     toolset: Toolset
@@ -92,9 +92,9 @@ class DoorRequest:
 
     @property
     def new(self) -> ToolCall:
-        """The call, for a door that only makes new ones."""
+        """The call, for a way in that only makes new ones."""
         if isinstance(self.call, Suspended):
-            raise TypeError("this door cannot resume a suspended call; ask for the ability `answer`")
+            raise TypeError("this way in cannot resume a suspended call; ask for the ability `answer`")
         return self.call
 
     @property
@@ -111,7 +111,7 @@ class DoorRequest:
         return json.loads(json.dumps(self.arguments, default=lambda value: value.get_secret_value()))
 
     def ended(self, outcome: Outcome) -> Outcome:
-        """Return the outcome, for a door whose caller is given it as it is."""
+        """Return the outcome, for a way in whose caller is given it as it is."""
         shown = render(outcome)
         media = [part.base64 for part in shown.parts if isinstance(part, Media)]
         self.shown.append("\n".join([shown.text, *media]))
@@ -126,11 +126,11 @@ class DoorRequest:
         return turn
 
 
-class Door(ABC):
+class Way(ABC):
     """A way of calling a tool, for tests that no gate is missing on it.
 
-    Calling the door with tools gives a `Caller` of these tools. A new door is a subclass with one method, put into
-    `DOORS`.
+    Calling it with tools gives a `Caller` of these tools. A new way in is a subclass with one method, put into
+    `WAYS`.
     """
 
     title: str
@@ -142,8 +142,8 @@ class Door(ABC):
         return Caller(self, toolset if hooks is None else toolset.with_hooks(hooks), run)
 
     @abstractmethod
-    async def carry(self, request: DoorRequest) -> Outcome:
-        """Make the call this door's own way, and return what came of it."""
+    async def carry(self, request: WayRequest) -> Outcome:
+        """Make the call as this way in makes one, and return what came of it."""
 
     def __repr__(self) -> str:
         return self.title
@@ -160,51 +160,51 @@ class _RecordsTo:
 
 
 class Caller:
-    """A caller of tools through one door, in one run.
+    """A caller of tools through one way in, in one run.
 
     Attributes:
-        run: The run; for a door without the ability `run`, only its approver counts.
+        run: The run; for a way in without the ability `run`, only its approver counts.
         records: The records of the calls that ended, as JSON shapes.
         shown: What the caller was given for each call that ended, as text: media as base64.
     """
 
-    def __init__(self, door: Door, toolset: Toolset, options: Mapping[str, Any]) -> None:
-        self._door, self._toolset = door, toolset
+    def __init__(self, way: Way, toolset: Toolset, options: Mapping[str, Any]) -> None:
+        self._way, self._toolset = way, toolset
         self.records: list[dict[str, Any]] = []
         self.shown: list[str] = []
         sinks: tuple[Sink, ...] = (*options.get("sinks", ()), _RecordsTo(self.records))
-        merged: dict[str, Any] = {"entry": door.title, **options, "sinks": sinks}
+        merged: dict[str, Any] = {"entry": way.title, **options, "sinks": sinks}
         self.run = Run(**merged)
 
     async def call(self, name: str, arguments: str | Mapping[str, Any] = "{}", *, id: str | None = None) -> Outcome:
         """Call a tool with arguments as JSON text or as values, and return the outcome."""
         call = ToolCall(name, arguments) if id is None else ToolCall(name, arguments, id)
-        return await self._door.carry(DoorRequest(self._toolset, call, self.run, None, self.records, self.shown))
+        return await self._way.carry(WayRequest(self._toolset, call, self.run, None, self.records, self.shown))
 
     async def answer(self, suspended: Outcome, answer: Grant | Denial | None) -> Outcome:
         """Resume a suspended call with an answer, and return the outcome; raises TypeError for another outcome."""
         if not isinstance(suspended, Suspended):
             raise TypeError(f"the call was not suspended: {suspended}")
-        return await self._door.carry(DoorRequest(self._toolset, suspended, self.run, answer, self.records, self.shown))
+        return await self._way.carry(WayRequest(self._toolset, suspended, self.run, answer, self.records, self.shown))
 
 
-class RunDoor(Door):
+class RunWay(Way):
     """The pipeline itself."""
 
     title = "run"
     abilities = frozenset({"model", "json", "run", "id", "answer", "concurrent", "cancel", "media"})
 
-    async def carry(self, request: DoorRequest) -> Outcome:
+    async def carry(self, request: WayRequest) -> Outcome:
         return request.ended(await request.pipeline.run(request.call, request.run, grant=request.answer))
 
 
-class StepsDoor(Door):
+class StepsWay(Way):
     """The pipeline's three steps by hand, as a round takes them."""
 
     title = "steps"
-    abilities = RunDoor.abilities
+    abilities = RunWay.abilities
 
-    async def carry(self, request: DoorRequest) -> Outcome:
+    async def carry(self, request: WayRequest) -> Outcome:
         pipeline, run = request.pipeline, request.run
         admitted = await pipeline.admit(request.call, run, grant=request.answer)
         if not is_call(admitted):
@@ -213,13 +213,13 @@ class StepsDoor(Door):
         return request.ended(await pipeline.finish(executed) if is_call(executed) else executed)
 
 
-class StreamDoor(Door):
+class StreamWay(Way):
     """The pipeline's stream, values as they come."""
 
     title = "stream"
-    abilities = RunDoor.abilities
+    abilities = RunWay.abilities
 
-    async def carry(self, request: DoorRequest) -> Outcome:
+    async def carry(self, request: WayRequest) -> Outcome:
         async with aclosing(request.pipeline.stream(request.call, request.run, grant=request.answer)) as items:
             async for item in items:
                 if not isinstance(item, Yielded):
@@ -227,13 +227,13 @@ class StreamDoor(Door):
         raise AssertionError("the stream ended without an outcome")
 
 
-class CommandLineDoor(Door):
+class CommandLineWay(Way):
     """`toolcrib call`, in this process."""
 
     title = "command line"
     abilities = frozenset({"model", "json", "media"})
 
-    async def carry(self, request: DoorRequest) -> Outcome:
+    async def carry(self, request: WayRequest) -> Outcome:
         answers: dict[object, list[str]] = {
             None: ["--suspend"],
             approve_all: ["--yes"],
@@ -244,10 +244,10 @@ class CommandLineDoor(Door):
         options = ["--json", *answers[request.run.approver]]
         return await asyncio.to_thread(self._run, request, [request.new.name, text, *options])
 
-    def _run(self, request: DoorRequest, arguments: list[str]) -> Outcome:
+    def _run(self, request: WayRequest, arguments: list[str]) -> Outcome:
         if app is None:  # pyright: ignore[reportUnnecessaryComparison] -- without the extra there is none
             pytest.skip("the command line needs the extra `cli`")
-        module = ModuleType(f"toolcrib_door_{uuid4().hex}")
+        module = ModuleType(f"toolcrib_way_{uuid4().hex}")
         setattr(module, "tools", request.toolset)  # noqa: B010 -- a module has no attributes that a type checker knows
         sys.modules[module.__name__] = module
         try:
@@ -269,13 +269,13 @@ class CommandLineDoor(Door):
         return request.ended(outcome_from_dict(json.loads(said)))
 
 
-class TurnDoor(Door):
+class TurnWay(Way):
     """A turn that its host runs."""
 
     title = "turn"
     abilities = frozenset({"run", "answer", "concurrent", "cancel", "media"})
 
-    async def carry(self, request: DoorRequest) -> Outcome:
+    async def carry(self, request: WayRequest) -> Outcome:
         try:
             turn = request.turn()
         except UnknownTool as error:
@@ -293,7 +293,7 @@ class TurnDoor(Door):
         return request.ended(_outcome_of(turn))
 
 
-class AgentDoor(Door):
+class AgentWay(Way):
     """A turn that an agent runs.
 
     Args:
@@ -306,8 +306,8 @@ class AgentDoor(Door):
         self._most = most
         self.title = "agent" if most == 1 else "concurrent agent"
 
-    async def carry(self, request: DoorRequest) -> Outcome:
-        agent = Agent(f"door_{uuid4().hex}", "Makes one call.", request.toolset)
+    async def carry(self, request: WayRequest) -> Outcome:
+        agent = Agent(f"way_{uuid4().hex}", "Makes one call.", request.toolset)
         try:
             turn = request.turn()
             await agent.put(turn)
@@ -328,6 +328,6 @@ def _outcome_of(turn: Turn[Any]) -> Outcome:
     return turn.outcome
 
 
-def unknown_of(request: DoorRequest, error: UnknownTool) -> Failed:
-    """Return the outcome of a call that names no tool, for a door whose turns cannot be made then."""
+def unknown_of(request: WayRequest, error: UnknownTool) -> Failed:
+    """Return the outcome of a call that names no tool, for a way in whose turns cannot be made then."""
     return Failed(error.tool, request.new.id, error.code, str(error), "UnknownTool", exception=error)

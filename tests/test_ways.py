@@ -37,7 +37,7 @@ from toolcrib.errors import ApprovalRequired, ModelRetry, UnknownTool
 from toolcrib.hooks import GlobalHooks, HookSet
 from toolcrib.pipeline import CallLimits, Pipeline, Run, current_run
 from toolcrib.schema import Redacted, RunContext
-from toolcrib.testing import Door, RecordingSink, doors, every_door
+from toolcrib.testing import RecordingSink, Way, every_way, ways
 from toolcrib.tools import BaseTool, Tool, ez_tool, tool
 from toolcrib.toolsets import LiveTools, Toolset
 from toolcrib.turns import Agent, Turn
@@ -69,19 +69,19 @@ def decides(decision: Callable[..., Any]) -> HookSet:
 # --- what runs -------------------------------------------------------------------------------------------------------
 
 
-@every_door
-async def test_a_call_gives_what_the_tool_returns(door: Door) -> None:
+@every_way
+async def test_a_call_gives_what_the_tool_returns(way: Way) -> None:
     ran: list[Any] = []
 
-    outcome = await door([appending(ran)]).call("append", {"text": "x", "times": 2})
+    outcome = await way([appending(ran)]).call("append", {"text": "x", "times": 2})
 
     assert isinstance(outcome, Completed)
     assert (outcome.value, ran) == ("xx", [("x", 2)])
 
 
-@doors("run")
+@ways("run")
 @pytest.mark.parametrize("streams", [False, True], ids=["returns", "streams"])
-async def test_a_tool_that_calls_another_directly_gives_it_the_runs_context(door: Door, streams: bool) -> None:
+async def test_a_tool_that_calls_another_directly_gives_it_the_runs_context(way: Way, streams: bool) -> None:
     @tool
     async def whose(ctx: RunContext) -> str:
         return ctx.deps
@@ -95,15 +95,15 @@ async def test_a_tool_that_calls_another_directly_gives_it_the_runs_context(door
         yield await whose()
         yield await whose()
 
-    outcome = await door([each if streams else once], deps="Ann's").call("each" if streams else "once")
+    outcome = await way([each if streams else once], deps="Ann's").call("each" if streams else "once")
 
     assert isinstance(outcome, Completed)
     assert outcome.value == (["Ann's", "Ann's"] if streams else "Ann's")
 
 
-@every_door
+@every_way
 @pytest.mark.parametrize("streams", [False, True], ids=["returns", "streams"])
-async def test_a_tool_that_calls_another_directly_gives_it_a_context_in_any_run(door: Door, streams: bool) -> None:
+async def test_a_tool_that_calls_another_directly_gives_it_a_context_in_any_run(way: Way, streams: bool) -> None:
     runs: set[str] = set()
 
     @tool
@@ -120,15 +120,15 @@ async def test_a_tool_that_calls_another_directly_gives_it_a_context_in_any_run(
             await note()
             yield None
 
-    outcome = await door([each if streams else once]).call("each" if streams else "once")
+    outcome = await way([each if streams else once]).call("each" if streams else "once")
 
     assert isinstance(outcome, Completed), outcome
     assert len(runs) == 1
     assert current_run() is None
 
 
-@every_door
-async def test_a_sync_generator_has_one_thread(door: Door) -> None:
+@every_way
+async def test_a_sync_generator_has_one_thread(way: Way) -> None:
     threads: list[str] = []
 
     @ez_tool
@@ -141,44 +141,44 @@ async def test_a_sync_generator_has_one_thread(door: Door) -> None:
             database.close()
             threads.append(threading.current_thread().name)
 
-    outcome = await door([rows]).call("rows")
+    outcome = await way([rows]).call("rows")
 
     assert isinstance(outcome, Completed), outcome
     assert (outcome.value, threads) == ([1, 2, 3], ["toolcrib-stream"])
 
 
-@every_door
-async def test_a_stream_gives_all_its_values(door: Door) -> None:
+@every_way
+async def test_a_stream_gives_all_its_values(way: Way) -> None:
     @ez_tool
     async def count(to: int) -> Any:
         for number in range(to):
             yield number
 
-    outcome = await door([count]).call("count", {"to": 3})
+    outcome = await way([count]).call("count", {"to": 3})
 
     assert isinstance(outcome, Completed)
     assert outcome.value == [0, 1, 2]
 
 
-@every_door
-async def test_a_sync_tool_runs_beside_the_loop(door: Door) -> None:
+@every_way
+async def test_a_sync_tool_runs_beside_the_loop(way: Way) -> None:
     @ez_tool
     def add(a: int, b: int) -> int:
         return a + b
 
-    outcome = await door([add]).call("add", {"a": 1, "b": 2})
+    outcome = await way([add]).call("add", {"a": 1, "b": 2})
 
     assert isinstance(outcome, Completed)
     assert outcome.value == 3
 
 
-@every_door
-async def test_what_a_tool_raises_is_a_failure_with_its_words(door: Door) -> None:
+@every_way
+async def test_what_a_tool_raises_is_a_failure_with_its_words(way: Way) -> None:
     @ez_tool
     async def read(path: str) -> str:
         raise FileNotFoundError(f"no file {path}")
 
-    outcome = await door([read]).call("read", {"path": "a.txt"})
+    outcome = await way([read]).call("read", {"path": "a.txt"})
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, outcome.error_type, outcome.message) == ("tool_error", "FileNotFoundError", "no file a.txt")
@@ -195,118 +195,118 @@ class Chart(BaseModel):
     image: Media
 
 
-@every_door
+@every_way
 @pytest.mark.parametrize("inside", [False, True])
-async def test_an_image_arrives_as_one_or_by_its_name(door: Door, inside: bool) -> None:
+async def test_an_image_arrives_as_one_or_by_its_name(way: Way, inside: bool) -> None:
     image = Media("image/png", PNG, name="chart.png")
 
     @ez_tool
     async def draw() -> Any:
         return Chart(title="Orders", image=image) if inside else ["Orders", image]
 
-    counter = door([draw])
+    caller = way([draw])
 
-    outcome = await counter.call("draw")
+    outcome = await caller.call("draw")
 
     assert isinstance(outcome, Completed)
-    [shown] = counter.shown
+    [shown] = caller.shown
     assert "Orders" in shown
     whole = any(text in shown.replace("-", "+").replace("_", "/") for text in (BASE64, BASE64.replace("/", "\\/")))
-    assert (whole, whole or "chart.png" in shown) == ("media" in door.abilities, True)
-    assert BASE64 not in json.dumps(counter.records)
-    kept = counter.records[0]["outcome"]["value"]
+    assert (whole, whole or "chart.png" in shown) == ("media" in way.abilities, True)
+    assert BASE64 not in json.dumps(caller.records)
+    kept = caller.records[0]["outcome"]["value"]
     assert (kept["image"] if inside else kept[1]) == image.facts()
 
 
-@every_door
-async def test_a_long_result_is_cut_for_the_caller(door: Door) -> None:
+@every_way
+async def test_a_long_result_is_cut_for_the_caller(way: Way) -> None:
     @ez_tool(max_result_chars=200)
     async def read() -> dict[str, str]:
         return {"text": "x" * 5_000}
 
-    counter = door([read])
+    caller = way([read])
 
-    await counter.call("read")
+    await caller.call("read")
 
-    [shown] = counter.shown
+    [shown] = caller.shown
     assert "characters cut" in shown
     assert 100 < shown.count("x") < 500
 
 
-@every_door
-async def test_a_long_error_is_cut_for_the_caller(door: Door) -> None:
+@every_way
+async def test_a_long_error_is_cut_for_the_caller(way: Way) -> None:
     @ez_tool(max_result_chars=200)
     async def read() -> None:
         raise OSError("x" * 5_000)
 
-    counter = door([read])
+    caller = way([read])
 
-    await counter.call("read")
+    await caller.call("read")
 
-    [shown] = counter.shown
+    [shown] = caller.shown
     assert "characters cut" in shown
     assert 100 < shown.count("x") < 800
 
 
-@doors("run")
+@ways("run")
 @pytest.mark.parametrize("error", [KeyError("the key hunter2 is wrong"), UnknownTool("hunter2")], ids=["any", "ours"])
-async def test_a_masked_error_shows_a_reference_that_the_record_has(door: Door, error: Exception) -> None:
+async def test_a_masked_error_shows_a_reference_that_the_record_has(way: Way, error: Exception) -> None:
     @ez_tool
     async def broken() -> None:
         raise error
 
-    counter = door([broken], errors="masked")
+    caller = way([broken], errors="masked")
 
-    outcome = await counter.call("broken")
+    outcome = await caller.call("broken")
 
     assert isinstance(outcome, Failed)
-    [shown] = counter.shown
+    [shown] = caller.shown
     assert "hunter2" not in shown
     assert type(error).__name__ not in shown
     assert outcome.reference in shown
-    kept = counter.records[0]["outcome"]
+    kept = caller.records[0]["outcome"]
     assert (kept["reference"], type(error).__name__ in kept["traceback"]) == (outcome.reference, True)
 
 
 # --- resolve and validate --------------------------------------------------------------------------------------------
 
 
-@every_door
-async def test_an_unknown_tool_is_said_to_be_unknown(door: Door) -> None:
+@every_way
+async def test_an_unknown_tool_is_said_to_be_unknown(way: Way) -> None:
     ran: list[Any] = []
 
-    outcome = await door([appending(ran)]).call("appendd", {"text": "x"})
+    outcome = await way([appending(ran)]).call("appendd", {"text": "x"})
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, ran) == ("unknown_tool", [])
     assert "appendd" in outcome.message
 
 
-@every_door
-async def test_a_tool_that_is_off_cannot_be_called(door: Door) -> None:
+@every_way
+async def test_a_tool_that_is_off_cannot_be_called(way: Way) -> None:
     ran: list[Any] = []
 
-    outcome = await door([appending(ran, default=False)]).call("append", {"text": "x"})
+    outcome = await way([appending(ran, default=False)]).call("append", {"text": "x"})
 
     assert isinstance(outcome, Failed)
     assert outcome.code in ("not_available", "unknown_tool")  # a program does not even know its name
     assert ran == []
 
 
-@doors("run")
-async def test_a_tool_outside_the_available_set_cannot_be_called(door: Door) -> None:
+@ways("run")
+async def test_a_tool_outside_the_available_set_cannot_be_called(way: Way) -> None:
     ran: list[Any] = []
-    counter = door([appending(ran)], available=frozenset({"other"}))
+    caller = way([appending(ran)], available=frozenset({"other"}))
 
-    outcome = await counter.call("append", {"text": "x"})
+    outcome = await caller.call("append", {"text": "x"})
 
     assert isinstance(outcome, Failed)
     assert outcome.code in ("not_available", "unknown_tool")
     assert ran == []
 
 
-@every_door
-async def test_is_available_is_asked_when_the_call_arrives(door: Door) -> None:
+@every_way
+async def test_is_available_is_asked_when_the_call_arrives(way: Way) -> None:
     ran: list[str] = []
 
     class Shut(BaseTool):
@@ -316,14 +316,14 @@ async def test_is_available_is_asked_when_the_call_arrives(door: Door) -> None:
         async def call(self, ctx: RunContext, text: str) -> None:
             ran.append(text)
 
-    outcome = await door([Shut]).call("shut", {"text": "x"})
+    outcome = await way([Shut]).call("shut", {"text": "x"})
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, ran) == ("not_available", [])
 
 
-@every_door
-async def test_an_availability_check_that_fails_shuts_the_tool(door: Door) -> None:
+@every_way
+async def test_an_availability_check_that_fails_shuts_the_tool(way: Way) -> None:
     ran: list[str] = []
 
     class Broken(BaseTool):
@@ -333,13 +333,13 @@ async def test_an_availability_check_that_fails_shuts_the_tool(door: Door) -> No
         async def call(self, ctx: RunContext) -> None:
             ran.append("x")
 
-    outcome = await door([Broken]).call("broken")
+    outcome = await way([Broken]).call("broken")
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, ran) == ("hook_error", [])
 
 
-@doors("model")
+@ways("model")
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
@@ -349,10 +349,10 @@ async def test_an_availability_check_that_fails_shuts_the_tool(door: Door) -> No
     ],
     ids=["wrong type", "missing", "unknown"],
 )
-async def test_arguments_that_do_not_fit_never_reach_the_tool(door: Door, arguments: Any, field: str) -> None:
+async def test_arguments_that_do_not_fit_never_reach_the_tool(way: Way, arguments: Any, field: str) -> None:
     ran: list[Any] = []
 
-    outcome = await door([appending(ran)]).call("append", arguments)
+    outcome = await way([appending(ran)]).call("append", arguments)
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, ran) == ("invalid_arguments", [])
@@ -361,17 +361,17 @@ async def test_arguments_that_do_not_fit_never_reach_the_tool(door: Door, argume
     assert "append" in outcome.message
 
 
-@doors("json")
+@ways("json")
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
 @pytest.mark.parametrize("text", ['{"amounts": [N]}', '{"amounts": [], "limit": {"most": N}}'])
-async def test_a_number_that_is_not_finite_never_reaches_the_tool(door: Door, text: str, number: str) -> None:
+async def test_a_number_that_is_not_finite_never_reaches_the_tool(way: Way, text: str, number: str) -> None:
     ran: list[Any] = []
 
     @ez_tool
     async def pay(amounts: list[float], limit: Any = None) -> None:
         ran.append(amounts)
 
-    outcome = await door([pay]).call("pay", text.replace("N", number))
+    outcome = await way([pay]).call("pay", text.replace("N", number))
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, ran) == ("invalid_arguments", [])
@@ -388,10 +388,10 @@ def paying(**options: Any) -> Tool[..., Any]:
     return pay
 
 
-@doors("answer")
+@ways("answer")
 @pytest.mark.parametrize("edit", [{}, {"note": "edited"}], ids=["as asked", "edited"])
-async def test_what_a_person_saw_is_not_validated_once_more(door: Door, edit: dict[str, Any]) -> None:
-    tools = door([paying(requires_approval=True)])
+async def test_what_a_person_saw_is_not_validated_once_more(way: Way, edit: dict[str, Any]) -> None:
+    tools = way([paying(requires_approval=True)])
     waiting = await tools.call("pay", {"cents": 5})
     assert isinstance(waiting, Suspended)
 
@@ -403,8 +403,8 @@ async def test_what_a_person_saw_is_not_validated_once_more(door: Door, edit: di
     assert outcome.value == f"500 {edit.get('note', '')}"
 
 
-@every_door
-async def test_what_a_hook_does_not_edit_is_not_validated_once_more(door: Door) -> None:
+@every_way
+async def test_what_a_hook_does_not_edit_is_not_validated_once_more(way: Way) -> None:
     hooks = HookSet()
 
     @hooks.on("pay")
@@ -412,19 +412,19 @@ async def test_what_a_hook_does_not_edit_is_not_validated_once_more(door: Door) 
         given.note = f"{given.cents} seen"
         return RunNormally(given)
 
-    outcome = await door(Toolset([paying()], hooks=hooks)).call("pay", {"cents": 5})
+    outcome = await way(Toolset([paying()], hooks=hooks)).call("pay", {"cents": 5})
 
     assert isinstance(outcome, Completed)
     assert outcome.value == "500 500 seen"
 
 
-@doors("answer")
-async def test_an_iterable_keeps_its_values_while_a_sink_listens_and_a_person_is_asked(door: Door) -> None:
+@ways("answer")
+async def test_an_iterable_keeps_its_values_while_a_sink_listens_and_a_person_is_asked(way: Way) -> None:
     @ez_tool(requires_approval=True)
     async def total(numbers: Iterable[int]) -> int:
         return sum(numbers)
 
-    tools = door([total], sinks=[RecordingSink()])
+    tools = way([total], sinks=[RecordingSink()])
 
     one = await tools.call("total", {"numbers": [1, 2, 3]})
     assert isinstance(one, Suspended)
@@ -438,28 +438,28 @@ async def test_an_iterable_keeps_its_values_while_a_sink_listens_and_a_person_is
     assert done.value == 6
 
 
-@doors("json")
+@ways("json")
 @pytest.mark.parametrize("text", ['{"text": "x"', "[1]", "text", '"x"'])
-async def test_text_that_is_no_json_object_never_reaches_the_tool(door: Door, text: str) -> None:
+async def test_text_that_is_no_json_object_never_reaches_the_tool(way: Way, text: str) -> None:
     ran: list[Any] = []
 
-    outcome = await door([appending(ran)]).call("append", text)
+    outcome = await way([appending(ran)]).call("append", text)
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, ran) == ("invalid_arguments", [])
     assert outcome.problems[0].problem
 
 
-@doors("model")
-async def test_a_fixed_argument_is_the_hosts_alone(door: Door) -> None:
+@ways("model")
+async def test_a_fixed_argument_is_the_hosts_alone(way: Way) -> None:
     ran: list[str] = []
 
     @ez_tool(key="host's")
     async def fetch(url: str, key: str = "") -> None:
         ran.append(key)
 
-    refused = await door([fetch]).call("fetch", {"url": "u", "key": "model's"})
-    done = await door([fetch]).call("fetch", {"url": "u"})
+    refused = await way([fetch]).call("fetch", {"url": "u", "key": "model's"})
+    done = await way([fetch]).call("fetch", {"url": "u"})
 
     assert isinstance(refused, Failed)
     assert refused.code == "invalid_arguments"
@@ -468,14 +468,14 @@ async def test_a_fixed_argument_is_the_hosts_alone(door: Door) -> None:
     assert ran == ["host's"]
 
 
-@doors("model")
-async def test_an_injected_parameter_cannot_be_named_by_a_model(door: Door) -> None:
+@ways("model")
+async def test_an_injected_parameter_cannot_be_named_by_a_model(way: Way) -> None:
     @ez_tool
     async def whoami(ctx: RunContext) -> str:
         return ctx.tool_name
 
-    refused = await door([whoami]).call("whoami", {"ctx": {"deps": 1}})
-    done = await door([whoami]).call("whoami")
+    refused = await way([whoami]).call("whoami", {"ctx": {"deps": 1}})
+    done = await way([whoami]).call("whoami")
 
     assert isinstance(refused, Failed)
     assert refused.code == "invalid_arguments"
@@ -486,11 +486,11 @@ async def test_an_injected_parameter_cannot_be_named_by_a_model(door: Door) -> N
 # --- decisions -------------------------------------------------------------------------------------------------------
 
 
-@every_door
-async def test_a_rejection_by_a_hook_stops_the_call(door: Door) -> None:
+@every_way
+async def test_a_rejection_by_a_hook_stops_the_call(way: Way) -> None:
     ran: list[Any] = []
 
-    outcome = await door([appending(ran)], hooks=decides(lambda given: Reject("not today"))).call(
+    outcome = await way([appending(ran)], hooks=decides(lambda given: Reject("not today"))).call(
         "append", {"text": "x"}
     )
 
@@ -498,57 +498,55 @@ async def test_a_rejection_by_a_hook_stops_the_call(door: Door) -> None:
     assert (outcome.reason, outcome.source, ran) == ("not today", "hook", [])
 
 
-@every_door
-async def test_a_hook_may_answer_for_the_tool(door: Door) -> None:
+@every_way
+async def test_a_hook_may_answer_for_the_tool(way: Way) -> None:
     ran: list[Any] = []
 
-    outcome = await door([appending(ran)], hooks=decides(lambda given: Complete("cached"))).call(
-        "append", {"text": "x"}
-    )
+    outcome = await way([appending(ran)], hooks=decides(lambda given: Complete("cached"))).call("append", {"text": "x"})
 
     assert isinstance(outcome, Completed)
     assert (outcome.value, outcome.source, ran) == ("cached", "hook", [])
 
 
-@every_door
-async def test_an_edit_by_a_hook_reaches_the_tool(door: Door) -> None:
+@every_way
+async def test_an_edit_by_a_hook_reaches_the_tool(way: Way) -> None:
     ran: list[Any] = []
     hooks = decides(lambda given: RunNormally(given.model_copy(update={"text": "y"})))
 
-    await door([appending(ran)], hooks=hooks).call("append", {"text": "x", "times": 2})
+    await way([appending(ran)], hooks=hooks).call("append", {"text": "x", "times": 2})
 
     assert ran == [("y", 2)]
 
 
-@doors("model")
-async def test_an_edit_by_a_hook_is_validated_again(door: Door) -> None:
+@ways("model")
+async def test_an_edit_by_a_hook_is_validated_again(way: Way) -> None:
     ran: list[Any] = []
     hooks = decides(lambda given: RunNormally({"text": "y", "times": "many"}))
 
-    outcome = await door([appending(ran)], hooks=hooks).call("append", {"text": "x"})
+    outcome = await way([appending(ran)], hooks=hooks).call("append", {"text": "x"})
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, ran) == ("hook_error", [])
 
 
-@every_door
-async def test_a_hook_may_have_a_person_asked(door: Door) -> None:
+@every_way
+async def test_a_hook_may_have_a_person_asked(way: Way) -> None:
     ran: list[Any] = []
 
-    outcome = await door([appending(ran)], hooks=decides(lambda given: Ask("it is late"))).call("append", {"text": "x"})
+    outcome = await way([appending(ran)], hooks=decides(lambda given: Ask("it is late"))).call("append", {"text": "x"})
 
     assert isinstance(outcome, Suspended)
     assert (outcome.request.reason, ran) == ("it is late", [])
 
 
-@every_door
-async def test_a_decision_hook_that_fails_shuts_the_tool(door: Door) -> None:
+@every_way
+async def test_a_decision_hook_that_fails_shuts_the_tool(way: Way) -> None:
     ran: list[Any] = []
 
     def fail(given: Any) -> None:
         raise ZeroDivisionError("oops")
 
-    outcome = await door([appending(ran)], hooks=decides(fail)).call("append", {"text": "x"})
+    outcome = await way([appending(ran)], hooks=decides(fail)).call("append", {"text": "x"})
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, ran) == ("hook_error", [])
@@ -558,8 +556,8 @@ async def test_a_decision_hook_that_fails_shuts_the_tool(door: Door) -> None:
 # --- middleware ------------------------------------------------------------------------------------------------------
 
 
-@every_door
-async def test_pre_and_post_hooks_stand_around_the_tool_in_order(door: Door) -> None:
+@every_way
+async def test_pre_and_post_hooks_stand_around_the_tool_in_order(way: Way) -> None:
     seen: list[str] = []
     tools = Toolset(
         [appending([])],
@@ -571,52 +569,52 @@ async def test_pre_and_post_hooks_stand_around_the_tool_in_order(door: Door) -> 
         ),
     )
 
-    await door(tools).call("append", {"text": "x"})
+    await way(tools).call("append", {"text": "x"})
 
     assert seen == ["global pre", "pre", "post", "global post"]
 
 
-@every_door
-async def test_a_pre_hook_edits_what_the_tool_gets(door: Door) -> None:
+@every_way
+async def test_a_pre_hook_edits_what_the_tool_gets(way: Way) -> None:
     ran: list[Any] = []
     tools = Toolset([appending(ran)], pre_hooks={"append": lambda ctx, args, metadata: {**args, "times": 3}})
 
-    await door(tools).call("append", {"text": "x"})
+    await way(tools).call("append", {"text": "x"})
 
     assert ran == [("x", 3)]
 
 
-@doors("model")
-async def test_what_a_pre_hook_made_of_the_arguments_is_validated_again(door: Door) -> None:
+@ways("model")
+async def test_what_a_pre_hook_made_of_the_arguments_is_validated_again(way: Way) -> None:
     ran: list[Any] = []
     tools = Toolset([appending(ran)], pre_hooks={"append": lambda ctx, args, metadata: {**args, "times": "many"}})
 
-    outcome = await door(tools).call("append", {"text": "x"})
+    outcome = await way(tools).call("append", {"text": "x"})
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, ran) == ("hook_error", [])
 
 
-@every_door
-async def test_a_pre_hook_that_fails_shuts_the_tool(door: Door) -> None:
+@every_way
+async def test_a_pre_hook_that_fails_shuts_the_tool(way: Way) -> None:
     ran: list[Any] = []
     tools = Toolset([appending(ran)], pre_hooks={"append": lambda ctx, args, metadata: args["nothing"]})
 
-    outcome = await door(tools).call("append", {"text": "x"})
+    outcome = await way(tools).call("append", {"text": "x"})
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, ran) == ("hook_error", [])
 
 
-@every_door
-async def test_a_post_hook_recovers_from_an_error(door: Door) -> None:
+@every_way
+async def test_a_post_hook_recovers_from_an_error(way: Way) -> None:
     @ez_tool
     async def read() -> str:
         raise OSError("disk on fire")
 
     tools = Toolset([read], post_hooks={"read": lambda ctx, result, metadata: f"none ({result})"})
 
-    outcome = await door(tools).call("read")
+    outcome = await way(tools).call("read")
 
     assert isinstance(outcome, Completed)
     assert outcome.value == "none (disk on fire)"
@@ -625,46 +623,46 @@ async def test_a_post_hook_recovers_from_an_error(door: Door) -> None:
 # --- approval --------------------------------------------------------------------------------------------------------
 
 
-@every_door
-async def test_unapproved_call_never_runs(door: Door) -> None:
+@every_way
+async def test_unapproved_call_never_runs(way: Way) -> None:
     ran: list[Any] = []
 
-    outcome = await door([appending(ran, requires_approval=True)]).call("append", {"text": "x", "times": 2})
+    outcome = await way([appending(ran, requires_approval=True)]).call("append", {"text": "x", "times": 2})
 
     assert isinstance(outcome, Suspended)
     assert ran == []
     assert outcome.request.arguments == {"text": "x", "times": 2}
 
 
-@doors("run")
-async def test_the_contexts_list_makes_a_tool_wait(door: Door) -> None:
+@ways("run")
+async def test_the_contexts_list_makes_a_tool_wait(way: Way) -> None:
     ran: list[Any] = []
-    counter = door([appending(ran)], deps=AgentContext(need_user_approve_tools=["append"]))
+    caller = way([appending(ran)], deps=AgentContext(need_user_approve_tools=["append"]))
 
-    outcome = await counter.call("append", {"text": "x"})
+    outcome = await caller.call("append", {"text": "x"})
 
     assert isinstance(outcome, Suspended)
     assert ran == []
 
 
-@every_door
-async def test_approval_may_depend_on_the_arguments(door: Door) -> None:
+@every_way
+async def test_approval_may_depend_on_the_arguments(way: Way) -> None:
     ran: list[Any] = []
     tools = [appending(ran, requires_approval=lambda args, ctx: args["times"] > 1 and "more than one")]
 
-    few = await door(tools).call("append", {"text": "x", "times": 1})
-    many = await door(tools).call("append", {"text": "x", "times": 2})
+    few = await way(tools).call("append", {"text": "x", "times": 1})
+    many = await way(tools).call("append", {"text": "x", "times": 2})
 
     assert isinstance(few, Completed)
     assert isinstance(many, Suspended)
     assert (many.request.reason, ran) == ("more than one", [("x", 1)])
 
 
-@every_door
-async def test_an_approval_policy_that_fails_shuts_the_tool(door: Door) -> None:
+@every_way
+async def test_an_approval_policy_that_fails_shuts_the_tool(way: Way) -> None:
     ran: list[Any] = []
 
-    outcome = await door([appending(ran, requires_approval=lambda args, ctx: args["nothing"])]).call(
+    outcome = await way([appending(ran, requires_approval=lambda args, ctx: args["nothing"])]).call(
         "append", {"text": "x"}
     )
 
@@ -672,89 +670,89 @@ async def test_an_approval_policy_that_fails_shuts_the_tool(door: Door) -> None:
     assert (outcome.code, ran) == ("hook_error", [])
 
 
-@every_door
-async def test_an_approver_lets_the_call_run_and_the_record_says_who(door: Door) -> None:
+@every_way
+async def test_an_approver_lets_the_call_run_and_the_record_says_who(way: Way) -> None:
     ran: list[Any] = []
-    counter = door([appending(ran, requires_approval=True)], approver=approve_all)
+    caller = way([appending(ran, requires_approval=True)], approver=approve_all)
 
-    outcome = await counter.call("append", {"text": "x"})
+    outcome = await caller.call("append", {"text": "x"})
 
     assert isinstance(outcome, Completed)
     assert ran == [("x", 1)]
-    [record] = counter.records
+    [record] = caller.records
     assert record["approval"]["kind"] == "grant"
     assert record["approval"]["approver"] in ("approve_all", "--yes")
 
 
-@every_door
-async def test_a_denial_is_shown_to_the_model_and_recorded(door: Door) -> None:
+@every_way
+async def test_a_denial_is_shown_to_the_model_and_recorded(way: Way) -> None:
     ran: list[Any] = []
-    counter = door([appending(ran, requires_approval=True)], approver=deny_all)
+    caller = way([appending(ran, requires_approval=True)], approver=deny_all)
 
-    outcome = await counter.call("append", {"text": "x"})
+    outcome = await caller.call("append", {"text": "x"})
 
     assert isinstance(outcome, Rejected)
     assert (outcome.source, ran) == ("user", [])
-    [record] = counter.records
+    [record] = caller.records
     assert record["approval"]["kind"] == "denial"
     assert record["outcome"]["reason"] == outcome.reason
 
 
-@doors("answer")
-async def test_a_grant_runs_the_call_that_waited(door: Door) -> None:
+@ways("answer")
+async def test_a_grant_runs_the_call_that_waited(way: Way) -> None:
     ran: list[Any] = []
-    counter = door([appending(ran, requires_approval=True)])
-    waiting = await counter.call("append", {"text": "x"})
+    caller = way([appending(ran, requires_approval=True)])
+    waiting = await caller.call("append", {"text": "x"})
     assert isinstance(waiting, Suspended)
 
-    outcome = await counter.answer(waiting, waiting.request.grant("ann"))
+    outcome = await caller.answer(waiting, waiting.request.grant("ann"))
 
     assert isinstance(outcome, Completed)
     assert ran == [("x", 1)]
-    assert counter.records[-1]["approval"]["approver"] == "ann"
+    assert caller.records[-1]["approval"]["approver"] == "ann"
 
 
-@doors("answer")
-async def test_a_denial_message_is_what_the_model_reads(door: Door) -> None:
+@ways("answer")
+async def test_a_denial_message_is_what_the_model_reads(way: Way) -> None:
     ran: list[Any] = []
-    counter = door([appending(ran, requires_approval=True)])
-    waiting = await counter.call("append", {"text": "x"})
+    caller = way([appending(ran, requires_approval=True)])
+    waiting = await caller.call("append", {"text": "x"})
     assert isinstance(waiting, Suspended)
 
-    outcome = await counter.answer(waiting, waiting.request.deny("use a shorter text"))
+    outcome = await caller.answer(waiting, waiting.request.deny("use a shorter text"))
 
     assert isinstance(outcome, Rejected)
     assert (outcome.reason, outcome.source, ran) == ("use a shorter text", "user", [])
 
 
-@doors("answer")
-async def test_without_an_answer_it_waits_on(door: Door) -> None:
+@ways("answer")
+async def test_without_an_answer_it_waits_on(way: Way) -> None:
     ran: list[Any] = []
-    counter = door([appending(ran, requires_approval=True)])
+    caller = way([appending(ran, requires_approval=True)])
 
-    again = await counter.answer(await counter.call("append", {"text": "x"}), None)
+    again = await caller.answer(await caller.call("append", {"text": "x"}), None)
 
     assert isinstance(again, Suspended)
     assert ran == []
 
 
-@doors("answer")
-async def test_a_grant_is_used_once(door: Door) -> None:
+@ways("answer")
+async def test_a_grant_is_used_once(way: Way) -> None:
     ran: list[Any] = []
-    counter = door([appending(ran, requires_approval=True)])
-    waiting = await counter.call("append", {"text": "x"})
+    caller = way([appending(ran, requires_approval=True)])
+    waiting = await caller.call("append", {"text": "x"})
     assert isinstance(waiting, Suspended)
     grant = waiting.request.grant()
 
-    first = await counter.answer(waiting, grant)
-    second = await counter.answer(waiting, grant)
+    first = await caller.answer(waiting, grant)
+    second = await caller.answer(waiting, grant)
 
     assert isinstance(first, Completed)
     assert isinstance(second, Failed)
     assert (second.code, ran) == ("approval_error", [("x", 1)])
 
 
-@doors("answer")
+@ways("answer")
 @pytest.mark.parametrize(
     "change",
     [
@@ -766,65 +764,65 @@ async def test_a_grant_is_used_once(door: Door) -> None:
     ],
     ids=["other arguments", "other call", "other tool", "no call", "no arguments"],
 )
-async def test_a_grant_for_something_else_opens_nothing(door: Door, change: dict[str, Any]) -> None:
+async def test_a_grant_for_something_else_opens_nothing(way: Way, change: dict[str, Any]) -> None:
     ran: list[Any] = []
-    counter = door([appending(ran, requires_approval=True)])
-    waiting = await counter.call("append", {"text": "x"})
+    caller = way([appending(ran, requires_approval=True)])
+    waiting = await caller.call("append", {"text": "x"})
     assert isinstance(waiting, Suspended)
 
-    outcome = await counter.answer(waiting, replace(waiting.request.grant(), **change))
+    outcome = await caller.answer(waiting, replace(waiting.request.grant(), **change))
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, ran) == ("approval_error", [])
 
 
-@doors("answer")
-async def test_arguments_that_changed_after_the_grant_do_not_run(door: Door) -> None:
+@ways("answer")
+async def test_arguments_that_changed_after_the_grant_do_not_run(way: Way) -> None:
     ran: list[Any] = []
-    counter = door([appending(ran, requires_approval=True)])
-    waiting = await counter.call("append", {"text": "x"})
+    caller = way([appending(ran, requires_approval=True)])
+    waiting = await caller.call("append", {"text": "x"})
     assert isinstance(waiting, Suspended)
     stored = json.loads(json.dumps(waiting.to_dict()))
     stored["call"]["arguments"]["text"] = "y"
 
-    outcome = await counter.answer(outcome_from_dict(stored), waiting.request.grant())
+    outcome = await caller.answer(outcome_from_dict(stored), waiting.request.grant())
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, ran) == ("approval_error", [])
     assert "changed" in outcome.message
 
 
-@doors("answer")
-async def test_a_secret_that_changed_after_the_grant_does_not_run(door: Door) -> None:
+@ways("answer")
+async def test_a_secret_that_changed_after_the_grant_does_not_run(way: Way) -> None:
     ran: list[str] = []
 
     @ez_tool(requires_approval=True)
     async def login(password: SecretStr) -> None:
         ran.append("ran")
 
-    counter = door([login])
-    given = "hunter2" if "model" in door.abilities else SecretStr("hunter2")
-    waiting = await counter.call("login", {"password": given})
+    caller = way([login])
+    given = "hunter2" if "model" in way.abilities else SecretStr("hunter2")
+    waiting = await caller.call("login", {"password": given})
     assert isinstance(waiting, Suspended)
     stored = json.loads(json.dumps(waiting.to_dict()))
     stored["call"]["arguments"]["password"] = "swordfish"
 
-    outcome = await counter.answer(outcome_from_dict(stored), waiting.request.grant())
+    outcome = await caller.answer(outcome_from_dict(stored), waiting.request.grant())
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, ran) == ("approval_error", [])
 
 
-@doors("answer")
-async def test_a_call_is_resumed_from_json_without_its_hooks(door: Door) -> None:
+@ways("answer")
+async def test_a_call_is_resumed_from_json_without_its_hooks(way: Way) -> None:
     ran: list[Any] = []
     asked: list[str] = []
     hooks = decides(lambda given: asked.append("asked") or RunNormally(given.model_copy(update={"times": 2})))
-    waiting = await door([appending([], requires_approval=True)], hooks=hooks).call("append", {"text": "x"})
+    waiting = await way([appending([], requires_approval=True)], hooks=hooks).call("append", {"text": "x"})
     assert isinstance(waiting, Suspended)
     restored = outcome_from_dict(json.loads(json.dumps(waiting.to_dict())))
 
-    outcome = await door([appending(ran, requires_approval=True)], hooks=hooks).answer(
+    outcome = await way([appending(ran, requires_approval=True)], hooks=hooks).answer(
         restored, Grant.from_dict(json.loads(json.dumps(waiting.request.grant().to_dict())))
     )
 
@@ -832,13 +830,13 @@ async def test_a_call_is_resumed_from_json_without_its_hooks(door: Door) -> None
     assert (ran, asked) == ([("x", 2)], ["asked"])
 
 
-@doors("answer")
-async def test_a_resumed_tool_must_still_be_available(door: Door) -> None:
+@ways("answer")
+async def test_a_resumed_tool_must_still_be_available(way: Way) -> None:
     ran: list[Any] = []
-    waiting = await door([appending(ran, requires_approval=True)]).call("append", {"text": "x"})
+    waiting = await way([appending(ran, requires_approval=True)]).call("append", {"text": "x"})
     assert isinstance(waiting, Suspended)
 
-    outcome = await door([appending(ran, requires_approval=True)], available=frozenset()).answer(
+    outcome = await way([appending(ran, requires_approval=True)], available=frozenset()).answer(
         waiting, waiting.request.grant()
     )
 
@@ -846,44 +844,44 @@ async def test_a_resumed_tool_must_still_be_available(door: Door) -> None:
     assert (outcome.code, ran) == ("not_available", [])
 
 
-@doors("answer", "id")
-async def test_a_store_answers_once(door: Door) -> None:
+@ways("answer", "id")
+async def test_a_store_answers_once(way: Way) -> None:
     ran: list[Any] = []
     store = MemoryApprovalStore()
-    counter = door([appending(ran, requires_approval=True)], approvals=store)
-    waiting = await counter.call("append", {"text": "x"}, id="c1")
+    caller = way([appending(ran, requires_approval=True)], approvals=store)
+    waiting = await caller.call("append", {"text": "x"}, id="c1")
     assert isinstance(waiting, Suspended)
     await store.answer(waiting.request.grant("ann"))
 
-    done = await counter.call("append", {"text": "x"}, id="c1")
-    again = await counter.call("append", {"text": "x"}, id="c1")
+    done = await caller.call("append", {"text": "x"}, id="c1")
+    again = await caller.call("append", {"text": "x"}, id="c1")
 
     assert isinstance(done, Completed)
     assert isinstance(again, Suspended)
     assert ran == [("x", 1)]
 
 
-@doors("run")
-async def test_an_approver_that_fails_shuts_the_tool(door: Door) -> None:
+@ways("run")
+async def test_an_approver_that_fails_shuts_the_tool(way: Way) -> None:
     ran: list[Any] = []
 
     async def asleep(request: Any) -> Any:
         raise TimeoutError("nobody is there")
 
-    counter = door([appending(ran, requires_approval=True)], approver=asleep)
+    caller = way([appending(ran, requires_approval=True)], approver=asleep)
 
-    outcome = await counter.call("append", {"text": "x"})
+    outcome = await caller.call("append", {"text": "x"})
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, ran) == ("hook_error", [])
-    assert counter.records[-1]["outcome"]["code"] == "hook_error"
+    assert caller.records[-1]["outcome"]["code"] == "hook_error"
 
 
 # --- execution -------------------------------------------------------------------------------------------------------
 
 
-@every_door
-async def test_a_deadline_stops_the_tool(door: Door) -> None:
+@every_way
+async def test_a_deadline_stops_the_tool(way: Way) -> None:
     reached: list[str] = []
 
     @ez_tool(timeout=0.02)
@@ -894,14 +892,14 @@ async def test_a_deadline_stops_the_tool(door: Door) -> None:
             reached.append("stopped")
         reached.append("went on")
 
-    outcome = await door([hang]).call("hang")
+    outcome = await way([hang]).call("hang")
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, reached) == ("tool_timeout", ["stopped"])
 
 
-@every_door
-async def test_a_deadline_stops_a_stream(door: Door) -> None:
+@every_way
+async def test_a_deadline_stops_a_stream(way: Way) -> None:
     reached: list[str] = []
 
     @ez_tool(timeout=0.02)
@@ -912,19 +910,19 @@ async def test_a_deadline_stops_a_stream(door: Door) -> None:
         finally:
             reached.append("stopped")
 
-    outcome = await door([drip]).call("drip")
+    outcome = await way([drip]).call("drip")
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, reached) == ("tool_timeout", ["stopped"])
 
 
-@every_door
-async def test_a_tools_own_timeout_error_is_its_own(door: Door) -> None:
+@every_way
+async def test_a_tools_own_timeout_error_is_its_own(way: Way) -> None:
     @ez_tool(timeout=10)
     async def fetch() -> None:
         raise TimeoutError("the server is slow")
 
-    outcome = await door([fetch]).call("fetch")
+    outcome = await way([fetch]).call("fetch")
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, outcome.error_type) == ("tool_error", "TimeoutError")
@@ -951,50 +949,50 @@ def crowding(most: int, **options: Any) -> tuple[Tool[..., Any], list[int]]:
     return crowd, seen
 
 
-@doors("concurrent")
+@ways("concurrent")
 @pytest.mark.parametrize(
     ("options", "most"),
     [({}, 4), ({"lock": True}, 1), ({"max_concurrency": 2}, 2), ({"lock": lambda args: args["n"] % 2}, 2)],
     ids=["free", "lock", "cap", "lock by key"],
 )
-async def test_lock_and_cap_hold_calls_apart(door: Door, options: dict[str, Any], most: int) -> None:
+async def test_lock_and_cap_hold_calls_apart(way: Way, options: dict[str, Any], most: int) -> None:
     crowd, seen = crowding(most, **options)
-    counter = door([crowd])
+    caller = way([crowd])
 
-    await asyncio.gather(*(counter.call("crowd", {"n": n}) for n in range(4)))
+    await asyncio.gather(*(caller.call("crowd", {"n": n}) for n in range(4)))
 
     assert (len(seen), max(seen)) == (4, most)
 
 
-@doors("concurrent", "run")
-async def test_the_runs_own_cap_holds_calls_apart(door: Door) -> None:
+@ways("concurrent", "run")
+async def test_the_runs_own_cap_holds_calls_apart(way: Way) -> None:
     crowd, seen = crowding(2)
-    counter = door([crowd], limits=CallLimits(concurrency=2))
+    caller = way([crowd], limits=CallLimits(concurrency=2))
 
-    await asyncio.gather(*(counter.call("crowd", {"n": n}) for n in range(4)))
+    await asyncio.gather(*(caller.call("crowd", {"n": n}) for n in range(4)))
 
     assert (len(seen), max(seen)) == (4, 2)
 
 
-@doors("run")
-async def test_a_runs_calls_are_counted(door: Door) -> None:
+@ways("run")
+async def test_a_runs_calls_are_counted(way: Way) -> None:
     ran: list[Any] = []
-    counter = door([appending(ran)], limits=CallLimits(total=2))
+    caller = way([appending(ran)], limits=CallLimits(total=2))
 
-    outcomes = [await counter.call("append", {"text": text}) for text in "abc"]
+    outcomes = [await caller.call("append", {"text": text}) for text in "abc"]
 
     assert [type(outcome) for outcome in outcomes] == [Completed, Completed, Rejected]
     assert outcomes[2].source == "limit"  # type: ignore[union-attr]
     assert len(ran) == 2
 
 
-@doors("run", "model")
-async def test_retryable_answers_run_out(door: Door) -> None:
+@ways("run", "model")
+async def test_retryable_answers_run_out(way: Way) -> None:
     ran: list[Any] = []
-    counter = door([appending(ran, max_retries=1)])
+    caller = way([appending(ran, max_retries=1)])
 
-    first = await counter.call("append", {})
-    second = await counter.call("append", {})
+    first = await caller.call("append", {})
+    second = await caller.call("append", {})
 
     assert isinstance(first, Failed)
     assert isinstance(second, Failed)
@@ -1002,20 +1000,20 @@ async def test_retryable_answers_run_out(door: Door) -> None:
     assert (second.code, second.retryable) == ("retries_exhausted", False)
 
 
-@every_door
-async def test_a_tool_may_have_the_model_try_again(door: Door) -> None:
+@every_way
+async def test_a_tool_may_have_the_model_try_again(way: Way) -> None:
     @ez_tool
     async def find(name: str) -> None:
         raise ModelRetry("write the full name")
 
-    outcome = await door([find]).call("find", {"name": "A."})
+    outcome = await way([find]).call("find", {"name": "A."})
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, outcome.retryable, outcome.message) == ("model_retry", True, "write the full name")
 
 
-@doors("cancel")
-async def test_cancelling_stops_the_tool_and_closes_the_record(door: Door) -> None:
+@ways("cancel")
+async def test_cancelling_stops_the_tool_and_closes_the_record(way: Way) -> None:
     reached: list[str] = []
     begun = asyncio.Event()
 
@@ -1027,20 +1025,20 @@ async def test_cancelling_stops_the_tool_and_closes_the_record(door: Door) -> No
         finally:
             reached.append("stopped")
 
-    counter = door([hang])
-    task = asyncio.create_task(counter.call("hang"))
+    caller = way([hang])
+    task = asyncio.create_task(caller.call("hang"))
     await begun.wait()
     task.cancel()
 
     with pytest.raises(asyncio.CancelledError):
         await task
     assert reached == ["stopped"]
-    assert [record["outcome"]["kind"] for record in counter.records] == ["cancelled"]
+    assert [record["outcome"]["kind"] for record in caller.records] == ["cancelled"]
 
 
-@doors("cancel", "run")
+@ways("cancel", "run")
 @pytest.mark.parametrize("where", ["decision", "pre", "approver", "post"])
-async def test_cancelling_while_a_gate_is_asked_closes_the_record(door: Door, where: str) -> None:
+async def test_cancelling_while_a_gate_is_asked_closes_the_record(way: Way, where: str) -> None:
     asked = asyncio.Event()
 
     async def wait(*args: Any) -> Any:
@@ -1052,56 +1050,56 @@ async def test_cancelling_while_a_gate_is_asked_closes_the_record(door: Door, wh
         hooks.register(wait)
     pre, post = ({"append": [wait]} if where == name else {} for name in ("pre", "post"))
     tools = Toolset([appending([], requires_approval=where == "approver")], pre_hooks=pre, post_hooks=post)
-    counter = door(tools, hooks=hooks, approver=wait)
-    task = asyncio.create_task(counter.call("append", {"text": "x"}))
+    caller = way(tools, hooks=hooks, approver=wait)
+    task = asyncio.create_task(caller.call("append", {"text": "x"}))
     await asked.wait()
     task.cancel()
 
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert [record["outcome"]["kind"] for record in counter.records] == ["cancelled"]
+    assert [record["outcome"]["kind"] for record in caller.records] == ["cancelled"]
 
 
 # --- the record ------------------------------------------------------------------------------------------------------
 
 
-@every_door
-async def test_every_call_is_recorded_once(door: Door) -> None:
-    counter = door([appending([])])
+@every_way
+async def test_every_call_is_recorded_once(way: Way) -> None:
+    caller = way([appending([])])
 
-    await counter.call("append", {"text": "x", "times": 1})
-    await counter.call("append", {"text": "x", "times": 0})
+    await caller.call("append", {"text": "x", "times": 1})
+    await caller.call("append", {"text": "x", "times": 0})
 
-    assert [record["outcome"]["value"] for record in counter.records] == ["x", ""]
-    assert counter.records[0]["arguments"] == {"text": "x", "times": 1}
+    assert [record["outcome"]["value"] for record in caller.records] == ["x", ""]
+    assert caller.records[0]["arguments"] == {"text": "x", "times": 1}
 
 
-@every_door
+@every_way
 @pytest.mark.parametrize("fits", [True, False])
-async def test_a_secret_is_in_no_record_and_no_message(door: Door, fits: bool) -> None:
+async def test_a_secret_is_in_no_record_and_no_message(way: Way, fits: bool) -> None:
     got: list[str] = []
 
     @ez_tool(requires_approval=lambda args, ctx: True)
     async def login(user: int, password: SecretStr, pin: Annotated[str, Redacted]) -> None:
         got.append(pin)
 
-    counter = door([login], approver=approve_all)
+    caller = way([login], approver=approve_all)
     arguments = {"user": 1 if fits else "one", "password": "hunter2", "pin": "pin-4711"}
 
-    outcome = await counter.call("login", arguments)
+    outcome = await caller.call("login", arguments)
 
     assert got == (["pin-4711"] if fits else [])
-    shown = json.dumps([counter.records, outcome.to_dict(), repr(outcome)], default=str)
+    shown = json.dumps([caller.records, outcome.to_dict(), repr(outcome)], default=str)
     assert "hunter2" not in shown
     assert "pin-4711" not in shown
 
 
-@doors("answer")
-async def test_an_approval_text_shows_no_secret(door: Door) -> None:
+@ways("answer")
+async def test_an_approval_text_shows_no_secret(way: Way) -> None:
     @ez_tool(requires_approval=True)
     async def login(password: SecretStr, pin: Annotated[str, Redacted]) -> None: ...
 
-    waiting = await door([login]).call("login", {"password": "hunter2", "pin": "pin-4711"})
+    waiting = await way([login]).call("login", {"password": "hunter2", "pin": "pin-4711"})
 
     assert isinstance(waiting, Suspended)
     shown = waiting.request.text() + json.dumps(waiting.request.to_dict()) + repr(waiting) + waiting.text()
@@ -1112,8 +1110,8 @@ async def test_an_approval_text_shows_no_secret(door: Door) -> None:
 # --- one run, one execution ------------------------------------------------------------------------------------------
 
 
-@doors("run")
-async def test_always_is_asked_once_in_a_run(door: Door) -> None:
+@ways("run")
+async def test_always_is_asked_once_in_a_run(way: Way) -> None:
     ran: list[Any] = []
     asked: list[str] = []
 
@@ -1122,46 +1120,46 @@ async def test_always_is_asked_once_in_a_run(door: Door) -> None:
         return request.always("ann")
 
     principal = f"ann {uuid4()}"  # where runs share a store, what she said holds for her alone
-    counter = door([appending(ran, requires_approval=True)], approver=always, principal=principal)
+    caller = way([appending(ran, requires_approval=True)], approver=always, principal=principal)
 
-    outcomes = [await counter.call("append", {"text": text}) for text in "abc"]
+    outcomes = [await caller.call("append", {"text": text}) for text in "abc"]
 
     assert [type(outcome) for outcome in outcomes] == [Completed] * 3
     assert (asked, len(ran)) == (["append"], 3)
 
 
-@doors("answer")
-async def test_a_call_that_is_answered_twice_with_always_is_executed_once(door: Door) -> None:
+@ways("answer")
+async def test_a_call_that_is_answered_twice_with_always_is_executed_once(way: Way) -> None:
     ran: list[Any] = []
-    counter = door([appending(ran, requires_approval=True)])
-    waiting = await counter.call("append", {"text": "x"})
+    caller = way([appending(ran, requires_approval=True)])
+    waiting = await caller.call("append", {"text": "x"})
     assert isinstance(waiting, Suspended)
     always = waiting.request.always("ann")
 
-    first, second = [await counter.answer(waiting, always) for _ in range(2)]
+    first, second = [await caller.answer(waiting, always) for _ in range(2)]
 
     assert isinstance(first, Completed)
     assert isinstance(second, Failed)
     assert (second.code, ran) == ("approval_error", [("x", 1)])
 
 
-@doors("answer", "concurrent")
-async def test_a_call_that_is_answered_twice_at_a_time_is_executed_once(door: Door) -> None:
+@ways("answer", "concurrent")
+async def test_a_call_that_is_answered_twice_at_a_time_is_executed_once(way: Way) -> None:
     ran: list[Any] = []
-    counter = door([appending(ran, requires_approval=True)])
-    waiting = await counter.call("append", {"text": "x"})
+    caller = way([appending(ran, requires_approval=True)])
+    waiting = await caller.call("append", {"text": "x"})
     assert isinstance(waiting, Suspended)
     grant = waiting.request.grant("ann")
 
-    outcomes = await asyncio.gather(*(counter.answer(waiting, grant) for _ in range(2)))
+    outcomes = await asyncio.gather(*(caller.answer(waiting, grant) for _ in range(2)))
 
     assert sorted(outcome.kind for outcome in outcomes) == ["completed", "failed"]
     assert ran == [("x", 1)]
 
 
-@every_door
+@every_way
 @pytest.mark.parametrize("streams", [False, True], ids=["returns", "streams"])
-async def test_a_call_completes_whose_tools_are_renewed_meanwhile(door: Door, streams: bool) -> None:
+async def test_a_call_completes_whose_tools_are_renewed_meanwhile(way: Way, streams: bool) -> None:
     live = LiveTools()
 
     @ez_tool
@@ -1176,12 +1174,12 @@ async def test_a_call_completes_whose_tools_are_renewed_meanwhile(door: Door, st
 
     live.renew([report, reports])
     async with Toolset([Source(live)]).open() as tools:
-        counter = door(tools)
-        outcome = await counter.call("reports" if streams else "report")
+        caller = way(tools)
+        outcome = await caller.call("reports" if streams else "report")
 
     assert isinstance(outcome, Completed)
     assert outcome.value == (["the report"] if streams else "the report")
-    assert [record["outcome"]["kind"] for record in counter.records] == ["completed"]
+    assert [record["outcome"]["kind"] for record in caller.records] == ["completed"]
 
 
 @ez_tool(name="report")
@@ -1201,8 +1199,8 @@ class Source:
         yield self._live
 
 
-@doors("run")
-async def test_a_stream_that_asks_for_approval_after_a_value_has_failed_and_ran_once(door: Door) -> None:
+@ways("run")
+async def test_a_stream_that_asks_for_approval_after_a_value_has_failed_and_ran_once(way: Way) -> None:
     ran: list[str] = []
 
     @ez_tool
@@ -1213,19 +1211,19 @@ async def test_a_stream_that_asks_for_approval_after_a_value_has_failed_and_ran_
             raise ApprovalRequired
         yield "sent"
 
-    counter = door([pay], approver=approve_all)
+    caller = way([pay], approver=approve_all)
 
-    outcome = await counter.call("pay")
+    outcome = await caller.call("pay")
 
     assert isinstance(outcome, Failed)
     assert "raise ApprovalRequired before the first `yield`" in outcome.message
     assert ran == ["paid"]
-    assert [record["outcome"]["kind"] for record in counter.records] == ["failed"]
+    assert [record["outcome"]["kind"] for record in caller.records] == ["failed"]
 
 
-@every_door
+@every_way
 @pytest.mark.parametrize("name", ["wait", "waits"])
-async def test_a_tool_that_awaits_a_cancelled_task_has_failed(door: Door, name: str) -> None:
+async def test_a_tool_that_awaits_a_cancelled_task_has_failed(way: Way, name: str) -> None:
     ran: list[Any] = []
 
     @ez_tool
@@ -1239,18 +1237,18 @@ async def test_a_tool_that_awaits_a_cancelled_task_has_failed(door: Door, name: 
         yield 1
         await wait()
 
-    counter = door([wait, waits, appending(ran)])
+    caller = way([wait, waits, appending(ran)])
 
-    outcome = await counter.call(name)
-    after = await counter.call("append", {"text": "x"})
+    outcome = await caller.call(name)
+    after = await caller.call("append", {"text": "x"})
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, after.kind, ran) == ("tool_cancelled", "completed", [("x", 1)])
-    assert [record["outcome"]["kind"] for record in counter.records] == ["failed", "completed"]
+    assert [record["outcome"]["kind"] for record in caller.records] == ["failed", "completed"]
 
 
-@doors("run")
-async def test_what_a_tool_runs_inside_belongs_to_its_run(door: Door) -> None:
+@ways("run")
+async def test_what_a_tool_runs_inside_belongs_to_its_run(way: Way) -> None:
     ran: list[Any] = []
     append = appending(ran)
 
@@ -1260,9 +1258,9 @@ async def test_what_a_tool_runs_inside_belongs_to_its_run(door: Door) -> None:
             await Turn(append, kwargs={"text": text}).returning()
 
     sink = RecordingSink()
-    counter = door([outer, append], limits=CallLimits(total=2), principal="ann", sinks=[sink])
+    caller = way([outer, append], limits=CallLimits(total=2), principal="ann", sinks=[sink])
 
-    outcome = await counter.call("outer")
+    outcome = await caller.call("outer")
 
     assert isinstance(outcome, Failed)
     assert ran == [("a", 1)]
@@ -1271,16 +1269,16 @@ async def test_what_a_tool_runs_inside_belongs_to_its_run(door: Door) -> None:
         ("append", "rejected", "ann"),
         ("outer", "failed", "ann"),
     ]
-    assert counter.run.calls == {"outer": 1, "append": 1}
+    assert caller.run.calls == {"outer": 1, "append": 1}
 
 
-@every_door
-async def test_a_registered_tool_is_called_like_any_other(door: Door) -> None:
+@every_way
+async def test_a_registered_tool_is_called_like_any_other(way: Way) -> None:
     @tool
     async def add(a: int, b: int) -> int:
         return a + b
 
-    outcome = await door([add]).call("add", {"a": 1, "b": 2})
+    outcome = await way([add]).call("add", {"a": 1, "b": 2})
 
     assert isinstance(outcome, Completed)
     assert outcome.value == 3

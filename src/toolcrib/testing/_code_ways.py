@@ -1,4 +1,4 @@
-"""Doors through a program: the ways of calling a tool from one."""
+"""Ways in through a program: each way of calling a tool from one."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from toolcrib.code import ExecutionResult, PausedProgram, ProgramDone, Toolkit
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
 from toolcrib.sandbox import sandbox_named
-from toolcrib.testing._doors import Door, DoorRequest
 from toolcrib.testing._fakes import RecordingSink
+from toolcrib.testing._ways import Way, WayRequest
 
 __all__ = [
-    "CodeDoor",
-    "CodeEventsDoor",
-    "CodeSessionDoor",
-    "ProgramToolDoor",
-    "ResumedProgramDoor",
-    "code_doors",
+    "CodeEventsWay",
+    "CodeSessionWay",
+    "CodeWay",
+    "ProgramToolWay",
+    "ResumedProgramWay",
+    "code_ways",
     "outcome_of",
     "program_of",
 ]
 
 
-class CodeDoor(Door):
+class CodeWay(Way):
     """A program of one line, which calls the tool.
 
     Args:
@@ -40,7 +40,7 @@ class CodeDoor(Door):
         self._sandbox = sandbox
         self.title = "code" if sandbox is None else f"code in {sandbox}"
 
-    async def carry(self, request: DoorRequest) -> Outcome:
+    async def carry(self, request: WayRequest) -> Outcome:
         watch = RecordingSink()
         run = request.run.with_sinks(watch)
         sandbox = None if self._sandbox is None else sandbox_named(self._sandbox)
@@ -48,11 +48,11 @@ class CodeDoor(Door):
         return outcome_of(request, watch, result)
 
     async def _execute(self, toolkit: Toolkit, code: str, run: Run) -> ExecutionResult:
-        """Run the program this door's own way."""
+        """Run the program as this way in runs one."""
         return await toolkit.execute_async(code, run)
 
 
-class CodeEventsDoor(CodeDoor):
+class CodeEventsWay(CodeWay):
     """The same program, with its events as they come."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class CodeEventsDoor(CodeDoor):
         raise AssertionError("the events ended before the program was done")
 
 
-class CodeSessionDoor(CodeDoor):
+class CodeSessionWay(CodeWay):
     """The same program in a session, after another one."""
 
     def __init__(self) -> None:
@@ -80,10 +80,10 @@ class CodeSessionDoor(CodeDoor):
             return await session.execute_async(code)
 
 
-class ResumedProgramDoor(Door):
+class ResumedProgramWay(Way):
     """A program that pauses at the call, goes through bytes, and is resumed with the answer.
 
-    For a call that needs no approval it is the same as the door `code`.
+    For a call that needs no approval it is the same as `code`.
 
     Args:
         sandbox: Where it runs, by name.
@@ -96,7 +96,7 @@ class ResumedProgramDoor(Door):
         self._paused: dict[str, PausedProgram] = {}
         self.title = f"resumed program in {sandbox}"
 
-    async def carry(self, request: DoorRequest) -> Outcome:
+    async def carry(self, request: WayRequest) -> Outcome:
         watch = RecordingSink()
         run = request.run.with_sinks(watch)
         toolkit = Toolkit(request.toolset, sandbox=sandbox_named(self._sandbox))
@@ -126,27 +126,27 @@ class ResumedProgramDoor(Door):
 
     def _paused_at(self, call: Suspended) -> PausedProgram:
         """Return the program that waits for a call, with the call as it is given now."""
-        key = b"the doors' own key"
+        key = b"a key of the tests"
         paused = PausedProgram.from_bytes(self._paused[call.request.id].to_bytes(key), key)
         for entry in paused.journal:
             entry.suspended = call if entry.id == call.call_id else entry.suspended
         return paused
 
 
-class ProgramToolDoor(Door):
+class ProgramToolWay(Way):
     """The function that a framework registers, which runs a program."""
 
     title = "program tool"
     abilities = frozenset({"model", "concurrent", "cancel"})
 
-    async def carry(self, request: DoorRequest) -> Outcome:
+    async def carry(self, request: WayRequest) -> Outcome:
         watch, given = RecordingSink(), request.run
         toolkit = Toolkit(request.toolset, approver=given.approver, deps=given.deps, sinks=(*given.sinks, watch))
         said = await toolkit.as_tool()(program_of(request))
         return outcome_of(request, watch, said)
 
 
-def program_of(request: DoorRequest) -> str:
+def program_of(request: WayRequest) -> str:
     """Return the program that makes the call."""
     call = request.new
     code = f"{call.name}(**{request.arguments!r})"
@@ -154,7 +154,7 @@ def program_of(request: DoorRequest) -> str:
     return f"list({code})" if streams else code
 
 
-def outcome_of(request: DoorRequest, watch: RecordingSink, result: ExecutionResult | str) -> Outcome:
+def outcome_of(request: WayRequest, watch: RecordingSink, result: ExecutionResult | str) -> Outcome:
     """Return what became of the call, as its record says."""
     shown = result if isinstance(result, str) else result.text()
     request.shown.append(shown)
@@ -164,14 +164,14 @@ def outcome_of(request: DoorRequest, watch: RecordingSink, result: ExecutionResu
     return Failed(request.new.name, request.new.id, "unknown_tool", shown, "NameError")
 
 
-code_doors: tuple[Door, ...] = (
-    CodeDoor(),
-    CodeEventsDoor(),
-    ProgramToolDoor(),
-    *((CodeSessionDoor(),) if sys.platform == "linux" else ()),
-    *((ResumedProgramDoor("process"),) if sys.platform == "linux" else ()),
+code_ways: tuple[Way, ...] = (
+    CodeWay(),
+    CodeEventsWay(),
+    ProgramToolWay(),
+    *((CodeSessionWay(),) if sys.platform == "linux" else ()),
+    *((ResumedProgramWay("process"),) if sys.platform == "linux" else ()),
     *(
-        (CodeDoor("monty"), ResumedProgramDoor("monty"))
+        (CodeWay("monty"), ResumedProgramWay("monty"))
         if sys.platform == "linux" and find_spec("pydantic_monty") is not None
         else ()
     ),
