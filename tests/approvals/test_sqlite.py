@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sqlite3
 import stat
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 
 from tests.approvals.race import ONE_TAKES, grant, raced, two_processes_at_once
-from toolcrib.approvals import SqliteApprovalStore
+from toolcrib._tables import StoreTables, make_file
+from toolcrib.approvals import SQLITE_APPROVAL_TABLES, SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import ApprovalError
 
@@ -33,6 +37,19 @@ def _answer(path: Path) -> None:
 def two_processes() -> Iterator[ProcessPoolExecutor]:
     with two_processes_at_once() as pool:
         yield pool
+
+
+async def test_requests_of_the_first_version_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "approvals.db"
+    make_file(path, StoreTables("approvals", SQLITE_APPROVAL_TABLES.steps[:1]))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for number, request in enumerate((REQUEST, replace(REQUEST, id="ask_2", in_doubt=True))):
+            row = (number, request.id, request.call_id, json.dumps(request.to_dict()))
+            connection.execute("INSERT INTO requests (number, id, call_id, request) VALUES (?, ?, ?, ?)", row)
+
+    counted = await SqliteApprovalStore(path).count_pending()
+
+    assert counted == (2, 1)
 
 
 async def test_another_object_reads_what_one_wrote(tmp_path: Path) -> None:

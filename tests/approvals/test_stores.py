@@ -424,3 +424,32 @@ async def test_a_call_is_not_executed_with_too_few_approvers() -> None:
 def test_a_tool_needs_at_least_one_approver() -> None:
     with pytest.raises(ValueError, match="approvers must be at least 1"):
         ez_tool(approvers=0)(print)
+
+
+async def test_pending_requests_are_counted(store: Store) -> None:
+    for number in range(5):
+        await store.put(asked(f"ask_{number}", call_id=f"call_{number}", in_doubt=number % 2 == 1))
+    await store.put(
+        asked("ask_5", call_id="call_5", arguments={"in_doubt": True, "note": "\0 \ud83d", "x": float("nan")})
+    )
+    await store.answer(asked("ask_0", call_id="call_0").grant())
+    await store.answer(asked("ask_1", call_id="call_1", in_doubt=True).deny())
+    denied = asked("ask_2", call_id="call_2")
+    await store.answer(denied.deny())
+    await store.take(denied)
+
+    counted = await store.count_pending()
+
+    assert counted == (3, 1)
+    assert [entry.request.id for entry in await store.list(pending=True)] == ["ask_3", "ask_4", "ask_5"]
+    assert [entry.request.id for entry in await store.answered()] == ["ask_0", "ask_1"]
+
+
+async def test_a_request_whose_grant_expired_is_counted_as_pending(store: Store) -> None:
+    request = asked(in_doubt=True)
+    await store.put(request)
+    until = datetime.now(UTC) + timedelta(milliseconds=300)
+    await store.answer(request.grant(expires_at=until))
+    await asyncio.sleep((until - datetime.now(UTC)).total_seconds() + 0.01)
+
+    assert await store.count_pending() == (1, 1)

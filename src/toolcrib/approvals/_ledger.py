@@ -67,6 +67,14 @@ class Ledger(Protocol):
         """Return all entries, oldest first; `unused` ones may be all that no call has used."""
         ...
 
+    def answered(self) -> Iterable[ApprovalEntry]:
+        """Return the entries with an answer that no call has used, oldest first."""
+        ...
+
+    def unanswered(self) -> tuple[int, int]:
+        """Return how many requests have no answer, and how many of these are about calls in doubt."""
+        ...
+
     def standing(self, tool: str | None) -> Iterable[Grant]:
         """Return the standing grants for a tool or all of them, oldest first."""
         ...

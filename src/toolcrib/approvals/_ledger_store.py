@@ -91,8 +91,12 @@ class LedgerStore(ABC):
 
     async def answered(self) -> tuple[ApprovalEntry, ...]:
         """Return the requests that have an answer which no call has used, oldest first."""
-        entries = await self._run(lambda ledger: ledger.entries(unused=True), write=False)
+        entries = await self._run(lambda ledger: ledger.answered(), write=False)
         return tuple(entry for entry in entries if entry.state == "answered")
+
+    async def count_pending(self) -> tuple[int, int]:
+        """Return how many requests are pending, and how many of these are about calls in doubt."""
+        return await self._run(_count_pending, write=False)
 
     async def standing(self) -> tuple[Grant, ...]:
         """Return the standing grants, oldest first."""
@@ -101,6 +105,12 @@ class LedgerStore(ABC):
     async def revoke(self, grant: Grant) -> bool:
         """Take a standing grant back; return whether there was one."""
         return await self._run(lambda ledger: ledger.revoke(grant), write=True)
+
+
+def _count_pending(ledger: Ledger) -> tuple[int, int]:
+    expired = [entry.request for entry in ledger.answered() if entry.state == "pending"]
+    total, in_doubt = ledger.unanswered()
+    return total + len(expired), in_doubt + sum(request.in_doubt for request in expired)
 
 
 class MemoryApprovalStore(LedgerStore):
@@ -143,6 +153,13 @@ class _MemoryLedger:
 
     def entries(self, *, unused: bool) -> Iterable[ApprovalEntry]:
         return list(self._entries.values())
+
+    def answered(self) -> Iterable[ApprovalEntry]:
+        return [entry for entry in self._entries.values() if entry.answer is not None and entry.used_at is None]
+
+    def unanswered(self) -> tuple[int, int]:
+        requests = [entry.request for entry in self._entries.values() if entry.answer is None]
+        return len(requests), sum(request.in_doubt for request in requests)
 
     def standing(self, tool: str | None) -> Iterable[Grant]:
         return [grant for grant in self._grants if tool in (None, grant.tool)]

@@ -81,6 +81,14 @@ class _SqlLedger:
     def entries(self, *, unused: bool) -> Iterable[ApprovalEntry]:
         return self._entries("WHERE used_at IS NULL" if unused else "")
 
+    def answered(self) -> Iterable[ApprovalEntry]:
+        return self._entries("WHERE used_at IS NULL AND answer IS NOT NULL")
+
+    def unanswered(self) -> tuple[int, int]:
+        query = f"SELECT COUNT(*), SUM(in_doubt) FROM {self._requests} WHERE used_at IS NULL AND answer IS NULL"
+        total, in_doubt = self._execute(query, ()).fetchone()
+        return total, int(in_doubt or 0)
+
     def _entries(self, where: str, *values: str) -> list[ApprovalEntry]:
         query = f"SELECT request, answer, used_at FROM {self._requests} {where} ORDER BY number"
         return [_entry_of(*row) for row in self._execute(query, values).fetchall()]
@@ -88,7 +96,7 @@ class _SqlLedger:
     def write(self, entry: ApprovalEntry) -> None:
         request, answer, used_at = entry.request, entry.answer, entry.used_at
         self._execute(
-            f"INSERT INTO {self._requests} (id, call_id, request, answer, used_at) VALUES (?, ?, ?, ?, ?) "
+            f"INSERT INTO {self._requests} (id, call_id, request, answer, used_at, in_doubt) VALUES (?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (id) DO UPDATE SET request = excluded.request, answer = excluded.answer, "
             "used_at = excluded.used_at",
             (
@@ -97,6 +105,7 @@ class _SqlLedger:
                 _text_of(request),
                 None if answer is None else _text_of(answer),
                 None if used_at is None else used_at.isoformat(),
+                int(request.in_doubt),
             ),
         )
 

@@ -30,6 +30,14 @@ SQLITE_APPROVAL_TABLES = StoreTables(
                 number INTEGER PRIMARY KEY, tool TEXT NOT NULL, answer TEXT NOT NULL)""",
             "CREATE INDEX IF NOT EXISTS standing_by_tool ON standing (tool)",
         ),
+        (
+            "ALTER TABLE requests ADD COLUMN in_doubt INTEGER NOT NULL DEFAULT 0",
+            """UPDATE requests SET in_doubt = 1 WHERE used_at IS NULL AND request LIKE '%"in_doubt": true%'""",
+            """CREATE INDEX requests_unanswered ON requests (in_doubt)
+                WHERE used_at IS NULL AND answer IS NULL""",
+            """CREATE INDEX requests_answered ON requests (number)
+                WHERE used_at IS NULL AND answer IS NOT NULL""",
+        ),
     ),
 )
 """The tables of `SqliteApprovalStore`."""

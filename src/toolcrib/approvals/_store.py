@@ -56,6 +56,10 @@ class ReviewableApprovalStore(WaitableApprovalStore, Protocol):
         """Return every request, oldest first; or those that are pending."""
         ...
 
+    async def count_pending(self) -> tuple[int, int]:
+        """Return how many requests are pending, and how many of these are about calls in doubt."""
+        ...
+
     async def standing(self) -> tuple[Grant, ...]:
         """Return the standing grants, oldest first."""
         ...

@@ -84,6 +84,7 @@ async def test_what_waits_runs_and_is_in_doubt_is_counted(database: Database) ->
     doubted = ApprovalRequest("ask_1", "c1", "pay", {}, "d", in_doubt=True)
     async with watched(database) as (_, port), Client(database) as client:
         await client.approvals.put(doubted)
+        await client.approvals.put(ApprovalRequest("ask_2", "c2", "pay", {}, "d"))
         await client.enqueue("none", 'else"where', {}, Placement("p1"))
         await client.enqueue("none", 'else"where', {}, Placement("p2"))
         await client.enqueue("none", "quiet", {}, Placement("p3", delay=600))
@@ -105,7 +106,7 @@ async def test_what_waits_runs_and_is_in_doubt_is_counted(database: Database) ->
         "database_up": 1,
         'queue_depth{queue="else\\"where"}': 2,
         'queue_delayed{queue="quiet"}': 1,
-        "requests_pending": 1,
+        "requests_pending": 2,
         "in_doubt": 1,
         'workers{state="running"}': 1,
     }
@@ -142,12 +143,14 @@ async def test_a_worker_that_gives_its_work_time_to_end_takes_no_more(tmp_path: 
     assert health == (200, "ok\n")
 
 
-async def test_a_database_that_is_away_makes_a_worker_not_ready_and_not_dead(postgres: Postgres) -> None:
+async def test_a_database_that_is_away_makes_a_worker_not_ready_and_not_dead(
+    postgres: Postgres, caplog: pytest.LogCaptureFixture
+) -> None:
     async with watched(Database.named(postgres.url(f"health_{uuid4().hex[:8]}"))) as (_, port):
         postgres.control.stop()
         try:
             answer = await readiness(port, 503)
-            found = await numbers(port)
+            found, _ = await numbers(port), await numbers(port)
             health = await got(port, "/healthz")
         finally:
             postgres.control.start()
@@ -157,6 +160,7 @@ async def test_a_database_that_is_away_makes_a_worker_not_ready_and_not_dead(pos
     assert (found["toolcrib_worker_takes_work"], found["toolcrib_database_up"]) == (1, 0)
     assert "toolcrib_requests_pending" not in found
     assert (health, again) == ((200, "ok\n"), (200, "ready\n"))
+    assert len([record for record in caplog.records if "a question about the health" in record.message]) == 1
 
 
 async def test_a_worker_whose_work_was_handed_over_is_dead(tmp_path: Path) -> None:

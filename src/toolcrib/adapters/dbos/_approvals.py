@@ -26,6 +26,14 @@ POSTGRES_APPROVAL_TABLES = StoreTables(
                 number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tool TEXT NOT NULL, answer TEXT NOT NULL)""",
             "CREATE INDEX IF NOT EXISTS toolcrib_standing_by_tool ON toolcrib_standing (tool)",
         ),
+        (
+            "ALTER TABLE toolcrib_requests ADD COLUMN in_doubt INTEGER NOT NULL DEFAULT 0",
+            """UPDATE toolcrib_requests SET in_doubt = 1 WHERE used_at IS NULL AND request LIKE '%"in_doubt": true%'""",
+            """CREATE INDEX toolcrib_requests_unanswered ON toolcrib_requests (in_doubt)
+                WHERE used_at IS NULL AND answer IS NULL""",
+            """CREATE INDEX toolcrib_requests_answered ON toolcrib_requests (number)
+                WHERE used_at IS NULL AND answer IS NOT NULL""",
+        ),
     ),
 )
 """The tables of `PostgresApprovalStore`."""

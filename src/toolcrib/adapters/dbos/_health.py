@@ -6,6 +6,7 @@ It is served without the server of `serving.http`, since a worker has the extra 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,14 +17,17 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
+from toolcrib._passwords import hide_passwords
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._engine import Engine
 from toolcrib.adapters.dbos._workers import database_time, last_seen, workers
+from toolcrib.errors import EngineError
 
 __all__ = ["serve_health"]
 
 T = TypeVar("T")
 
+_log = logging.getLogger("toolcrib.durable")
 _MOST = 64  # connections at a time; another is closed at once
 _REQUEST_SECONDS = 5.0  # for a client to send its request and take the answer
 _REQUEST_BYTES = 8_192
@@ -69,6 +73,7 @@ class _Health:
         self._engine = engine
         self._thread = ThreadPoolExecutor(1, "toolcrib-health")
         self._open = 0
+        self._unanswered = False  # whether the last question to the database failed, which the log said
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -124,12 +129,20 @@ class _Health:
 
     async def _asked_database(self, question: Callable[[Client], T]) -> T | None:
         """Return what the database answers; None when it does not in time."""
+        loop = asyncio.get_running_loop()
         try:
-            client, loop = self._engine.client, asyncio.get_running_loop()
             async with asyncio.timeout(_DATABASE_SECONDS):
-                return await loop.run_in_executor(self._thread, question, client)
-        except Exception:  # the driver's: there is no answer
+                answer = await loop.run_in_executor(self._thread, question, self._engine.client)
+        except EngineError:  # the engine has ended
             return None
+        except Exception as error:  # the driver's: there is no answer
+            if not self._unanswered:
+                why = hide_passwords(" ".join(str(error).split())) or f"no answer within {_DATABASE_SECONDS:g} s"
+                _log.error("a question about the health of this worker failed in the database: %s", why)
+            self._unanswered = True
+            return None
+        self._unanswered = False
+        return answer
 
 
 def _http(answer: _Answer) -> bytes:
@@ -155,14 +168,13 @@ def _numbers(client: Client, names: Collection[str]) -> list[str]:
     oldest = {queue: max(0.0, at - found.get((queue, "ENQUEUED"), (0, at))[1]) for queue in queues}
     known = Counter(worker.state for worker in workers(client))
     states: dict[str, float] = {state: known[state] for state in ("running", "stopped", "lost", "recovered")}
-    pending = asyncio.run(client.approvals.list(pending=True))  # in this thread, which has no loop
-    in_doubt = sum(entry.request.in_doubt for entry in pending)
+    pending, in_doubt = asyncio.run(client.approvals.count_pending())  # in this thread, which has no loop
     return [
         *_metric("queue_depth", "Work that waits in a queue", counted("ENQUEUED")),
         *_metric("queue_oldest_seconds", "How long the oldest work of a queue waits", oldest),
         *_metric("queue_delayed", "Work that may not begin yet", counted("DELAYED")),
         *_metric("running", "Work that runs, on all workers", counted("PENDING")),
-        *_metric("requests_pending", "Requests that wait for an answer", len(pending)),
+        *_metric("requests_pending", "Requests that wait for an answer", pending),
         *_metric("in_doubt", "Pending requests about calls in doubt", in_doubt),
         *_metric("workers", "Workers by state", states, label="state"),
         *_metric("lost_leases", "Workers that are lost, and whose work waits for them", known["lost"]),
