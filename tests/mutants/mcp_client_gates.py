@@ -73,7 +73,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "approval of a name that the server does not have",
         _SOURCE,
-        "        _require_names(has, self._options, self._remote.name)\n",
+        "        _require_names(has, self._options, self._remote)\n",
         "",
         _OF_CONNECT,
     ),

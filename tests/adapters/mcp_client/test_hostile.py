@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import socket
 import sys
 import threading
@@ -38,11 +39,100 @@ def telling(schema: Any, result: Any = None, **said: Any) -> Server[Any]:
     return Server("odd", on_list_tools=list_tools, on_call_tool=call_tool)
 
 
-@pytest.mark.parametrize("schema", [{"properties": ["a"]}, {"properties": 3}, {"required": 3, "properties": {"a": {}}}])
-async def test_a_schema_that_cannot_be_read_is_an_error_that_names_the_tool(schema: Any) -> None:
+UNREADABLE = [{"properties": ["a"]}, {"properties": 3}, {"required": 3, "properties": {"a": {}}}]
+
+
+@pytest.mark.parametrize("schema", UNREADABLE)
+async def test_a_schema_that_cannot_be_read_is_an_error_where_the_host_says_so(schema: Any) -> None:
     with pytest.raises(ServerError, match=r"the server `odd` describes its tool `odd` in a way that cannot be read"):
-        async with connect(telling({"type": "object", **schema})).open():
+        async with connect(telling({"type": "object", **schema}), refused="raise").open():
             pass
+
+
+@pytest.mark.parametrize("schema", UNREADABLE)
+async def test_a_tool_that_cannot_be_read_is_left_out_and_named(schema: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+        odd = types.Tool(name="odd", input_schema={"type": "object", **schema})
+        return types.ListToolsResult(tools=[odd, types.Tool(name="even", input_schema={"type": "object"})])
+
+    async with connect(Server("mixed", on_list_tools=list_tools)).open() as tools:
+        names = tools.names()
+
+    assert names == ["even"]
+    assert "the server `mixed` describes its tool `odd` in a way that cannot be read: " in caplog.text
+    assert caplog.messages[-1].endswith(". It is left out of the toolset.")
+
+
+LISTING = """
+import json, sys
+
+version, tools = sys.argv[1], json.loads(sys.argv[2])
+for line in sys.stdin:
+    asked = json.loads(line)
+    match asked["method"]:
+        case "initialize":
+            said = {"protocolVersion": version, "capabilities": {"tools": {}}}
+            said["serverInfo"] = {"name": "listing", "version": "1"}
+        case "tools/list":
+            said = {"tools": tools}
+        case "tools/call":
+            said = {"content": [{"type": "text", "text": "called " + asked["params"]["name"]}]}
+        case _:
+            continue
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": said}), flush=True)
+"""
+EVEN = {"name": "even", "inputSchema": {"type": "object"}}
+
+
+def listing(folder: Path, *tools: object, version: str = "2025-11-25") -> list[str]:
+    """Return the command of a server with these tools, as they are on the wire."""
+    script = folder / "listing.py"
+    script.write_text(LISTING)
+    return [sys.executable, str(script), version, json.dumps(tools)]
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-06-18", "2025-11-25"])
+async def test_what_is_no_tool_by_the_protocol_is_left_out_and_named(
+    version: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd: list[Any] = [
+        {"name": "bare"},
+        {"name": "free", "inputSchema": True},
+        {"name": "typeless", "inputSchema": {"properties": {}}},
+        {"inputSchema": {"type": "object"}},
+        7,
+    ]
+    async with connect(listing(tmp_path, *odd, EVEN, version=version), name="odd", mode="legacy").open() as tools:
+        names = tools.names()
+        value = await called(tools, "even")
+
+    assert (names, value) == (["even"], "called even")
+    for name in ("bare", "free", "typeless", "4", "5"):
+        assert f"the server `odd` describes its tool `{name}` in a way that cannot be read: " in caplog.text
+    assert "inputSchema.type: Field required" in caplog.text
+
+
+async def test_what_is_no_tool_by_the_protocol_is_an_error_where_the_host_says_so(tmp_path: Path) -> None:
+    command = listing(tmp_path, EVEN, {"name": "bare"})
+
+    with pytest.raises(ServerError, match=r"`odd` describes its tool `bare` in a way .*: inputSchema: Field required"):
+        async with connect(command, name="odd", mode="legacy", refused="raise").open():
+            pass
+
+
+async def test_a_tool_that_the_host_did_not_choose_is_no_error(tmp_path: Path) -> None:
+    command = listing(tmp_path, EVEN, {"name": "bare"})
+    options: Any = {"tool_names": ["even"], "mode": "legacy", "refused": "raise"}
+
+    async with connect(command, **options).open() as tools:
+        assert tools.names() == ["even"]
+
+
+async def test_a_tool_that_is_asked_for_and_cannot_be_read_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    command = listing(tmp_path, EVEN, {"name": "bare"})
+
+    async with connect(command, tool_names=["even", "bare"], mode="legacy").open() as tools:
+        assert tools.names() == ["even"]
 
 
 @pytest.mark.parametrize(

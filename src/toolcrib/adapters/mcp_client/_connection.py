@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 
-from toolcrib.adapters.mcp_client._checking import check_results
+from toolcrib.adapters.mcp_client._checking import check_results, check_tools_one_by_one
 from toolcrib.adapters.mcp_client._command import ErrorOutput, command_streams
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._response_limit import PLAIN, limited_responses
@@ -143,20 +143,23 @@ class Connection:
     async def _connected(self) -> AsyncGenerator[None]:
         target = self._target
         if isinstance(target, ClientSession):
-            self.session = target
-            check_results(target)
+            self._use(target)
             yield
             return
         async with AsyncExitStack() as stack:
             self.client = client = await self._enter_client(stack)
-            self.session = client.session
-            check_results(client.session)
+            self._use(client.session)
             listening = asyncio.create_task(self._listen(client), name=f"mcp: {self._server}: changes")
             try:
                 yield
             finally:
                 listening.cancel()
                 await asyncio.wait({listening})
+
+    def _use(self, session: ClientSession) -> None:
+        check_results(session)
+        check_tools_one_by_one(session)
+        self.session = session
 
     async def _enter_client(self, stack: AsyncExitStack) -> Client:
         target = self._target

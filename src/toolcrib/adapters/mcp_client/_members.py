@@ -28,7 +28,7 @@ from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.schema.checker import checks_of
 from toolcrib.tools import BaseTool, Instruction, Tool, ToolOptions
 
-__all__ = ["Member", "members_of"]
+__all__ = ["Member", "members_of", "unreadable"]
 
 _TEXT: Mapping[str, Any] = {"type": "string"}
 _BOOLS: Mapping[bool, Any] = {True: {}, False: {"not": {}}}
@@ -62,8 +62,7 @@ class Member(BaseTool):
         try:
             return self._build_tool()
         except (AttributeError, TypeError, ValueError) as error:  # a schema may be anything
-            problem = f"describes its tool `{self.about.name}` in a way that cannot be read: {error}"
-            raise ServerError(self._remote.name, problem) from error
+            raise unreadable(self._remote.name, self.about.name, str(error)) from error
 
     def _build_tool(self) -> Tool[..., Any]:
         about, options = self.about, self._options
@@ -214,6 +213,11 @@ class PromptText(Member):
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
         result = await self._remote.get_prompt(arguments["name"], arguments.get("arguments") or {}, ctx)
         return [{"role": message.role, "content": message.content} for message in messages_of(result.messages)]
+
+
+def unreadable(server: str, name: str, problem: str) -> ServerError:
+    """Return the error for a tool whose description by a server cannot be read."""
+    return ServerError(server, f"describes its tool `{name:.200}` in a way that cannot be read: {problem:.500}")
 
 
 def members_of(remote: RemoteServer, options: Options) -> list[Member]:

@@ -17,6 +17,7 @@ from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 
 from toolcrib.adapters.mcp_client._values import Elicitation, RemoteTool
+from toolcrib.formats import Refused
 
 __all__ = ["Approval", "ConnectOptions", "Elicit", "Options", "Source", "read_source", "server_name"]
 
@@ -39,6 +40,7 @@ class ConnectOptions(TypedDict, total=False):
     roots: Sequence[str | Path]
     connect_timeout: float
     max_message: int
+    refused: Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class Options:
         connect_timeout: Seconds for starting and for the handshake.
         max_message: Bytes of one message of the server. A command that sends more is stopped; a call over HTTP with a
             longer reply fails.
+        refused: What becomes of a tool whose description cannot be read: `leave_out`, with an error in the log of
+            `toolcrib.mcp` that names it; or `raise` that error.
     """
 
     prefix: str = ""
@@ -81,6 +85,7 @@ class Options:
     roots: Sequence[str | Path] | None = None
     connect_timeout: float = 60.0
     max_message: int = 16 * 1024 * 1024
+    refused: Refused = "leave_out"
 
     def __post_init__(self) -> None:
         if self.max_message < 1:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import anyio
@@ -16,6 +16,7 @@ from mcp.client import ClientRequestContext, ClientSession, InputRequiredRoundsE
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
+from toolcrib.adapters.mcp_client._checking import unreadable_tools
 from toolcrib.adapters.mcp_client._connection import Connection
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
@@ -37,11 +38,16 @@ _UNKNOWN_SESSION = re.compile(r"session (not found|terminated)|no valid session"
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The tools and resources of a server, as it listed them."""
+    """The tools and resources of a server, as it listed them.
+
+    Attributes:
+        unreadable: Why it has no more tools than these: what cannot be read of those left out, by their names.
+    """
 
     tools: tuple[types.Tool, ...] = ()
     resources: tuple[types.Resource, ...] = ()
     templates: tuple[types.ResourceTemplate, ...] = ()
+    unreadable: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class RemoteServer:
@@ -236,7 +242,7 @@ class RemoteServer:
             raise ServerError(self.name, f"cannot list what it has: {error}{await connection.last_lines()}") from error
         try:
             self.on_change()
-        except ValueError:  # two tools of one name, or a name in an option that is gone: the listing before stays
+        except (ValueError, ServerError):  # two of one name, an option's name is gone: the listing before stays
             _log.exception("%s: its new listing cannot be used", self.name)
 
     def _list_changed(self) -> None:
@@ -292,12 +298,17 @@ async def _list_all(session: ClientSession, *, resources: bool) -> Listing:
     """Return the listing of a server; only what its capabilities name is requested."""
     known = session.server_capabilities or types.ServerCapabilities()
     unknown = known == types.ServerCapabilities()  # with a fixed version there was no handshake
-    tools = await _pages(session.list_tools, lambda page: page.tools) if known.tools or unknown else ()
+    unreadable: dict[str, str] = {}
+    token = unreadable_tools.set(unreadable)
+    try:
+        tools = await _pages(session.list_tools, lambda page: page.tools) if known.tools or unknown else ()
+    finally:
+        unreadable_tools.reset(token)
     if not (resources and (known.resources or unknown)):
-        return Listing(tools)
+        return Listing(tools, unreadable=unreadable)
     static = await _pages(session.list_resources, lambda page: page.resources)
     templates = await _pages(session.list_resource_templates, lambda page: page.resource_templates)
-    return Listing(tools, static, templates)
+    return Listing(tools, static, templates, unreadable)
 
 
 async def _pages(ask: Callable[..., Awaitable[Any]], of: Callable[[Any], list[T]]) -> tuple[T, ...]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from toolcrib.adapters.mcp_client._members import Member, members_of
+from toolcrib.adapters.mcp_client._members import Member, members_of, unreadable
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._remote_server import RemoteServer
-from toolcrib.errors import DuplicateNameError, ToolConstraintError
+from toolcrib.errors import DuplicateNameError, ServerError, ToolConstraintError
 from toolcrib.schema import RunContext
+from toolcrib.tools import Tool
 from toolcrib.toolsets import LiveTools, Toolset
 
 __all__ = ["ServerSource"]
@@ -63,40 +64,58 @@ class _ServerTools:
 
     def __init__(self, remote: RemoteServer, options: Options) -> None:
         self._remote, self._options = remote, options
-        self._members: Sequence[Member] = self._wanted()
-        self.live = LiveTools([member.tool() for member in self._members])
+        self._made = dict(self._made_of(self._wanted()))
+        self.live = LiveTools([*self._made.values()])
 
     def renew(self) -> None:
         """Replace the tools by those of the new listing."""
-        members = self._wanted()
-        made, before = [member.tool() for member in members], self._members
-        self.live.renew(made)
+        made, before = dict(self._made_of(self._wanted())), self._made
+        self.live.renew([*made.values()])
         known = {member.about.name: member.about for member in before}
-        for member in members:
+        for member in made:
             if known.get(member.about.name, member.about) != member.about:
                 # a grant holds on only where its definition is the same: `Member.get_definition`
                 _log.warning("%s: it describes %s in another way than before", self._remote.name, member.label())
-        self._members = members
+        self._made = made
         for gone in before:
             gone.listed = False
 
     def _wanted(self) -> list[Member]:
         has = members_of(self._remote, self._options)
-        _require_names(has, self._options, self._remote.name)
+        _require_names(has, self._options, self._remote)
         wanted = [member for member in has if self._options.wants(member.about, member.names)]
         _require_one_each(wanted)
         return wanted
 
+    def _made_of(self, members: Sequence[Member]) -> Iterator[tuple[Member, Tool[..., Any]]]:
+        """Yield the members with their tools, but for those that cannot be read."""
+        server = self._remote.name
+        for name, problem in self._remote.listing.unreadable.items():
+            if self._options.tool_names is None or name in self._options.tool_names:
+                self._refuse(unreadable(server, name, problem))
+        for member in members:
+            try:
+                made = member.tool()
+            except ServerError as error:
+                self._refuse(error)
+            else:
+                yield member, made
 
-def _require_names(has: Sequence[Member], options: Options, server: str) -> None:
+    def _refuse(self, error: ServerError) -> None:
+        if self._options.refused == "raise":
+            raise error
+        _log.error("%s. It is left out of the toolset.", error)
+
+
+def _require_names(has: Sequence[Member], options: Options, remote: RemoteServer) -> None:
     """Raise ToolConstraintError for a name in an option that the server does not have."""
-    known = {name for member in has for name in member.names}
+    known = {name for member in has for name in member.names}.union(remote.listing.unreadable)
     shown = tuple(member.about.name for member in has)
     for option, names in options.named().items():
         missing = next(iter(sorted(names - known)), None)
         if missing is not None:
             raise ToolConstraintError(
-                missing, f"`{option}` names it, and the server `{server}` does not have it", shown
+                missing, f"`{option}` names it, and the server `{remote.name}` does not have it", shown
             )
 
 
