@@ -776,7 +776,7 @@ async def test_a_grant_for_something_else_opens_nothing(way: Way, change: dict[s
     assert (outcome.code, ran) == ("approval_error", [])
 
 
-@ways("answer")
+@ways("answer", "stored")
 async def test_arguments_that_changed_after_the_grant_do_not_run(way: Way) -> None:
     ran: list[Any] = []
     caller = way([appending(ran, requires_approval=True)])
@@ -792,7 +792,7 @@ async def test_arguments_that_changed_after_the_grant_do_not_run(way: Way) -> No
     assert "changed" in outcome.message
 
 
-@ways("answer")
+@ways("answer", "stored")
 async def test_a_secret_that_changed_after_the_grant_does_not_run(way: Way) -> None:
     ran: list[str] = []
 
@@ -1131,7 +1131,7 @@ async def test_always_is_asked_once_in_a_run(way: Way) -> None:
 @ways("answer")
 async def test_a_call_that_is_answered_twice_with_always_is_executed_once(way: Way) -> None:
     ran: list[Any] = []
-    caller = way([appending(ran, requires_approval=True)])
+    caller = way([appending(ran, requires_approval=True)], principal=f"ann {uuid4()}")
     waiting = await caller.call("append", {"text": "x"})
     assert isinstance(waiting, Suspended)
     always = waiting.request.always("ann")

@@ -105,6 +105,6 @@ def test_each_way_of_running_a_program_is_listed() -> None:
     assert isinstance(default_sandbox(), ProcessSandbox)  # where `code` runs its programs
 
 
-async def test_a_counter_takes_up_only_what_waits() -> None:
+async def test_a_caller_takes_up_only_what_waits() -> None:
     with pytest.raises(TypeError, match="not suspended"):
         await WAYS[0]([add]).answer(Completed("add", "c1", 1), None)

@@ -89,7 +89,7 @@ class ResumedProgramWay(Way):
         sandbox: Where it runs, by name.
     """
 
-    abilities = frozenset({"model", "run", "answer", "concurrent"})
+    abilities = frozenset({"model", "run", "answer", "stored", "concurrent"})
 
     def __init__(self, sandbox: str) -> None:
         self._sandbox = sandbox

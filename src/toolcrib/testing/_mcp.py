@@ -21,9 +21,11 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_server import HttpApp, McpServer, ServerOptions, build_server, http_app
-from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.approvals import MemoryApprovalStore, SuspendedCall
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, outcome_from_dict
+from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
+from toolcrib.serving import MemorySuspendedCalls
 from toolcrib.testing._fakes import RecordingSink
 from toolcrib.testing._ways import Ability, Way, WayRequest
 from toolcrib.toolsets import Toolset
@@ -31,6 +33,7 @@ from toolcrib.toolsets import Toolset
 __all__ = ["McpHttpWay", "McpWay", "NestedMcpWay", "mcp_ways", "over_http", "piped"]
 
 _URL = "http://127.0.0.1:8000/mcp"
+_REQUEST_META = "toolcrib/request"  # where a client names the approval request of the call to go on with
 
 
 @asynccontextmanager
@@ -90,18 +93,35 @@ async def over_http(app: HttpApp) -> AsyncGenerator[tuple[Any, Any]]:
         yield streams
 
 
+class _Store(MemoryApprovalStore):
+    """The approval requests and the suspended calls of the servers of one run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = MemorySuspendedCalls()
+
+    def suspended_calls(self) -> MemorySuspendedCalls:
+        """Return the suspended calls."""
+        return self.calls
+
+
 class McpWay(Way):
     """A server and a client of the SDK's, with a pair of pipes between them.
+
+    A call that is suspended is answered in the store of the server, and the client calls another server once more.
 
     Args:
         generation: `legacy` for a session that begins with a handshake; else a version of the stateless protocol.
     """
 
-    abilities: ClassVar[frozenset[Ability]] = frozenset({"model", "run", "concurrent", "cancel", "media"})
+    abilities: ClassVar[frozenset[Ability]] = frozenset(
+        {"model", "run", "answer", "stored", "concurrent", "cancel", "media"}
+    )
 
     def __init__(self, generation: str) -> None:
         self._generation = generation
-        self._stores: dict[str, MemoryApprovalStore] = {}  # of the servers of each run
+        self._stores: dict[str, _Store] = {}  # of the servers of each run
+        self._suspended: dict[str, tuple[_Store, WayRequest, SuspendedCall]] = {}  # by approval request
         self.title = "mcp over stdio" + (", older" if generation == "legacy" else "")
 
     def transport(
@@ -111,19 +131,52 @@ class McpWay(Way):
         return piped(build_server(request.toolset, options))
 
     async def carry(self, request: WayRequest) -> Outcome:
+        if isinstance(request.call, Suspended):
+            return await self._answered(request, request.call)
+        store = self._stores.setdefault(request.run.id, _Store())
+        outcome = await self._called(request, store, None)
+        if not isinstance(outcome, Suspended):
+            return outcome
+        kept = await store.calls.find_request(request.run.principal or "ann", outcome.request.id)
+        if kept is None:
+            raise AssertionError("the server has not kept the suspended call")
+        self._suspended[outcome.request.id] = store, request, kept
+        return outcome_from_dict(kept.state)
+
+    async def _answered(self, request: WayRequest, waiting: Suspended) -> Outcome:
+        """Answer a suspended call, and have the client call once more, as after a crash that left the call kept."""
+        store, first, kept = self._suspended[waiting.request.id]
+        await store.calls.keep(replace(kept, state=waiting.to_dict()))
+        refused: ApprovalError | None = None
+        try:
+            if request.answer is not None:
+                await store.answer(request.answer)
+        except ApprovalError as error:
+            refused = error
+        outcome = await self._called(replace(request, call=first.new), store, waiting.request.id)
+        if refused is None or isinstance(outcome, Completed):
+            return outcome
+        return Failed(waiting.tool, waiting.call_id, refused.code, str(refused), "ApprovalError", exception=refused)
+
+    async def _called(self, request: WayRequest, store: _Store, continues: str | None) -> Outcome:
+        """Have a client call the tool; `continues` is the approval request of the call to go on with."""
         watch = RecordingSink()
         run = request.run.with_sinks(watch)
         principal = request.run.principal or "ann"
-        store = self._stores.setdefault(request.run.id, MemoryApprovalStore())
         options = ServerOptions(run=lambda name: run, principal=principal, approvals=store, errors=request.run.errors)
         outer = RecordingSink()
         transport = self.transport(request, options, outer)
+        meta: Any = None if continues is None else {_REQUEST_META: continues}
         async with Client(transport, mode=self._generation, cache=None) as client:
             try:
-                result = await client.call_tool(request.new.name, request.json_arguments)
+                result = await client.call_tool(request.new.name, request.json_arguments, meta=meta)
             except MCPError as error:
                 result = error
         request.shown.append(str(result) if isinstance(result, MCPError) else result.model_dump_json())
+        if isinstance(result, MCPError) and continues is not None and not watch.records:
+            if result.error.code != INVALID_PARAMS:
+                raise result
+            return Failed(request.new.name, request.new.id, "approval_error", result.error.message)  # taken up before
         if not watch.records:  # the outer pipeline refused it; its records do not know what is secret
             return _refused(request, outcome_from_dict(outer.record.outcome))
         outcome = outcome_from_dict(watch.records[-1].outcome)

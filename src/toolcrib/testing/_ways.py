@@ -8,7 +8,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import aclosing, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -54,7 +54,7 @@ __all__ = [
     "unknown_of",
 ]
 
-Ability: TypeAlias = Literal["model", "json", "run", "id", "answer", "concurrent", "cancel", "media"]
+Ability: TypeAlias = Literal["model", "json", "run", "id", "answer", "stored", "concurrent", "cancel", "media"]
 """An ability that some ways in have and others lack.
 
 - `model`: its arguments are a model's, so that they are validated and unknown ones refused.
@@ -62,10 +62,14 @@ Ability: TypeAlias = Literal["model", "json", "run", "id", "answer", "concurrent
 - `run`: several calls belong to one run, whose limits, dependencies and approver the test chooses.
 - `id`: the call has the id that the test gave it.
 - `answer`: a suspended call is resumed with a grant or a denial.
+- `stored`: the test may change what was kept of a suspended call before it is resumed.
 - `concurrent`: calls run at a time in one event loop.
 - `cancel`: a call can be cancelled.
 - `media`: the caller is sent an image itself, and not a placeholder.
 """
+
+
+_GRANT_OPTIONS = {field.name for field in fields(Grant)} - {"tool", "approver"}  # of `Agent.approve`
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +196,7 @@ class RunWay(Way):
     """The pipeline itself."""
 
     title = "run"
-    abilities = frozenset({"model", "json", "run", "id", "answer", "concurrent", "cancel", "media"})
+    abilities = frozenset({"model", "json", "run", "id", "answer", "stored", "concurrent", "cancel", "media"})
 
     async def carry(self, request: WayRequest) -> Outcome:
         return request.ended(await request.pipeline.run(request.call, request.run, grant=request.answer))
@@ -273,7 +277,7 @@ class TurnWay(Way):
     """A turn that its host runs."""
 
     title = "turn"
-    abilities = frozenset({"run", "answer", "concurrent", "cancel", "media"})
+    abilities = frozenset({"run", "answer", "stored", "concurrent", "cancel", "media"})
 
     async def carry(self, request: WayRequest) -> Outcome:
         try:
@@ -294,25 +298,52 @@ class TurnWay(Way):
 
 
 class AgentWay(Way):
-    """A turn that an agent runs.
+    """A turn that an agent runs; one that is suspended goes on in a new agent, from JSON.
 
     Args:
         most: How many turns the agent runs at a time.
     """
 
-    abilities = frozenset({"run", "concurrent", "cancel", "media"})
+    abilities = frozenset({"run", "answer", "stored", "concurrent", "cancel", "media"})
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self._stopped: dict[str, Agent] = {}  # by request: the agent that keeps its turn
         self.title = "agent" if most == 1 else "concurrent agent"
 
     async def carry(self, request: WayRequest) -> Outcome:
-        agent = Agent(f"way_{uuid4().hex}", "Makes one call.", request.toolset)
+        if isinstance(request.call, Suspended):
+            agent = self._take_up(request, request.call)
+            turn = next(iter(agent.turns), None)
+            return request.call if turn is None else await self._run(request, agent, turn)
+        agent = Agent(f"way_{uuid4().hex}", "Makes one call.", request.toolset, register=False)
         try:
             turn = request.turn()
             await agent.put(turn)
         except UnknownTool as error:
             return unknown_of(request, error)
+        outcome = await self._run(request, agent, turn)
+        if isinstance(outcome, Suspended):
+            self._stopped[outcome.request.id] = agent
+        return outcome
+
+    def _take_up(self, request: WayRequest, waiting: Suspended) -> Agent:
+        """Return the agent that keeps the turn of a suspended call, with the call as it is given, and its answer."""
+        saved = json.loads(json.dumps(self._stopped[waiting.request.id].to_dict()))
+        [kept] = saved["suspended"]
+        kept["outcome"] = waiting.to_dict()
+        agent = Agent.from_dict(saved, tools=request.toolset, register=False)
+        match request.answer:
+            case Grant() as grant:
+                options = {name: getattr(grant, name) for name in _GRANT_OPTIONS}
+                agent.approve(replace(waiting.request, tool=grant.tool), grant.approver, **options)
+            case Denial() as denial:
+                agent.deny(waiting.request, denial.message, denial.approver)
+            case None:
+                pass
+        return agent
+
+    async def _run(self, request: WayRequest, agent: Agent, turn: Turn[Any]) -> Outcome:
         try:
             async for _ in agent.run(run=request.run, max_concurrency=self._most):
                 pass
