@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from toolcrib.console._form_fields import form_fields
+from toolcrib.console._form_fields import form_fields, result_field
 from toolcrib.tools import tool
 
 
@@ -106,3 +106,21 @@ def _wide(depth: int) -> dict[str, Any]:
 )
 def test_a_schema_without_a_form_has_none(schema: Any) -> None:
     assert form_fields(schema, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "name", "kind"),
+    [
+        ({"type": "string"}, "Result", "text"),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "integer"}}}, "Result", "number"),
+        ({"type": "object", "properties": {"paid": {"type": "integer"}}}, "Result", "group"),
+        ({"type": "array"}, "Result, as JSON", "json"),
+        (_wide(3), "Result, as JSON", "json"),
+        (None, "Result, as JSON", "json"),
+    ],
+    ids=str,
+)
+def test_a_result_has_a_field_of_the_type_of_its_tool(schema: Any, name: str, kind: str) -> None:
+    field = result_field(schema)
+
+    assert (field["name"], field["kind"], field["required"]) == (name, kind, True)

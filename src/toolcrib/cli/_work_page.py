@@ -57,6 +57,7 @@ def _facts(work: Any, more: Mapping[str, Any]) -> dict[str, str]:
     given = more["input"].get("turn")
     turn: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
     asks = work.waits_for and f"{work.waits_for}; see `toolcrib approvals show {work.waits_for}`"
+    asks = f"{asks} (its call is in doubt)" if work.in_doubt else asks
     return {
         "of": work.what,
         "call": f"{turn['tool_name']}({arguments_text(turn['kwargs'])})" if turn else "",

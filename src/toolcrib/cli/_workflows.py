@@ -71,8 +71,7 @@ def list_workflows(
         print_json([work.to_dict() for work in found])
     elif found:
         rows = [
-            (w.id, w.kind, w.what, w.queue, w.state, w.worker, w.attempts, when(w.created_at), w.error or w.waits_for)
-            for w in found
+            (w.id, w.kind, w.what, w.queue, w.state, w.worker, w.attempts, when(w.created_at), _why(w)) for w in found
         ]
         console().print(_table(("id", "kind", "of", "queue", "state", "worker", "begun", "since", "why"), rows))
     else:
@@ -163,6 +162,10 @@ def _print_work(work: Any, as_json: bool) -> None:
         print_json(work.to_dict())
     else:
         say(f"{work.id} is {work.state}")
+
+
+def _why(work: Any) -> str | None:
+    return work.error or (f"in doubt: {work.waits_for}" if work.in_doubt else work.waits_for)
 
 
 def _table(titles: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Table:

@@ -1,4 +1,4 @@
-"""Fields of a form in which a person edits arguments, made from the tool's JSON schema.
+"""Fields of a form in which a person edits arguments or gives a result, made from the tool's JSON schema.
 
 A value is the text that JSON has for it, or, of a text field, the text itself: a browser's own numbers would lose
 digits.
@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-__all__ = ["form_fields"]
+__all__ = ["form_fields", "result_field"]
 
 _DEEPEST = 3  # objects in one another; what is deeper is JSON text
 _MOST_FIELDS = 40
@@ -32,6 +32,17 @@ def form_fields(schema: Mapping[str, Any] | None, arguments: Mapping[str, Any]) 
         return _Form(schema).fields(schema, arguments, 0) or None
     except _TooMany:
         return None
+
+
+def result_field(schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the field in which a person gives the result of a call; `json` where no other holds its values."""
+    about = schema or {}
+    root = {"$defs": about.get("$defs", {}), "properties": {"Result": about}, "required": ["Result"]}
+    try:
+        (field,) = _Form(root).fields(root, {}, 0)
+    except _TooMany:
+        return result_field(None)
+    return field | ({"name": "Result, as JSON"} if field["kind"] == "json" else {})
 
 
 class _Form:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import Denial, Grant, now
-from toolcrib.console._form_fields import form_fields
+from toolcrib.console._form_fields import form_fields, result_field
 from toolcrib.console._inbox import Origin
 from toolcrib.console._program_lines import call_lines
 from toolcrib.console._truncate import at_path, value_view
@@ -254,6 +254,7 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origi
             value_view(str(name), value, request=request.id, path=["metadata", name])
             for name, value in request.to_dict()["metadata"].items()
         ],
+        "result": result_field(request.returns) if request.in_doubt else None,
         "state": entry.state,
         "approvers": request.approvers,
         "approved_by": list(request.approved_by),

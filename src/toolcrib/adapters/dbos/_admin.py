@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from dbos import WorkflowStatus
 
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._continuation import WAITS_FOR, cancel_turn, continuation_id
+from toolcrib.adapters.dbos._continuation import WAITING, WAITS_FOR, cancel_turn, continuation_id
 from toolcrib.adapters.dbos._program import PROGRAM, stretch_id
 from toolcrib.adapters.dbos._program_journal import cancel_run, journal_lines, program_run, revive_run
 from toolcrib.adapters.dbos._retry import put_back, put_program_back
@@ -72,7 +72,8 @@ class Work:
         worker: Who runs it, or ran it last.
         attempts: How often it was begun.
         error: What went wrong, or why its tool did not run.
-        waits_for: The request that a paused turn waits for.
+        waits_for: The request that paused work waits for.
+        in_doubt: Whether that is about a call in doubt.
         created_at: In seconds since the epoch, like the other times.
     """
 
@@ -90,6 +91,7 @@ class Work:
     ended_at: float | None
     error: str | None
     waits_for: str | None = None
+    in_doubt: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the work as JSON shapes."""
@@ -252,7 +254,7 @@ def _works(client: Client, found: Sequence[WorkflowStatus]) -> list[Work]:
     there = client.dbos.list_workflows(workflow_ids=asked, load_input=False, load_output=False) if asked else ()
     gone_on = {status.workflow_id for status in there}
     return [
-        replace(work, state="continued", waits_for=None)
+        replace(work, state="continued", waits_for=None, in_doubt=False)
         if other in gone_on
         else _unless_cancelled(client, work, status)
         for work, other, status in zip(works, after, found, strict=True)
@@ -266,9 +268,10 @@ def _unless_cancelled(client: Client, work: Work, status: WorkflowStatus) -> Wor
     run = program_run(client, str(_input(status)["run"]))
     if run is None:
         return work
+    if run.state == "cancelled":
+        return replace(work, state="cancelled")
     pending: list[Any] = (run.result or {}).get("pending") or []
-    waits_for = pending[0][0]["id"] if pending else None
-    return replace(work, state="cancelled" if run.state == "cancelled" else "paused", waits_for=waits_for)
+    return replace(work, waits_for=pending[0][0]["id"], in_doubt=pending[0][1]) if pending else work
 
 
 def _after(status: WorkflowStatus) -> str:
@@ -291,6 +294,7 @@ def _work_of(status: WorkflowStatus) -> Work:
     deadline = status.workflow_deadline_epoch_ms
     if state == "cancelled" and deadline is not None and (status.completed_at or 0) + _CLOCK_MS > deadline:
         state, error = "failed", f"timed out: it did not end within {(status.workflow_timeout_ms or 0) / 1000:g} s"
+    waiting = cast("Mapping[str, Any]", result.get(WAITING) or {})
     turn = data.get("turn")
     tool = cast("Mapping[str, Any]", turn).get("tool_name", "") if isinstance(turn, Mapping) else ""
     what = f"{data.get('agent')}: {tool}" if tool else str(data.get("toolkit") or data.get("agent") or "")
@@ -309,6 +313,7 @@ def _work_of(status: WorkflowStatus) -> Work:
         ended_at=_seconds(status.completed_at),
         error=error,
         waits_for=result.get(WAITS_FOR),
+        in_doubt=bool(waiting.get("request", {}).get("in_doubt")),
     )
 
 

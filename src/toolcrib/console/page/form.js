@@ -1,4 +1,4 @@
-// A form in which a person edits arguments: its fields are the server's, and what it holds is read as the text of JSON,
+// A form in which a person edits arguments, or gives a result: its fields are the server's, and what it holds is read as the text of JSON,
 // so that no number loses a digit.
 import { h } from "./dom.js";
 
@@ -10,6 +10,9 @@ export function argumentsForm(fields, changed) {
   const rows = fields.map((field) => row(field, changed));
   return { element: h("div.fields", {}, rows.map((one) => one.element)), text: () => objectOf(rows, "\n") };
 }
+
+/** Return the element of one field, and `text()`, which returns what it holds. */
+export function valueForm(field) { return row(field, () => {}); }
 
 function objectOf(rows, end = "") {
   const given = rows.filter((one) => one.given()).map((one) => `${end && "  "}${JSON.stringify(one.name)}: ${one.text()}`);

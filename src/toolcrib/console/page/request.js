@@ -1,6 +1,6 @@
 // One request for approval: the card with a person's answer on it.
 import { ago, fill, h, time, toast, value, whole } from "./dom.js";
-import { argumentsForm } from "./form.js";
+import { argumentsForm, valueForm } from "./form.js";
 import { answered, get, getWhole, on, post, state } from "./server.js";
 import { askName, myName } from "./name.js";
 
@@ -125,7 +125,7 @@ class Card {
     const approve = h("button.primary", { type: "button", data: { does: "approve" }, onclick: () => send({ answer: "approve" }) }, this.view.in_doubt ? "Do it now" : "Approve");
     const several = this.view.approvers > 1;
     const doubt = several && !this.view.in_doubt ? [] : this.view.in_doubt ? [button("done", "It was done…")] : [button("edit", "Edit…"), button("always", "Always allow…")];
-    const buttons = [...doubt, button("deny", "Deny…", ".danger")];
+    const buttons = [...doubt, button("deny", this.view.in_doubt ? "It must not be done…" : "Deny…", ".danger")];
     this.act = (what) => {
       if (what === "approve") approve.focus();
       else if (buttons.some((one) => one.dataset.panel === what) && !(this.panel === what && !panel.hidden)) open(what);
@@ -204,10 +204,9 @@ class Card {
   }
 
   doneBefore(send) {
-    const id = `done-${this.id}`;
-    const area = h("textarea.mono", { id, rows: 3, spellcheck: false, autocapitalize: "off", placeholder: "null" });
-    const form = h("form", { onsubmit: (event) => { event.preventDefault(); send({ answer: "done", result: area.value.trim() || "null" }); } },
-      h("label", { htmlFor: id }, "What did the call come to, as JSON? The tool does not run again."), area,
+    const result = valueForm(this.view.result);
+    const form = h("form", { onsubmit: (event) => { event.preventDefault(); send({ answer: "done", result: result.text() }); } },
+      h("p.muted", {}, "What did the call come to? The tool does not run again."), h("div.fields", {}, result.element),
       h("div.row", {}, h("button.primary", { type: "submit" }, "It was done")));
     return onCtrlEnter(form);
   }

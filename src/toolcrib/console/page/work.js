@@ -1,13 +1,13 @@
 // Durable work: its workers, its queues, and its turns and programs, which can be cancelled, resumed and handed over.
 import { ago, fill, h, number, status, toast } from "./dom.js";
 import { Filters, later } from "./filters.js";
-import { activityLink } from "./request.js";
+import { activityLink, card } from "./request.js";
 import { get, on, post, state } from "./server.js";
 
 const AGAIN = 3_000;
 const LIVE = ["delayed", "waiting", "running", "paused"];
 const STOPPED = ["cancelled", "given up"];
-const DOTS = { done: "completed", failed: "failed", rejected: "rejected", "given up": "failed", lost: "failed", cancelled: "cancelled", paused: "suspended", running: "running", recovered: "cancelled" };
+const DOTS = { done: "completed", failed: "failed", rejected: "rejected", "given up": "failed", lost: "failed", cancelled: "cancelled", paused: "suspended", running: "running", recovered: "cancelled", "in doubt": "suspended" };
 
 /** The view of durable work. */
 export class Work {
@@ -58,11 +58,20 @@ export class Work {
   work(one) {
     const leads = one.kind === "turn" || one.kind === "program" ? { href: activityLink({ source: one.kind, id: one.id }) } : {};
     const about = [one.queue, one.worker && `worker ${one.worker}`, one.attempts > 1 && `begun ${one.attempts} times`].filter(Boolean);
-    return h("li.grant", {}, h("div", {}, h("a", leads, h("span.kind", {}, one.kind), " ", h("span.mono", {}, one.what || one.id)), " ", mark(one.state),
+    return h("li.grant", {}, h("div", {}, h("a", leads, h("span.kind", {}, one.kind), " ", h("span.mono", {}, one.what || one.id)), " ", mark(one.state), one.in_doubt ? [" ", mark("in doubt")] : null,
       h("p.muted", {}, about.join(" · "), one.created_at ? [" · since ", ago(iso(one.created_at), " ago")] : null), one.error ? h("p.bad", {}, one.error.slice(0, 300)) : null),
+    one.waits_for ? h("button", { type: "button", onclick: () => this.ask(one.waits_for) }, state.role === "viewer" ? "Request" : "Answer…") : null,
     LIVE.includes(one.state) ? this.button("cancel", one.id, "Cancel", `Cancel ${one.what || one.id}? What it did stays done.`) : null,
     STOPPED.includes(one.state) ? this.button("resume", one.id, "Resume", `Let ${one.what || one.id} go on? What it has recorded is not done again.`) : null,
     one.state === "failed" ? this.button("retry", one.id, "Retry", `Retry ${one.what || one.id}? What it is known to have done is not done again; a call that had begun asks a person.`) : null);
+  }
+
+  /** Show the request that work waits for, with its answers. */
+  ask(id) {
+    const dialog = h("dialog.asked", { aria: { label: "Request" } }, card(id), h("div.row", {}, h("button", { type: "button", onclick: () => dialog.close() }, "Close")));
+    dialog.addEventListener("close", () => { dialog.remove(); this.load(); });
+    document.body.append(dialog);
+    dialog.showModal();
   }
 
   button(action, id, words, question) {
