@@ -76,16 +76,16 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "gates of a call of which its arguments alone are known",
-        _PIPELINE,
+        _RECOVER,
         "refused = await pass_gates(call, ask=False)",
         "refused = None",
         _OF_RECOVERY,
     ),
     Gate(
         "doubt of a call of which its arguments alone are known",
-        _PIPELINE,
-        "            refused = await resolve_doubt(call, grant)\n",
-        "            refused = None\n",
+        _RECOVER,
+        "        refused = await _resolve_doubt(call, given)\n",
+        "        refused = None\n",
         _OF_RECOVERY,
     ),
     Gate(

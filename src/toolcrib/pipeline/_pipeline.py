@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
-from typing import Any, TypeAlias, cast, overload
+from typing import Any, TypeAlias, overload
 
-from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, StoredFields, Suspended, ToolCall, Yielded
+from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._admit import pass_edited, pass_gates, pass_more
@@ -22,10 +21,10 @@ from toolcrib.pipeline._failures import misread, not_offered, offered, tool_fail
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._middleware import apply_post
 from toolcrib.pipeline._plan import Plan
-from toolcrib.pipeline._recover import pass_again, resolve_doubt, restored
+from toolcrib.pipeline._recover import begun_before, named, pass_again, restored, taken_up
 from toolcrib.pipeline._run import Run
+from toolcrib.pipeline._stream import LateValues
 from toolcrib.record import LogSink, Sink, Trace, calls_log, merged_sinks
-from toolcrib.schema import RunContext
 from toolcrib.tools import checked_output
 from toolcrib.toolsets import Toolset, ToolsetLike
 
@@ -35,7 +34,6 @@ Stored: TypeAlias = Suspended | Call | Mapping[str, Any]
 """A call that a step of the pipeline returned, or its JSON."""
 
 _LOG_SINK = LogSink()
-_END: Any = object()
 
 
 class Pipeline:
@@ -151,46 +149,20 @@ class Pipeline:
                     ended_early = await settled(made)
             outcome = await self.finish(made) if ended_early is None else ended_early
         else:
-            end = _End()
-            async with aclosing(self._afterwards(made, end, plain=plain)) as rest:
+            late = LateValues(made, self._completed, streaming=self._streams(made), plain=plain)
+            async with aclosing(late.values()) as rest:
                 async for value in rest:
                     yield value if plain else Yielded(value)
-            outcome = end.outcome
+            outcome = late.outcome
         if ended is not None:
             ended(outcome)
         else:
             yield outcome
 
-    async def _afterwards(self, made: Call | Outcome, end: _End, *, plain: bool) -> AsyncGenerator[Any, None]:
-        """Yield the values of a call that come when it has ended, after its reports; `end` has the outcome then."""
-        streaming = False
-        if type(made) is not LiveCall:
-            end.outcome = outcome = cast("Outcome", made)
-            if not plain:
-                return
-            streaming = isinstance(outcome, Completed) and self.toolset[outcome.tool].tool.is_streaming
-        else:
-            streaming = made.plan.streaming
-            if made.ctx is None or streaming:
-                outcome = await self._completed(made)
-            else:
-                reports = _Reports(made.ctx, self._completed(made))
-                try:
-                    async for value in reports.values():
-                        yield value
-                    outcome = await reports.result()
-                finally:
-                    await reports.stop()
-            end.outcome = outcome
-        if isinstance(outcome, Completed) and (plain or streaming):
-            for value in self._values_of(outcome, streaming=streaming):
-                yield value
-
-    @staticmethod
-    def _values_of(outcome: Completed, *, streaming: bool) -> list[Any]:
-        """Return a stream's values after post hooks, which may have made one value of them."""
-        value = outcome.value
-        return cast("list[Any]", value) if streaming and isinstance(value, list) else [value]
+    def _streams(self, made: Call | Outcome) -> bool:
+        if isinstance(made, LiveCall):
+            return made.plan.streaming
+        return isinstance(made, Completed) and self.toolset[made.tool].tool.is_streaming
 
     # --- admit: steps 1 to 5
 
@@ -307,28 +279,21 @@ class Pipeline:
             ValueError: The state is none of a call: a field is missing.
         """
         run = Run() if run is None else run
-        kept: Any = state.call if isinstance(state, Suspended) else state
-        name, call_id = (state.tool, state.call_id) if isinstance(state, Suspended) else _named(kept)
-        plan, received = self._plan(name), ToolCall(name, {}, call_id)
+        name, call_id = named(state)
         self.check_answer(name, grant)
+        plan, received = self._plan(name), ToolCall(name, {}, call_id)
         trace = self._trace(received, run, plan)
         if plan is None:
             return _refused(trace, unknown(self.toolset, received, run))
-        if isinstance(kept, ToolCall):
-            return await self._begun_before(LiveCall(kept, plan, run, trace), grant, begun)
+        if isinstance(state, ToolCall):
+            return await begun_before(LiveCall(state, plan, run, trace), grant, begun)
         try:
-            call = restored(plan, kept, run) if not isinstance(kept, LiveCall) or isinstance(state, Suspended) else kept
+            call = taken_up(plan, state, run)
         except (ApprovalError, InvalidArguments, SchemaError) as error:  # the tool has changed since
             return _refused(trace, misread(plan.name, call_id, error))
-        if call.state == "closed":
-            raise CallStateError(plan.name, call_id, call.state)
         call.run, call.trace = run, trace
         call.enter(dict(call.metadata))
-        if isinstance(state, Suspended):
-            call.state, call.request = "suspended", state.request
-        with call:
-            refused = await pass_again(call, grant)
-        return _recovered(call, refused)
+        return await pass_again(call, grant)
 
     def check_answer(self, name: str, answer: Grant | Denial | None) -> None:
         """Check the result that an answer about a call in doubt gives, if it gives one.
@@ -339,15 +304,6 @@ class Pipeline:
         plan = self._plan(name)
         if plan is not None and isinstance(answer, Grant) and answer.done is not None:
             checked_output(plan.tool, plan.name, answer.done.value)
-
-    async def _begun_before(self, call: LiveCall, grant: Grant | Denial | None, begun: int) -> Call | Outcome:
-        refused = await pass_gates(call, ask=False)
-        if refused is not None:
-            return refused
-        with call:
-            call.state, call.doubts = "executing", begun - 1
-            refused = await resolve_doubt(call, grant)
-        return _recovered(call, refused)
 
     # --- execute: step 6
 
@@ -459,62 +415,8 @@ def _live(call: Call) -> LiveCall:
     return call
 
 
-def _recovered(call: LiveCall, refused: Outcome | None) -> Call | Outcome:
-    if refused is not None:
-        return call.close(refused)
-    if call.state != "executed":  # as its approver says it was
-        call.admit()
-    return call
-
-
-def _named(state: Any) -> tuple[str, str]:
-    if isinstance(state, LiveCall):
-        return state.received.name, state.id
-    if isinstance(state, ToolCall):
-        return state.name, state.id
-    fields = StoredFields("Call", state)
-    return fields["name"], fields["id"]
-
-
-class _End:
-    """Where the outcome of a call is left whose values are taken one by one."""
-
-    outcome: Any = None
-
-
 def _refused(trace: Trace | None, outcome: Outcome) -> Outcome:
     """Return the outcome of what never came to be a call, and make its record."""
     if trace is not None:
         trace.ended(outcome)
     return outcome
-
-
-class _Reports:
-    """What a tool that returns gives to `ctx.report`, while `work` goes on in a task of its own."""
-
-    def __init__(self, ctx: RunContext[Any], work: Coroutine[Any, Any, Outcome]) -> None:
-        self._ctx, self._before = ctx, ctx.report
-        self._values: asyncio.Queue[Any] = asyncio.Queue()
-        ctx.report = self._report
-        self._task = asyncio.create_task(work)
-        self._task.add_done_callback(lambda _: self._values.put_nowait(_END))
-
-    async def values(self) -> AsyncGenerator[Any, None]:
-        """Yield them as they come."""
-        while (value := await self._values.get()) is not _END:
-            yield value
-
-    async def result(self) -> Outcome:
-        """Return what the work came to, after the values; raises what it raised."""
-        return await self._task
-
-    async def stop(self) -> None:
-        """Stop the work, where it goes on."""
-        if not self._task.done():
-            self._task.cancel()
-            await asyncio.wait({self._task})
-
-    def _report(self, value: Any) -> None:
-        if self._before is not None:
-            self._before(value)
-        self._values.put_nowait(value)

@@ -18,23 +18,54 @@ from toolcrib.calls import (
     Grant,
     Outcome,
     StoredFields,
+    Suspended,
     ToolCall,
     revived,
 )
-from toolcrib.errors import ApprovalError, InvalidArguments, ModelRetry, SchemaError
-from toolcrib.pipeline._admit import available, refusal
+from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, ModelRetry, SchemaError
+from toolcrib.pipeline._admit import available, pass_gates, refusal
 from toolcrib.pipeline._approve import answered, approve, reasons_for
+from toolcrib.pipeline._call import Call
 from toolcrib.pipeline._edits import changed_since
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
 
-__all__ = ["pass_again", "resolve_doubt", "restored"]
+__all__ = ["begun_before", "named", "pass_again", "restored", "taken_up"]
 
 _IN_DOUBT = (
     "this call was begun and is not known to have ended, so it may have been done. Approve to have it done now, give "
     "its result if it was done, or deny it if it must not be done"
 )
+
+
+def named(state: Any) -> tuple[str, str]:
+    """Return the names of the tool and of the call that a state is of."""
+    if isinstance(state, Suspended):
+        return state.tool, state.call_id
+    if isinstance(state, LiveCall):
+        return state.received.name, state.id
+    if isinstance(state, ToolCall):
+        return state.name, state.id
+    fields = StoredFields("Call", state)
+    return fields["name"], fields["id"]
+
+
+def taken_up(plan: Plan, state: Any, run: Run) -> LiveCall:
+    """Return the call to ask again: of a suspended call, of its JSON, or the one that was restored; else as `restored`.
+
+    Raises:
+        CallStateError: It has ended.
+    """
+    if not isinstance(state, Suspended):
+        call = state if isinstance(state, LiveCall) else restored(plan, state, run)
+    else:
+        call = restored(plan, state.call, run)
+    if call.state == "closed":
+        raise CallStateError(plan.name, call.id, call.state)
+    if isinstance(state, Suspended):
+        call.state, call.request = "suspended", state.request
+    return call
 
 
 def restored(plan: Plan, state: Any, run: Run) -> LiveCall:
@@ -94,11 +125,36 @@ def _error_from(data: Mapping[str, str]) -> Exception:
     return kind(data["message"])
 
 
-async def pass_again(call: LiveCall, given: Grant | Denial | None) -> Outcome | None:
-    """Ask availability, limits and approval once more for a call that comes back; None when it may go on.
+async def pass_again(call: LiveCall, given: Grant | Denial | None) -> Call | Outcome:
+    """Ask availability, limits and approval once more for a call that comes back; return what `Pipeline.recover` does.
 
     Nothing is asked about a call that was executed.
     """
+    with call:
+        refused = await _pass_again(call, given)
+    return _recovered(call, refused)
+
+
+async def begun_before(call: LiveCall, given: Grant | Denial | None, begun: int) -> Call | Outcome:
+    """Ask all gates of a call that was begun up to `begun` times, and of which nothing else was kept."""
+    refused = await pass_gates(call, ask=False)
+    if refused is not None:
+        return refused
+    with call:
+        call.state, call.doubts = "executing", begun - 1
+        refused = await _resolve_doubt(call, given)
+    return _recovered(call, refused)
+
+
+def _recovered(call: LiveCall, refused: Outcome | None) -> Call | Outcome:
+    if refused is not None:
+        return call.close(refused)
+    if call.state != "executed":  # as its approver says it was
+        call.admit()
+    return call
+
+
+async def _pass_again(call: LiveCall, given: Grant | Denial | None) -> Outcome | None:
     if call.state == "executed":
         if call.trace is not None:
             call.trace.received(call.shown_request(), call.resumed)
@@ -110,7 +166,7 @@ async def pass_again(call: LiveCall, given: Grant | Denial | None) -> Outcome | 
         error = ApprovalError(call.name, f"it answers the call {given.call_id}, and this is {call.id}")
         return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
     if call.state == "executing" or (call.doubts and call.state == "suspended"):
-        return await resolve_doubt(call, given)
+        return await _resolve_doubt(call, given)
     if call.state == "suspended":
         reasons = await reasons_for(call)
         if isinstance(reasons, Failed):
@@ -120,7 +176,7 @@ async def pass_again(call: LiveCall, given: Grant | Denial | None) -> Outcome | 
     return await approve(call, given)
 
 
-async def resolve_doubt(call: LiveCall, given: Grant | Denial | None) -> Outcome | None:
+async def _resolve_doubt(call: LiveCall, given: Grant | Denial | None) -> Outcome | None:
     """Ask about a call that was begun and is not known to have ended; an idempotent tool needs its approval alone."""
     if call.plan.tool.options.idempotent:
         return await approve(call, given)
