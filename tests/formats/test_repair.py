@@ -14,7 +14,7 @@ import pytest
 from tests.formats.cut_histories import Item, conversation, cut
 from tests.formats.replies import NAMES
 from tests.rounds.provider_rules import refused
-from toolcrib.formats import PROVIDERS, WireFormat
+from toolcrib.formats import PROVIDERS, WireCall, WireFormat, WireResult
 
 SEEDS = 250
 each_provider = pytest.mark.parametrize("provider", NAMES)
@@ -134,3 +134,34 @@ def test_a_missing_turn_is_added_and_says_so(provider: WireFormat) -> None:
     assert mended == [*rules.user("A part of the conversation was left out here."), *history]
     assert done == ["added a turn of the user's before item 0, which says what is missing"]
     assert [str(problem) for problem in rules.check(history)] == ["before item 0 a turn of the user's is missing"]
+
+
+OPENAIS_ID = "call_7b2e"
+
+
+def test_an_id_that_mistral_refuses_is_found_and_replaced_in_call_and_result() -> None:
+    rules = PROVIDERS["mistral"]
+    asked = WireCall(OPENAIS_ID, "look", "{}")
+    call = {"id": OPENAIS_ID, "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    answer = rules.answer([WireResult(asked, "a lamp")])
+    once = [*rules.user("Look."), {"role": "assistant", "tool_calls": [call]}, *answer, *rules.assistant("A lamp.")]
+    history = [*once, *once]
+
+    mended, done = rules.repair(history)
+
+    assert [(problem.kind, problem.index) for problem in rules.check(history)] == [("id", 1), ("id", 5)]
+    assert (refused("mistral", mended), rules.check(mended)) == ([], [])
+    assert [item["content"] for item in mended if item["role"] == "tool"] == ["a lamp", "a lamp"]
+    assert len({key for item in mended for key in rules.call_keys(item)}) == 2
+    assert done[0].startswith("gave the call of `look` in item 1 the id `")
+
+
+def test_a_reply_with_an_id_that_mistral_refuses_gets_another() -> None:
+    call = {"id": OPENAIS_ID, "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    message = {"role": "assistant", "content": "", "tool_calls": [call]}
+    reply = PROVIDERS["mistral"].parse({"choices": [{"message": message, "finish_reason": "tool_calls"}]})
+
+    assert re.fullmatch("[a-zA-Z0-9]{9}", reply.calls[0].id)
+    assert [call["id"] for item in reply.items for call in item["tool_calls"]] == [reply.calls[0].id]
+    problem = f"came with the id `{OPENAIS_ID}`, which the provider does not take, and is called"
+    assert reply.problems == (f"a call of `look` {problem} `{reply.calls[0].id}`",)

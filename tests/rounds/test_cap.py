@@ -47,7 +47,9 @@ async def answers_the_issue(plan: ToolRoundPlan) -> list[Any]:
 
 
 async def fails_the_issue(plan: ToolRoundPlan) -> list[Any]:
-    return [ToolResult("call_0", "read", error=InvalidArguments("read", (FieldProblem("path", LONG),)))]
+    return [
+        ToolResult(plan.issues[0].metadata.id, "read", error=InvalidArguments("read", (FieldProblem("path", LONG),)))
+    ]
 
 
 async def handled_by_a_closure(call: Any) -> Any:

@@ -35,11 +35,13 @@ def is_sendable(id: str) -> bool:
     return bool(id) and (id.isascii() or well_formed(id) == id)
 
 
-def why_replaced(id: str) -> str:
-    """Return what was wrong with an id that a call came with, in words for a host."""
+def why_replaced(id: str, takes: Callable[[str], bool] = is_sendable) -> str:
+    """Return what was wrong with an id that a call came with, in words for a host; `takes` is the provider's rule."""
     if not id:
         return "no id"
-    return f"the id `{id}`, which {'is in use' if is_sendable(id) else 'has half a character in it'},"
+    if not is_sendable(id):
+        return f"the id `{id}`, which has half a character in it,"
+    return f"the id `{id}`, which {'is in use' if takes(id) else 'the provider does not take'},"
 
 
 def unused_id(seed: str, make: IdMaker, taken: Collection[str], also: Collection[str] = ()) -> str:
@@ -51,17 +53,26 @@ def unused_id(seed: str, make: IdMaker, taken: Collection[str], also: Collection
     return made
 
 
-def unique_ids(calls: Sequence[WireCall], make: IdMaker, taken: Collection[str]) -> tuple[list[str], list[str]]:
-    """Return an id for each call that no other has, and what had to be changed for it, a sentence each."""
+def unique_ids(
+    calls: Sequence[WireCall], make: IdMaker, taken: Collection[str], takes: Callable[[str], bool] = is_sendable
+) -> tuple[list[str], list[str]]:
+    """Return an id for each call that no other has, and what had to be changed for it, a sentence each.
+
+    Args:
+        calls: The calls of one reply.
+        make: Makes an id in the provider's shape.
+        taken: The ids of earlier calls.
+        takes: Whether the provider takes an id.
+    """
     ids = [call.id for call in calls]
     used, problems = set(ids), list[str]()
-    if len(used) == len(ids) and used.isdisjoint(taken) and all(map(is_sendable, ids)):
+    if len(used) == len(ids) and used.isdisjoint(taken) and all(map(takes, ids)):
         return ids, []  # as they nearly always are
     used, ids = set[str](), list[str]()  # `taken` may be long, and is not copied
     for position, call in enumerate(calls):
         id = call.id
-        if not is_sendable(id) or id in used or id in taken:
-            what = why_replaced(id)
+        if not takes(id) or id in used or id in taken:
+            what = why_replaced(id, takes)
             id = unused_id(seed_of([call.name, call.arguments], position), make, taken, used)
             problems.append(f"a call of `{call.name}` came with {what} and is called `{id}`")
         used.add(id)

@@ -213,7 +213,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     ) -> tuple[Sequence[Item], list[WireCall], list[str]]:
         """Return items and their calls, each with an id that no other has, and what was changed for it."""
         calls = [call for item in items for call in self.calls_of(item)]
-        ids, changed = unique_ids(calls, self.make_id, taken)
+        ids, changed = unique_ids(calls, self.make_id, taken, self.takes_id)
         if changed:
             new = iter(ids)
             counted = [(item, len(self.call_keys(item))) for item in items]

@@ -1,7 +1,7 @@
 """Mistral, Chat Completions: a function tool, a message with tool calls, a named tool message for each result.
 
 After a message with calls come the tool messages, one for each id. Mistral's own ids are nine letters or digits, and it
-refuses others in a history: ids are kept as they came, and one that has to be made is of that shape.
+refuses others in a history: one of another shape is replaced, in its call and in its result.
 Source: https://docs.mistral.ai/api, chat completions, and the guide to function calling.
 """
 
@@ -25,6 +25,7 @@ __all__ = ["MISTRAL", "MistralFunction", "MistralTool"]
 _STRICT = StrictRules(
     STRUCTURE | NUMBERS | {"default", "pattern", "format", "minItems", "maxItems", "minLength", "maxLength"}
 )
+_ID = re.compile(r"[a-zA-Z0-9]{9}")
 _MODELS = re.compile(r"mistral|codestral|magistral|ministral|pixtral|devstral|voxtral|open-mi")
 
 
@@ -86,6 +87,9 @@ class _Mistral(ChatFormat):
 
     def missing_turns(self, before: Mapping[str, Any] | None, item: Mapping[str, Any]) -> Sequence[Speaker]:
         return _BETWEEN.get((None if before is None else str(before.get("role")), str(item.get("role"))), ())
+
+    def takes_id(self, id: str) -> bool:
+        return _ID.fullmatch(id) is not None
 
     def make_id(self, seed: str) -> str:
         return sha256(seed.encode("utf-8", "replace")).hexdigest()[:9]

@@ -33,6 +33,7 @@ class CallSpot:
     id: str
     result: ResultSpot | None = None
     reused: bool = False  # an earlier call has its id
+    refused: bool = False  # the provider does not take its id
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,10 @@ def _problems_of(spot: CallSpot, layout: Layout) -> Iterator[TranscriptProblem]:
         yield TranscriptProblem(spot.index, "", "missing", f"{asked} has no id, so that nothing can answer it")
     elif spot.result is None:
         yield TranscriptProblem(spot.index, call.id, "missing", f"{asked} (`{call.id}`) has no result")
+    if spot.refused:
+        yield TranscriptProblem(
+            spot.index, call.id, "id", f"{asked} has the id `{call.id}`, which the provider refuses"
+        )
     if spot.reused:
         yield TranscriptProblem(spot.index, call.id, "duplicate", f"{asked} has the id `{call.id}` of an earlier one")
 

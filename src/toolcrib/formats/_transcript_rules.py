@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
-from toolcrib.formats._call_ids import made_id, seed_of, unused_id
+from toolcrib.formats._call_ids import is_sendable, made_id, seed_of, unused_id
 from toolcrib.formats._result_pairing import CallSpot, Layout, Pairing, ResultSpot, pair
 from toolcrib.formats._wire import Item, TranscriptProblem, WireCall, WireResult
 
@@ -86,8 +86,8 @@ class TranscriptRules(ABC):
         return call.id
 
     def answerable(self, keys: Sequence[CallKey]) -> bool:
-        """Return whether the calls of one item can be answered: each has an id, and no two have the same."""
-        return all(keys) and len(set(keys)) == len(keys)
+        """Return whether the calls of one item can be answered: each has an id that is taken, and no two the same."""
+        return all(self.takes_id(_id_of(key)) for key in keys) and len(set(keys)) == len(keys)
 
     def still_unanswered(self, waiting: list[CallKey], answered: list[CallKey]) -> list[CallKey] | None:
         """Return which calls still wait after some were answered; None when an answer is of none of them."""
@@ -99,6 +99,10 @@ class TranscriptRules(ABC):
                 return None
             rest.remove(key)
         return rest
+
+    def takes_id(self, id: str) -> bool:
+        """Return whether the provider takes the id of a call in a transcript."""
+        return is_sendable(id)
 
     def make_id(self, seed: str) -> str:
         """Return an id in the provider's shape, the same for the same seed."""
@@ -196,7 +200,9 @@ class TranscriptRules(ABC):
         calls: list[CallSpot] = []
         results: list[ResultSpot] = []
         for index, item in enumerate(transcript):
-            calls += [CallSpot(index, call, _id_of(self.key_of(call))) for call in self.calls_of(item)]
+            for call in self.calls_of(item):
+                id = _id_of(self.key_of(call))
+                calls.append(CallSpot(index, call, id, refused=bool(id) and not self.takes_id(id)))
             raw_results = self.raw_results(item)
             if not raw_results:
                 continue
@@ -242,7 +248,7 @@ class TranscriptRules(ABC):
         used = {spot.call.id for spot in pairing.calls}
         made: dict[CallSpot, str] = {}
         for position, spot in enumerate(pairing.calls):
-            if spot.reused or (self.layout.needs_ids and not spot.id):
+            if spot.reused or spot.refused or (self.layout.needs_ids and not spot.id):
                 seed = seed_of([spot.call.name, spot.call.arguments], position)
                 made[spot] = unused_id(seed, self.make_id, used)
                 used.add(made[spot])

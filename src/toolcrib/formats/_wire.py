@@ -24,7 +24,7 @@ _SHOWN = 300
 
 Item: TypeAlias = dict[str, Any]
 Choice: TypeAlias = Literal["optional", "at_least_one", "specific", "validated", "none"]
-ProblemKind: TypeAlias = Literal["orphan", "missing", "duplicate", "misplaced", "order"]
+ProblemKind: TypeAlias = Literal["orphan", "missing", "duplicate", "misplaced", "order", "id"]
 
 
 @value_class
@@ -115,7 +115,8 @@ class TranscriptProblem:
         call_id: Of the call; empty when the item has none.
         kind: `orphan`: a result without its call; `missing`: a call without its result (or without an id to answer
             to); `duplicate`: an id or a result that is there twice; `misplaced`: a result in the wrong place,
-            or an item in another provider's format; `order`: an item that the provider does not take in its place.
+            or an item in another provider's format; `order`: an item that the provider does not take in its place;
+            `id`: an id of a call that it does not take.
         message: The same in a sentence.
     """
 
