@@ -9,7 +9,7 @@ from typing import Any
 from dbos import DBOS
 
 from toolcrib.adapters.dbos import DurableAgent, Engine, Queue
-from toolcrib.adapters.dbos._engine import workflow
+from toolcrib.adapters.dbos._workflow import workflow
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent

@@ -16,12 +16,13 @@ from toolcrib.adapters.dbos._answers import Answers
 from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement, Queue
 from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import WAITING
-from toolcrib.adapters.dbos._engine import Engine, UnknownHereError, current_engine, workflow
+from toolcrib.adapters.dbos._engine import Engine, current_engine
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._turn_execution import TurnExecution, current_execution
 from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
 from toolcrib.adapters.dbos._work_store import WorkStore
+from toolcrib.adapters.dbos._workflow import UnknownHereError, workflow
 from toolcrib.calls import Failed, Suspended, error_of, outcome_from_dict
 from toolcrib.errors import UnregisteredAgentError, UnregisteredToolError
 from toolcrib.pipeline import Pipeline, Run

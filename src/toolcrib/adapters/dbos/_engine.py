@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal
 
 import dbos._dbos as dbos_module
 from dbos import DBOS
@@ -37,15 +37,11 @@ from toolcrib.errors import DatabaseError, EngineError, WorkerError
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 
-__all__ = ["Engine", "Routine", "UnknownHereError", "current_engine", "standing_routines", "step", "workflow"]
-
-P = ParamSpec("P")
-R = TypeVar("R")
+__all__ = ["Engine", "Routine", "current_engine", "standing_routines"]
 
 _log = logging.getLogger("toolcrib.durable")
 _POOL = 20  # connections of a worker, one of which listens
 _END_SECONDS = 5.0  # for what is left to say to the database at the end
-_RECOVERIES = 100  # how often work may be begun again before DBOS gives it up: it may kill each worker that takes it
 
 _LEFT_LONG = 30.0  # seconds after which a worker says that it cannot run what waits
 _LEFT_KNOWN = 1_000  # pieces of work of which it has said so
@@ -58,10 +54,6 @@ standing_routines: list[Routine] = []
 
 _current: Engine | None = None
 _process = 0  # that the engine belongs to: in a fork it is the parent
-
-
-class UnknownHereError(Exception):
-    """Work is of an agent, a tool or a toolkit that this worker does not have; it names what is missing."""
 
 
 class Engine:
@@ -382,47 +374,6 @@ def _check_fork() -> None:
             "this process was forked while an engine ran, and has none of its threads; start it by `spawn`, or fork "
             "before the engine is entered (to enqueue and to look, a Client will do)"
         )
-
-
-def workflow(name: str) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Awaitable[R]]]:
-    """Register an async function as what work of this name runs; it takes and returns JSON shapes.
-
-    What it raises because the database is away, or because the engine is left, is no outcome: the work is cut off like
-    that of a worker that died, and goes back to its queue.
-    """
-
-    def register(body: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
-        @wraps(body)
-        async def run(*args: P.args, **kwargs: P.kwargs) -> R:
-            engine, task = current_engine(), asyncio.current_task()
-            if not engine.takes_work:
-                raise asyncio.CancelledError
-            try:
-                return await body(*args, **kwargs)
-            except UnknownHereError as error:
-                await engine.leave(str(DBOS.workflow_id), str(error))
-                raise asyncio.CancelledError from error
-            except Exception as error:
-                if is_outage(error) or (task is not None and task.cancelling()):
-                    raise asyncio.CancelledError from error
-                raise
-
-        return DBOS.workflow(name=name, max_recovery_attempts=_RECOVERIES)(run)
-
-    return register
-
-
-async def step(name: str, run: Callable[[], Awaitable[R]]) -> R:
-    """Run a step of the workflow that calls this, and return its result, JSON shapes; one that is recorded is not run.
-
-    Steps are matched by their place in the workflow, and one in the place of another of a different name is an error:
-    so name it by what it is made of.
-    """
-
-    async def body() -> R:
-        return await run()
-
-    return await DBOS.run_step_async({"name": name}, body)
 
 
 async def _ended(instance: Any) -> None:

@@ -15,7 +15,7 @@ from dbos._context import current_owner_xid
 from toolcrib.adapters.dbos._answers import Answers
 from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement, Queue
 from toolcrib.adapters.dbos._continuation import allowed_meanwhile
-from toolcrib.adapters.dbos._engine import Engine, UnknownHereError, current_engine, standing_routines, workflow
+from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
@@ -25,6 +25,7 @@ from toolcrib.adapters.dbos._program_journal import (
     program_run,
 )
 from toolcrib.adapters.dbos._work_store import WorkStore
+from toolcrib.adapters.dbos._workflow import UnknownHereError, workflow
 from toolcrib.approvals import ApprovalStore
 from toolcrib.calls import ApprovalRequest
 from toolcrib.code import (

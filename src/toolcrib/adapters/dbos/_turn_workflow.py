@@ -13,10 +13,11 @@ from dbos._error import DBOSWorkflowCancelledError
 
 from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import WAITING, WAITS_FOR
-from toolcrib.adapters.dbos._engine import current_engine, step
+from toolcrib.adapters.dbos._engine import current_engine
 from toolcrib.adapters.dbos._handle import VALUES
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._turn_execution import TurnExecution, step_name
+from toolcrib.adapters.dbos._workflow import step
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, lenient
 from toolcrib.errors import ToolcribError
 from toolcrib.pipeline import Run
