@@ -232,8 +232,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a streaming call is kept before its tool runs",
         _BODY,
-        "                    await begin()\n                source =",
-        "                    pass\n                source =",
+        "            await begin()\n        source =",
+        "            pass\n        source =",
         _OF_RECOVERY,
     ),
     Gate(

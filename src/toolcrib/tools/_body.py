@@ -265,20 +265,10 @@ class Body:
     ) -> AsyncGenerator[Any, None]:
         await self._fire_before(hooks, values, ctx)
         on_yield, seen, kept = hooks.get(ToolHook.ON_YIELD), self._seen, list[Any]()
-        deadline = token = None
+        token = None
         try:
             async with AsyncExitStack() as stack:  # one generator for all that is around the values: each costs as much
-                thread = StreamThread() if self._threaded else None
-                if self._gate is not None:
-                    await stack.enter_async_context(self._passing(self._gate, values, thread, streaming=True))
-                if begin is not None:
-                    await begin()
-                source = self._source(values, thread)
-                stack.push_async_callback(_close, source, ctx)
-                if timeout is not None:
-                    deadline = self._deadline(timeout)
-                    stack.callback(deadline.close)
-                    stack.enter_context(deadline)
+                source, deadline = await self._opened(stack, values, ctx, timeout, begin)
                 try:
                     if ctx is not None:
                         token = ambient.set(ctx)
@@ -311,6 +301,29 @@ class Body:
             await fire(hooks.get(ToolHook.ON_ERROR, ()), (), {"exc": error}, ctx)
             raise
         await self._fire_after(hooks, kept, ctx)
+
+    async def _opened(
+        self,
+        stack: AsyncExitStack,
+        values: dict[str, Any],
+        ctx: RunContext[Any] | None,
+        timeout: float | None,
+        begin: Begin | None,
+    ) -> tuple[AsyncIterator[Any], Deadline | None]:
+        """Pass the gate and begin; return the function's values and their deadline, which `stack` closes."""
+        thread = StreamThread() if self._threaded else None
+        if self._gate is not None:
+            await stack.enter_async_context(self._passing(self._gate, values, thread, streaming=True))
+        if begin is not None:
+            await begin()
+        source = self._source(values, thread)
+        stack.push_async_callback(_close, source, ctx)
+        if timeout is None:
+            return source, None
+        deadline = self._deadline(timeout)
+        stack.callback(deadline.close)
+        stack.enter_context(deadline)
+        return source, deadline
 
     def _source(self, values: dict[str, Any], thread: StreamThread | None) -> AsyncIterator[Any]:
         made = self.fn(**values) if self._spec.plain else self._split(values)()
