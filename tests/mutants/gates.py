@@ -368,8 +368,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "single use of a grant without a request",
         "pipeline/_approve.py",
-        "if mark and not call.run.use_once(mark):",
-        "if False:",
+        'own or f"{call.run.id}:{answer.call_id}:{answer.digest}"',
+        "own",
         ("tests/pipeline/test_approve.py",),
     ),
     Gate(
@@ -404,8 +404,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "deadline of a stream",
         "tools/_body.py",
-        "if timeout is not None:\n                    deadline = self._deadline(timeout)",
-        "if False:\n                    deadline = self._deadline(60)",
+        "if timeout is None:\n            return source, None\n",
+        "if True:\n            return source, None\n",
     ),
     Gate(
         "clock that stands while a consumer holds a value",

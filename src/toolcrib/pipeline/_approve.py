@@ -182,18 +182,16 @@ def _use_up(
     call: LiveCall, before: ApprovalRequest | None, request: ApprovalRequest, answer: Grant | Denial, *, stored: bool
 ) -> None:
     """Let one call of this process go on with an answer to a request; ApprovalError for one that does not fit."""
-    standing = isinstance(answer, Grant) and answer.standing
     if isinstance(answer, Grant) and (why := misfit(answer, request)):
         raise ApprovalError(request.tool, why)
-    mark = "" if not isinstance(answer, Grant) or standing or answer.request_id else f"{answer.call_id}:{answer.digest}"
-    if mark and not call.run.use_once(mark):
-        raise ApprovalError(request.tool, "it was used before; ask again")
     if stored:  # the store sees to it that an answer is used once, also by other processes
         return
-    word = "used" if isinstance(answer, Grant) else "denied"
+    word, own = "denied", answer.request_id
+    if isinstance(answer, Grant):  # one that names no request is known by its call in the run
+        word, own = "used", None if answer.standing else own or f"{call.run.id}:{answer.call_id}:{answer.digest}"
     resumed = before.id if before is not None and call.state == "suspended" else None
-    for request_id in {resumed, None if standing else answer.request_id} - {None}:
-        earlier = _settled.add(str(request_id), word)
+    for mark in {resumed, own} - {None}:
+        earlier = _settled.add(str(mark), word)
         if earlier is not None:
             raise ApprovalError(request.tool, f"it was {earlier} before; ask again")
 
@@ -207,21 +205,21 @@ async def _keep(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial
 
 
 class _Settled:
-    """The requests that were answered in this process, and how; the oldest are forgotten."""
+    """What was answered in this process, by its mark, and how; the oldest are forgotten."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._by_request: dict[str, str] = {}
+        self._words: dict[str, str] = {}
         self._lock = threading.Lock()  # programs and agents may run in several threads
 
-    def add(self, request_id: str, word: str) -> str | None:
-        """Note how a request was settled; return how it was before, if it was."""
+    def add(self, mark: str, word: str) -> str | None:
+        """Note how a request or a call was answered; return how it was before, if it was."""
         with self._lock:
-            before = self._by_request.get(request_id)
+            before = self._words.get(mark)
             if before is None:
-                self._by_request[request_id] = word
-                if len(self._by_request) > self._most:
-                    del self._by_request[next(iter(self._by_request))]
+                self._words[mark] = word
+                if len(self._words) > self._most:
+                    del self._words[next(iter(self._words))]
             return before
 
 
