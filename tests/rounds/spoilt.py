@@ -6,7 +6,7 @@ What runs of them has arguments that came, what is raised is documented, and wha
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from copy import deepcopy
 from random import Random
 from typing import Any
@@ -17,7 +17,7 @@ from tests.rounds.streams import pieces, whole
 from toolcrib.calls import ToolCall
 from toolcrib.errors import RoundError
 from toolcrib.formats import PROVIDERS
-from toolcrib.rounds import Transcript, WireFormat, decode
+from toolcrib.rounds import CallProgress, ToolRound, Transcript, WireFormat, decode, decode_stream
 from toolcrib.tools import ez_tool
 
 JUNK: tuple[Any, ...] = (None, "", "x", 0, 7, True, 1.5, [], ["x"], [None], {}, {"x": 1}, [[]], [{}], "\ud800")
@@ -77,7 +77,7 @@ async def _must_hold(format: WireFormat, made: Any, came: list[Any]) -> None:
     transcript = Transcript(PROVIDERS[format].user("go"), format)
     before = list(transcript)
     try:
-        round = decode([purge, look], made, format=format, transcript=transcript)
+        round = await _decoded(format, made, transcript)
     except (TypeError, ValueError):  # as `decode` says: it is no reply, or plainly of another format
         return
     plan = await round.apply_hooks()
@@ -93,6 +93,28 @@ async def _must_hold(format: WireFormat, made: Any, came: list[Any]) -> None:
     wrong = refused(format, transcript, {*SENT, "x"}) if len(transcript) > len(before) and not unknown else []
     assert not wrong, f"the provider refuses the transcript: {wrong}"
     assert not (found := transcript.check()), f"the provider takes the transcript, and check() does not: {found}"
+
+
+async def _decoded(format: WireFormat, made: Any, transcript: Transcript) -> ToolRound:
+    """Return the round of a reply; of a stream a listener is given the calls as they come, and runs nothing."""
+    round = decode([purge, look], made, format=format, transcript=transcript)
+    if not isinstance(made, list):
+        return round
+
+    async def chunks() -> AsyncIterator[Any]:
+        for chunk in made:
+            yield chunk
+
+    seen: list[CallProgress] = []
+    try:
+        round = await decode_stream([purge, look], chunks(), on_call=seen.append, format=format, transcript=transcript)
+    except (TypeError, ValueError) as error:
+        raise AssertionError(f"the listener's part breaks a reply that can be read: {error}") from error
+    whole = [one for one in seen if one.is_whole]
+    assert [(one.id, one.name) for one in whole] == [(call.id, call.name) for call in round.tool_calls]
+    assert len({one.place for one in whole}) == len(whole)
+    assert not ran, "a call ran before its reply had ended"
+    return round
 
 
 def _is_among(arguments: dict[str, Any], came: list[Any]) -> bool:

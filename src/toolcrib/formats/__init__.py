@@ -16,8 +16,10 @@ if TYPE_CHECKING:
         raw_arguments,
         read_stored,
         stored,
+        well_formed,
     )
     from toolcrib.formats._format import Declaration, ProviderFormat, ToolFormat
+    from toolcrib.formats._growing_object import GrowingObject
     from toolcrib.formats._json_reading import json_shape
     from toolcrib.formats._mistral import MistralFunction, MistralTool
     from toolcrib.formats._openai import OpenAIFunction, OpenAITool
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
         text_delta,
     )
     from toolcrib.formats._wire import (
+        CallPiece,
         Choice,
         Item,
         ProblemKind,
@@ -52,11 +55,13 @@ __all__ = [
     "FORMATS",
     "NO_OPTIONS",
     "PROVIDERS",
+    "CallPiece",
     "Caller",
     "Choice",
     "Declaration",
     "FormatName",
     "Grammar",
+    "GrowingObject",
     "Item",
     "Layout",
     "MistralFunction",
@@ -88,6 +93,7 @@ __all__ = [
     "stored",
     "text_delta",
     "text_parameter",
+    "well_formed",
     "without_filler",
 ]
 
@@ -95,6 +101,7 @@ __all__ = [
 _HOMES = (
     "_provider_options",
     "_wire",
+    "_growing_object",
     "_json_reading",
     "_table",
     "_format",

@@ -22,7 +22,7 @@ from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import STRUCTURE, TEXT_FORMATS, StrictRules, check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey, Speaker, in_one_message
-from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
+from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["ANTHROPIC", "ANTHROPIC_NAMES", "ANTHROPIC_STRICT"]
 
@@ -118,6 +118,19 @@ class _Anthropic(ProviderFormat):
     def text_delta(self, chunk: Mapping[str, Any]) -> str:
         delta = object_or_empty(chunk.get("delta"))
         return text_or_empty(delta.get("text")) if delta.get("type") == "text_delta" else ""
+
+    def call_pieces(self, chunk: Mapping[str, Any]) -> Iterable[CallPiece]:
+        index, kind = chunk.get("index", 0), chunk.get("type")
+        place = index if isinstance(index, int) else 0
+        if kind == "content_block_start":
+            block = object_or_empty(chunk.get("content_block"))
+            call = _read_call(block if block.get("type") == "tool_use" else {})
+            values = object_or_empty(call.arguments)
+            return (CallPiece(call.id, call.name, call.kind, place, values=values, begins=True),)
+        if kind == "content_block_delta":
+            text = text_or_empty(object_or_empty(chunk.get("delta")).get("partial_json"))
+            return (CallPiece(place=place, text=text),)
+        return (CallPiece(place=place, ends=True),) if kind == "content_block_stop" else ()
 
     def _read(
         self, content: Iterable[Mapping[str, Any]], cut: Collection[int], draft: WireReply, taken: Collection[str]

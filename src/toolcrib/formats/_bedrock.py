@@ -23,7 +23,7 @@ from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, StreamEnd, error_in
 from toolcrib.formats._strict_schema import check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey, Speaker, in_one_message
-from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
+from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["BEDROCK"]
 
@@ -94,6 +94,18 @@ class _Bedrock(ProviderFormat):
 
     def text_delta(self, chunk: Mapping[str, Any]) -> str:
         return text_or_empty(object_or_empty(_inner(chunk, "contentBlockDelta").get("delta")).get("text"))
+
+    def call_pieces(self, chunk: Mapping[str, Any]) -> Iterable[CallPiece]:
+        for key, said in ((key, object_or_empty(value)) for key, value in chunk.items()):
+            place = _place(said.get("contentBlockIndex"))
+            if key == "contentBlockStart":
+                use = _use_of(_inner(said, "start")) or {}
+                yield CallPiece(_id(use), text_or_empty(use.get("name")), place=place, begins=True)
+            elif key == "contentBlockDelta":
+                text = text_or_empty(_inner(_inner(said, "delta"), "toolUse").get("input"))
+                yield CallPiece(place=place, text=text)
+            elif key == "contentBlockStop":
+                yield CallPiece(place=place, ends=True)
 
     def _read(
         self, sent: Iterable[Mapping[str, Any]], cut: Collection[int], draft: WireReply, taken: Collection[str]

@@ -14,7 +14,7 @@ from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import FINISHED, StopKind, error_in
 from toolcrib.formats._transcript_rules import CallKey
-from toolcrib.formats._wire import Item, WireCall, WireReply, WireResult
+from toolcrib.formats._wire import CallPiece, Item, WireCall, WireReply, WireResult
 
 __all__ = ["ChatFormat"]
 
@@ -73,6 +73,11 @@ class ChatFormat(ProviderFormat):
     def text_delta(self, chunk: Mapping[str, Any]) -> str:
         choice = first_choice(self.chunk_of(chunk))
         return "" if choice is None else _text_of(object_or_empty(choice.get("delta")).get("content"))
+
+    def call_pieces(self, chunk: Mapping[str, Any]) -> Iterable[CallPiece]:
+        delta = object_or_empty((first_choice(self.chunk_of(chunk)) or {}).get("delta"))
+        calls = list(objects_in(delta.get("tool_calls"))) or legacy_calls(delta.get(_LEGACY))
+        return [_piece(call, at) for at, call in enumerate(calls)]
 
     def chunk_of(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the chunk in an event of the provider's stream."""
@@ -179,6 +184,20 @@ class ChatFormat(ProviderFormat):
 
     def assistant(self, text: str) -> list[Item]:
         return [{"role": "assistant", "content": text}]
+
+
+def _piece(call: Mapping[str, Any], position: int) -> CallPiece:
+    kind = next((key for key in TEXTS if key in call), kind_of(call))
+    said, place = object_or_empty(call.get(kind)), call.get("index", position)
+    sent: object = said.get(TEXTS.get(kind, "arguments"))
+    return CallPiece(
+        text_or_empty(call.get("id")),
+        text_or_empty(said.get("name")),
+        kind,
+        place if isinstance(place, int) else position,
+        text_or_empty(sent),
+        object_or_empty(sent),
+    )
 
 
 def _legacy_id(said: object) -> str:

@@ -18,7 +18,7 @@ from toolcrib.formats._provider_options import NO_OPTIONS, ProviderOptions
 from toolcrib.formats._sent_names import sent_names
 from toolcrib.formats._stop_kinds import FINISHED, StopKind, StreamEnd, common_kind, ending, worst
 from toolcrib.formats._transcript_rules import TranscriptRules
-from toolcrib.formats._wire import Choice, Item, WireCall, WireReply
+from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply
 
 __all__ = ["Declaration", "ProviderFormat", "ToolFormat"]
 
@@ -236,6 +236,10 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     def text_delta(self, chunk: Mapping[str, Any]) -> str:
         """Return the text that a chunk of a streamed reply adds to the answer; calls, thoughts and usage are none."""
         return ""
+
+    def call_pieces(self, chunk: Mapping[str, Any]) -> Iterable[CallPiece]:
+        """Return the pieces of calls in a chunk of a streamed reply; of those alone that may be calls of tools."""
+        return ()
 
     def takes_name(self, name: str) -> bool:
         """Return whether a tool may have this name."""

@@ -18,14 +18,14 @@ from toolcrib.formats._canonical_json import arguments_object
 from toolcrib.formats._format import Declaration
 from toolcrib.formats._gemini_dump import api_shape
 from toolcrib.formats._gemini_schema import json_schema, openapi_schema, takes_json_schema
-from toolcrib.formats._gemini_stream import PartialCall, first_candidate, gathered_reply, taken_back
-from toolcrib.formats._json_reading import object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._gemini_stream import PartialCall, first_candidate, gathered_reply, placed_values, taken_back
+from toolcrib.formats._json_reading import is_object, object_or_empty, objects_in, text_or_empty
 from toolcrib.formats._optional_ids import OptionalIds, is_sent
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import check_root
 from toolcrib.formats._transcript_rules import CallKey, Speaker, in_one_message
-from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
+from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["GEMINI"]
 
@@ -104,6 +104,11 @@ class _Gemini(OptionalIds):
         candidate = first_candidate(chunk)
         return "" if candidate is None else _text_of(object_or_empty(candidate.get("content")).get("parts"))
 
+    def call_pieces(self, chunk: Mapping[str, Any]) -> Iterable[CallPiece]:
+        content = object_or_empty((first_candidate(api_shape(chunk)) or {}).get("content"))
+        sent = [part.get("functionCall") for part in objects_in(content.get("parts"))]
+        return [_piece(call) for call in sent if is_object(call)]
+
     def _read(
         self, reply: Mapping[str, Any], draft: WireReply, taken: Collection[str], cut: Collection[int] = ()
     ) -> WireReply:
@@ -123,7 +128,7 @@ class _Gemini(OptionalIds):
             part, is_cut = taken_back(sent), place in cut
             if PartialCall.begins(part):
                 partial = PartialCall(part)
-                part, is_cut = partial.part, not partial.is_whole
+                part, is_cut = partial.close(), not partial.is_whole
             if "functionCall" in part and not text_or_empty(object_or_empty(part["functionCall"]).get("name")):
                 problems.append("one of its calls named no tool and was left out")
             elif part:
@@ -250,6 +255,18 @@ def _read_result(part: Mapping[str, Any]) -> WireResult:
     said = response.get("error" if is_error else "output", response)  # without either, all of it is the output
     text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, default=str)
     return WireResult(WireCall(text_or_empty(given.get("id")), text_or_empty(given.get("name")), ""), text, is_error)
+
+
+def _piece(call: Mapping[str, Any]) -> CallPiece:
+    name, (values, placed) = text_or_empty(call.get("name")), placed_values(call)
+    return CallPiece(
+        text_or_empty(call.get("id")),
+        name,
+        values=values,
+        placed=[one for one in placed if one is not None],
+        begins=bool(name),
+        ends=not call.get("willContinue"),
+    )
 
 
 def _function_response(result: WireResult) -> Item:

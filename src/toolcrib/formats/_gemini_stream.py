@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
+from toolcrib.formats._growing_object import GrowingObject, JsonPath, PlacedValue
 from toolcrib.formats._json_reading import is_object, object_or_empty, objects_in, text_or_empty
 from toolcrib.formats._stop_kinds import StreamEnd, error_in
 from toolcrib.formats._wire import Item
 
-__all__ = ["PartialCall", "ReplyStream", "first_candidate", "gathered_reply", "taken_back"]
+__all__ = ["PartialCall", "ReplyStream", "first_candidate", "gathered_reply", "placed_values", "taken_back"]
 
 _PATH_STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<index>\d+)\]|\['(?P<single>[^']*)'\]|\[\"(?P<double>[^\"]*)\"\]")
 _MOST_STEPS = 100
@@ -22,15 +23,15 @@ class PartialCall:
     """A call whose arguments are streamed one by one, each with the path to its place.
 
     Attributes:
-        part: The part as it is taken back, with what is there of the arguments.
+        part: The part as it is taken back, with its call when it is closed.
         open: Whether more of it has to come.
     """
 
     def __init__(self, part: Mapping[str, Any]) -> None:
         self.part: Item = {**part, "functionCall": {}}
+        self._rest: Item = {}
         self.open, self._broken, self._came = True, False, False
-        self._arguments: Item = {}
-        self._growing: object = None  # the path of a text that goes on
+        self._arguments = GrowingObject()
         self.add(part)
 
     @staticmethod
@@ -42,38 +43,45 @@ class PartialCall:
     @property
     def is_whole(self) -> bool:
         """Whether it came to its end, each text in it too, and every path led to a place."""
-        return not (self.open or self._broken or self._growing)
+        return not (self.open or self._broken or self._arguments.open)
 
     @property
     def name(self) -> str:
         """The tool's name."""
-        return text_or_empty(self.part["functionCall"].get("name"))
+        return text_or_empty(self._rest.get("name"))
 
     def add(self, part: Mapping[str, Any]) -> None:
         """Take up the next part of it."""
         call = object_or_empty(part.get("functionCall"))
         self.part |= {key: value for key, value in part.items() if key != "functionCall"}
-        self._arguments |= object_or_empty(call.get("args"))
-        pieces = list(objects_in(call.get("partialArgs")))
-        for piece in pieces:
-            self._put(piece)
+        values, pieces = placed_values(call)
+        taken = [self._arguments.merge(values)]
+        taken += [piece is not None and self._arguments.put(piece) for piece in pieces]
+        self._broken = self._broken or not all(taken)
         self._came = self._came or bool(pieces) or is_object(call.get("args"))
-        kept = {key: value for key, value in call.items() if key not in ("args", "partialArgs", "willContinue")}
-        self.part["functionCall"] |= {**kept, "args": self._arguments} if self._came else kept
+        self._rest |= {key: value for key, value in call.items() if key not in ("args", "partialArgs", "willContinue")}
         self.open = bool(call.get("willContinue"))
 
-    def _put(self, piece: Mapping[str, Any]) -> None:
-        path = _steps(text_or_empty(piece.get("jsonPath")))
-        kind = next((key for key in _VALUES if key in piece), None)
-        left = self._growing not in (None, path)  # a text that goes on, and another place comes
-        goes_on = self._growing == path
-        if left or path is None or kind is None or not _put(self._arguments, path, _value(piece, kind), goes_on):
-            self._broken = True
-            return
-        self._growing = path if piece.get("willContinue") else None
+    def close(self) -> Item:
+        """Write what came of the call into its part, and return that."""
+        self.part["functionCall"] = {**self._rest, "args": self._arguments.read()} if self._came else self._rest
+        return self.part
 
 
-def _steps(path: str) -> list[str | int] | None:
+def placed_values(call: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[PlacedValue | None]]:
+    """Return the arguments in a part's call: under their names, and those with a path; None for one without a place."""
+    return object_or_empty(call.get("args")), [_placed(piece) for piece in objects_in(call.get("partialArgs"))]
+
+
+def _placed(piece: Mapping[str, Any]) -> PlacedValue | None:
+    path = _steps(text_or_empty(piece.get("jsonPath")))
+    kind = next((key for key in _VALUES if key in piece), None)
+    if path is None or kind is None:
+        return None
+    return PlacedValue(path, _value(piece, kind), bool(piece.get("willContinue")))
+
+
+def _steps(path: str) -> JsonPath | None:
     """Return the steps of a path, `$.a.b[0]`; None for one that says nothing, or more than this."""
     steps: list[str | int] = []
     at = 1
@@ -85,7 +93,7 @@ def _steps(path: str) -> list[str | int] | None:
         names = (found[key] for key in ("name", "single", "double"))
         steps.append(next((name for name in names if name is not None), "") if index is None else int(index))
         at = found.end()
-    return steps if path.startswith("$") and 0 < len(steps) < _MOST_STEPS and isinstance(steps[0], str) else None
+    return tuple(steps) if path.startswith("$") and 0 < len(steps) < _MOST_STEPS and isinstance(steps[0], str) else None
 
 
 def _value(piece: Mapping[str, Any], kind: str) -> Any:
@@ -93,33 +101,6 @@ def _value(piece: Mapping[str, Any], kind: str) -> Any:
     if kind == "nullValue":
         return None
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _fits(place: Any, step: str | int) -> bool:
-    """Return whether there is such a place: an object's, or one of a list up to the end of it."""
-    if isinstance(step, str):
-        return isinstance(place, dict)
-    return isinstance(place, list) and step <= len(cast("list[Any]", place))
-
-
-def _put(place: Any, path: list[str | int], value: Any, goes_on: bool) -> bool:
-    """Put a value where the path says, or after the text that is there; return whether there is such a place."""
-    step, rest = path[0], path[1:]
-    if not _fits(place, step):
-        return False
-    known = step < len(place) if isinstance(step, int) else step in place
-    held = place[step] if known else None
-    if rest:
-        made = held if known else list[Any]() if isinstance(rest[0], int) else Item()
-        if not _put(made, rest, value, goes_on):
-            return False
-    else:
-        made = held + value if goes_on and isinstance(held, str) and isinstance(value, str) else value
-    if known or not isinstance(step, int):
-        place[step] = made
-    else:
-        place.append(made)
-    return True
 
 
 # --- whole streams
@@ -150,6 +131,8 @@ def gathered_reply(chunks: Iterable[Mapping[str, Any]]) -> ReplyStream:
         candidate |= {key: value for key, value in piece.items() if key != "content" and value is not None}
         for part in objects_in(object_or_empty(piece.get("content")).get("parts")):
             _append_part(parts, taken_back(part), begun)
+    for call in begun:
+        call.close()
     unfinished = [call for call in begun if not call.is_whole]
     made.problems = [f"the arguments of a call of `{call.name}` were cut" for call in unfinished]
     cut = {id(call.part) for call in unfinished}

@@ -23,7 +23,7 @@ from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import check_root
 from toolcrib.formats._transcript_rules import CallKey
-from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
+from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply, WireResult
 from toolcrib.schema import describe_shape, map_subschemas
 
 __all__ = ["OLLAMA"]
@@ -71,6 +71,12 @@ class _Ollama(OptionalIds, ChatFormat):
 
     def text_delta(self, chunk: Mapping[str, Any]) -> str:
         return text_or_empty(object_or_empty(chunk.get("message")).get("content"))
+
+    def call_pieces(self, chunk: Mapping[str, Any]) -> Iterable[CallPiece]:
+        sent = self.sent_calls({**object_or_empty(chunk.get("message")), "role": "assistant"})
+        return [
+            CallPiece(id, name, values=arguments_object(values), begins=True, ends=True) for id, name, values in sent
+        ]
 
     def kept(self, message: Mapping[str, Any]) -> Item:
         kept = {key: message[key] for key in ("content", "thinking") if isinstance(message.get(key), str)}

@@ -21,11 +21,12 @@ from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, StreamEnd, error_in
 from toolcrib.formats._strict_schema import check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey
-from toolcrib.formats._wire import Choice, Item, WireCall, WireReply, WireResult
+from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["OPENAI_RESPONSES"]
 
 _NAMED = {"function_call": "arguments", "custom_tool_call": "input"}  # calls by name, and where their arguments are
+_DELTAS = frozenset({"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"})
 _ANSWERS = {  # what the client answers, with the item that does, and the key there that names the call
     "function_call": ("function_call_output", "call_id"),
     "custom_tool_call": ("custom_tool_call_output", "call_id"),
@@ -113,6 +114,17 @@ class _Responses(ProviderFormat):
 
     def text_delta(self, chunk: Mapping[str, Any]) -> str:
         return text_or_empty(chunk.get("delta")) if chunk.get("type") == "response.output_text.delta" else ""
+
+    def call_pieces(self, chunk: Mapping[str, Any]) -> Iterable[CallPiece]:
+        place, kind = _place(chunk), text_or_empty(chunk.get("type"))
+        if kind == "response.output_item.added":
+            item = object_or_empty(chunk.get("item"))
+            [call] = self.calls_of(item) or [WireCall("", "", "")]
+            text = text_or_empty(item.get(_NAMED.get(text_or_empty(item.get("type")), "")))
+            return (CallPiece(call.id, call.name, call.kind, place, text, begins=True),)
+        if kind in _DELTAS:
+            return (CallPiece(place=place, text=text_or_empty(chunk.get("delta"))),)
+        return (CallPiece(place=place, ends=True),) if kind == "response.output_item.done" else ()
 
     def _read(self, response: Mapping[str, Any], draft: WireReply, taken: Collection[str]) -> WireReply:
         """Return the reply; `draft` says how it ended."""
@@ -349,14 +361,19 @@ class _Stream(StreamEnd):
     response: Item = field(default_factory=Item)
 
 
+def _place(event: Mapping[str, Any]) -> int:
+    index = event.get("output_index")
+    return index if isinstance(index, int) else 0
+
+
 def _gathered(events: Iterable[Mapping[str, Any]]) -> _Stream:
     begun: dict[int, Item] = {}
     done: dict[int, Item] = {}
+    arguments: dict[int, list[str]] = {}
     made = _Stream()
     for event in events:
         kind = text_or_empty(event.get("type"))
-        index = event.get("output_index")
-        place = index if isinstance(index, int) else 0
+        place = _place(event)
         made.errors += _errors(event)
         if kind in _ENDED:
             response = object_or_empty(event.get("response"))
@@ -365,23 +382,22 @@ def _gathered(events: Iterable[Mapping[str, Any]]) -> _Stream:
             made.words += [*([] if ended == "completed" else [ended]), *_words({"status": ended, **response})]
             made.errors += _errors(response)
         elif kind == "response.output_item.added":
-            begun[place] = dict(object_or_empty(event.get("item")))
+            begun[place], arguments[place] = dict(object_or_empty(event.get("item"))), []
         elif kind == "response.output_item.done":
             done[place] = dict(object_or_empty(event.get("item")))
+        elif kind in _DELTAS and place in begun:
+            arguments[place].append(text_or_empty(event.get("delta")))
         elif place in begun:
             _grow(begun[place], kind, text_or_empty(event.get("delta")))
     if not made.response.get("output"):  # some servers leave it out of the last event
-        found = [done.get(place) or _cut(begun[place], made.problems) for place in sorted({*begun, *done})]
+        places = sorted({*begun, *done})
+        found = [done.get(place) or _cut(begun[place], arguments[place], made.problems) for place in places]
         made.response["output"] = [item for item in found if item]
     return made
 
 
 def _grow(item: Item, kind: str, delta: str) -> None:
-    if kind == "response.function_call_arguments.delta":
-        item["arguments"] = text_or_empty(item.get("arguments")) + delta
-    elif kind == "response.custom_tool_call_input.delta":
-        item["input"] = text_or_empty(item.get("input")) + delta
-    elif kind == "response.output_text.delta":
+    if kind == "response.output_text.delta":
         parts = [dict(part) for part in objects_in(item.get("content"))]
         if not parts:
             parts.append({"type": "output_text", "text": "", "annotations": []})
@@ -389,12 +405,14 @@ def _grow(item: Item, kind: str, delta: str) -> None:
         item["content"] = parts
 
 
-def _cut(item: Item, problems: list[str]) -> Item | None:
+def _cut(item: Item, arguments: list[str], problems: list[str]) -> Item | None:
     """Return an item that was begun and never done, as far as it came; None for one that would not be taken back."""
     kind = text_or_empty(item.get("type"))
     if kind in _NAMED:
         problems.append(f"the arguments of a call of `{text_or_empty(item.get('name'))}` were cut")
-        return {**item, "status": "incomplete"}
+        key = _NAMED[kind]
+        grown = {key: "".join([text_or_empty(item.get(key)), *arguments])} if arguments else {}
+        return {**item, **grown, "status": "incomplete"}
     if kind == "message" and item.get("content"):
         return {**item, "status": "incomplete"}
     problems.append(f"an item of type `{kind}` was cut and left out")

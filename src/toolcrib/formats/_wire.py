@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from toolcrib.calls import Media, cut, value_class
+from toolcrib.formats._growing_object import PlacedValue
 from toolcrib.formats._stop_kinds import FINISHED, StopKind, ending
 
 __all__ = [
+    "CallPiece",
     "Choice",
     "Item",
     "ProblemKind",
@@ -85,6 +87,33 @@ class WireReply:
         return (
             f"{why}, and of its arguments came {came}. Nothing ran; if it is still wanted, make the call again, whole"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class CallPiece:
+    """A piece of a call in a chunk of a streamed reply.
+
+    Attributes:
+        id: The call's; empty where it came before, or never does.
+        name: The tool's; as for the id.
+        kind: As for a `WireCall`.
+        place: What tells calls that come at the same time apart; None where they come one after the other.
+        text: The next piece of the arguments as text.
+        values: Arguments that came under their own names.
+        placed: Arguments that came with the path to their place.
+        begins: Whether what came before in this place was of another call, or of none.
+        ends: Whether it is the call's last piece.
+    """
+
+    id: str = ""
+    name: str = ""
+    kind: str = "function"
+    place: object = None
+    text: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    placed: Sequence[PlacedValue] = ()
+    begins: bool = False
+    ends: bool = False
 
 
 @value_class

@@ -13,6 +13,7 @@ from toolcrib.rounds._call import (
     RoundHooks,
     SuspendedTool,
 )
+from toolcrib.rounds._call_progress import CallListener, CallProgress
 from toolcrib.rounds._plan import ToolRoundPlan
 from toolcrib.rounds._results import ToolCallIssue, ToolResult, rejection_reason, unfenced
 from toolcrib.rounds._round import DecodeKeywords, ToolRound, decode, decode_stream
@@ -23,6 +24,8 @@ from toolcrib.rounds._unhandled import Unhandled
 
 __all__ = [
     "Answer",
+    "CallListener",
+    "CallProgress",
     "ChatModel",
     "ChatRequest",
     "Continue",

@@ -10,6 +10,7 @@ from toolcrib.errors import RoundError
 from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireFormat, WireReply, detected
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import Answer, DecodedCall, RoundHooks
+from toolcrib.rounds._call_progress import CallListener, CallWatcher
 from toolcrib.rounds._plan import ToolRoundPlan, TranscriptLike, suggestion
 from toolcrib.rounds._results import ToolCallIssue
 from toolcrib.rounds._round_json import StoredRound
@@ -18,7 +19,7 @@ from toolcrib.rounds._transcript import taken_ids
 from toolcrib.rounds._unhandled import Unhandled, unhandled_in
 from toolcrib.toolsets import ToolAvailability, ToolsetLike
 
-__all__ = ["DecodeKeywords", "ToolRound", "decode", "decode_stream", "gathered"]
+__all__ = ["DecodeKeywords", "ToolRound", "decode", "decode_stream"]
 
 
 class ToolRound(StoredRound):
@@ -144,6 +145,18 @@ def decode(
         ValueError: It is in no known format, or plainly in another one than `format`.
         ToolConstraintError: `available` names a tool that is not in the toolset.
     """
+    return ToolRound(_state_of(tools, reply, available, format, run, transcript, strict))
+
+
+def _state_of(
+    tools: Pipeline | ToolsetLike,
+    reply: object,
+    available: ToolAvailability | None,
+    format: WireFormat | ProviderFormat | None = None,
+    run: Run | None = None,
+    transcript: Sequence[Any] = (),
+    strict: bool = False,
+) -> RoundState:
     name = format or detected(_sample(reply))
     rules = PROVIDERS[name] if isinstance(name, str) else name
     taken = taken_ids(rules, transcript)
@@ -154,7 +167,7 @@ def decode(
     run = run_for(run, "round")
     if available is not None:
         run = run.view(available=pipeline.toolset.offered(available))
-    return ToolRound(RoundState(rules, wire, pipeline, run, strict=strict))
+    return RoundState(rules, wire, pipeline, run, strict=strict)
 
 
 class DecodeKeywords(TypedDict, total=False):
@@ -172,20 +185,34 @@ async def decode_stream(
     available: ToolAvailability | None = None,
     *,
     on_chunk: Callable[[object], None] | None = None,
+    on_call: CallListener | None = None,
     **keywords: Unpack[DecodeKeywords],
 ) -> ToolRound:
-    """Return the calls in a streamed reply when it has ended, as `decode` does; `on_chunk` is given each chunk."""
-    return decode(tools, await gathered(chunks, on_chunk), available, **keywords)
+    """Return the calls in a streamed reply when it has ended, as `decode` does.
 
-
-async def gathered(chunks: AsyncIterable[object], on_chunk: Callable[[object], None] | None) -> list[object]:
-    """Return the chunks of a stream when it has ended."""
+    Args:
+        tools: As for `decode`, and so are the other arguments that are not here.
+        chunks: The chunks as the provider's SDK gives them.
+        available: Which tools were offered.
+        on_chunk: Is given each chunk.
+        on_call: Is given what came so far of each call, while it comes and when the round has it; see `CallProgress`.
+        keywords: As for `decode`.
+    """
+    watcher = None
+    if on_call is not None:
+        toolset, strict = pipeline_of(tools).toolset, keywords.get("strict", False)
+        watcher = CallWatcher(on_call, keywords.get("format"), toolset, strict=strict)
     kept: list[object] = []
     async for chunk in chunks:
         kept.append(chunk)
         if on_chunk is not None:
             on_chunk(chunk)
-    return kept
+        if watcher is not None:
+            watcher.add(chunk)
+    state = _state_of(tools, kept, available, **keywords)
+    if watcher is not None:
+        watcher.close(state.calls)
+    return ToolRound(state)
 
 
 def _read(format: ProviderFormat, reply: object, taken: Collection[str] = ()) -> WireReply:

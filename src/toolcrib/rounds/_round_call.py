@@ -26,7 +26,7 @@ from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Call, Pipeline, Run, is_call
 from toolcrib.toolsets import Toolset
 
-__all__ = ["Group", "RoundCall", "calls_of_tools"]
+__all__ = ["Group", "RoundCall", "as_defined", "calls_of_tools"]
 
 Group: TypeAlias = Literal["pending", "handled", "rejected", "suspended", "issue"]
 """The part of a plan that a call is in."""
@@ -68,7 +68,7 @@ class RoundCall:
             strict: Whether the tool was defined in the provider's strict mode.
         """
         made = cls(wire, pipeline, run)
-        arguments = _as_defined(pipeline.toolset, wire, format, strict)
+        arguments = as_defined(pipeline.toolset, wire, format, strict)
         received = ToolCall(wire.name, arguments, wire.id, fault=reply.fault_of(wire))
         made._take(pipeline.receive(received, run))
         if made.call is None:
@@ -243,7 +243,7 @@ def _is_free_text(call: WireCall, format: ProviderFormat, toolset: Toolset) -> b
         return False
 
 
-def _as_defined(toolset: Toolset, call: WireCall, format: ProviderFormat, strict: bool) -> str | Mapping[str, Any]:
+def as_defined(toolset: Toolset, call: WireCall, format: ProviderFormat, strict: bool) -> str | Mapping[str, Any]:
     """Return a call's arguments as the tool has them, and not as the provider's definition of it does.
 
     A free text becomes the tool's one argument; names that were sent in the place of others become those again; and

@@ -14,9 +14,10 @@ from toolcrib.errors import NotCallable, RoundError, closest
 from toolcrib.formats import FINISHED, PROVIDERS, Item, WireFormat, json_shape, read_stored, stored, text_delta
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import DecodedCall, HandledTool, RejectedTool, RoundHooks
+from toolcrib.rounds._call_progress import CallListener
 from toolcrib.rounds._plan import ToolRoundPlan, functionless
 from toolcrib.rounds._results import ToolResult, typed_answer
-from toolcrib.rounds._round import ToolRound, decode, gathered
+from toolcrib.rounds._round import DecodeKeywords, ToolRound, decode, decode_stream
 from toolcrib.rounds._round_json import run_from, run_of
 from toolcrib.rounds._round_state import pipeline_of
 from toolcrib.rounds._step import Continue, Finished, NeedsTools, Stopped
@@ -138,6 +139,7 @@ class Session:
         output: type[T],
         on_chunk: Callable[[object], None] | None = None,
         on_text: Callable[[str], None] | None = None,
+        on_call: CallListener | None = None,
         **keywords: Unpack[StepOptions],
     ) -> NeedsTools | Continue | Finished[T] | Stopped: ...
     @overload
@@ -146,6 +148,7 @@ class Session:
         *,
         on_chunk: Callable[[object], None] | None = None,
         on_text: Callable[[str], None] | None = None,
+        on_call: CallListener | None = None,
         **keywords: Unpack[StepKeywords],
     ) -> NeedsTools | Continue | Finished[Any] | Stopped: ...
     async def step(
@@ -153,6 +156,7 @@ class Session:
         *,
         on_chunk: Callable[[object], None] | None = None,
         on_text: Callable[[str], None] | None = None,
+        on_call: CallListener | None = None,
         **keywords: Unpack[StepKeywords],
     ) -> NeedsTools | Continue | Finished[Any] | Stopped:
         """Ask the model once, and return what it wants: tools, to go on, or to have answered; or why its reply ended.
@@ -160,6 +164,7 @@ class Session:
         Args:
             on_chunk: Is given each chunk of a reply that is streamed, as the provider sends it.
             on_text: Is given each piece of the answer of a reply that is streamed.
+            on_call: Is given what came so far of each call of a reply that is streamed; see `CallProgress`.
             keywords: Options in the place of the session's defaults.
 
         Raises:
@@ -176,18 +181,15 @@ class Session:
         reply: object = self.model.reply(request)
         if isawaitable(reply):  # an async generator is a stream as it is
             reply = await reply
-        if isinstance(reply, AsyncIterable):
-            chunks = cast("AsyncIterable[object]", reply)
-            reply = await gathered(chunks, _chunk_listener(on_chunk, on_text, self.format))
-        round = decode(
-            pipeline,
-            reply,
-            asked.get("available"),
-            format=self.format,
-            run=self.host_run,
-            transcript=self.transcript,
-            strict=asked.get("strict", False),
+        available = asked.get("available")
+        reading = DecodeKeywords(
+            format=self.format, run=self.host_run, transcript=self.transcript, strict=asked.get("strict", False)
         )
+        if isinstance(reply, AsyncIterable):
+            chunks, on_chunk = cast("AsyncIterable[object]", reply), _chunk_listener(on_chunk, on_text, self.format)
+            round = await decode_stream(pipeline, chunks, available, on_chunk=on_chunk, on_call=on_call, **reading)
+        else:
+            round = decode(pipeline, reply, available, **reading)
         if _asks(round):
             self._staged = round
             return NeedsTools(round)

@@ -1,0 +1,223 @@
+"""CallProgress: what came so far of a call in a streamed reply, as a listener is given it."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count
+from typing import Any, TypeAlias, cast
+
+from pydantic_core import from_json
+
+from toolcrib.calls import copied, value_class
+from toolcrib.formats import (
+    PROVIDERS,
+    CallPiece,
+    GrowingObject,
+    ProviderFormat,
+    WireCall,
+    WireFormat,
+    arguments_object,
+    detected,
+    json_shape,
+    raw_arguments,
+    well_formed,
+)
+from toolcrib.rounds._round_call import RoundCall, as_defined
+from toolcrib.toolsets import Toolset
+
+__all__ = ["CallListener", "CallProgress", "CallWatcher"]
+
+_SHORT, _PART = 1_024, 16  # up to so many characters each piece is reported, and then each growth by a part of them
+_SPACE = " \t\r\n"
+
+
+@value_class
+class CallProgress:
+    """What came so far of a call in a streamed reply. It is there to be shown: nothing of it was checked or run.
+
+    Attributes:
+        place: Which of the reply's calls it is, from 0 on; the same in each report of a call.
+        id: The provider's; empty where it sends none, until the whole call has the one of the round.
+        name: The tool's, as the model sent it.
+        arguments: A copy of the arguments as far as they came: values that are whole, and texts up to the last
+            character that came whole.
+        is_whole: Whether the reply has ended, and the call is one of the round's `tool_calls`.
+    """
+
+    place: int
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+    is_whole: bool = False
+
+
+CallListener: TypeAlias = Callable[[CallProgress], None]
+
+
+class CallWatcher:
+    """Reports the calls of a reply to a listener while they come, for every format in the same way.
+
+    A call is reported with each piece up to 1,024 characters of arguments, then each time they have grown by a
+    sixteenth of what is over that, when it seems to be over, and when the round has it. So the work is linear in the
+    length of the reply.
+
+    Args:
+        listener: The function that is given the reports.
+        format: The wire format of the chunks; detected from the first one when None.
+        toolset: The tools, to which free texts and renamed parameters belong.
+        strict: Whether they were defined in the provider's strict mode.
+    """
+
+    def __init__(
+        self, listener: CallListener, format: WireFormat | ProviderFormat | None, toolset: Toolset, *, strict: bool
+    ) -> None:
+        self._listener, self._toolset, self._strict = listener, toolset, strict
+        self._format = PROVIDERS[format] if isinstance(format, str) else format
+        self._calls: list[_ArrivingCall] = []
+        self._current: dict[object, _ArrivingCall] = {}
+
+    def add(self, chunk: object) -> None:
+        """Take up the next chunk."""
+        self._format = format = self._format or PROVIDERS[detected(chunk)]
+        for piece in format.call_pieces(json_shape(chunk)):
+            call = self._call_of(piece)
+            if call is None:
+                continue
+            call.add(piece)
+            if call.place is None and call.name and (call.kind == "function" or call.kind in format.free_texts):
+                if self._calls:
+                    self._report_rest(self._calls[-1], format)
+                call.place = len(self._calls)
+                self._calls.append(call)
+            if piece.ends:
+                self._report_rest(call, format)
+            elif call.is_due:
+                self._report(call, format)
+
+    def close(self, calls: Iterable[RoundCall]) -> None:
+        """Report the calls that the round has, whole."""
+        whole = [(call, call.call.raw_arguments) for call in calls if call.call is not None]
+        by_id = {call.id: place for place, call in reversed([*enumerate(self._calls)]) if call.id}
+        kept = {by_id[call.id] for call, _ in whole if call.id in by_id}
+        others: defaultdict[str, deque[int]] = defaultdict(deque)  # to which the round gave another id
+        for place, call in enumerate(self._calls):
+            if place not in kept:
+                others[call.name].append(place)
+        new = count(len(self._calls))
+        for call, raw in whole:
+            place = by_id.get(call.id)
+            if place is None:
+                place = others[call.name].popleft() if others[call.name] else next(new)
+            self._listener(CallProgress(place, call.id, call.name, copied(arguments_object(raw)), is_whole=True))
+
+    def _call_of(self, piece: CallPiece) -> _ArrivingCall | None:
+        """Return the call that a piece belongs to; None for a piece of something else."""
+        known = self._current.get(piece.place)
+        if known is not None and not (piece.begins or known.ends_before(piece)):
+            return known
+        self._current.pop(piece.place, None)
+        if not (piece.id or piece.name):
+            return None
+        made = self._current[piece.place] = _ArrivingCall(piece.kind)
+        return made
+
+    def _report_rest(self, call: _ArrivingCall, format: ProviderFormat) -> None:
+        """Report what came of a call since its last report, when it seems to be over; once for each call."""
+        if not call.is_over:
+            call.is_over = True
+            self._report(call, format)
+
+    def _report(self, call: _ArrivingCall, format: ProviderFormat) -> None:
+        came = call.read() if call.place is not None and call.has_news else None
+        if came is None or call.place is None:
+            return
+        shown = as_defined(self._toolset, WireCall(call.id, call.name, came, call.kind), format, self._strict)
+        if isinstance(shown, Mapping) and shown != call.shown:
+            call.shown = copied(shown)
+            self._listener(CallProgress(call.place, call.id, call.name, copied(shown)))
+
+
+class _ArrivingCall:
+    """A call of which pieces still come.
+
+    Attributes:
+        id: As of a `WireCall`, as far as it is known; so are `name` and `kind`.
+        place: As of a `CallProgress`; None until the call is known to be one of a tool.
+        shown: The arguments that were reported last.
+        is_over: Whether the call seemed to be over once.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.id, self.name, self.kind = "", "", kind
+        self.place: int | None = None
+        self.shown: Mapping[str, Any] | None = None
+        self.is_over = False
+        self._texts: list[str] = []
+        self._values = GrowingObject()
+        self._length, self._read = 0, -1
+        self._is_broken = False
+
+    @property
+    def has_news(self) -> bool:
+        """Whether anything came since it was read."""
+        return self._length > self._read and not self._is_broken
+
+    @property
+    def is_due(self) -> bool:
+        """Whether so much came since it was read that it is to be read again."""
+        return self._length > self._read + max(0, self._read - _SHORT) // _PART
+
+    def ends_before(self, piece: CallPiece) -> bool:
+        """Return whether a piece in its place is of another call: some servers say index 0 for each."""
+        return any(one and other and one != other for one, other in ((self.id, piece.id), (self.name, piece.name)))
+
+    def add(self, piece: CallPiece) -> None:
+        """Take up a piece."""
+        self.id, self.name = self.id or piece.id, self.name or piece.name
+        if piece.text:
+            self._texts.append(piece.text)
+        taken = [self._values.merge(piece.values), *map(self._values.put, piece.placed)]
+        self._is_broken = self._is_broken or not all(taken)
+        came = [piece.text, *piece.values.values(), *(one.value for one in piece.placed)]
+        self._length += sum(map(_size, came))
+
+    def read(self) -> str | Mapping[str, Any] | None:
+        """Return the arguments as far as they came, a free text as it is; None where they are no JSON object."""
+        self._read = self._length
+        self._texts = ["".join(self._texts)]
+        text = self._texts[0]
+        if "\ud800" <= text[-1:] <= "\udbff":  # half a character, of which the other half has to come
+            text = text[:-1]
+        if self.kind != "function":
+            return well_formed(text)
+        value = _valid_part(raw_arguments(text or self._values.read()))
+        self._is_broken = value is None
+        return value
+
+
+def _size(value: object) -> int:
+    try:
+        return len(value if isinstance(value, str) else json.dumps(value, default=str))
+    except (ValueError, RecursionError):  # a number of many digits, or what is nested deeply
+        return _SHORT
+
+
+def _valid_part(text: str | Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return what is valid of a JSON object that may be cut anywhere; None for another text.
+
+    A number at the end is left out, because more of its digits may come.
+    """
+    if isinstance(text, Mapping):
+        return text
+    head = text.rstrip("0123456789+-.eE")
+    if head.rstrip(_SPACE).endswith(("[", ":", ",")):
+        text = head
+    if not text.strip(_SPACE):
+        return {}
+    try:
+        value: object = from_json(text, allow_inf_nan=False, allow_partial="trailing-strings")
+    except ValueError:
+        return None
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else None
