@@ -45,7 +45,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "partial arguments that never ended",
         "formats/_gemini_stream.py",
-        "return not (self.open or self._broken or self._growing)",
+        "return not (self.open or self._broken or self._arguments.open)",
         "return not self.open",
         ("tests/rounds/test_broken_replies.py",),
     ),
