@@ -34,6 +34,20 @@ GATES: tuple[Gate, ...] = (
         "return True",
     ),
     Gate(
+        "caller of a call that is admitted",
+        "pipeline/_admit.py",
+        "if (refused := not_allowed(call.plan.entry, call.received)) is not None:",
+        "if (refused := None) is not None:",
+        ("tests/pipeline/test_callers.py",),
+    ),
+    Gate(
+        "caller of a call that is received",
+        "pipeline/_pipeline.py",
+        "if (refused := not_allowed(plan.entry, call)) is not None:",
+        "if (refused := None) is not None:",
+        ("tests/rounds/test_programmatic_calls.py",),
+    ),
+    Gate(
         "availability check",
         "pipeline/_admit.py",
         "        if not answer:\n            refused = NotAvailable",

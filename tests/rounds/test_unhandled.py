@@ -187,18 +187,6 @@ async def test_calls_of_tools_and_others_are_answered_in_their_order() -> None:
     assert added[2]["caller"] == CALLER
 
 
-async def test_the_answer_to_a_programs_call_says_whose_it_is() -> None:
-    called = {"type": "function_call", "call_id": "d", "name": "get_weather", "arguments": '{"city": "Oslo"}'}
-    plan = await decode([weather([])], response({**called, "caller": CALLER})).apply_hooks()
-
-    added = await plan.commit(begins("openai_responses"), await plan.run_pending())
-
-    assert added == [
-        {**called, "caller": CALLER},
-        {"type": "function_call_output", "call_id": "d", "caller": CALLER, "output": "sunny in Oslo"},
-    ]
-
-
 async def test_a_call_in_a_namespace_is_answered_there() -> None:
     round = decode([weather([])], response(waiting("function_call")))
 

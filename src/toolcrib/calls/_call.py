@@ -47,6 +47,8 @@ class ToolCall:
         id: Names this call in its run; approvals and records are bound to it.
         origin: Who made the arguments. A `model`'s are validated and may name nothing that is not offered; a `host`'s
             are Python values that pass as they are, and extra ones are ignored.
+        caller: What made it, as far as a provider says so: `direct` for the model itself, or the provider's word for a
+            program of the model's. A call with a caller that its tool does not allow is refused.
         fault: What keeps it from running with any arguments: it did not come whole. Empty for nearly all.
     """
 
@@ -55,6 +57,7 @@ class ToolCall:
     id: str = field(default_factory=new_call_id)
     origin: Literal["model", "host"] = "model"
     fault: str = ""
+    caller: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from toolcrib.calls import Media, carried
 from toolcrib.errors import FormatError
-from toolcrib.formats._anthropic_stream import KEYS, UNTYPED, gathered_message
+from toolcrib.formats._anthropic_stream import KEYS, UNTYPED, container_of, gathered_message
 from toolcrib.formats._canonical_json import arguments_object, raw_arguments, typed
 from toolcrib.formats._format import Declaration, ProviderFormat
 from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
@@ -103,11 +103,12 @@ class _Anthropic(ProviderFormat):
         draft = self.ended([message.get("stop_reason")], errors, streamed=False)
         sent = list(objects_in(message.get("content")))
         blocks = typed(sent, KEYS)
-        return self._read(blocks, (), replace(draft, problems=(UNTYPED,) if len(blocks) < len(sent) else ()), taken)
+        problems = (UNTYPED,) if len(blocks) < len(sent) else ()
+        return self._read(blocks, (), replace(draft, problems=problems, container=container_of(message)), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         made = gathered_message(json_shape(chunk) for chunk in chunks)
-        return self._read(made.content, made.cut, self.ended_stream(made), taken)
+        return self._read(made.content, made.cut, replace(self.ended_stream(made), container=made.container), taken)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         kind = str(shape.get("type", ""))
@@ -273,7 +274,8 @@ def _read_call(block: Mapping[str, Any]) -> WireCall:
     id, name, sent = text_or_empty(block.get("id")), text_or_empty(block.get("name")), raw_arguments(block.get("input"))
     if block.get("toolset_name"):  # a tool of a toolset of the provider's, that the client plays
         return WireCall(id, name, sent, "tool_use", sent=block)
-    return WireCall(id, name, sent)
+    caller = text_or_empty(object_or_empty(block.get("caller")).get("type")) or "direct"
+    return WireCall(id, name, sent, caller=caller)
 
 
 def _tool_result(result: WireResult) -> Item:

@@ -11,7 +11,7 @@ from toolcrib.formats._json_reading import object_in, object_or_empty, objects_i
 from toolcrib.formats._stop_kinds import StreamEnd, error_in
 from toolcrib.formats._wire import Item
 
-__all__ = ["KEYS", "UNTYPED", "MessageStream", "gathered_message"]
+__all__ = ["KEYS", "UNTYPED", "MessageStream", "container_of", "gathered_message"]
 
 KEYS = {"text": "text", "thinking": "thinking"}  # what a block is that came without its type, by a key of it
 UNTYPED = "what came without a type was left out"
@@ -40,10 +40,12 @@ class MessageStream(StreamEnd):
     Attributes:
         content: The blocks in their order, without those that cannot be sent back.
         cut: The places of calls whose input never came to its end.
+        container: As for `WireReply`.
     """
 
     content: list[Item] = field(default_factory=list[Item])
     cut: set[int] = field(default_factory=set[int])
+    container: str = ""
 
 
 def gathered_message(events: Iterable[Mapping[str, Any]]) -> MessageStream:
@@ -61,6 +63,7 @@ def gathered_message(events: Iterable[Mapping[str, Any]]) -> MessageStream:
                 message = object_or_empty(event.get("message"))
                 blocks += [_Block(dict(block)) for block in objects_in(message.get("content"))]
                 made.words.append(message.get("stop_reason"))
+                made.container = container_of(message)
                 if begun:
                     made.errors.append("a second message began in its stream")
                 begun, current = True, dict(enumerate(blocks))
@@ -75,7 +78,9 @@ def gathered_message(events: Iterable[Mapping[str, Any]]) -> MessageStream:
             case "content_block_stop" if place in current:
                 current[place].is_open = False
             case "message_delta":
-                made.words.append(object_or_empty(event.get("delta")).get("stop_reason"))
+                delta = object_or_empty(event.get("delta"))
+                made.words.append(delta.get("stop_reason"))
+                made.container = container_of(delta) or made.container
             case "message_stop":
                 ended = True
             case _:  # pings, and what the SDK derives from the others
@@ -85,6 +90,11 @@ def gathered_message(events: Iterable[Mapping[str, Any]]) -> MessageStream:
     for block in blocks:
         _add_block(made, block)
     return made
+
+
+def container_of(message: Mapping[str, Any]) -> str:
+    """Return the id of the container that a message, or the last part of its stream, was made with."""
+    return text_or_empty(object_or_empty(message.get("container")).get("id"))
 
 
 def _add(block: _Block, delta: Mapping[str, Any]) -> None:

@@ -182,6 +182,7 @@ class _Responses(ProviderFormat):
                 "function" if is_plain else kind,
                 self._fault(item, kind),
                 None if is_plain and not item.get("caller") else item,
+                _caller(item),
             ),
         )
 
@@ -241,6 +242,12 @@ class _Responses(ProviderFormat):
 
     def assistant(self, text: str) -> list[Item]:
         return [{"role": "assistant", "content": text}]
+
+
+def _caller(item: Mapping[str, Any]) -> str:
+    """Return what made a call, in the words of a definition's `allowed_callers`."""
+    kind = text_or_empty(object_or_empty(item.get("caller")).get("type"))
+    return "programmatic" if kind == "program" else kind or "direct"
 
 
 def _id_key(kind: str) -> str:

@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeAlias, cast
 
 __all__ = ["NO_OPTIONS", "Caller", "Grammar", "ProviderOptions", "text_parameter"]
 
+_DIGITS = "0123456789"
+
 Caller: TypeAlias = Literal[
     "direct", "programmatic", "code_execution_20250825", "code_execution_20260120", "code_execution_20260521"
 ]
@@ -29,7 +31,8 @@ class ProviderOptions:
         defer_loading: Leave the definition out of the prompt until the provider's tool search finds it. OpenAI
             Responses, Anthropic.
         allowed_callers: Who may call it: the model itself (`direct`), or the programs that it writes in the provider's
-            own sandbox. A provider that cannot keep this is not offered the tool. OpenAI Responses, Anthropic.
+            own sandbox; the model itself alone when left out. A call by another is refused, and a provider that cannot
+            keep this is not offered the tool. OpenAI Responses, Anthropic.
         input_examples: Arguments of good calls. Anthropic.
         cache_control: Seconds to live of a cache that ends with this tool. Anthropic.
         eager_input_streaming: Stream arguments before their JSON is checked. Anthropic.
@@ -48,6 +51,14 @@ class ProviderOptions:
     free_text: Literal[True] | Grammar | None = None
     output_schema: bool | None = None
     openapi_schema: bool | None = None
+
+    def permits(self, caller: str) -> bool:
+        """Return whether this caller may call the tool; the model itself alone where nothing else is said.
+
+        Versions of one kind of program count as one.
+        """
+        allowed = self.allowed_callers or ("direct",)
+        return caller.rstrip(_DIGITS) in [one.rstrip(_DIGITS) for one in allowed]
 
     def over(self, other: ProviderOptions) -> ProviderOptions:
         """Return these options, and those of `other` where these leave the choice."""

@@ -40,6 +40,8 @@ class WireCall:
         kind: `function` for a call of a tool of the client's; else the provider's word for what waits for an answer.
         fault: Why it may not run, in words for the model, where its arguments did not come whole; else empty.
         sent: The call as it came, where its kind is another, or the answer has to repeat some of it.
+        caller: What made it: `direct` is the model itself, another word a program of the model's in the provider's
+            sandbox, as in `ProviderOptions.allowed_callers`.
     """
 
     id: str
@@ -48,6 +50,7 @@ class WireCall:
     kind: str = "function"
     fault: str = ""
     sent: Mapping[str, Any] | None = None
+    caller: str = "direct"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class WireReply:
         stop_kind: Why it ended, in one vocabulary for all providers. Calls run in a reply that was finished, and in no
             other.
         unknown: What in it has a type that the format does not know, and may wait for an answer.
+        container: The id of the provider's sandbox in which a program of it waits; the next request has to name it.
     """
 
     items: tuple[Item, ...]
@@ -73,6 +77,7 @@ class WireReply:
     problems: tuple[str, ...] = ()
     stop_kind: StopKind = "unknown"
     unknown: tuple[WireCall, ...] = ()
+    container: str = ""
 
     def fault_of(self, call: WireCall) -> str:
         """Return why a call of it may not run, in words for the model; empty for one that may, if its arguments fit.

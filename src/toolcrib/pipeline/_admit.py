@@ -9,7 +9,7 @@ from toolcrib.errors import InvalidArguments, NotAvailable, SchemaError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._approve import approve
 from toolcrib.pipeline._decide import decide, decide_and_edit
-from toolcrib.pipeline._failures import failure, hook_failure, not_offered, offered
+from toolcrib.pipeline._failures import failure, hook_failure, not_allowed, not_offered, offered
 from toolcrib.pipeline._live_call import LiveCall
 
 __all__ = ["available", "pass_edited", "pass_gates", "pass_more", "refusal"]
@@ -28,7 +28,7 @@ async def pass_gates(
     plan, run = call.plan, call.run
     refused: Outcome | None = None
     try:
-        if plan.off or run.available is not None or run.limits is not None:
+        if plan.off or run.available is not None or run.limits is not None or call.received.caller:
             refused = refusal(call)
             call.revealed = plan.name in run.revealed
         if refused is None and (plan.wants_ctx or run.deps is not None or run.provide):
@@ -81,6 +81,8 @@ def refusal(call: LiveCall, *, counted: bool = False) -> Outcome | None:
     """Return why the run does not offer the tool, or has no budget for it; a new call is counted."""
     if not offered(call.plan.entry, call.run):
         return not_offered(call.name, call.id)
+    if (refused := not_allowed(call.plan.entry, call.received)) is not None:
+        return refused
     if call.run.limits is None or counted:
         return None
     spent = call.run.admit(call.name)

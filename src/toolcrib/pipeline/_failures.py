@@ -32,7 +32,17 @@ from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
 from toolcrib.toolsets import ToolEntry, Toolset
 
-__all__ = ["described", "failure", "hook_failure", "misread", "not_offered", "offered", "tool_failure", "unknown"]
+__all__ = [
+    "described",
+    "failure",
+    "hook_failure",
+    "misread",
+    "not_allowed",
+    "not_offered",
+    "offered",
+    "tool_failure",
+    "unknown",
+]
 
 _MESSAGE_CHARS = 100_000  # where the tool has no `max_result_chars`
 _TRACEBACK_CHARS = 20_000
@@ -165,6 +175,16 @@ def not_offered(name: str, call_id: str) -> Failed:
     """Return the outcome for a tool that exists, and was not offered."""
     error = NotAvailable(name, "it was not offered in this run")
     return Failed(name, call_id, error.code, str(error), "NotAvailable", exception=error)
+
+
+def not_allowed(entry: ToolEntry, call: ToolCall) -> Failed | None:
+    """Return the outcome for a call by a caller that its tool does not allow; None for one that is allowed."""
+    if not call.caller or entry.provider.permits(call.caller):
+        return None
+    only_programs = "only a program in the provider's sandbox may call it"
+    reason = only_programs if call.caller == "direct" else "no program may call it, only the model itself"
+    error = NotAvailable(call.name, reason)
+    return Failed(call.name, call.id, error.code, str(error), "NotAvailable", exception=error)
 
 
 def unknown(toolset: Toolset, call: ToolCall, run: Run) -> Failed:

@@ -17,7 +17,7 @@ from toolcrib.hooks import HookSet
 from toolcrib.pipeline._admit import pass_edited, pass_gates, pass_more
 from toolcrib.pipeline._call import Call, Executor
 from toolcrib.pipeline._execute import execute, settled, values_of
-from toolcrib.pipeline._failures import misread, not_offered, offered, tool_failure, unknown
+from toolcrib.pipeline._failures import misread, not_allowed, not_offered, offered, tool_failure, unknown
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._middleware import apply_post
 from toolcrib.pipeline._plan import Plan
@@ -177,6 +177,8 @@ class Pipeline:
             return unknown(self.toolset, call, run)
         if not offered(plan.entry, run):
             return not_offered(plan.name, call.id)
+        if (refused := not_allowed(plan.entry, call)) is not None:
+            return refused
         received = LiveCall(call, plan, run)
         try:
             received.bound = plan.read(call)

@@ -70,6 +70,11 @@ class DecodedCall(Generic[I]):
         return self._call.name
 
     @property
+    def caller(self) -> str:
+        """What made it: `direct` is the model itself, another word a program of the model's at the provider."""
+        return self._call.wire.caller
+
+    @property
     def tool(self) -> Tool[..., Any]:
         """The tool."""
         return self._call.readable.tool

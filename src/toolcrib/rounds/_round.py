@@ -32,6 +32,7 @@ class ToolRound(StoredRound):
         stop_kind: The same in one vocabulary for all providers; see `StopKind`.
         items: The turn as it will stand in the transcript.
         format: The name of the wire format.
+        container: The id of the provider's sandbox in which a program waits; the next request has to name it.
         run: The run that the calls belong to.
     """
 
@@ -40,7 +41,7 @@ class ToolRound(StoredRound):
         self.format, self.run = state.format.title, state.run
         reply = state.reply
         self.text, self.problems, self.stop = reply.text, reply.problems, reply.stop
-        self.stop_kind = reply.stop_kind
+        self.stop_kind, self.container = reply.stop_kind, reply.container
         self.items: tuple[Item, ...] = reply.items
         self._calls: list[DecodedCall[Any]] = [DecodedCall(call) for call in state.calls if call.call is not None]
         self._unread = [(call.metadata, call.outcome) for call in state.calls if call.call is None]

@@ -69,7 +69,7 @@ class RoundCall:
         """
         made = cls(wire, pipeline, run)
         arguments = as_defined(pipeline.toolset, wire, format, strict)
-        received = ToolCall(wire.name, arguments, wire.id, fault=reply.fault_of(wire))
+        received = ToolCall(wire.name, arguments, wire.id, fault=reply.fault_of(wire), caller=wire.caller)
         made._take(pipeline.receive(received, run))
         if made.call is None:
             made.unread = received

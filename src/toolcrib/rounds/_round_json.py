@@ -84,6 +84,7 @@ def _saved(state: RoundState) -> dict[str, Any]:
             "problems": list(reply.problems),
             "stop_kind": reply.stop_kind,
             "unknown": list(map(asdict, reply.unknown)),
+            "container": reply.container,
         },
         "strict": state.strict,
         "run": run_of(state.run),
@@ -110,6 +111,7 @@ async def _loaded(
         problems=tuple(sent["problems"]),
         stop_kind=sent["stop_kind"],
         unknown=tuple(WireCall(**one) for one in sent["unknown"]),
+        container=sent.get("container", ""),
     )
     pipeline, run, strict = pipeline_of(tools), run_from(data["run"], run, "round"), data["strict"]
     calls = [

@@ -45,6 +45,7 @@ class ChatRequest:
         tool_choice: What its parameter for the choice of a tool takes; None when no tools are offered.
         output: The JSON schema of the answer; None for text.
         parallel: Whether the model may make several calls in its answer.
+        container: The id of the provider's sandbox to go on in; empty for none. Anthropic's parameter `container`.
     """
 
     format: WireFormat
@@ -54,6 +55,7 @@ class ChatRequest:
     tool_choice: Any = None
     output: Mapping[str, Any] | None = None
     parallel: bool = True
+    container: str = ""
 
 
 class ChatModel(Protocol):
@@ -125,6 +127,7 @@ class Session:
         self.host_run = run_for(run, "session")
         self.defaults: StepKeywords = defaults
         self._staged: ToolRound | None = None
+        self._container = ""
 
     def say(self, text: str) -> Session:
         """Add what the user says to the transcript, and return the session."""
@@ -190,6 +193,7 @@ class Session:
             round = await decode_stream(pipeline, chunks, available, on_chunk=on_chunk, on_call=on_call, **reading)
         else:
             round = decode(pipeline, reply, available, **reading)
+        self._container = round.container or self._container
         if _asks(round):
             self._staged = round
             return NeedsTools(round)
@@ -276,7 +280,7 @@ class Session:
     def copy(self) -> Session:
         """Return another session that goes on from here: in the same run, with a transcript of its own."""
         self._require_settled()
-        return Session(
+        made = Session(
             self.model,
             format=self.format,
             system=self.system,
@@ -284,6 +288,8 @@ class Session:
             run=self.host_run,
             **self.defaults,
         )
+        made._container = self._container
+        return made
 
     # --- another process
 
@@ -308,6 +314,7 @@ class Session:
             {
                 "format": self.format,
                 "system": self.system,
+                "container": self._container,
                 "transcript": [dict(json_shape(item)) for item in self.transcript],
                 "run": run_of(self.host_run),
                 "round": None if open_round is None else open_round.to_json(),
@@ -336,6 +343,7 @@ class Session:
         made = cls(
             model, format=data["format"], system=data["system"], transcript=data["transcript"], run=run, **defaults
         )
+        made._container = data.get("container", "")
         if data["round"] is not None:
             if "tools" not in defaults:
                 raise ValueError("a round is open, and its calls are of no tools: give `tools=`")
@@ -373,6 +381,7 @@ class Session:
             tool_choice=require.tool_choice(self.format) if tools else None,
             output=None if output is None or output is str else TypeAdapter(modern(output)).json_schema(),
             parallel=require.parallel,
+            container=self._container,
         )
 
 
