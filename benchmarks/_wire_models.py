@@ -94,6 +94,51 @@ class _Generated(BaseModel):
     candidates: list[_Candidate]
 
 
+class _Use(BaseModel):
+    toolUseId: str
+    name: str
+    input: dict[str, Any]
+
+
+class _Block(BaseModel):
+    toolUse: _Use
+
+
+class _ConverseMessage(BaseModel):
+    role: str
+    content: list[_Block]
+
+
+class _Output(BaseModel):
+    message: _ConverseMessage
+
+
+class _Converse(BaseModel):
+    output: _Output
+    stopReason: str
+
+
+class _OllamaFunction(BaseModel):
+    name: str
+    arguments: dict[str, Any]
+
+
+class _OllamaCall(BaseModel):
+    id: str
+    function: _OllamaFunction
+
+
+class _OllamaMessage(BaseModel):
+    role: str
+    content: str
+    tool_calls: list[_OllamaCall]
+
+
+class _Ollama(BaseModel):
+    message: _OllamaMessage
+    done_reason: str
+
+
 def _chat(text: str) -> list[BookFlight]:
     calls = _Chat.model_validate_json(text).choices[0].message.tool_calls
     return [BookFlight.model_validate_json(call.function.arguments) for call in calls]
@@ -112,10 +157,22 @@ def _contents(text: str) -> list[BookFlight]:
     return [BookFlight.model_validate(part.functionCall.args) for part in parts]
 
 
+def _converse(text: str) -> list[BookFlight]:
+    blocks = _Converse.model_validate_json(text).output.message.content
+    return [BookFlight.model_validate(block.toolUse.input) for block in blocks]
+
+
+def _ollama(text: str) -> list[BookFlight]:
+    calls = _Ollama.model_validate_json(text).message.tool_calls
+    return [BookFlight.model_validate(call.function.arguments) for call in calls]
+
+
 READERS: Mapping[str, Callable[[str], list[BookFlight]]] = {
     "openai": _chat,
     "openai_responses": _responses,
     "anthropic": _messages,
     "gemini": _contents,
     "mistral": _chat,
+    "bedrock": _converse,
+    "ollama": _ollama,
 }

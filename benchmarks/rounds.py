@@ -20,7 +20,7 @@ from benchmarks._timing import async_sample, check, on_loop, timed_apart
 from benchmarks._tools import book_flight
 
 CALLS, COUNT = 10, 4  # a batch that is done before another program is given its turn
-FORMATS = ("openai", "openai_responses", "anthropic", "gemini", "mistral")
+FORMATS = ("openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "ollama")
 ARGUMENTS: dict[str, Any] = {
     "origin": "OSL",
     "destination": "LHR",
@@ -66,16 +66,30 @@ def _contents(calls: list[tuple[str, str]]) -> dict[str, Any]:
     return {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "modelVersion": "gemini"}
 
 
+def _converse(calls: list[tuple[str, str]]) -> dict[str, Any]:
+    asked = [{"toolUseId": id, "name": "book_flight", "input": json.loads(raw)} for id, raw in calls]
+    message = {"role": "assistant", "content": [{"toolUse": use} for use in asked]}
+    return {"output": {"message": message}, "stopReason": "tool_use"}
+
+
+def _ollama(calls: list[tuple[str, str]]) -> dict[str, Any]:
+    asked = [{"id": id, "function": {"name": "book_flight", "arguments": json.loads(raw)}} for id, raw in calls]
+    message = {"role": "assistant", "content": "", "tool_calls": asked}
+    return {"model": "llama", "message": message, "done": True, "done_reason": "stop"}
+
+
 _REPLIES: dict[str, Callable[[list[tuple[str, str]]], dict[str, Any]]] = {
     "openai": _chat,
     "openai_responses": _responses,
     "anthropic": _messages,
     "gemini": _contents,
     "mistral": lambda calls: _chat(calls, "mistral-large-latest"),
+    "bedrock": _converse,
+    "ollama": _ollama,
 }
 
 
-# --- the five formats
+# --- the formats
 
 
 def _in_each(parse: Callable[[str, str], Callable[[], Any]]) -> Sample:
