@@ -36,10 +36,13 @@ def own_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_was_enqueued_is_listed_shown_cancelled_and_resumed(toolcrib: Command, tools: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
 
-    made = toolcrib("enqueue", tools, "--program", "program.py", "--id", "p1", "--priority", "2")
+    made = toolcrib(
+        "enqueue", tools, "--program", "program.py", "--id", "p1", "--priority", "2", "--conversation", "c7"
+    )
     listed = told(toolcrib("workflows", "list", "--json"))
     cancelled = toolcrib("workflows", "cancel", "p1")
     shown = told(toolcrib("workflows", "show", "p1", "--json"))
+    page = toolcrib("workflows", "show", "p1").stdout
     resumed = told(toolcrib("workflows", "resume", "p1", "--json"))
 
     assert made.stdout == "p1\n"
@@ -48,6 +51,8 @@ def test_what_was_enqueued_is_listed_shown_cancelled_and_resumed(toolcrib: Comma
     ]
     assert cancelled.stderr == "p1 is cancelled\n"
     assert shown["input"]["code"] == PROGRAM
+    assert listed[0]["conversation_id"] == "c7"
+    assert "the conversation c7" in page
     assert (shown["state"], resumed["state"]) == ("cancelled", "waiting")
 
 

@@ -38,6 +38,8 @@ async def many(path: Path, size: int = 4) -> None:
                     run_id="run_1",
                     arguments={"cents": number, "note": f"broken lamp {number}"},
                     principal="bob" if number < 2 else "eve",
+                    agent="" if number else "desk",
+                    conversation_id=f"talk {number}",
                     created_at=AT + timedelta(seconds=number),
                 )
             )
@@ -56,6 +58,9 @@ async def test_requests_are_filtered_and_sorted(inbox: Console) -> None:
     assert ids(inbox, "agent=support+1") == ["c1", "c3"]
     assert ids(inbox, "agent=support+1&principal=eve") == ["c3"]
     assert ids(inbox, "text=LAMP+2") == ["c2"]
+    assert ids(inbox, "text=talk+2") == ["c2"]
+    assert ids(inbox, "agent=desk") == ["c0"]
+    assert inbox.get("/api/inbox").json["requests"][2]["conversation_id"] == "talk 2"
     assert ids(inbox, "text=agent_1") == ["c1", "c3"]
     assert ids(inbox, "tool=refund&doubt=1") == []
     assert ids(inbox, "tool=other") == []
@@ -70,7 +75,7 @@ async def test_a_page_says_how_many_there_are_and_what_filters_can_be(inbox: Con
     assert [one["call_id"] for one in found["requests"]] == ["c3", "c4"]
     assert (found["total"], found["found"], found["more"]) == (7, 5, True)
     assert (found["tools"], found["principals"]) == (["refund"], ["bob", "eve"])
-    assert found["agents"] == ["support 0", "support 1"]
+    assert found["agents"] == ["desk", "support 0", "support 1"]
 
 
 async def test_a_request_says_what_asks(inbox: Console) -> None:

@@ -310,7 +310,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "principal of a durable program",
         _PROGRAM,
-        "principal=principal or given.principal",
+        'principal=data["principal"] or given.principal',
         "principal=given.principal",
         _OF_PROGRAMS,
     ),

@@ -33,6 +33,8 @@ class ApprovalRequest:
         returns: Of a call in doubt, the JSON schema of its result, which `done` has to fit; None when nothing is known.
         approvers: How many people have to approve it; each approves it as it is.
         approved_by: Who has approved it so far, while that is not enough.
+        agent: The agent whose turn makes the call; None for another.
+        conversation_id: The conversation that the call is part of, as its run says.
     """
 
     id: str
@@ -52,6 +54,8 @@ class ApprovalRequest:
     returns: Mapping[str, Any] | None = None
     approvers: int = 1
     approved_by: tuple[str, ...] = ()
+    agent: str | None = None
+    conversation_id: str | None = None
 
     def grant(self, approver: str = "host", **options: Any) -> Grant:
         """Return a `Grant` for this request; options are the other fields of `Grant`."""
@@ -140,6 +144,8 @@ class ApprovalRequest:
             **({"in_doubt": True} if self.in_doubt else {}),
             **({} if self.returns is None else {"returns": dict(self.returns)}),
             **({} if self.approvers == 1 else {"approvers": self.approvers, "approved_by": list(self.approved_by)}),
+            **({} if self.agent is None else {"agent": self.agent}),
+            **({} if self.conversation_id is None else {"conversation_id": self.conversation_id}),
         }
 
     @classmethod

@@ -77,9 +77,13 @@ def entry_text(entry: ApprovalEntry) -> str:
         "state": state_of(entry),
         "since": f"{_time(request.created_at)} ({_age(request.created_at)} ago)",
         "on behalf of": request.principal or "no principal",
+        "agent": request.agent or "",
+        "conversation": request.conversation_id or "",
+        "run": request.run_id,
         "call": request.call_id,
         "digest": request.digest,
     }
+    asked = {name: text for name, text in asked.items() if text}
     answered = {} if entry.answer is None else _answer_lines(entry.answer)
     if entry.used_at is not None:
         answered["used"] = _time(entry.used_at)

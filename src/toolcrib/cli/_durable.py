@@ -81,7 +81,7 @@ class Job:
     program: str | None
     queue: str | None
     placement: Placement
-    principal: str | None = None
+    conversation_id: str | None = None
 
 
 def open_client(database: str | None, *, create: bool = True) -> Client:
@@ -231,7 +231,7 @@ async def enqueue_job(target: str, job: Job, client: Client) -> str:
             placement = replace(job.placement, id=job.placement.id or f"program-{uuid4().hex}")
             before = await client.status(placement.id)
             made = await enqueue_program(
-                client, toolkit.name, toolkit.queue.name, job.program, placement, principal=job.principal
+                client, toolkit.name, toolkit.queue.name, job.program, placement, conversation_id=job.conversation_id
             )
             _say_if_known(made.id, placement.id, before, job.placement)
             _say_if_unserved(client, target, toolkit.queue.name)
@@ -258,6 +258,7 @@ async def _enqueue_turn(target: str, durable: Durable, job: Job, client: Client)
         key=placement.key,
         delay=placement.delay,
         timeout=placement.timeout,
+        conversation_id=job.conversation_id,
     )
     _say_if_known(handle.id, turn.id, before, placement)
     _say_if_unserved(client, target, agent.queue.name)

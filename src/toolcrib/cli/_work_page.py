@@ -62,6 +62,7 @@ def _facts(work: Any, more: Mapping[str, Any]) -> dict[str, str]:
         "of": work.what,
         "call": f"{turn['tool_name']}({arguments_text(turn['kwargs'])})" if turn else "",
         "why": work.error or "",
+        "part of": f"the conversation {work.conversation_id}" if work.conversation_id else "",
         "waits for": asks or "" if work.state == "paused" else "",
         "goes on as": more.get("goes_on_as") or "",
         "queue": work.queue or "",

@@ -114,6 +114,12 @@ def enqueue(
         str,
         typer.Option("--id", metavar="ID", help="Its id; only one with this id is enqueued, ever."),
     ] = "",
+    conversation: Annotated[
+        str | None,
+        typer.Option(
+            "--conversation", metavar="ID", help="The conversation that it is part of, which its requests show."
+        ),
+    ] = None,
     database: DatabaseOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write one JSON document to stdout, and nothing else.")
@@ -130,7 +136,7 @@ def enqueue(
         placement = module.Placement(work_id, priority, key, delay, timeout)
         client = module.open_client(database)
         try:
-            job = module.Job(tool, given, code, queue, placement)
+            job = module.Job(tool, given, code, queue, placement, conversation)
             made = run_sync(module.enqueue_job(target, job, client), "use DurableAgent.put")
         finally:
             client.close()

@@ -93,21 +93,27 @@ def _fits(entry: ApprovalEntry, origin: Origin, wanted: Wanted, words: list[str]
     request = entry.request
     if wanted.tool not in ("", request.tool) or wanted.principal not in ("", request.principal):
         return False
-    if (wanted.in_doubt and not request.in_doubt) or (wanted.agent and all(wanted.agent != one.name for one in origin)):
+    if (wanted.in_doubt and not request.in_doubt) or (wanted.agent and wanted.agent not in _agents(request, origin)):
         return False
     if not words:
         return True
-    said = [request.tool, request.reason, request.principal or "", request.id, request.call_id, request.run_id]
+    said = [request.tool, request.reason, request.id, request.call_id, request.run_id]
+    said += [text for text in (request.principal, request.agent, request.conversation_id) if text]
     said += [text for one in origin for text in (one.name, one.id)]
     said.append(json.dumps([dict(request.arguments), request.metadata], ensure_ascii=False, default=str)[:_SEARCHED])
     text = " ".join(said).lower()
     return all(word in text for word in words)
 
 
+def _agents(request: ApprovalRequest, origin: Origin) -> set[str]:
+    """Return the agent, session or program that asks, by name."""
+    return {*(one.name for one in origin if one.source != "turn"), *((request.agent,) if request.agent else ())}
+
+
 def facets(entries: Iterable[ApprovalEntry], origins: Mapping[str, Origin]) -> dict[str, Any]:
     """Return the values that filters can have: tools, principals, agents."""
     requests = [entry.request for entry in entries]
-    agents = {one.name for request in requests for one in origins.get(request.id, ()) if one.source != "turn"}
+    agents = {name for request in requests for name in _agents(request, origins.get(request.id, ()))}
     principals = {request.principal for request in requests if request.principal}
     return {
         name: sorted(values)[:_MOST_CHOICES]

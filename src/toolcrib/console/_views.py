@@ -231,6 +231,8 @@ def row_view(entry: ApprovalEntry, origin: Origin, ended: Mapping[tuple[str, str
         "run_id": request.run_id,
         "tool": request.tool,
         "principal": request.principal,
+        "agent": request.agent,
+        "conversation_id": request.conversation_id,
         "reason": request.reason,
         "created_at": request.created_at.isoformat(),
         "in_doubt": request.in_doubt,

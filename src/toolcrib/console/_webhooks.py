@@ -198,6 +198,8 @@ def _view(request: ApprovalRequest, console: str) -> dict[str, Any]:
         "tool": request.tool,
         "reason": request.reason[:500],
         "principal": request.principal,
+        "agent": request.agent,
+        "conversation_id": request.conversation_id,
         "run_id": request.run_id,
         "created_at": request.created_at.isoformat(),
         "in_doubt": request.in_doubt,

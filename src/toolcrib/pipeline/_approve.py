@@ -253,6 +253,8 @@ def _request(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
         metadata={**(extra or {}), **call.ask_metadata, **(run.begun.get(call.id, {}) if in_doubt else {})},
         run_id=run.id,
         principal=run.principal,
+        agent=run.agent,
+        conversation_id=run.conversation_id,
         parameters=_schema_of(call),
         definition=plan.definition,
         in_doubt=in_doubt,

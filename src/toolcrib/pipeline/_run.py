@@ -127,6 +127,8 @@ class Run:
         approver: An async function that is asked at once when a call needs approval; None suspends the call.
         approvals: Where requests are kept and answers looked up. Without a store, a standing grant holds in the run.
         principal: On whose behalf the calls are made.
+        agent: The agent whose turns make the calls, by name.
+        conversation_id: The conversation that the calls are part of, by the host's own id for it: a request shows it.
         provide: Values for `Injectable` and `Injected` parameters, by type or name.
         sinks: Where this run's events go, besides the pipeline's own.
         entry: Which way the calls come, for the record.
@@ -151,6 +153,8 @@ class Run:
     approver: Approver | None = None
     approvals: ApprovalStore | None = None
     principal: str | None = None
+    agent: str | None = None
+    conversation_id: str | None = None
     provide: Mapping[Any, Any] = field(default_factory=lambda: _NOTHING)
     sinks: tuple[Sink, ...] = ()
     entry: str = "pipeline"
@@ -331,9 +335,8 @@ class Run:
 
 _OPTIONS: Final = frozenset(
     {
-        "approvals", "approver", "available", "begun", "deps", "entry", "errors", "fence", "hook_errors", "journal",
-        "parent_id",
-        "principal", "program_id", "provide", "sinks",
+        "agent", "approvals", "approver", "available", "begun", "conversation_id", "deps", "entry", "errors", "fence",
+        "hook_errors", "journal", "parent_id", "principal", "program_id", "provide", "sinks",
     }
 )  # fmt: skip
 _FIELDS: Final = tuple(one.name for one in fields(Run))

@@ -294,7 +294,7 @@ class Agent(Observed):
         """Return the binding that turns of a run go through to `pipeline`, whose tools are the agent's; for runs."""
         provided = {**run.provide, **self._provided()}
         own = {} if run.approver is not None or self._approver is None else {"approver": self._approver}
-        opened = run.view(provide=provided, entry=name, **own)
+        opened = run.view(provide=provided, entry=name, agent=self._name, **own)
         ctx = RunContext[Any](run.deps, "", "", run.id, provided=provided)
         return TurnBinding(pipeline, opened, self._names, ctx=ctx, parent=self._observers)
 

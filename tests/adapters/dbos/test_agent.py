@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
+from uuid import uuid4
 
 import pytest
 from pydantic import Field
 
 from tests.adapters.dbos.durable import QUICK, durable, engine_of
-from toolcrib.adapters.dbos import Client, DurableAgent, DurableFailure, Engine, Queue
+from toolcrib.adapters.dbos import Client, DurableAgent, DurableFailure, Engine, Queue, list_work
 from toolcrib.calls import CallMetadata, Completed, Failed, Media, Rejected, RunNormally, Suspended, now
 from toolcrib.errors import EngineError, NotPortableError, SafeExecutionError, ToolcribError, UnknownTool
 from toolcrib.hooks import HookSet
@@ -208,6 +209,38 @@ async def test_a_suspended_turn_ends_and_its_grant_lets_it_go_on_once(database: 
     assert record["approval"]["approver"] == "ann"
     assert record["approval"]["digest"] == asked.request.digest
     assert record["approval"]["at"]
+
+
+async def test_a_request_says_which_agent_and_conversation_asks_also_after_a_turn_of_the_same(file: str) -> None:
+    @tool()
+    async def then_pay() -> Turn[Any]:
+        return Turn(pay, kwargs={"amount": 3})
+
+    agent = durable(then_pay, pay)
+    async with engine_of(file, agent) as engine:
+        handle = await agent.put(Turn(then_pay), conversation_id="conv_7")
+        (child,) = (await handle.result())["children"]
+        asked = await agent.handle(child["turn"]["uuid"]).outcome()
+        assert isinstance(asked, Suspended)
+        request = (await engine.client.approvals.show(asked.request.id)).request
+        works = list_work(engine.client)
+        await agent.approve(request)
+        await agent.handle(child["turn"]["uuid"]).outcome(through=True)
+        after = list_work(engine.client)
+
+    assert (request.agent, request.conversation_id) == (agent.name, "conv_7")
+    assert {(work.conversation_id, work.state) for work in works} == {("conv_7", "paused"), ("conv_7", "done")}
+    assert [work.conversation_id for work in after] == ["conv_7"] * 3
+
+
+async def test_a_turn_without_a_conversation_is_part_of_that_of_its_run(file: str) -> None:
+    agent = DurableAgent(Agent(name := f"agent_{uuid4().hex[:8]}", "Pays.", [pay]), name, run=Run(conversation_id="c1"))
+
+    async with engine_of(file, agent):
+        asked = await (await agent.put(Turn(pay, kwargs={"amount": 3}))).outcome()
+
+    assert isinstance(asked, Suspended)
+    assert asked.request.conversation_id == "c1"
 
 
 async def test_a_denial_ends_the_turn_with_the_person_s_words(file: str) -> None:

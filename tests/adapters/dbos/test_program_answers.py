@@ -44,13 +44,16 @@ async def test_the_program_that_was_answered_goes_on_for_whom_it_was_asked_and_n
 
     toolkit = durable(pay)
     async with engine_of(database, toolkit) as engine:
-        ann, bob = [await toolkit.start("pay(3)", principal=name) for name in ("ann", "bob")]
+        ann, bob = [
+            await toolkit.start("pay(3)", principal=name, conversation_id=f"of {name}") for name in ("ann", "bob")
+        ]
         waiting = [await program.settled(polling=QUICK) for program in (ann, bob)]
         following = await next_stretch(engine.client, ann)
         await engine.client.approvals.answer(waiting[1].suspended[0].grant("cay"))
         result = await bob.result(polling=QUICK)
 
         assert [one.suspended[0].principal for one in waiting] == ["ann", "bob"]
+        assert [one.suspended[0].conversation_id for one in waiting] == ["of ann", "of bob"]
         assert result.return_value == "paid 3"
         assert await engine.client.status(following) is None
 

@@ -74,6 +74,7 @@ class Work:
         error: What went wrong, or why its tool did not run.
         waits_for: The request that paused work waits for.
         in_doubt: Whether that is about a call in doubt.
+        conversation_id: The conversation that it is part of, where it was put with one.
         created_at: In seconds since the epoch, like the other times.
     """
 
@@ -92,6 +93,7 @@ class Work:
     error: str | None
     waits_for: str | None = None
     in_doubt: bool = False
+    conversation_id: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the work as JSON shapes."""
@@ -313,6 +315,7 @@ def _work_of(status: WorkflowStatus) -> Work:
         ended_at=_seconds(status.completed_at),
         error=error,
         waits_for=result.get(WAITS_FOR),
+        conversation_id=data.get("conversation_id"),
         in_doubt=bool(waiting.get("request", {}).get("in_doubt")),
     )
 

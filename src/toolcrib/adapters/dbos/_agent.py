@@ -101,6 +101,7 @@ class DurableAgent(Answers):
         key: str | None = None,
         delay: float | None = None,
         timeout: float | None = None,
+        conversation_id: str | None = None,
     ) -> TurnHandle:
         """Let a turn wait in the queue, and return its handle.
 
@@ -109,12 +110,14 @@ class DurableAgent(Answers):
             key: Of the turns with one key, one waits or runs at a time; the handle is then that one's.
             delay: Seconds before it may start.
             timeout: Seconds from its start in which its workflow has to end.
+            conversation_id: The conversation that it is part of, which its requests show; turns that come of it are
+                part of the same. That of the run when None.
 
         Raises:
             UnknownTool: The turn's tool is not one of the agent's.
             NotPortableError: One of its arguments is not JSON; it is named.
         """
-        put = _Put(turn, Placement(turn.id, priority, key, delay, timeout))
+        put = _Put(turn, Placement(turn.id, priority, key, delay, timeout), conversation_id)
         token = _putting.set(put)
         try:
             await self.agent.put(turn)
@@ -125,15 +128,20 @@ class DurableAgent(Answers):
     async def add(self, turn: Turn[Any]) -> None:
         """Take what was put on the agent: into the queue at once, or with what the running turn is recorded with."""
         data = self._described(turn.to_dict())
-        execution = current_execution.get()
+        execution, put = current_execution.get(), _putting.get()
+        put = put if put is not None and put.turn is turn else None
+        conversation_id = None if put is None else put.conversation_id
+        if execution is not None and not execution.over:
+            conversation_id = conversation_id or execution.conversation_id
+        if conversation_id is not None:
+            data["conversation_id"] = conversation_id
         if execution is not None and not execution.over:
             execution.children.append(data)
             return
-        put = _putting.get()
-        placement = put.placement if put is not None and put.turn is turn else Placement(turn.id)
+        placement = Placement(turn.id) if put is None else put.placement
         handle = self.handle(await self.client.enqueue(TURN, self.queue.name, data, placement))
         self._open_turns.append((turn, handle))
-        if put is not None and put.turn is turn:
+        if put is not None:
             put.handle = handle
 
     async def send(self, agent_name: str, turn: Turn[Any]) -> None:
@@ -222,7 +230,8 @@ class DurableAgent(Answers):
         for data in await self.client.waiting(TURN, self.queue.name):
             if data["agent"] == self.name and WAITING not in data:
                 copied = {**data["turn"], "uuid": str(uuid4())}
-                await made.put(Turn.from_dict(copied, made.agent.tools))
+                again = Turn.from_dict(copied, made.agent.tools)
+                await made.put(again, conversation_id=data.get("conversation_id"))
         return made
 
     def branched(self, name: str) -> DurableAgent:
@@ -241,6 +250,7 @@ class DurableAgent(Answers):
         waiting = outcome_from_dict(data[WAITING]) if WAITING in data else None
         work_id = DBOS.workflow_id or turn.id
         execution = TurnExecution(work_id, waiting if isinstance(waiting, Suspended) else None, engine.worker_id)
+        execution.conversation_id = data.get("conversation_id")
         token = current_execution.set(execution)
         try:
             binding = self._binding(engine, execution)
@@ -267,7 +277,13 @@ class DurableAgent(Answers):
         run = self._run
         given = Run(id=self.name) if run is None else run() if callable(run) else run
         store = WorkStore(cast("AnswerStore", given.approvals or engine.client.approvals), execution)
-        held = given.view(approvals=store, journal=execution, begun=execution.begun, fence=engine.may_begin)
+        held = given.view(
+            approvals=store,
+            journal=execution,
+            begun=execution.begun,
+            fence=engine.may_begin,
+            conversation_id=execution.conversation_id or given.conversation_id,
+        )
         recorded = engine.recorded(held, self._pipeline.sinks)
         binding = self.agent.binding(recorded, self._pipeline, "durable")
         binding.stored, execution.clocks = execution.waiting, binding.clocks
@@ -281,6 +297,7 @@ class DurableAgent(Answers):
 class _Put:
     turn: Turn[Any]
     placement: Placement
+    conversation_id: str | None = None
     handle: TurnHandle | None = None
 
 

@@ -111,6 +111,7 @@ class DurableToolkit(Answers):
         *,
         placement: Placement | None = None,
         principal: str | None = None,
+        conversation_id: str | None = None,
     ) -> DurableProgram:
         """Let a program wait in the queue, and return what follows it.
 
@@ -118,18 +119,23 @@ class DurableToolkit(Answers):
             code: The program.
             placement: Its id, priority, key and times; an id of its own when None.
             principal: On whose behalf its calls are made.
+            conversation_id: The conversation that it is part of, which its requests show; that of the run when None.
         """
-        return await enqueue_program(self.client, self.name, self.queue.name, code, placement, principal)
+        return await enqueue_program(
+            self.client, self.name, self.queue.name, code, placement, principal, conversation_id
+        )
 
-    def opened(self, run: str, principal: str | None, engine: Engine, begun: Mapping[str, Mapping[str, Any]]) -> Run:
+    def opened(self, data: Mapping[str, Any], engine: Engine, begun: Mapping[str, Mapping[str, Any]]) -> Run:
         """Return the run of one program's calls; `begun` is what is known of those that were cut off."""
+        run: str = data["run"]
         given = (
             Run(run) if self._given_run is None else self._given_run() if callable(self._given_run) else self._given_run
         )
         store = WorkStore(cast("AnswerStore", given.approvals or engine.client.approvals))
         recorded = engine.recorded(given, self.toolkit.sinks)
         return recorded.view(
-            principal=principal or given.principal,
+            principal=data["principal"] or given.principal,
+            conversation_id=data.get("conversation_id") or given.conversation_id,
             approvals=store,
             program_id=run,
             begun=begun,
@@ -227,10 +233,13 @@ async def enqueue_program(
     code: str,
     placement: Placement | None = None,
     principal: str | None = None,
+    conversation_id: str | None = None,
 ) -> DurableProgram:
     """Let a program wait for a worker that has the durable toolkit of this name; this process need not have it."""
     placement = placement or Placement(f"program-{uuid4().hex}")
     data = {"run": placement.id, "toolkit": toolkit, "queue": queue, "code": code, "principal": principal}
+    if conversation_id is not None:
+        data["conversation_id"] = conversation_id
     run = await client.enqueue(PROGRAM, queue, {**data, "generation": 1}, placement)
     return DurableProgram(run, client)
 
@@ -284,7 +293,7 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     store: ApprovalStore = engine.client.approvals
     try:
         begun = await engine.begun_before(open_calls(claim.lines))
-        run = toolkit.opened(run, data["principal"], engine, begun)
+        run = toolkit.opened(data, engine, begun)
         store = run.approvals or store
         result = await toolkit.run_journalled(data["code"], run, journal, paused_program_in(claim.lines))
     except _LASTING as error:

@@ -32,6 +32,7 @@ class TurnExecution:
         changes: The changes of the agent's context meanwhile.
         clocks: The deadlines of the turn, by call id.
         begun: What is known of an execution that was cut off, by call id.
+        conversation_id: The conversation that the turn is part of.
         over: Whether it has ended, and nothing is gathered any more.
     """
 
@@ -46,6 +47,7 @@ class TurnExecution:
         self.finished = self.over = False
         self.clocks: Mapping[str, Deadline] | None = None
         self.begun: dict[str, Mapping[str, Any]] = {}
+        self.conversation_id: str | None = None
 
     async def begin(self, call: Call) -> None:
         """Hand over the call to be recorded, and wait until it is."""

@@ -252,9 +252,11 @@ export function callLink(view) {
 /** Return what asks: the agent, program or session that the call is part of, and its run. */
 function asking(view) {
   const parts = view.origin.map((one) => h("a", { href: activityLink(one) }, `${one.source} ${one.name === one.source ? one.id.slice(-8) : one.name}`));
+  if (view.agent && !view.origin.some((one) => one.source === "agent")) parts.unshift(h("span", {}, `agent ${view.agent}`));
   const around = parts.flatMap((part) => [part, " › "]);
   return h("p.muted.asking", {}, "asked by ", around, h("a", { href: callLink(view) }, "the call"),
-    view.run_id ? [" · run ", h("code", {}, view.run_id)] : null);
+    view.run_id ? [" · run ", h("code", {}, view.run_id)] : null,
+    view.conversation_id ? [" · conversation ", h("code", {}, view.conversation_id)] : null);
 }
 
 export function activityLink(one) {

@@ -57,7 +57,7 @@ export class Work {
 
   work(one) {
     const leads = one.kind === "turn" || one.kind === "program" ? { href: activityLink({ source: one.kind, id: one.id }) } : {};
-    const about = [one.queue, one.worker && `worker ${one.worker}`, one.attempts > 1 && `begun ${one.attempts} times`].filter(Boolean);
+    const about = [one.queue, one.worker && `worker ${one.worker}`, one.attempts > 1 && `begun ${one.attempts} times`, one.conversation_id && `conversation ${one.conversation_id}`].filter(Boolean);
     return h("li.grant", {}, h("div", {}, h("a", leads, h("span.kind", {}, one.kind), " ", h("span.mono", {}, one.what || one.id)), " ", mark(one.state), one.in_doubt ? [" ", mark("in doubt")] : null,
       h("p.muted", {}, about.join(" · "), one.created_at ? [" · since ", ago(iso(one.created_at), " ago")] : null), one.error ? h("p.bad", {}, one.error.slice(0, 300)) : null),
     one.waits_for ? h("button", { type: "button", onclick: () => this.ask(one.waits_for) }, state.role === "viewer" ? "Request" : "Answer…") : null,
