@@ -7,6 +7,7 @@ from typing import Any
 
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._continuation import continue_approved
+from toolcrib.adapters.dbos._result_turns import result_as_json
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.tools import Tool, checked_output
 
@@ -43,13 +44,15 @@ class Answers(ABC):
     ) -> None:
         """Say what a call in doubt came to, and let its work go on with that: its tool is not executed again.
 
+        The result of a turn may be a `Turn`, as its tool returns one: the chain goes on with it.
+
         Raises:
             ApprovalError: The request is unknown or answered already, or its call is not in doubt.
             InvalidOutput: The result is not of the type that the tool declares; the request stays pending.
         """
         asked = await self._request(request)
         checked_output(self._tool(asked.tool), asked.tool, result)
-        await self._answer(asked.done(result, approver, message))
+        await self._answer(asked.done(result_as_json(result), approver, message))
 
     async def deny(self, request: ApprovalRequest | str, message: str = "", approver: str = "host") -> None:
         """Say no to a request, or to the one with that id: its tool does not run, and the caller is shown `message`.

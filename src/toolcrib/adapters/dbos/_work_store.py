@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
 
 from toolcrib.adapters.dbos._client import AnswerStore
 from toolcrib.adapters.dbos._outage import outlast
+from toolcrib.adapters.dbos._result_turns import result_with_turns
 from toolcrib.adapters.dbos._turn_execution import TurnExecution
 from toolcrib.approvals import ApprovalEntry
-from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.calls import ApprovalRequest, Denial, Done, Grant
 from toolcrib.errors import ApprovalError
+from toolcrib.tools import Tool
 
 __all__ = ["WorkStore"]
 
@@ -26,10 +31,13 @@ class WorkStore:
         store: The store of requests and answers.
         execution: The turn's, which notes the answers; of its requests, it owns the one that it waited for. None for a
             program, which owns all of its requests: its journal lets one execution begin the call.
+        tools: The tools of the agent, for a result that is a turn.
     """
 
-    def __init__(self, store: AnswerStore, execution: TurnExecution | None = None) -> None:
-        self._store, self._execution = store, execution
+    def __init__(
+        self, store: AnswerStore, execution: TurnExecution | None = None, tools: Iterable[Tool[..., Any]] = ()
+    ) -> None:
+        self._store, self._execution, self._tools = store, execution, tools
 
     async def put(self, request: ApprovalRequest) -> None:
         """Keep a request until it is answered."""
@@ -53,7 +61,14 @@ class WorkStore:
             answer = await outlast(take)
         if answer is not None:
             self._note(request, answer)
-        return answer
+        if (
+            self._execution is None
+            or not isinstance(answer, Grant)
+            or answer.done is None
+            or request.returns is not None
+        ):
+            return answer
+        return replace(answer, done=Done(result_with_turns(request, answer.done.value, self._tools)))
 
     async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
         """Keep an answer that came with the call, and use it up, unless this work used it up before."""

@@ -1,0 +1,56 @@
+"""Turns in the result that an approver gives of a turn in doubt, as JSON and back: its chain goes on with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+from uuid import NAMESPACE_URL, uuid5
+
+from toolcrib.calls import ApprovalRequest
+from toolcrib.errors import ApprovalError, UnregisteredToolError
+from toolcrib.tools import Tool
+from toolcrib.turns import Turn
+
+__all__ = ["result_as_json", "result_with_turns"]
+
+_TURN = "turn"
+_LEFT_OUT: Mapping[str, Any] = {
+    "timeout": 60, "metadata": {}, "start_time": None, "end_time": None, "stop_reason": None, "output": None
+}  # fmt: skip
+
+
+def result_as_json(result: Any) -> Any:
+    """Return a result with each turn as `{"turn": ...}`; of a stream, the list of its values."""
+    if isinstance(result, Turn):
+        return {_TURN: cast("Turn[Any]", result).to_dict()}
+    return [result_as_json(one) for one in cast("list[Any]", result)] if isinstance(result, list) else result
+
+
+def result_with_turns(request: ApprovalRequest, result: Any, tools: Iterable[Tool[..., Any]]) -> Any:
+    """Return a result with the turns that `result_as_json` described.
+
+    Of a turn that an approver wrote, `tool_name` and `kwargs` are enough; its id follows from the request then.
+
+    Raises:
+        ApprovalError: One of them is for no tool of the agent's, or is no turn.
+    """
+    if isinstance(result, list):
+        several = enumerate(cast("list[Any]", result))
+        return [_revived(request, f"{request.id}:{number}", one, tools) for number, one in several]
+    return _revived(request, request.id, result, tools)
+
+
+def _revived(request: ApprovalRequest, name: str, value: Any, tools: Iterable[Tool[..., Any]]) -> Any:
+    held = _mapping(value)
+    given = _mapping(held.get(_TURN))
+    if len(held) != 1 or "tool_name" not in given or "kwargs" not in given:
+        return value
+    data: Mapping[str, Any] = {"uuid": str(uuid5(NAMESPACE_URL, f"toolcrib:{name}")), **_LEFT_OUT, **given}
+    try:
+        return Turn.from_dict(data, tools)
+    except (UnregisteredToolError, ValueError, TypeError) as error:
+        raise ApprovalError(request.tool, f"its result is a turn that cannot be made: {error}") from error
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
