@@ -61,19 +61,19 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "validation of JSON",
-        "schema/_spec.py",
+        "schema/_input_spec.py",
         "            model = inputs.validate_json(raw)\n",
         "            model = inputs.model.model_construct(**parsed(raw))\n",
     ),
     Gate(
         "validation of values",
-        "schema/_spec.py",
+        "schema/_input_spec.py",
         "            model = inputs.validate_python(values)\n",
         "            model = inputs.model.model_construct(**values)\n",
     ),
     Gate(
         "validation of a host's values",
-        "schema/_spec.py",
+        "schema/_input_spec.py",
         "valid = self.arguments(self.validate_python(given))",
         "valid = given",
         _OF_SCHEMA,
@@ -109,13 +109,13 @@ GATES: tuple[Gate, ...] = (
     Gate("unknown arguments", "schema/_model.py", 'ConfigDict(extra="forbid", ', 'ConfigDict(extra="ignore", '),
     Gate(
         "fixed arguments",
-        "schema/_spec.py",
+        "schema/_input_spec.py",
         "tuple(p for p in self._resolved if p.injected is None and p.name not in self.fixed)",
         "tuple(p for p in self._resolved if p.injected is None)",
     ),
     Gate(
         "injected parameters",
-        "schema/_spec.py",
+        "schema/_input_spec.py",
         "tuple(p for p in self._resolved if p.injected is None and p.name not in self.fixed)",
         "tuple(p for p in self._resolved if p.name not in self.fixed)",
     ),
@@ -347,7 +347,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "objects of a model as JSON",
-        "schema/_spec.py",
+        "schema/_input_spec.py",
         "return self.validate_json(text)",
         "return self.validate_python(raw)",
         ("tests/pipeline/test_one_reading.py",),

@@ -58,7 +58,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "defaults in the place of nothing",
-        "schema/_spec.py",
+        "schema/_input_spec.py",
         "refused = None if nothing and not self._takes_any() else",
         "refused = None if nothing else",
         ("tests/rounds/test_whole_calls.py", "tests/schema/test_problems.py"),

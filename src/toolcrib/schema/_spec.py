@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import inspect
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from threading import RLock
-from types import MappingProxyType, NoneType
+from types import NoneType
 from typing import Any, cast
 
-from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel
 
-from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
-from toolcrib.schema._bind import Binder
-from toolcrib.schema._canonical import CanonicalArguments, Writer, untyped
-from toolcrib.schema._docstring import ParsedDoc, docstring_of, first_paragraph, one_line, parse_doc
+from toolcrib.errors import SchemaError
+from toolcrib.schema._docstring import first_paragraph, one_line
 from toolcrib.schema._function import Function
-from toolcrib.schema._markers import InjectedParameter
+from toolcrib.schema._input_spec import InputSpec
 from toolcrib.schema._model import (
     Check,
-    InputModel,
-    input_of_function,
-    input_of_model,
-    input_schema,
     model_of_schema,
     parameters_of_schema,
     with_properties_as_dicts,
 )
-from toolcrib.schema._parameters import Resolved
-from toolcrib.schema._problems import Asked, let_through, parsed, problems_of
 from toolcrib.schema._result_keys import documented_shape
 from toolcrib.schema._returns import return_schema_of, type_title
-from toolcrib.schema._schema_walk import SchemaWalk, check_nesting
+from toolcrib.schema._schema_walk import check_nesting
 from toolcrib.schema._signature import signature_text
 from toolcrib.schema._stub import StubSource, stub_text
 from toolcrib.schema._stub_types import StubTypes, camel
@@ -41,16 +30,8 @@ from toolcrib.schema._texts import annotation_texts, schema_texts
 
 __all__ = ["ToolSpec"]
 
-_BUILD = RLock()  # two threads that ask first must get the same input model
-_NOTHING_CAME = "no arguments came. Send them as one JSON object, with `{}` for none"
-_OF_ARGUMENTS = (  # keywords of a schema that takes arguments
-    "properties", "additionalProperties", "patternProperties", "unevaluatedProperties", "propertyNames", "required",
-    "minProperties", "dependentSchemas", "dependentRequired", "if", "not",
-)  # fmt: skip
-_NO_ARGUMENTS: frozenset[str | bytes] = frozenset({"", "null", b"", b"null"})  # what some providers send for none
 
-
-class ToolSpec:
+class ToolSpec(InputSpec):
     """Everything that a signature, a docstring and types say of a tool.
 
     Defining one reads the signature and nothing else; each of the rest is built once, when it is first asked for.
@@ -66,18 +47,12 @@ class ToolSpec:
     """
 
     def __init__(self, name: str, function: Function | None, model: type[BaseModel] | None) -> None:
-        self.name = name
+        super().__init__(name, function, model)
         self.fn = None if function is None else function.fn
-        self.fixed: frozenset[str] = frozenset()
         self.is_coroutine = self.is_generator = self.is_sync_generator = self.is_sync = False
-        self._function = function
-        self._given_model = model
         self._given_schema: Mapping[str, Any] | None = None
         self._given_return: Any = None
         self._given_description: str | None = None
-        self._input: InputModel | None = None
-        self._watched = False
-        self._writer: Writer | None = None
 
     @classmethod
     def from_function(
@@ -166,266 +141,7 @@ class ToolSpec:
     def __repr__(self) -> str:
         return f"<ToolSpec {self.name}>"
 
-    # --- the function's side ---------------------------------------------------------------------------------------
-
-    def accepts(self, name: str) -> bool:
-        """Return whether the function can be given an argument of this name."""
-        if self._function is not None:
-            return self._function.accepts(name)
-        return self._given_model is not None and name in self._given_model.model_fields
-
-    @cached_property
-    def _resolved(self) -> tuple[Resolved, ...]:
-        if self._function is not None:
-            return self._function.parameters()
-        fields = self._input_model().model.model_fields
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        return tuple(Resolved(name, info.annotation, info, kind) for name, info in fields.items())
-
-    @cached_property
-    def injected(self) -> Mapping[str, InjectedParameter]:
-        """The parameters that the run fills, by name."""
-        return MappingProxyType({p.name: p.injected for p in self._resolved if p.injected is not None})
-
-    @property
-    def unresolved(self) -> frozenset[str]:
-        """The parameters whose annotation cannot be evaluated, or not yet."""
-        return frozenset(p.name for p in self._resolved if p.problem)
-
-    def bind_host(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Return the host's own arguments by name, and what was dropped because the function does not take it.
-
-        Positional values go to parameters in order; one that the run fills is skipped, unless the value fits its type.
-
-        Raises:
-            InvalidArguments: A required argument is missing, or one is given twice. A TypeError.
-        """
-        return self._binder.bind(args, kwargs)
-
-    def name_host(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Return what `bind_host` does, for arguments that need not be complete yet."""
-        return self._binder.name(args, kwargs)
-
-    def split(self, arguments: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return `(args, kwargs)` with which the function takes these arguments."""
-        return self._binder.split(arguments)
-
-    @property
-    def plain(self) -> bool:
-        """Whether `fn(**arguments)` is right as it is."""
-        return self._binder.plain
-
-    @cached_property
-    def _binder(self) -> Binder:
-        return Binder(self.name, self._resolved, self.fixed)
-
-    # --- the caller's side -----------------------------------------------------------------------------------------
-
-    @cached_property
-    def _shown(self) -> tuple[Resolved, ...]:
-        """The parameters that a caller may give."""
-        return tuple(p for p in self._resolved if p.injected is None and p.name not in self.fixed)
-
-    @property
-    def by_position(self) -> tuple[tuple[str, ...], str | None]:
-        """The parameters that a caller may give by position, and the one that takes all further values."""
-        kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-        rest = next((p.name for p in self._shown if p.kind == inspect.Parameter.VAR_POSITIONAL), None)
-        return tuple(p.name for p in self._shown if p.kind in kinds), rest
-
-    @property
-    def defaults(self) -> Mapping[str, Any]:
-        """The defaults of the parameters that a caller may leave out; those given as `Field(...)` are not in it."""
-        return {
-            parameter.name: parameter.default
-            for parameter in self._shown
-            if parameter.default is not inspect.Parameter.empty and not isinstance(parameter.default, FieldInfo)
-        }
-
-    def _input_model(self) -> InputModel:
-        with _BUILD:
-            if self._input is not None:
-                return self._input
-            function = self._function
-            if function is not None:
-                made = input_of_function(self.name, function.module, self._shown, function.names())
-                self._watched = made.open and bool(self.fixed or self.injected)
-            else:
-                made = input_of_model(self.name, self._given_model or BaseModel)
-                given: tuple[Resolved, ...] = vars(self).get(
-                    "_resolved", ()
-                )  # by a schema; a model has no such parameters
-                self._watched = made.lenient or any(p.injected is not None for p in given)
-            self._input = made
-            return made
-
-    @property
-    def input_model(self) -> type[BaseModel]:
-        """The pydantic model of the arguments; it takes no unknown ones, unless the function has `**kwargs`."""
-        return (self._input or self._input_model()).model
-
-    def validate_json(self, raw: str | bytes) -> BaseModel:
-        """Return the input that JSON text describes; empty text and null are no arguments, where the tool takes none.
-
-        Raises:
-            InvalidArguments: It does not fit; every problem is named.
-            SchemaError: A parameter's type cannot be described.
-        """
-        inputs = self._input or self._input_model()
-        try:
-            model = inputs.validate_json(raw)
-        except ValidationError as error:
-            nothing = raw.strip() in _NO_ARGUMENTS
-            refused = None if nothing and not self._takes_any() else self._refusal(error, parsed(raw))
-            if refused is not None and nothing:
-                refused = InvalidArguments(self.name, (FieldProblem("", _NOTHING_CAME),))
-        else:
-            return self._admit(inputs, model, parsed(raw) if inputs.lenient else None) if self._watched else model
-        if refused is None:
-            return self.validate_json("{}")
-        raise refused  # out here, so that it does not carry pydantic's error and the input along
-
-    def _takes_any(self) -> bool:
-        """Return whether a caller may give any arguments, in any of the choices of the schema."""
-        try:
-            schema = self.parameters
-        except SchemaError:  # it can be validated and not be described
-            return True
-        choices = SchemaWalk(schema).choices(schema)
-        return any(choice.get(keyword) for choice in choices for keyword in _OF_ARGUMENTS)
-
-    def validate_model(self, raw: str | bytes | Mapping[str, Any]) -> BaseModel:
-        """Return the input that a model's arguments describe; JSON that was read already means what its text means.
-
-        Raises:
-            InvalidArguments: It does not fit; every problem is named.
-            SchemaError: A parameter's type cannot be described.
-        """
-        if isinstance(raw, str | bytes):
-            return self.validate_json(raw)
-        try:
-            text = json.dumps(raw, ensure_ascii=False).encode()
-        except (TypeError, ValueError, RecursionError):  # Python values of this process, or half a character
-            return self.validate_python(raw)
-        return self.validate_json(text)
-
-    def validate_python(self, values: Mapping[str, Any]) -> BaseModel:
-        """Return the input with these values, converted where pydantic can.
-
-        Raises:
-            InvalidArguments: They do not fit; every problem is named.
-            SchemaError: A parameter's type cannot be described.
-        """
-        inputs = self._input or self._input_model()
-        try:
-            model = inputs.validate_python(values)
-        except ValidationError as error:
-            refused = self._refusal(error, values)
-        else:
-            return self._admit(inputs, model, values) if self._watched else model
-        raise refused  # as above
-
-    def _admit(self, inputs: InputModel, model: BaseModel, given: Any) -> BaseModel:
-        problems = let_through(inputs, model, given, self._asked())
-        if problems:
-            raise InvalidArguments(self.name, problems)
-        return model
-
-    def _refusal(self, error: ValidationError, given: Any) -> InvalidArguments:
-        return InvalidArguments(self.name, problems_of(error, given, self._asked()))
-
-    def _asked(self) -> Asked:
-        hidden = self.fixed | self.injected.keys()
-        secrets = (self._input or self._input_model()).secrets
-        try:
-            return Asked(self.parameters, secrets, hidden)
-        except SchemaError:  # it can be validated and not be described: say what can be said
-            return Asked({}, secrets, hidden)
-
-    def arguments(self, model: BaseModel) -> dict[str, Any]:
-        """Return the values of an input by parameter name, as Python objects."""
-        inputs = self._input or self._input_model()
-        return model.__dict__.copy() if inputs.plain else inputs.arguments(model)
-
-    def validate_host(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a host's arguments by parameter name, validated and with the defaults; `bind_host` names them.
-
-        Values are converted as `validate_python` does. Arguments that the caller may not give, fixed and injected ones,
-        are returned as they are.
-
-        Raises:
-            InvalidArguments: They do not fit; every problem is named.
-            SchemaError: A parameter's type cannot be described: there is nothing to validate by.
-        """
-        own = self.fixed | self.injected.keys()
-        given = {name: value for name, value in arguments.items() if name not in own}
-        valid = self.arguments(self.validate_python(given))
-        return {**valid, **{name: value for name, value in arguments.items() if name in own}} if own else valid
-
-    @property
-    def has_secrets(self) -> bool:
-        """Whether anything in the input is secret, at any depth."""
-        return bool((self._input or self._input_model()).secrets)
-
-    def canonical(self, arguments: Mapping[str, Any]) -> CanonicalArguments:
-        """Return the one JSON form of validated arguments: what is shown, digested, recorded and sent.
-
-        `spec.arguments(spec.validate_json(json.dumps(canonical.values)))` are equal arguments, whose canonical form is
-        the same, in every process. Values that were not validated, or are those of a tool without a schema, are
-        written as what they are.
-        """
-        try:
-            writer = self._writer or self._make_writer()
-        except SchemaError:  # only a host calls such a tool
-            return untyped(arguments)
-        return writer.canonical(arguments)
-
-    def _make_writer(self) -> Writer:
-        made = self._writer = Writer(self._input or self._input_model())
-        return made
-
-    def read_some(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments that JSON shapes by parameter name are read as; the others need not be there.
-
-        Raises:
-            ValidationError: One does not fit; pydantic's.
-            SchemaError: A parameter's type cannot be described.
-        """
-        return (self._writer or self._make_writer()).read_some(values)
-
-    @property
-    def has_validators(self) -> bool:
-        """Whether an argument goes through code, so that validating its value again may give another value."""
-        try:
-            return (self._input or self._input_model()).has_validators
-        except SchemaError:  # nothing is validated
-            return False
-
-    def as_given(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return arguments that were not validated as JSON shapes, under the keys of the canonical form.
-
-        They are written by what they are, so that the text of a `Json` stays that text. Secrets have their real values.
-        """
-        keys = (self._input or self._input_model()).shown_names()
-        return {keys.get(name, name): value for name, value in untyped(arguments).values.items()}
-
-    def reads_back(self, form: CanonicalArguments, arguments: Mapping[str, Any]) -> bool:
-        """Return whether validated arguments are what is read from their form.
-
-        They are not where a validator changes them again, or where the text of one type of a union is read as another.
-        """
-        if self._writer is None:  # it has no schema
-            return True
-        own = self.fixed | self.injected.keys()  # a host's
-        values, given = ({n: v for n, v in part.items() if n not in own} for part in (form.values, arguments))
-        return self._writer.reads_back(values, given)
-
     # --- words and schemas -----------------------------------------------------------------------------------------
-
-    @cached_property
-    def doc(self) -> str:
-        """The whole docstring."""
-        return docstring_of(self._given_model) if self._function is None else self._function.doc
 
     @property
     def returns_doc(self) -> str:
@@ -438,29 +154,9 @@ class ToolSpec:
         return documented_shape(self._parsed_doc.returns, self.return_schema)
 
     @cached_property
-    def _parsed_doc(self) -> ParsedDoc:
-        return parse_doc(self.doc)
-
-    @cached_property
     def description(self) -> str:
         """The first paragraph of the docstring, or what the tool's definition says."""
         return first_paragraph(self.doc) if self._given_description is None else self._given_description
-
-    @cached_property
-    def parameters(self) -> dict[str, Any]:
-        """The JSON schema of the arguments.
-
-        Raises:
-            SchemaError: A parameter's type has none.
-        """
-        inputs = self._input or self._input_model()
-        schema = input_schema(self.name, inputs)
-        parts: dict[str, dict[str, Any]] = schema["properties"]
-        if any("description" not in part for part in parts.values()):
-            keys = inputs.shown_names()
-            for name, text in self._parsed_doc.parameters.items():
-                parts.get(keys.get(name, name), {}).setdefault("description", text)
-        return schema
 
     def texts(self) -> Iterator[str]:
         """Yield what a search finds the tool by, besides its name; no schema is made for it."""
