@@ -1,4 +1,4 @@
-"""What the tests of durable work share: a database of either kind, and an engine on it that is quick to answer."""
+"""What the tests of durable work share: two tools, an agent, and an engine that is quick to answer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,22 @@ from typing import Any
 from uuid import uuid4
 
 from toolcrib.adapters.dbos import Database, DurableAgent, DurableToolkit, Engine, Queue
+from toolcrib.tools import ez_tool
 from toolcrib.turns import Agent
 
 QUICK = 0.02
+
+
+@ez_tool(requires_approval=True)
+async def pay(cents: int) -> str:
+    """Pay."""
+    return f"paid {cents}"
+
+
+@ez_tool
+async def count() -> int:
+    """Count."""
+    return 1
 
 
 def durable(*tools: Any, queue: Queue | None = None, **options: Any) -> DurableAgent:

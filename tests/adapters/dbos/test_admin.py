@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.dbos.durable import QUICK, durable, engine_of
+from tests.adapters.dbos.durable import QUICK, count, durable, engine_of, pay
 from toolcrib.adapters.dbos import (
     DurableFailure,
     DurableToolkit,
@@ -26,21 +26,11 @@ from toolcrib.tools import ez_tool
 from toolcrib.turns import Turn
 
 
-@ez_tool(requires_approval=True)
-async def pay(amount: int) -> str:
-    return f"paid {amount}"
-
-
-@ez_tool
-async def count() -> int:
-    return 1
-
-
 async def test_a_turn_that_waited_is_continued_once_its_answer_lets_it_go_on(tmp_path: Path) -> None:
     agent = durable(pay)
 
     async with engine_of(str(tmp_path / "work.db"), agent) as engine:
-        handle = await agent.put(Turn(pay, kwargs={"amount": 3}))
+        handle = await agent.put(Turn(pay, kwargs={"cents": 3}))
         asked = await handle.outcome()
         assert isinstance(asked, Suspended)
         before = [work.id for work in list_work(engine.client, state="paused", limit=1)]
@@ -75,7 +65,7 @@ async def test_a_paused_turn_that_is_cancelled_cannot_be_approved_into_running(t
     agent = durable(pay)
 
     async with engine_of(str(tmp_path / "work.db"), agent) as engine:
-        by_id, by_handle = [await agent.put(Turn(pay, kwargs={"amount": n})) for n in (3, 4)]
+        by_id, by_handle = [await agent.put(Turn(pay, kwargs={"cents": n})) for n in (3, 4)]
         asked = [await handle.outcome() for handle in (by_id, by_handle)]
         cancelled = cancel_work(engine.client, by_id.id)
         await by_handle.cancel()
@@ -137,7 +127,7 @@ async def test_failed_work_is_listed_as_that_with_its_reason(database: str) -> N
         raised = await agent.put(Turn(fail, kwargs={"why": "no money"}))
         late = await agent.put(Turn(wait), timeout=0.1)
         program = await toolkit.start("fail('no shop')")
-        refused = await agent.put(Turn(pay, kwargs={"amount": 3}))
+        refused = await agent.put(Turn(pay, kwargs={"cents": 3}))
         asked = await refused.outcome()
         assert isinstance(asked, Suspended)
         await agent.deny(asked.request, "too dear")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.dbos.durable import durable, engine_of
+from tests.adapters.dbos.durable import durable, engine_of, pay
 from tests.postgres import Postgres
 from toolcrib.adapters.dbos import (
     Client,
@@ -21,14 +21,7 @@ from toolcrib.adapters.dbos import (
     table_versions,
 )
 from toolcrib.errors import DatabaseError
-from toolcrib.tools import tool
 from toolcrib.turns import Turn
-
-
-@tool(requires_approval=True)
-async def pay(cents: int) -> str:
-    """Pay."""
-    return f"{cents} paid"
 
 
 @dataclass(frozen=True)
@@ -65,7 +58,7 @@ async def test_a_role_that_may_make_no_tables_runs_work(roles: Roles, schema: st
         await engine.client.approvals.answer(asked.request.grant("ann"))
         outcome = await handle.outcome(through=True)
 
-    assert outcome.value == "5 paid"
+    assert outcome.value == "paid 5"
     assert {version.state for version in table_versions(theirs)} == {"current"}
 
 

@@ -7,16 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.dbos.durable import durable, engine_of
+from tests.adapters.dbos.durable import count, durable, engine_of
 from toolcrib.adapters.dbos import WorkOperator
 from toolcrib.errors import EngineError, WorkerError
-from toolcrib.tools import ez_tool
 from toolcrib.turns import Turn
-
-
-@ez_tool
-async def count() -> int:
-    return 1
 
 
 async def test_an_operator_sees_queues_and_workers_and_cancels_what_waits(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
-"""Which durable programs go on when somebody answers: those that were asked about, and no other."""
+"""Which durable programs go on when a request is answered: those that were asked about, and no other."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -35,6 +37,26 @@ async def next_stretch(client: Client, program: DurableProgram) -> str:
     run = await asyncio.to_thread(program_run, client, program.id)
     assert run is not None
     return stretch_id(program.id, run.generation + 1)
+
+
+@asynccontextmanager
+async def in_doubt(database: str, made: list[str]) -> AsyncGenerator[tuple[DurableToolkit, DurableProgram]]:
+    """Stop a worker while a program's call goes on, start it again, and give the program, which waits for an answer."""
+    begun = asyncio.Event()
+
+    @tool
+    async def pay(cents: int) -> str:
+        made.append("pay")
+        begun.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    toolkit = durable(pay)
+    async with engine_of(database, toolkit, worker_id="worker", grace=0):
+        await toolkit.start("pay(3)", placement=Placement("doubted"))
+        await begun.wait()
+    async with engine_of(database, toolkit, worker_id="worker") as engine:
+        yield toolkit, DurableProgram("doubted", engine.client)
 
 
 async def test_the_program_that_was_answered_goes_on_for_whom_it_was_asked_and_no_other(database: str) -> None:
@@ -90,27 +112,15 @@ async def test_a_standing_grant_makes_no_program_go_on_whose_call_may_have_been_
 
 
 async def test_a_call_that_may_have_been_made_and_is_denied_raises_in_the_program(database: str) -> None:
-    begun, made = asyncio.Event(), list[str]()
+    made: list[str] = []
 
-    @tool
-    async def pay(cents: int) -> str:
-        made.append("pay")
-        begun.set()
-        await asyncio.Event().wait()
-        return "never"
-
-    toolkit = durable(pay)
-    async with engine_of(database, toolkit, worker_id="worker", grace=0):
-        await toolkit.start("pay(3)", placement=Placement("doubted"))
-        await begun.wait()
-    async with engine_of(database, toolkit, worker_id="worker") as engine:
-        doubted = DurableProgram("doubted", engine.client)
+    async with in_doubt(database, made) as (_, doubted):
         waiting = await doubted.settled(polling=QUICK)
-        following = await next_stretch(engine.client, doubted)
-        await engine.client.approvals.answer(waiting.suspended[0].deny("it was made", "ann"))
-        while await engine.client.status(following) is None:  # noqa: ASYNC110 -- it waits for the database
+        following = await next_stretch(doubted.client, doubted)
+        await doubted.client.approvals.answer(waiting.suspended[0].deny("it was made", "ann"))
+        while await doubted.client.status(following) is None:  # noqa: ASYNC110 -- it waits for the database
             await asyncio.sleep(QUICK)
-        await engine.client.result(following)
+        await doubted.client.result(following)
         result = await doubted.settled(polling=QUICK)
 
     assert result.error is not None
@@ -119,21 +129,9 @@ async def test_a_call_that_may_have_been_made_and_is_denied_raises_in_the_progra
 
 
 async def test_what_a_call_of_a_program_came_to_is_of_the_type_of_its_tool(database: str) -> None:
-    begun, made = asyncio.Event(), list[str]()
+    made: list[str] = []
 
-    @tool
-    async def pay(cents: int) -> str:
-        made.append("pay")
-        begun.set()
-        await asyncio.Event().wait()
-        return "never"
-
-    toolkit = durable(pay)
-    async with engine_of(database, toolkit, worker_id="worker", grace=0):
-        await toolkit.start("pay(3)", placement=Placement("doubted"))
-        await begun.wait()
-    async with engine_of(database, toolkit, worker_id="worker") as engine:
-        doubted = DurableProgram("doubted", engine.client)
+    async with in_doubt(database, made) as (toolkit, doubted):
         request = (await doubted.settled(polling=QUICK)).suspended[0]
         with pytest.raises(InvalidOutput, match="`pay` cannot be completed with this output"):
             await toolkit.done(request, 3, "ann")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.adapters.dbos.durable import durable, engine_of
+from tests.adapters.dbos.durable import durable, engine_of, pay
 from tests.postgres import Postgres
 from toolcrib.adapters.dbos import Client, Database, DurableToolkit, Queue, list_work, prune, workers
 from toolcrib.code import Toolkit
@@ -29,12 +29,6 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 async def add(a: int) -> int:
     """Add one."""
     return a + 1
-
-
-@tool(requires_approval=True)
-async def pay(cents: int) -> str:
-    """Pay."""
-    return f"{cents} paid"
 
 
 def later() -> datetime:
@@ -93,7 +87,7 @@ async def test_what_ended_is_removed_and_what_waits_stays(database: str) -> None
     assert left == {waits.id: "paused", paused.id: "paused"}
     assert (after["workflows"], after["toolcrib_programs"]) == (2, 1)
     assert done.id not in left
-    assert through.value == "2 paid"
+    assert through.value == "paid 2"
 
 
 async def test_a_turn_that_an_unfinished_one_has_put_stays(database: str) -> None:
