@@ -57,7 +57,9 @@ class ProviderOptions:
 
         Versions of one kind of program count as one.
         """
-        allowed = self.allowed_callers or ("direct",)
+        allowed = self.allowed_callers
+        if allowed is None:
+            return caller == "direct"
         return caller.rstrip(_DIGITS) in [one.rstrip(_DIGITS) for one in allowed]
 
     def over(self, other: ProviderOptions) -> ProviderOptions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, cast
 from unicodedata import combining, normalize
 
@@ -18,7 +19,9 @@ _LONGEST = 56  # and a number, within the 64 characters that each provider takes
 def sent_names(parameters: Mapping[str, Any], allowed: str) -> dict[str, str]:
     """Return the names under which arguments are sent, by their own names; only those that the provider refuses."""
     names: Mapping[str, Any] = parameters.get("properties") or {}
-    refused = [name for name in names if not re.fullmatch(allowed, name)]
+    refused = _refused(tuple(names), allowed)
+    if not refused:
+        return {}
     taken, count, made = set(names), Counter[str](), dict[str, str]()
     for name in refused:
         plain = "".join(character for character in normalize("NFKD", name) if not combining(character))
@@ -31,6 +34,12 @@ def sent_names(parameters: Mapping[str, Any], allowed: str) -> dict[str, str]:
         taken.add(free)
         made[name] = free
     return made
+
+
+@lru_cache(maxsize=1_024)
+def _refused(names: tuple[str, ...], allowed: str) -> list[str]:
+    """Return the names that a provider refuses; kept, because every call of a tool asks it of the same names."""
+    return [name for name in names if not re.fullmatch(allowed, name)]
 
 
 def sent_schema(parameters: Mapping[str, Any], names: Mapping[str, str]) -> Mapping[str, Any]:
