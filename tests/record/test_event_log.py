@@ -122,6 +122,21 @@ def test_a_search_finds_words_by_their_beginning(tmp_path: Path) -> None:
     assert found(log, '"') == ["p1", "c2", "c1"]
 
 
+def test_what_several_events_say_is_indexed_once(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    kept(path, event("c1", arguments={"city": "oslo"}), event("c1", "started", arguments={"city": "oslo"}))
+    kept(path, ActivityEvent("opened", "turn", "t1", None, "add", AT, {"tool": "add", "run_id": "run_1"}))
+    log = kept(
+        path, event("c1", "ended", outcome={"kind": "completed", "tool": "add", "call_id": "c1", "value": "dry"})
+    )
+    log = kept(path, ActivityEvent("closed", "turn", "t1", None, "add", AT, {"outcome": "completed"}))
+
+    with closing(sqlite3.connect(path)) as connection:
+        words = dict(connection.execute("SELECT id, words FROM toolcrib_activities"))
+    assert words == {"c1": 'add c1 {"arguments": {"city": "oslo"}} {"value": "dry"} ', "t1": 'add t1 {"tool": "add"} '}
+    assert found(log, "add oslo dry") == ["c1"]
+
+
 def test_what_came_later_is_found_too(tmp_path: Path) -> None:
     path = tmp_path / "events.db"
     kept(path, event("c1", arguments={"city": "oslo"}))

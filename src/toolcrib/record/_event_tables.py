@@ -55,6 +55,7 @@ _ADD = (
     "INSERT INTO toolcrib_events (position, source, run_id, id, kind, name, at, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _SUSPENDED = {"suspended", "paused"}  # over for the process that said it, and not otherwise
+_STATE = ("state", "outcome", "duration_ms", "run_id", "entry")  # of an activity; a search has filters for them
 _ESCAPE = re.compile(r"\\[nrt]")
 _WORDS = 2_000  # characters of one event that can be searched for
 
@@ -127,7 +128,7 @@ def batch_rows(events: Iterable[RecordedEvent], first: int) -> tuple[list[tuple[
     for position, event in enumerate(events, first):
         data = event.to_dict()
         change = _call_change(data, position) if isinstance(event, CallEvent) else _run_change(data, position)
-        text = json.dumps(data, default=repr)
+        text = json.dumps(data, default=repr, separators=(",", ":"))
         source = "call" if isinstance(event, CallEvent) else "run"
         added.append((position, source, change["run_id"], change["id"], data["kind"], change["name"], data["at"], text))
         key = (change["id"], change["source"], change["run_id"])
@@ -142,7 +143,8 @@ def _take_in(change: dict[str, Any], later: Mapping[str, Any]) -> None:
     """Take in what a later event of the same batch says."""
     change.update((name, later[name]) for name in ("status", "last_position", "ended_at", "duration_ms"))
     change.update((name, later[name] or change[name]) for name in ("parent_id", "principal"))
-    change["words"] += later["words"]
+    if later["words"].strip() not in change["words"]:  # arguments that a call came with, and was executed with
+        change["words"] += later["words"]
 
 
 def _call_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
@@ -165,15 +167,35 @@ def _call_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
         "started_at": str(data["at"]),
         "ended_at": str(data["at"]) if ended and status not in _SUSPENDED else None,
         "duration_ms": record.get("duration_ms") if ended else None,
-        "words": ""
-        if kind == "yielded"
-        else _search_text(data["tool"], data["call_id"], record.get("principal"), said),
+        "words": _call_words(kind, data, said, record.get("principal")),
     }
+
+
+def _call_words(kind: str, data: Mapping[str, Any], said: Mapping[str, Any], principal: Any) -> str:
+    """Return what a search looks through of an event; what another event of the call has is left out."""
+    match kind:
+        case "yielded":
+            return ""
+        case "received":
+            return _search_text(data["tool"], data["call_id"], said)
+        case "started":
+            return _search_text(said.get("arguments"))
+        case "suspended":
+            asked = _without(said.get("request") or {}, "parameters", "returns", "call_id", "tool")
+            return _search_text(data["tool"], data["call_id"], asked)
+        case "ended":
+            return _search_text(principal, _without(said["outcome"], "kind", "tool", "call_id", "source"))
+        case _:
+            return _search_text(said)
+
+
+def _without(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in names and value not in (None, "", [], {})}
 
 
 def _run_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
     kind, said = str(data["kind"]), cast("Mapping[str, Any]", data["data"])
-    closed = kind == "closed"
+    opened, closed = kind == "opened", kind == "closed"
     status = _state(said.get("outcome"), "completed") if closed else _state(said.get("state"), "running")
     return {
         "source": str(data["activity"]),
@@ -189,7 +211,7 @@ def _run_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
         "started_at": str(data["at"]),
         "ended_at": str(data["at"]) if closed and status not in _SUSPENDED else None,
         "duration_ms": said.get("duration_ms") if closed else None,
-        "words": _search_text(data["name"], data["activity_id"], said.get("principal"), said),
+        "words": _search_text(*((data["name"], data["activity_id"]) if opened else ()), _without(said, *_STATE)),
     }
 
 
@@ -205,7 +227,7 @@ def _search_text(*parts: Any) -> str:
         part if isinstance(part, str) else json.dumps(part, ensure_ascii=False, default=repr) for part in parts if part
     )
     text = _ESCAPE.sub(" ", " ".join(texts))  # which would be a part of the word behind it
-    return _plain(text)[:_WORDS].lower() + " "
+    return _plain(text)[:_WORDS].lower() + " " if text else ""
 
 
 def _maybe(value: Any) -> str | None:
