@@ -13,6 +13,7 @@ from toolcrib.code import Toolkit
 from toolcrib.code._type_check import TypeStubs
 from toolcrib.sandbox import MontySandbox
 from toolcrib.tools import ez_tool, tool
+from toolcrib.tools.from_schema import schema_tool
 
 ran: list[str] = []
 
@@ -138,3 +139,18 @@ def test_without_the_extra_a_toolkit_that_checks_types_is_not_made() -> None:
 
     assert "MissingExtraError: checking the types of programs needs an optional dependency" in done.stderr
     assert "line 4" in done.stderr
+
+
+async def test_a_program_is_checked_beside_a_tool_whose_types_are_too_many() -> None:
+    types = [{"type": "object", "properties": {f"k{number}": {"type": "string"}}} for number in range(2000)]
+
+    async def count(**arguments: Any) -> int:
+        return len(arguments["of"])
+
+    schema = {"type": "object", "properties": {"of": {"type": "array", "prefixItems": types}}, "required": ["of"]}
+    kit = Toolkit([schema_tool("count", schema, count, description="Count."), get_weather], typecheck="error")
+
+    counted = await kit.execute_async("print(count(of=[{}, {}]))")
+    refused = await kit.execute_async("get_weather(3)")
+
+    assert (counted.output, [finding.kind for finding in refused.findings]) == ("2\n", ["TypeError"])

@@ -31,6 +31,24 @@ def test_a_stub_of_any_schema_is_made_or_refused_within_the_budget(kind: str) ->
         assert spec.stub().startswith("def evil(")
 
 
+@pytest.mark.parametrize("keyword", ["anyOf", "prefixItems"])
+def test_a_choice_of_many_types_is_refused_as_it_is_written_so_many_levels_deep(keyword: str) -> None:
+    types = [{"type": "object", "properties": {f"k{number}": {"type": "string"}}} for number in range(101)]
+    part = {"type": "array", "prefixItems": types} if keyword == "prefixItems" else {"anyOf": types}
+
+    with pytest.raises(SchemaTooLarge, match=r"`evil` has a schema .* a choice of types has a level for each"):
+        spec_of({"properties": {"at": part}}).stub()
+
+
+def test_a_choice_of_many_values_is_one_type() -> None:
+    values = [{"const": f"v{number}"} for number in range(500)]
+
+    stub = spec_of({"properties": {"at": {"anyOf": [*values, {"type": "null"}]}}, "required": ["at"]}).stub()
+
+    assert stub.startswith("def evil(at: Literal['v0', 'v1', 'v2', ")
+    assert "'v499'] | None" in stub
+
+
 def test_types_of_a_stub_that_became_too_large_are_in_no_other_stub() -> None:
     types = StubTypes()
     schema = bomb("anyOf")

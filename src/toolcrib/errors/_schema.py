@@ -101,8 +101,8 @@ class SchemaTooLarge(SchemaError):
     def __str__(self) -> str:
         owner = f"`{self.tool}` has a schema that" if self.tool else "the schema"
         return (
-            f"{owner} is too large to be written out: its references lead to more than 10,000 parts, 1,000,000 "
-            "characters or 100 levels. Give it fewer or smaller types, or leave the tool out."
+            f"{owner} is too large to be written out: it comes to more than 10,000 parts, 1,000,000 characters or 100 "
+            "levels, and a choice of types has a level for each. Give it fewer or smaller types, or leave the tool out."
         )
 
 

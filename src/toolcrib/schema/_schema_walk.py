@@ -47,6 +47,11 @@ class SchemaWalk:
         if self._left < 0 or self._deep > _DEEPEST:
             raise SchemaTooLarge(self.tool)
 
+    def check_levels(self, levels: int) -> None:
+        """Raise SchemaTooLarge where what is written of a part would be deeper than a walk goes."""
+        if self._deep + levels > _DEEPEST:
+            raise SchemaTooLarge(self.tool)
+
     @contextmanager
     def part(self, ref: str | None = None) -> Generator[None]:
         """Count a part while what is in it is walked over; `ref` is the reference that led to it.

@@ -24,6 +24,7 @@ STUB_IMPORTS = "from typing import Any, Literal, NotRequired, TypedDict"
 
 _TAKEN = frozenset(dir(builtins)) | {"Any", "Literal", "NotRequired", "TypedDict"}
 _NO_WORD = r"[^0-9A-Za-z_]+"
+_LITERAL = re.compile(r"Literal\[[^][|]*\]")  # of values with none of these in them
 _FORMATS = {
     "date": "a date like 2025-01-31",
     "date-time": "a date and time like 2025-01-31T14:30:00Z",
@@ -121,8 +122,7 @@ class StubTypes:
             return literal(cast("list[Any]", values))
         for key in ("anyOf", "oneOf"):
             if isinstance(schema.get(key), list):
-                parts = [self.annotation(part, walk, f"{name}{i + 1}") for i, part in enumerate(schema[key])]
-                return union(parts)
+                return self._union([(part, f"{name}{i + 1}") for i, part in enumerate(schema[key])], walk)
         if "type" not in schema and len(schema.get("allOf", ())) == 1:
             return self.annotation(schema["allOf"][0], walk, name)
         kinds = schema.get("type", "object" if "properties" in schema else None)
@@ -130,14 +130,22 @@ class StubTypes:
             kinds = [kinds]
         return union([self._of_type(kind, schema, walk, name) for kind in cast("list[Any]", kinds)])
 
+    def _union(self, named: Sequence[tuple[Any, str]], walk: SchemaWalk) -> str:
+        """Return the type of one of some parts; `named` has what each is called where it has no name of its own."""
+        parts = dict.fromkeys(self.annotation(part, walk, name) for part, name in named)
+        literals = [part for part in parts if _LITERAL.fullmatch(part)]
+        if len(literals) > 1:
+            values = ", ".join(part[len("Literal[") : -1] for part in literals)
+            parts = {f"Literal[{values}]": None} | {part: None for part in parts if not _LITERAL.fullmatch(part)}
+        walk.check_levels(len(parts))  # Python reads `A | B | C` as `(A | B) | C`
+        return union([*parts])
+
     def _of_type(self, kind: Any, schema: Mapping[str, Any], walk: SchemaWalk, name: str) -> str:
         if kind == "array":
             items = schema.get("prefixItems")
             if isinstance(items, list):  # a list at run time: JSON has no tuple
-                parts = [
-                    self.annotation(part, walk, f"{name}{i + 1}") for i, part in enumerate(cast("list[Any]", items))
-                ]
-                return f"list[{union(parts) or 'Any'}]"
+                named = [(part, f"{name}{i + 1}") for i, part in enumerate(cast("list[Any]", items))]
+                return f"list[{self._union(named, walk) or 'Any'}]"
             return f"list[{self.annotation(schema.get('items'), walk, f'{name}Item')}]"
         if kind == "object":
             if is_record(schema):
