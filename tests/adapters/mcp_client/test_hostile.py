@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import logging
 import socket
 import sys
 import threading
@@ -133,6 +134,50 @@ async def test_a_tool_that_is_asked_for_and_cannot_be_read_is_not_said_to_be_mis
 
     async with connect(command, tool_names=["even", "bare"], mode="legacy").open() as tools:
         assert tools.names() == ["even"]
+
+
+def growing() -> Server[Any]:
+    """Return a server whose call adds a tool that cannot be read, and one that can."""
+    deep: dict[str, Any] = {}
+    for _ in range(250):
+        deep = {"items": deep}
+    listed = [types.Tool(name="even", input_schema={"type": "object"})]
+
+    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=listed)
+
+    async def call_tool(ctx: Any, params: Any) -> types.CallToolResult:
+        listed.append(types.Tool(name="odd", input_schema={"type": "object", "properties": {"a": deep}}))
+        listed.append(types.Tool(name="new", input_schema={"type": "object"}))
+        await ctx.session.send_tool_list_changed()
+        return types.CallToolResult(content=[types.TextContent(text="grown")])
+
+    return Server("growing", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+async def test_a_later_list_is_taken_without_the_tool_that_cannot_be_read() -> None:
+    told = Told()
+    async with connect(growing(), mode="legacy").open() as tools:
+        tools.listen_for_renewal(told)
+        await called(tools, "even")
+        await told.wait()
+
+        assert tools.names() == ["even", "new"]
+
+
+async def test_a_later_list_that_is_refused_leaves_the_one_before(caplog: pytest.LogCaptureFixture) -> None:
+    told, log = Told(), logging.getLogger("toolcrib.mcp")
+    log.addHandler(told)
+    try:
+        async with connect(growing(), mode="legacy", refused="raise").open() as tools:
+            await called(tools, "even")
+            await told.wait()
+
+            assert await called(tools, "even") == "grown"
+            assert tools.names() == ["even"]
+    finally:
+        log.removeHandler(told)
+    assert "growing: its new listing cannot be used" in caplog.text
 
 
 @pytest.mark.parametrize(
