@@ -370,6 +370,8 @@ async def test_a_run_that_is_cancelled_leaves_its_calls_in_doubt(tmp_path: Path)
 class SlowLog:
     """A journal that is not done with a line of one kind until it is let go on."""
 
+    waited = 0.0
+
     def __init__(self, kind: str) -> None:
         self.lines: list[dict[str, Any]] = []
         self._kind = kind

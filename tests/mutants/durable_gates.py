@@ -190,6 +190,20 @@ DURABLE_GATES: tuple[Gate, ...] = (
         _OF_WORKERS,
     ),
     Gate(
+        "a program of which one tool is gone waits",
+        _PROGRAM,
+        '    toolkit.require(data["code"], data.get("tools", ()))',
+        "    pass",
+        _OF_WORKERS,
+    ),
+    Gate(
+        "a paused program of which one tool is gone waits",
+        _PROGRAM,
+        "            toolkit.require(paused.code, paused.tools)\n",
+        "            pass\n",
+        _OF_WORKERS,
+    ),
+    Gate(
         "a retried turn asks before it does its call again",
         "adapters/dbos/_retry.py",
         "keep=1 if begun else 0",

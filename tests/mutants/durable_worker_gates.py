@@ -24,6 +24,27 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
         ("tests/adapters/dbos/test_console.py",),
     ),
     Gate(
+        "time in which a program waits for its journal",
+        "adapters/dbos/_program_journal.py",
+        "        with self.waits.counted():\n",
+        "        if True:\n",
+        _OF_OUTAGES,
+    ),
+    Gate(
+        "time in which a program waits for the approval store",
+        "adapters/dbos/_work_store.py",
+        "nullcontext() if self._waits is None else self._waits.counted()",
+        "nullcontext()",
+        _OF_OUTAGES,
+    ),
+    Gate(
+        "time in which the host waits is not counted",
+        "sandbox/_stopwatch.py",
+        "- self._since - waited)",
+        "- self._since)",
+        ("tests/sandbox/test_stopwatch.py",),
+    ),
+    Gate(
         "DBOS waits five seconds at most between two tries",
         _OUTAGE,
         "    time.sleep(min(seconds, _LONGEST))\n",

@@ -1,11 +1,14 @@
-"""The time that a program computes, however it parts it."""
+"""The time that a program computes and takes, however it parts it."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 
-from toolcrib.sandbox._stopwatch import Stopwatch
+import pytest
+
+from toolcrib.sandbox import Program, SandboxLimits
+from toolcrib.sandbox._stopwatch import Stopwatch, WallClock
 
 
 async def test_a_program_that_calls_now_and_then_gains_no_time() -> None:
@@ -43,3 +46,31 @@ async def test_a_process_that_stood_still_takes_no_time_from_its_program() -> No
     watch.stop()
 
     assert not over.is_set()
+
+
+async def test_the_time_in_which_its_host_waits_is_no_time_of_the_program() -> None:
+    over = asyncio.Event()
+    watch = Stopwatch(0.01, over.set, time.monotonic)  # the host waits all the time
+
+    watch.start()
+    await asyncio.sleep(0.15)
+    watch.stop()
+
+    assert not over.is_set()
+
+
+@pytest.mark.parametrize("seconds", [0.01, None])
+async def test_a_body_is_left_when_its_time_is_over_or_on_demand(seconds: float | None) -> None:
+    clock = WallClock(Program("", limits=SandboxLimits(wall_time=seconds)))
+    clock.end()  # it has not begun
+
+    async def body() -> None:
+        async with clock:
+            if seconds is None:
+                clock.end()
+            await asyncio.Event().wait()
+
+    with pytest.raises(TimeoutError):
+        await body()
+
+    assert clock.is_over

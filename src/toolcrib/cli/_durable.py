@@ -24,7 +24,6 @@ from toolcrib.adapters.dbos import (
     Engine,
     Placement,
     Queue,
-    enqueue_program,
     serve_health,
     turn_id_of,
     workers,
@@ -230,9 +229,8 @@ async def enqueue_job(target: str, job: Job, client: Client) -> str:
             toolkit = _only(target, durable.toolkits, job.queue, "durable toolkit", lambda item: True)
             placement = replace(job.placement, id=job.placement.id or f"program-{uuid4().hex}")
             before = await client.status(placement.id)
-            made = await enqueue_program(
-                client, toolkit.name, toolkit.queue.name, job.program, placement, conversation_id=job.conversation_id
-            )
+            toolkit.use(client)
+            made = await toolkit.start(job.program, placement=placement, conversation_id=job.conversation_id)
             _say_if_known(made.id, placement.id, before, job.placement)
             _say_if_unserved(client, target, toolkit.queue.name)
             return made.id

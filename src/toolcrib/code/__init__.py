@@ -20,6 +20,7 @@ from toolcrib.code._extract import extract_code
 from toolcrib.code._file_journal import FileJournal, paused_program_in
 from toolcrib.code._journal import JournalLog
 from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
+from toolcrib.code._program_tools import tools_in
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._session import ProgramSession
 from toolcrib.code._toolkit import Toolkit
@@ -47,4 +48,5 @@ __all__ = [
     "Toolkit",
     "extract_code",
     "paused_program_in",
+    "tools_in",
 ]

@@ -34,6 +34,11 @@ class FileJournal:
         self._file: int | None = None
         self._written = self._synced = 0
 
+    @property
+    def waited(self) -> float:
+        """Always 0: a file is not away."""
+        return 0.0
+
     def write(self, line: Mapping[str, Any]) -> None:
         """Append a line."""
         if self._file is None:

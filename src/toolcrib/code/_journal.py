@@ -22,6 +22,11 @@ _SHOWN_CHARS = 60  # characters of a digest or of arguments in a message
 class JournalLog(Protocol):
     """A log that keeps a journal while its program runs; used by the event loop that runs the program."""
 
+    @property
+    def waited(self) -> float:
+        """The seconds so far in which the program waited for the log; its `wall_time` does not count them."""
+        ...
+
     def write(self, line: Mapping[str, Any]) -> None:
         """Append one line, of JSON shapes; this may not wait for anything."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -99,8 +99,12 @@ class JournalHost(ProgramHost):
             await asyncio.Event().wait()  # the program cancels it once more
         return await self._make(entry, args, kwargs, emit, partial(self._execute_again, entry, emit))
 
-    def save_state(self, state: Mapping[str, Any]) -> None:
-        """Write what the engine needs to run the program again; see `Program.save_state`."""
+    def kept(self, program: Program) -> Program:
+        """Return the program with its log, where the engine saves its state, and the time that the log takes."""
+        log = self._log
+        return program if log is None else replace(program, save_state=self._save_state, waited=lambda: log.waited)
+
+    def _save_state(self, state: Mapping[str, Any]) -> None:
         self._write("state", state=dict(state))
 
     def check_end(self, error: ProgramError | None) -> None:

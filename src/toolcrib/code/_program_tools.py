@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import keyword
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,10 @@ from typing import Any
 from toolcrib.errors import DuplicateNameError, InvalidArguments, SchemaError
 from toolcrib.tools import Tool
 
-__all__ = ["CallShape", "ProgramTool", "program_names"]
+__all__ = ["CallShape", "ProgramTool", "program_names", "tools_in"]
+
+_DYNAMIC_NAMES = re.compile(r"\b(?:globals|eval|exec|locals|vars)\b")
+"""A program with one of these may call a function without writing its name."""
 
 _RESERVED = frozenset(dir(builtins)) | frozenset(keyword.kwlist) | {"asyncio"}
 
@@ -38,6 +42,14 @@ def program_names(tools: Iterable[str]) -> dict[str, str]:
             mend = f"In a program both would be `{name}`: rename one."
             raise DuplicateNameError(name, f"`{taken}`", f"`{tool}`", mend)
     return names
+
+
+def tools_in(code: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the functions that a program may call, of these names: those that it mentions."""
+    if _DYNAMIC_NAMES.search(code):
+        return tuple(names)
+    words = {*re.findall(r"\w+", code.replace(".", "__")), *re.findall(r"\w+", code)}
+    return tuple(name for name in names if name in words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +19,7 @@ from toolcrib.code._journal import Journal, JournalLog
 from toolcrib.code._journal_host import JournalHost, JournalOptions, paused_program
 from toolcrib.code._listing import Listing
 from toolcrib.code._paused import PausedProgram, SuspendedProgramCall, answers_by_call
-from toolcrib.code._program_tools import ProgramTool, program_names
+from toolcrib.code._program_tools import ProgramTool, program_names, tools_in
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._search_tools import Lookup, LookupHost, lookup_names
 from toolcrib.errors import PausedProgramError
@@ -43,8 +42,6 @@ __all__ = ["OnOutput", "ProgramRunner", "RunOptions"]
 
 OnOutput = Callable[[str, str], None]
 
-_DYNAMIC_NAMES = re.compile(r"\b(?:globals|eval|exec|locals|vars)\b")
-"""A program with one of these may call a function without writing its name."""
 _NO_COUNTERS: Mapping[str, Any] = MappingProxyType({})
 
 _resumable: dict[type[Any], bool] = {}
@@ -145,10 +142,12 @@ class ProgramRunner:
         """
         offered = self.offered(run)
         hidden = {name: tool for name, tool in self.names.items() if name not in offered and self.toolset[tool].off}
-        if hidden and not _DYNAMIC_NAMES.search(code):
-            words = set(re.findall(r"\w+", code.replace(".", "__"))) | set(re.findall(r"\w+", code))
-            hidden = {name: tool for name, tool in hidden.items() if name in words}
-        return offered | hidden if hidden else offered
+        return offered | {name: hidden[name] for name in tools_in(code, hidden)} if hidden else offered
+
+    @property
+    def function_names(self) -> tuple[str, ...]:
+        """The names that programs call: those of the tools, of `search_tools` and of `describe`."""
+        return (*self.tools, *self.lookup_names)
 
     # --- running
 
@@ -172,7 +171,7 @@ class ProgramRunner:
             host = JournalHost(self._pipeline, run, self.tools, options.on_output, opened, activity)
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused_program(program, sandbox, host, {}).to_dict()})
-                program = replace(program, save_state=host.save_state)
+            program = host.kept(program)
             running = sandbox.run(program, self._with_lookup(host, run))
             return activity.close(await self._journalled(program, host, sandbox, running, records, options))
 
@@ -186,9 +185,9 @@ class ProgramRunner:
             raise PausedProgramError(f"{kind} cannot take up any program; it is one of {paused.engine}")
         if sandbox.engine != paused.engine:
             raise PausedProgramError(f"it was run by {paused.engine}, and this is {sandbox.engine}")
-        missing = [name for name in paused.tools if name not in self.tools and name not in self.lookup_names]
+        missing = [name for name in tools_in(paused.code, paused.tools) if name not in self.function_names]
         if missing:
-            raise PausedProgramError(f"it was offered `{missing[0]}`, and this toolkit has no such tool")
+            raise PausedProgramError(f"it calls `{missing[0]}`, and this toolkit has no such tool")
         found = answers_by_call(paused, answers)
         for answer in found.values():
             self._pipeline.check_answer(answer.tool, answer)
@@ -203,7 +202,7 @@ class ProgramRunner:
             host = JournalHost(self._pipeline, run, self.tools, options.on_output, opened, activity)
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused.to_dict()})
-                program = replace(program, save_state=host.save_state)
+            program = host.kept(program)
             if paused.replays and not paused.state:  # its process ended before the sandbox had begun it
                 running = sandbox.run(program, self._with_lookup(host, run))
             else:
@@ -287,7 +286,7 @@ class ProgramRunner:
         limits = replace(self.limits, calls_in_flight=max(self.limits.calls_in_flight, suspended + 1))
         return Program(
             paused.code,
-            paused.tools,
+            tuple(name for name in paused.tools if name in self.function_names),
             streams=paused.streams,
             signatures=paused.signatures,
             limits=limits,

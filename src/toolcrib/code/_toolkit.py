@@ -351,6 +351,11 @@ class Toolkit:
         """The tools, in order."""
         return self._toolset.tools()
 
+    @property
+    def function_names(self) -> tuple[str, ...]:
+        """The names that programs call: those of the tools, of `search_tools` and of `describe`."""
+        return self._runner.function_names
+
     def get_tool(self, name: str) -> Tool[..., Any]:
         """Return a tool by its own name or the one that programs use; raises UnknownTool."""
         try:

@@ -41,7 +41,7 @@ from toolcrib.sandbox._output import OutputMeter
 from toolcrib.sandbox._protocol import Host, OutputStream, Program, ProgramError, SandboxResult, SuspendedReply
 from toolcrib.sandbox._replay import Diverged, ReplayLog
 from toolcrib.sandbox._socket import Wire
-from toolcrib.sandbox._stopwatch import Stopwatch
+from toolcrib.sandbox._stopwatch import Stopwatch, WallClock
 
 __all__ = ["Conversation"]
 
@@ -84,7 +84,7 @@ class Conversation:
         self._tools = frozenset(program.tools)
         self._output = OutputMeter(program.limits, log.printed)
         self._stopwatch = Stopwatch(program.limits.program_time, self._out_of_time)
-        self._deadline = asyncio.timeout(program.limits.wall_time)
+        self._deadline = WallClock(program)
         self._turned_at = time.monotonic()
         self._waiting: _Waiting | None = None
         self._alarm: asyncio.TimerHandle | None = None
@@ -112,7 +112,7 @@ class Conversation:
         except Diverged as difference:
             error = replay_diverged(difference)
         except TimeoutError:
-            if not self._deadline.expired():
+            if not self._deadline.is_over:
                 raise
             error = self._reason_to_end() or took_too_long(self._limits)
         finally:
@@ -134,16 +134,12 @@ class Conversation:
         if self._ended is None:
             self._ended = error
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._interrupt)
+            self._loop.call_soon_threadsafe(self._deadline.end)
 
     def _out_of_time(self) -> None:
         if self._ended is None:
             self._ended = computed_too_long(self._limits)
-        self._interrupt()
-
-    def _interrupt(self) -> None:
-        with suppress(RuntimeError):  # it is done meanwhile, or has not begun
-            self._deadline.reschedule(self._loop.time())
+        self._deadline.end()
 
     async def _converse(self, keep: bool) -> tuple[Any, ProgramError | None]:
         self._send([self._run_frame(keep)])
@@ -212,7 +208,7 @@ class Conversation:
             if not self._news.done():
                 self._news.set_result(None)
         elif self._is_answering and self._wire.is_over:
-            self._interrupt()
+            self._deadline.end()
 
     async def _wait_for_news(self) -> None:
         """Return when a frame may have come, or a call may have a reply."""

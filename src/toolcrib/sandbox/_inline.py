@@ -30,6 +30,7 @@ from toolcrib.sandbox._protocol import (
     SuspendedReply,
 )
 from toolcrib.sandbox._source import Source, parse_program
+from toolcrib.sandbox._stopwatch import WallClock
 from toolcrib.sandbox._threads import ProgramThreads
 from toolcrib.sandbox._worker.export import ValueRefused, exported, exported_result
 
@@ -64,12 +65,12 @@ class UnsafeInlineSandbox:
             return SandboxResult(error=refused, isolation=_ISOLATION)
         run = _Run(program, host)
         thread = self._threads.take()
-        deadline = asyncio.timeout(program.limits.wall_time)
+        deadline = WallClock(program)
         try:
             async with deadline:
                 value, error = await thread.run(partial(run.execute, source))
         except TimeoutError:
-            if not deadline.expired():
+            if not deadline.is_over:
                 raise
             value, error = None, took_too_long(program.limits)
         finally:

@@ -29,6 +29,7 @@ from toolcrib.sandbox._monty_state import ENGINE, MontyState
 from toolcrib.sandbox._monty_subset import MODULES, NOTES, MontySource, monty_source
 from toolcrib.sandbox._monty_type_checker import type_problems
 from toolcrib.sandbox._protocol import Dialect, Host, OutputStream, Program, ProgramError, SandboxResult, TypeProblem
+from toolcrib.sandbox._stopwatch import WallClock
 from toolcrib.sandbox._threads import ProgramThread, ProgramThreads
 
 __all__ = ["MontySandbox"]
@@ -179,16 +180,15 @@ class _Run:
     def __init__(self, program: Program, source: MontySource, host: Host, saved: MontyState | None = None) -> None:
         self._limits, self._may_block, self._host = program.limits, program.may_block, host
         self._loop = asyncio.get_running_loop()
-        self._deadline: asyncio.Timeout | None = None
+        self._deadline = WallClock(program)
         self._calls = MontyCalls(host, program)
         self.program = MontyProgram(program, source, self._pass_on, saved)
 
     async def run(self, steps: Steps[SandboxResult], thread: ProgramThread | None) -> SandboxResult:
         """Run the program's steps and the host's calls in turn, until the program has ended."""
-        self._deadline = deadline = asyncio.timeout(self._limits.wall_time)
         done = False
         try:
-            async with deadline:
+            async with self._deadline:
                 asked = await self._next(steps, None, thread)
                 while not isinstance(asked, SandboxResult):
                     asked = await self._next(steps, await self._calls.answer(asked), thread)
@@ -197,7 +197,7 @@ class _Run:
         except ProgramEnded as ended:
             return self.program.result(error=ended.error)
         except TimeoutError:
-            if not deadline.expired():
+            if not self._deadline.is_over:
                 raise
             self.program.end(took_too_long(self._limits))
             return self.program.result(error=None if self.program.ended is None else self.program.ended.error)
@@ -225,12 +225,7 @@ class _Run:
         """End the program because the sandbox is closed; called from any thread."""
         self.program.end(CLOSED)
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._wake)
-
-    def _wake(self) -> None:
-        with suppress(RuntimeError):  # it is done meanwhile
-            if self._deadline is not None:
-                self._deadline.reschedule(self._loop.time())
+            self._loop.call_soon_threadsafe(self._deadline.end)
 
 
 _made: WeakSet[MontySandbox] = WeakSet()

@@ -42,7 +42,8 @@ class SandboxLimits:
 
     Attributes:
         program_time: Seconds that the program's own code may compute; waiting for tools and sleeping does not count.
-        wall_time: Seconds from start to end, tools, approvers and sleep included; None for no such limit.
+        wall_time: Seconds from start to end, tools, approvers and sleep included, but no time in which this process
+            stood still or a durable program waited for its database; None for no such limit.
         sleep_time: Seconds it may sleep in all.
         memory: Bytes its values may take.
         output_kept: Characters of each stream that are kept, head and tail.
@@ -95,6 +96,7 @@ class Program:
         may_block: Whether the event loop has nothing else to do, so that it may wait while the program computes; saves
             two changes of thread for each call.
         save_state: Saves what is needed to run the program again, while it runs; None for a program without a journal.
+        waited: The seconds so far in which the host waited for what keeps the program; no limit counts them.
     """
 
     code: str
@@ -105,6 +107,7 @@ class Program:
     name: str = "program.py"
     may_block: bool = False
     save_state: SaveState | None = field(default=None, kw_only=True)
+    waited: Callable[[], float] | None = field(default=None, kw_only=True)
 
 
 # --- the host and its replies ----------------------------------------------------------------------------------------

@@ -1,31 +1,36 @@
-"""The stopwatch of a program: counts the seconds that it computes, and not those in which this process stood still."""
+"""The clocks of a program, which count no seconds in which this process stood still."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 from toolcrib.sandbox._frames import do_nothing
+from toolcrib.sandbox._protocol import Program
 
-__all__ = ["Stopwatch"]
+__all__ = ["Stopwatch", "WallClock"]
 
 _GRACE = 0.05  # seconds: the program's last frame may be here already, and the loop have been busy with other things
 _TICK = 0.5  # seconds between two looks at most; from one that is late, the process or its machine was stopped
 
 
 class Stopwatch:
-    """Counts the seconds that a program computes.
+    """Counts the seconds that a program computes, or takes.
 
     Args:
-        seconds: The most that the program may compute.
-        on_over: Called when the program has computed for so long and goes on.
+        seconds: The most that the program may have.
+        on_over: Called when the program has had so many and goes on.
+        waited: The seconds so far that are not to be counted, for reasons of the host's own.
     """
 
-    __slots__ = ("_due", "_is_late", "_left", "_loop", "_on_over", "_since", "_timer")
+    __slots__ = ("_due", "_is_late", "_left", "_loop", "_on_over", "_since", "_timer", "_waited", "_waited_before")
 
-    def __init__(self, seconds: float, on_over: Callable[[], None]) -> None:
+    def __init__(self, seconds: float, on_over: Callable[[], None], waited: Callable[[], float] | None = None) -> None:
         self._left, self._on_over = seconds, on_over
+        self._waited, self._waited_before = waited, 0.0
         self._since: float | None = None
         self._is_late = False
         self._loop = asyncio.get_running_loop()
@@ -34,7 +39,7 @@ class Stopwatch:
     def start(self) -> None:
         """Count from now on: the program computes."""
         if self._since is None:
-            self._since = time.monotonic()
+            self._begin()
 
     def pause(self) -> None:
         """Do not count from now on: the program waits."""
@@ -52,13 +57,18 @@ class Stopwatch:
     def _check(self) -> None:
         if self._since is not None:
             self._left -= self._computed()
-            self._since = time.monotonic()
+            self._begin()
             if self._left <= 0:
                 if self._is_late:
                     self._on_over()
                     return
                 self._is_late = True
         self._set(max(self._left, _GRACE))
+
+    def _begin(self) -> None:
+        self._since = time.monotonic()
+        if self._waited is not None:
+            self._waited_before = self._waited()
 
     def _set(self, seconds: float) -> None:
         delay = min(seconds, _TICK)
@@ -67,5 +77,44 @@ class Stopwatch:
 
     def _computed(self) -> float:
         """Return the seconds since the count began, those after a look that did not come in time left out."""
-        since = self._since
-        return 0.0 if since is None else max(0.0, min(time.monotonic(), self._due + _GRACE) - since)
+        if self._since is None:
+            return 0.0
+        waited = 0.0 if self._waited is None else self._waited() - self._waited_before
+        return max(0.0, min(time.monotonic(), self._due + _GRACE) - self._since - waited)
+
+
+class WallClock:
+    """The deadline of a program: its body is left by a TimeoutError when `wall_time` is over, or at once on demand.
+
+    It does not count the seconds in which the host waited for what keeps the program.
+    """
+
+    __slots__ = ("_loop", "_program", "_timeout", "_watch")
+
+    def __init__(self, program: Program) -> None:
+        self._program, self._loop = program, asyncio.get_running_loop()
+        self._timeout = asyncio.timeout(None)
+        self._watch: Stopwatch | None = None
+
+    async def __aenter__(self) -> WallClock:
+        await self._timeout.__aenter__()
+        seconds = self._program.limits.wall_time
+        if seconds is not None:
+            self._watch = Stopwatch(seconds, self.end, self._program.waited)
+            self._watch.start()
+        return self
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        if self._watch is not None:
+            self._watch.stop()
+        return await self._timeout.__aexit__(*error)
+
+    def end(self) -> None:
+        """Leave the body at once."""
+        with suppress(RuntimeError):  # it was left meanwhile, or was not entered
+            self._timeout.reschedule(self._loop.time())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was this that left the body."""
+        return self._timeout.expired()

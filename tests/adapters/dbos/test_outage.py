@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
 from dbos._sys_db import db_retry
 
-from tests.adapters.dbos.durable import durable, engine_of
+from tests.adapters.dbos.durable import QUICK, durable, engine_of
 from toolcrib._sqlite import is_unavailable, sqlite3
-from toolcrib.adapters.dbos import Database
-from toolcrib.adapters.dbos._outage import DatabaseAway, Notice, is_outage, name_outages, outlast
+from toolcrib.adapters.dbos import Database, DurableToolkit, Queue
+from toolcrib.adapters.dbos._outage import DatabaseAway, Notice, WaitedTime, is_outage, name_outages, outlast
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Suspended
-from toolcrib.tools import tool
+from toolcrib.code import Toolkit
+from toolcrib.sandbox import SandboxLimits
+from toolcrib.tools import ez_tool, tool
 from toolcrib.turns import Turn
 
 
@@ -139,6 +144,66 @@ async def test_the_time_of_an_outage_is_no_time_of_the_turn(tmp_path: Path) -> N
 
     assert isinstance(outcome, Suspended)
     assert store.failures == -1
+
+
+def _toolkit(*tools: Any) -> DurableToolkit:
+    name = f"kit_{uuid4().hex[:8]}"
+    toolkit = Toolkit(list(tools), sandbox="process", limits=SandboxLimits(wall_time=0.5))
+    return DurableToolkit(toolkit, Queue(name, polling=QUICK), name=name)
+
+
+async def test_the_time_of_an_outage_is_no_time_of_the_program_that_asks_for_approval(tmp_path: Path) -> None:
+    @ez_tool(requires_approval=True)
+    async def pay() -> str:
+        return "paid"
+
+    toolkit, store = _toolkit(pay), _AwayStore()
+    async with engine_of(str(tmp_path / "crib.db"), toolkit, approvals=store):
+        result = await (await toolkit.start("pay()")).settled(polling=QUICK)
+
+    assert [call.tool for call in result.suspended] == ["pay"]
+    assert store.failures < 0
+
+
+async def test_the_time_in_which_its_calls_cannot_be_kept_is_no_time_of_the_program(tmp_path: Path) -> None:
+    @ez_tool
+    async def lock() -> str:
+        held = sqlite3.connect(tmp_path / "crib.db", isolation_level=None, check_same_thread=False)
+        held.execute("BEGIN EXCLUSIVE")
+        threading.Timer(1.5, held.close).start()
+        return "locked"
+
+    toolkit = _toolkit(lock)
+    async with engine_of(str(tmp_path / "crib.db"), toolkit):
+        result = await (await toolkit.start("lock()")).result(polling=QUICK)
+
+    assert (result.error, result.return_value) == (None, "locked")
+
+
+async def test_a_program_is_given_no_time_for_its_own_waiting(tmp_path: Path) -> None:
+    @ez_tool
+    async def wait() -> None:
+        await asyncio.sleep(60)
+
+    toolkit = _toolkit(wait)
+    async with engine_of(str(tmp_path / "crib.db"), toolkit):
+        result = await (await toolkit.start("wait()")).result(polling=QUICK)
+
+    assert "not done after 0.5 s (wall_time)" in str(result.error)
+
+
+def test_time_is_counted_once_however_many_wait() -> None:
+    at = [0.0]
+    waits = WaitedTime(lambda: at[0])
+
+    with waits.counted():
+        at[0] = 1.0
+        with waits.counted():
+            at[0] = 3.0
+        meanwhile = waits.seconds
+    at[0] = 10.0
+
+    assert (meanwhile, waits.seconds) == (3.0, 3.0)
 
 
 @pytest.mark.parametrize(

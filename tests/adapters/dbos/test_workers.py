@@ -19,6 +19,7 @@ from tests.adapters.dbos.durable import QUICK, durable, engine_of
 from toolcrib.adapters.dbos import (
     Client,
     DurableAgent,
+    DurableToolkit,
     Engine,
     Placement,
     Queue,
@@ -35,6 +36,7 @@ from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workers import Lease, hand_back
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Completed, Suspended
+from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError, EngineError, WorkerError
 from toolcrib.tools import ez_tool, tool
 from toolcrib.turns import Agent, Turn
@@ -346,6 +348,45 @@ async def test_work_of_an_agent_or_toolkit_that_a_worker_does_not_have_waits(tmp
         "turn": "waits for a worker that has the agent `gone`",
         "program": "waits for a worker that has the toolkit `gone`",
     }
+
+
+@pytest.mark.parametrize("paused", [False, True])
+async def test_a_program_of_which_one_tool_is_gone_waits_for_a_worker_that_has_it(
+    client: Client, *, paused: bool
+) -> None:
+    @ez_tool
+    async def find() -> int:
+        return 3
+
+    @ez_tool(requires_approval=paused)
+    async def pay(cents: int) -> str:
+        return f"paid {cents}"
+
+    @ez_tool
+    async def spare() -> None: ...
+
+    name = f"kit_{uuid4().hex[:8]}"
+    queue = Queue(name, polling=QUICK)
+
+    def deployed(*tools: Any) -> Engine:
+        DurableToolkit(Toolkit(list(tools)), queue, name=name, replace=True)
+        return Engine(client.database, worker_id=f"{name}_{len(tools)}", queues=[queue], answers=QUICK)
+
+    new = DurableToolkit(Toolkit([find, pay, spare]), queue, name=name, client=client)
+    if paused:  # the process that enqueues it need not have the toolkit
+        program = await enqueue_program(client, name, queue.name, "pay(find())")
+        async with deployed(find, pay, spare):
+            await client.approvals.answer((await program.settled(polling=QUICK)).suspended[0].grant("ann"))
+    else:
+        program = await new.start("pay(find())")
+    async with deployed(find):
+        while not (left := list_work(client, state="waiting", queue=name)) or left[0].error is None:  # noqa: ASYNC110 -- as above
+            await asyncio.sleep(QUICK)
+    async with deployed(find, pay):
+        result = await program.result(polling=QUICK)
+
+    assert left[0].error == f"waits for a worker that has the tool `pay` of the toolkit `{name}`"
+    assert result.return_value == "paid 3"
 
 
 async def test_a_worker_says_once_that_it_cannot_run_what_waits_for_long(

@@ -7,7 +7,8 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from toolcrib._passwords import hide_passwords
 from toolcrib._sqlite import is_unavailable
 
-__all__ = ["DatabaseAway", "Notice", "is_outage", "name_outages", "outlast"]
+__all__ = ["DatabaseAway", "Notice", "WaitedTime", "is_outage", "name_outages", "outlast"]
 
 T = TypeVar("T")
 
@@ -58,6 +59,31 @@ async def outlast(work: Callable[[], Awaitable[T]]) -> T:
             _notice.away(error)
         await asyncio.sleep(pause * random.uniform(0.5, 1.0))
         pause = min(2 * pause, _LONGEST)
+
+
+class WaitedTime:
+    """Counts the seconds in which a piece of work waits for its database, however many of its parts wait at once."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._waiting, self._since, self._before = 0, 0.0, 0.0
+
+    @property
+    def seconds(self) -> float:
+        """The seconds so far."""
+        return self._before + (self._clock() - self._since if self._waiting else 0.0)
+
+    @contextmanager
+    def counted(self) -> Generator[None]:
+        """Count the time of the body."""
+        if not self._waiting:
+            self._since = self._clock()
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._before = self.seconds if self._waiting == 1 else self._before
+            self._waiting -= 1
 
 
 def name_outages(engine: sa.Engine, notice: Notice | None = None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, cast
@@ -35,6 +35,7 @@ from toolcrib.code import (
     SuspendedProgramCall,
     Toolkit,
     paused_program_in,
+    tools_in,
 )
 from toolcrib.errors import (
     ApprovalError,
@@ -102,6 +103,10 @@ class DurableToolkit(Answers):
         """What its programs are put and answered with."""
         return self._client or current_engine().client
 
+    def use(self, client: Client) -> None:
+        """Enqueue its programs with this client, where it was made without one."""
+        self._client = self._client or client
+
     def _tool(self, name: str) -> Tool[..., Any]:
         return self.toolkit.get_tool(name)
 
@@ -121,26 +126,44 @@ class DurableToolkit(Answers):
             principal: On whose behalf its calls are made.
             conversation_id: The conversation that it is part of, which its requests show; that of the run when None.
         """
+        tools = tools_in(code, self.toolkit.function_names)
         return await enqueue_program(
-            self.client, self.name, self.queue.name, code, placement, principal, conversation_id
+            self.client, self.name, self.queue.name, code, placement, principal, conversation_id, tools=tools
         )
 
-    def opened(self, data: Mapping[str, Any], engine: Engine, begun: Mapping[str, Mapping[str, Any]]) -> Run:
+    def opened(
+        self, data: Mapping[str, Any], engine: Engine, journal: ProgramJournal, begun: Mapping[str, Mapping[str, Any]]
+    ) -> Run:
         """Return the run of one program's calls; `begun` is what is known of those that were cut off."""
         run: str = data["run"]
         given = (
             Run(run) if self._given_run is None else self._given_run() if callable(self._given_run) else self._given_run
         )
-        store = WorkStore(cast("AnswerStore", given.approvals or engine.client.approvals))
+        store = WorkStore(cast("AnswerStore", given.approvals or engine.client.approvals), waits=journal.waits)
         recorded = engine.recorded(given, self.toolkit.sinks)
+
+        async def fence() -> None:
+            with journal.waits.counted():
+                await engine.may_begin()
+
         return recorded.view(
             principal=data["principal"] or given.principal,
             conversation_id=data.get("conversation_id") or given.conversation_id,
             approvals=store,
             program_id=run,
             begun=begun,
-            fence=engine.may_begin,
+            fence=fence,
         )
+
+    def require(self, code: str, names: Iterable[str]) -> None:
+        """Return if this toolkit has the functions of these names that a program calls.
+
+        Raises:
+            UnknownHereError: It lacks one.
+        """
+        for name in tools_in(code, names):
+            if name not in self.toolkit.function_names:
+                raise UnknownHereError(f"the tool `{name}` of the toolkit `{self.name}`")
 
     async def run_journalled(
         self, code: str, run: Run, journal: ProgramJournal, paused: PausedProgram | None
@@ -182,7 +205,7 @@ class DurableProgram:
             return "cancelled"
         if "ERROR" in status or "EXCEEDED" in status:
             return "failed"
-        return "waiting" if run is None or "ENQUEUED" in status else "running"
+        return "waiting" if run is None or status in ("ENQUEUED", "DELAYED") else "running"
 
     async def settled(self, *, polling: float = _POLL_SECONDS) -> ExecutionResult:
         """Return how it went as soon as it has ended, or waits for a person.
@@ -234,13 +257,21 @@ async def enqueue_program(
     placement: Placement | None = None,
     principal: str | None = None,
     conversation_id: str | None = None,
+    *,
+    tools: Iterable[str] = (),
 ) -> DurableProgram:
-    """Let a program wait for a worker that has the durable toolkit of this name; this process need not have it."""
+    """Let a program wait for a worker that has the durable toolkit of this name; this process need not have it.
+
+    Args:
+        tools: The functions that it calls, where this process knows them: a worker that lacks one leaves the program to
+            another.
+    """
     placement = placement or Placement(f"program-{uuid4().hex}")
-    data = {"run": placement.id, "toolkit": toolkit, "queue": queue, "code": code, "principal": principal}
+    data: dict[str, Any] = {"run": placement.id, "toolkit": toolkit, "queue": queue, "code": code}
+    data |= {"principal": principal, "generation": 1, "tools": list(tools)}
     if conversation_id is not None:
         data["conversation_id"] = conversation_id
-    run = await client.enqueue(PROGRAM, queue, {**data, "generation": 1}, placement)
+    run = await client.enqueue(PROGRAM, queue, data, placement)
     return DurableProgram(run, client)
 
 
@@ -285,6 +316,7 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
         toolkit = toolkits.get(data["toolkit"])
     except UnregisteredError as error:
         raise UnknownHereError(f"the toolkit `{error.name}`") from error
+    toolkit.require(data["code"], data.get("tools", ()))  # older versions kept none
     workflow_id = str(DBOS.workflow_id)
     journal = ProgramJournal(engine.client, run, workflow_id, current_owner_xid(workflow_id), engine.worker_id)
     claim = await outlast(lambda: asyncio.to_thread(journal.claim, data["generation"], data["toolkit"], data["queue"]))
@@ -292,10 +324,13 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
         return claim.result
     store: ApprovalStore = engine.client.approvals
     try:
+        paused = paused_program_in(claim.lines)
+        if paused is not None:
+            toolkit.require(paused.code, paused.tools)
         begun = await engine.begun_before(open_calls(claim.lines))
-        run = toolkit.opened(data, engine, begun)
+        run = toolkit.opened(data, engine, journal, begun)
         store = run.approvals or store
-        result = await toolkit.run_journalled(data["code"], run, journal, paused_program_in(claim.lines))
+        result = await toolkit.run_journalled(data["code"], run, journal, paused)
     except _LASTING as error:
         result = ExecutionResult(success=False, error=f"{type(error).__name__}: {error}")
     finally:

@@ -14,7 +14,7 @@ from dbos._error import DBOSWorkflowConflictIDError
 from sqlalchemy.exc import IntegrityError
 
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._outage import outlast
+from toolcrib.adapters.dbos._outage import WaitedTime, outlast
 from toolcrib.adapters.dbos._turn_execution import began
 from toolcrib.adapters.dbos._work_tables import program_lines as _lines
 from toolcrib.adapters.dbos._work_tables import programs as _runs
@@ -70,6 +70,13 @@ class ProgramJournal:
         self._next: list[str] = []
         self._writing: asyncio.Future[None] | None = None
         self._error: BaseException | None = None
+        self.waits = WaitedTime()
+        """The time in which the program waits for the database, here or for an approval."""
+
+    @property
+    def waited(self) -> float:
+        """The seconds so far in which the program waited for the database."""
+        return self.waits.seconds
 
     def claim(self, generation: int, toolkit: str, queue: str) -> Claim:
         """Take the program up, and return what is known of it.
@@ -121,8 +128,9 @@ class ProgramJournal:
             DBOSWorkflowConflictIDError: The workflow is another's.
         """
         mine = self._taken
-        while self._error is None and self._stored < mine and self._writing is not None:
-            await asyncio.wait([self._writing])  # which goes on when this is cancelled
+        with self.waits.counted():
+            while self._error is None and self._stored < mine and self._writing is not None:
+                await asyncio.wait([self._writing])  # which goes on when this is cancelled
         if self._error is not None:
             raise self._error
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from toolcrib.adapters.dbos._client import AnswerStore
-from toolcrib.adapters.dbos._outage import outlast
+from toolcrib.adapters.dbos._outage import WaitedTime, outlast
 from toolcrib.adapters.dbos._result_turns import result_with_turns
 from toolcrib.adapters.dbos._turn_execution import TurnExecution
 from toolcrib.approvals import ApprovalEntry
@@ -32,12 +32,17 @@ class WorkStore:
         execution: The turn's, which notes the answers; of its requests, it owns the one that it waited for. None for a
             program, which owns all of its requests: its journal lets one execution begin the call.
         tools: The tools of the agent, for a result that is a turn.
+        waits: The program's time of waiting for the database.
     """
 
     def __init__(
-        self, store: AnswerStore, execution: TurnExecution | None = None, tools: Iterable[Tool[..., Any]] = ()
+        self,
+        store: AnswerStore,
+        execution: TurnExecution | None = None,
+        tools: Iterable[Tool[..., Any]] = (),
+        waits: WaitedTime | None = None,
     ) -> None:
-        self._store, self._execution, self._tools = store, execution, tools
+        self._store, self._execution, self._tools, self._waits = store, execution, tools, waits
 
     async def put(self, request: ApprovalRequest) -> None:
         """Keep a request until it is answered."""
@@ -85,7 +90,9 @@ class WorkStore:
             await outlast(use)
 
     def _without_clock(self, request: ApprovalRequest) -> AbstractContextManager[None]:
-        return nullcontext() if self._execution is None else self._execution.without_clock(request.call_id)
+        if self._execution is not None:
+            return self._execution.without_clock(request.call_id)
+        return nullcontext() if self._waits is None else self._waits.counted()
 
     def _note(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
         if self._execution is not None:
