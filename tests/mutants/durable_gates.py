@@ -70,7 +70,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "a worker that was given up begins no call of a program",
         _PROGRAM,
-        "            fence=engine.may_begin,\n",
+        "            fence=fence,\n",
         "",
         _OF_PROGRAMS,
     ),
@@ -192,14 +192,14 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "a program of which one tool is gone waits",
         _PROGRAM,
-        '    toolkit.require(data["code"], data.get("tools", ()))',
+        '    toolkit.require(data.get("tools", ()))',
         "    pass",
         _OF_WORKERS,
     ),
     Gate(
         "a paused program of which one tool is gone waits",
         _PROGRAM,
-        "            toolkit.require(paused.code, paused.tools)\n",
+        "            toolkit.require(paused.functions)\n",
         "            pass\n",
         _OF_WORKERS,
     ),

@@ -65,6 +65,14 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
         "            if False:  #",
         _OF_WORKERS,
     ),
+    # --- whose work it is
+    Gate(
+        "work of another application is left alone",
+        "adapters/dbos/_client.py",
+        "workflow_ids=[workflow_id], application_name=self.database.application)",
+        "workflow_ids=[workflow_id])",
+        ("tests/adapters/dbos/test_applications.py",),
+    ),
     # --- who holds a name
     Gate(
         "a lease that was lost is not renewed",

@@ -6,6 +6,7 @@ from tests.mutants.code_gates import CODE_GATES
 from tests.mutants.console_gates import CONSOLE_GATES
 from tests.mutants.durable_answer_gates import DURABLE_ANSWER_GATES
 from tests.mutants.durable_gates import DURABLE_GATES
+from tests.mutants.durable_prune_gates import DURABLE_PRUNE_GATES
 from tests.mutants.durable_worker_gates import DURABLE_WORKER_GATES
 from tests.mutants.gate import Gate
 from tests.mutants.http_gates import HTTP_GATES
@@ -573,6 +574,7 @@ GATES: tuple[Gate, ...] = (
     *CONSOLE_GATES,
     *DURABLE_ANSWER_GATES,
     *DURABLE_GATES,
+    *DURABLE_PRUNE_GATES,
     *DURABLE_WORKER_GATES,
     *HTTP_GATES,
     *MCP_CLIENT_GATES,

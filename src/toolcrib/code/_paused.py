@@ -12,6 +12,7 @@ from typing import Any
 from toolcrib.approvals import is_answer_to, misfit
 from toolcrib.calls import ApprovalRequest, Denial, Grant, StoredFields
 from toolcrib.code._journal import JournalEntry
+from toolcrib.code._program_tools import tools_in
 from toolcrib.errors import ApprovalError, PausedProgramError
 
 __all__ = ["PausedProgram", "SuspendedProgramCall", "answers_by_call"]
@@ -76,7 +77,7 @@ class PausedProgram:
     Attributes:
         code: The program.
         engine: The engine that ran the program, with its version; only the same one can resume it.
-        tools: The names of the tools that the program was offered, and will be offered again.
+        tools: The names of the tools that the program was offered; when it goes on, those that are there then.
         streams: Those of them whose values the program takes one by one.
         signatures: How each tool is called.
         replays: Whether the program runs again from its start, its earlier calls answered as before.
@@ -107,6 +108,11 @@ class PausedProgram:
         """The calls that wait for a person; see `ExecutionResult.suspended_calls`."""
         waiting = [entry for entry in self.journal if entry.is_open and entry.suspended is not None]
         return tuple(SuspendedProgramCall(e.suspended.request, e.in_doubt) for e in waiting if e.suspended is not None)
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The tools that it needs to go on, of those it was offered: those that its code mentions or that it called."""
+        return tools_in(" ".join([self.code, *(entry.name for entry in self.journal)]), self.tools)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the program as JSON shapes, unsigned."""

@@ -185,7 +185,7 @@ class ProgramRunner:
             raise PausedProgramError(f"{kind} cannot take up any program; it is one of {paused.engine}")
         if sandbox.engine != paused.engine:
             raise PausedProgramError(f"it was run by {paused.engine}, and this is {sandbox.engine}")
-        missing = [name for name in tools_in(paused.code, paused.tools) if name not in self.function_names]
+        missing = [name for name in paused.functions if name not in self.function_names]
         if missing:
             raise PausedProgramError(f"it calls `{missing[0]}`, and this toolkit has no such tool")
         found = answers_by_call(paused, answers)

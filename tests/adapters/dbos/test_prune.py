@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,8 @@ async def test_what_ended_is_removed_and_what_waits_stays(database: str) -> None
     assert through.value == "paid 2"
 
 
-async def test_a_turn_that_an_unfinished_one_has_put_stays(database: str) -> None:
+@pytest.mark.parametrize("status", ["PENDING", "DELAYED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED", "CANCELLED"])
+async def test_a_turn_that_an_unfinished_one_has_put_stays(database: str, status: str) -> None:
     @tool
     async def again() -> Any:
         """Put another turn."""
@@ -101,26 +103,76 @@ async def test_a_turn_that_an_unfinished_one_has_put_stays(database: str) -> Non
         parent = await shop.put(Turn(again))
         (child,) = (await parent.result())["children"]
         await shop.handle(child["turn"]["uuid"]).outcome()
-        system: Any = engine.client.dbos._sys_db
-        status = system.tables.workflow_status
-        mine = sa.update(status).where(status.c.workflow_uuid == parent.id)
-        with system.engine.begin() as connection:  # as a worker that died before the end leaves it
-            connection.execute(mine.values(status="PENDING", executor_id="gone"))
-        held = await prune(Database.named(database), later())
-        with system.engine.begin() as connection:
-            connection.execute(mine.values(status="SUCCESS", executor_id="w1"))
+        tomorrow = later().timestamp() * 1000 + 1  # one that was cancelled then may be resumed
+        _change(engine.client, parent.id, status=status, executor_id="gone", completed_at=int(tomorrow))
+        held = await prune(Database.named(database), later() - timedelta(seconds=1))
+        _change(engine.client, parent.id, status="SUCCESS", completed_at=1)
         removed = await prune(Database.named(database), later())
 
     assert (held["turns"], removed["turns"]) == (0, 2)
 
 
+def _change(client: Client, work_id: str, **values: Any) -> None:
+    """Leave work as a worker of another fate would have left it."""
+    system: Any = client.dbos._sys_db
+    status = system.tables.workflow_status
+    with system.engine.begin() as connection:
+        connection.execute(sa.update(status).where(status.c.workflow_uuid == work_id).values(**values))
+
+
+async def test_what_goes_on_after_an_answer_stays(database: str) -> None:
+    shop = durable(pay)
+    programs = DurableToolkit(Toolkit([pay]), Queue(shop.queue.name, polling=0.02), name="goes_on", replace=True)
+    async with engine_of(database, shop, programs) as engine:
+        turn = await shop.put(Turn(pay, kwargs={"cents": 1}))
+        program = await programs.start("pay(2)")
+        asked = [(await turn.outcome()).request, (await program.settled()).suspended[0]]
+        for request in asked:
+            await engine.client.approvals.answer(request.grant("ann"))
+        await turn.outcome(through=True)
+        await program.result()
+        for work in list_work(engine.client):
+            if work.id not in (turn.id, program.id):  # its worker died before the end: it is in doubt
+                _change(engine.client, work.id, status="PENDING", executor_id="gone")
+        held = await prune(Database.named(database), later())
+
+    assert (held["turns"], held["programs"]) == (0, 0)
+
+
+async def test_what_began_before_the_time_and_ended_after_it_stays(database: str) -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def wait() -> None:
+        begun.set()
+        await go.wait()
+
+    shop = durable(wait)
+    async with engine_of(database, shop):
+        handle = await shop.put(Turn(wait))
+        await begun.wait()
+        between = datetime.now(UTC)
+        running = await prune(Database.named(database), between)
+        await asyncio.sleep(1.1)  # a file keeps times in whole seconds
+        go.set()
+        await handle.outcome()
+        ended = await prune(Database.named(database), between)
+
+    assert (running["turns"], ended["turns"]) == (0, 0)
+
+
 async def test_workers_that_stopped_are_removed(database: str) -> None:
     shop = durable(add)
+    async with engine_of(database, shop, worker_id="holder") as engine:
+        handle = await shop.put(Turn(add, kwargs={"a": 1}))
+        await handle.outcome()
     async with engine_of(database, shop, worker_id="old"):
         pass
-    async with engine_of(database, shop, worker_id="living") as engine:
+    async with engine_of(database, worker_id="living") as engine:
+        _change(engine.client, handle.id, status="PENDING", executor_id="holder")
+        young = await prune(Database.named(database), datetime.now(UTC) - timedelta(days=1))
         removed = await prune(Database.named(database), later())
         left = [worker.id for worker in workers(engine.client)]
 
-    assert removed["workers"] == 1
-    assert left == ["living"]
+    assert (young["workers"], removed["workers"]) == (0, 1)
+    assert left == ["holder", "living"]

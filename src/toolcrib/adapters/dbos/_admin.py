@@ -244,8 +244,8 @@ def turn_id_of(given: str) -> str:
 def _found(client: Client, work_id: str) -> WorkflowStatus:
     """Return the workflow of an id, or of the turn that was named so when it was enqueued."""
     for one in (work_id, turn_id_of(work_id)):
-        if found := client.dbos.list_workflows(workflow_ids=[one]):
-            return found[0]
+        if found := client.find(one):
+            return found
     raise EngineError(f"there is no workflow {work_id} in {client.database}; `toolcrib workflows list` shows them")
 
 

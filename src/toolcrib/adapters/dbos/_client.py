@@ -255,8 +255,12 @@ class Client:
         return handle.get_workflow_id()
 
     async def status(self, workflow_id: str) -> WorkflowStatus | None:
-        """Return what DBOS knows of a workflow; None when there is none of that id."""
-        found = await asyncio.to_thread(self.dbos.list_workflows, workflow_ids=[workflow_id])
+        """Return what DBOS knows of a workflow; None when there is none of that id, or it is another application's."""
+        return await asyncio.to_thread(self.find, workflow_id)
+
+    def find(self, workflow_id: str) -> WorkflowStatus | None:
+        """Return the same, from plain code."""
+        found = self.dbos.list_workflows(workflow_ids=[workflow_id], application_name=self.database.application)
         return next(iter(found), None)
 
     async def result(self, workflow_id: str, *, polling: float = 0.25) -> Any:

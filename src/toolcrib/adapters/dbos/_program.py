@@ -155,13 +155,13 @@ class DurableToolkit(Answers):
             fence=fence,
         )
 
-    def require(self, code: str, names: Iterable[str]) -> None:
-        """Return if this toolkit has the functions of these names that a program calls.
+    def require(self, names: Iterable[str]) -> None:
+        """Return if this toolkit has the functions of these names, which a program calls.
 
         Raises:
             UnknownHereError: It lacks one.
         """
-        for name in tools_in(code, names):
+        for name in names:
             if name not in self.toolkit.function_names:
                 raise UnknownHereError(f"the tool `{name}` of the toolkit `{self.name}`")
 
@@ -316,7 +316,7 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
         toolkit = toolkits.get(data["toolkit"])
     except UnregisteredError as error:
         raise UnknownHereError(f"the toolkit `{error.name}`") from error
-    toolkit.require(data["code"], data.get("tools", ()))  # older versions kept none
+    toolkit.require(data.get("tools", ()))  # older versions kept none
     workflow_id = str(DBOS.workflow_id)
     journal = ProgramJournal(engine.client, run, workflow_id, current_owner_xid(workflow_id), engine.worker_id)
     claim = await outlast(lambda: asyncio.to_thread(journal.claim, data["generation"], data["toolkit"], data["queue"]))
@@ -326,7 +326,7 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     try:
         paused = paused_program_in(claim.lines)
         if paused is not None:
-            toolkit.require(paused.code, paused.tools)
+            toolkit.require(paused.functions)
         begun = await engine.begun_before(open_calls(claim.lines))
         run = toolkit.opened(data, engine, journal, begun)
         store = run.approvals or store

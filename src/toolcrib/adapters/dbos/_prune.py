@@ -26,7 +26,7 @@ from toolcrib.approvals import SqlApprovalStore
 __all__ = ["prune"]
 
 _ENDED = ("SUCCESS", "ERROR", "CANCELLED")
-_UNFINISHED = ("PENDING", "ENQUEUED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
+_MAY_GO_ON = ("PENDING", "ENQUEUED", "DELAYED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED", "CANCELLED")
 _PAGE = 200
 _BATCH = 100  # pieces of work removed in one transaction
 
@@ -80,7 +80,7 @@ def _old_work(client: Client, before: datetime) -> _OldWork:
     old work either: should that one be taken up again, it puts the turn again, under the same id.
     """
     limit = before.timestamp() * 1000
-    kept = _put_by_unfinished(client, before)
+    kept = _put_by_unfinished(client, before, limit)
     found = _OldWork()
     for status in _ended_before(client, before):
         if status.workflow_id in kept:
@@ -113,10 +113,11 @@ def _ended_before(client: Client, before: datetime) -> Iterator[WorkflowStatus]:
         offset += _PAGE
 
 
-def _put_by_unfinished(client: Client, before: datetime) -> set[str]:
-    """Return the turns that unfinished turns have put, and would put again."""
-    wanted: dict[str, Any] = {"status": list(_UNFINISHED), "name": TURN, "end_time": before.isoformat()}
-    unfinished = client.dbos.list_workflows(**wanted, load_input=False, load_output=False)
+def _put_by_unfinished(client: Client, before: datetime, limit: float) -> set[str]:
+    """Return the turns that unfinished turns have put, and would put again; one that was cancelled may be resumed."""
+    wanted: dict[str, Any] = {"status": list(_MAY_GO_ON), "name": TURN, "end_time": before.isoformat()}
+    found = client.dbos.list_workflows(**wanted, load_input=False, load_output=False)
+    unfinished = [status for status in found if not _is_old(status, limit)]
     outputs = (step["output"] for status in unfinished for step in client.dbos.list_workflow_steps(status.workflow_id))
     results = (cast("Mapping[str, Any]", output) for output in outputs if isinstance(output, Mapping))
     return {child["turn"]["uuid"] for result in results for child in result.get("children", ())}
@@ -125,7 +126,7 @@ def _put_by_unfinished(client: Client, before: datetime) -> set[str]:
 def _is_first(client: Client, status: WorkflowStatus) -> bool:
     """Return whether a turn begins with this workflow; one that goes on after an answer is looked at with its first."""
     turn_id = str(_data(status)["turn"]["uuid"])
-    return turn_id == status.workflow_id or _status(client, turn_id) is None
+    return turn_id == status.workflow_id or client.find(turn_id) is None
 
 
 def _chain(client: Client, status: WorkflowStatus, limit: float) -> list[str]:
@@ -139,7 +140,7 @@ def _chain(client: Client, status: WorkflowStatus, limit: float) -> list[str]:
         asked = cast("Mapping[str, Any]", output).get(WAITS_FOR) if isinstance(output, Mapping) else None
         if not isinstance(asked, str):
             return ids
-        after = _status(client, continuation_id(status.workflow_id, asked))
+        after = client.find(continuation_id(status.workflow_id, asked))
         if after is None:
             return []  # it waits for the answer
         status = after
@@ -163,10 +164,6 @@ def _stretches(client: Client, status: WorkflowStatus, limit: float) -> list[str
 def _is_old(status: WorkflowStatus, limit: float) -> bool:
     ended = status.completed_at or status.updated_at
     return status.status in _ENDED and ended is not None and ended < limit
-
-
-def _status(client: Client, work_id: str) -> WorkflowStatus | None:
-    return next(iter(client.dbos.list_workflows(workflow_ids=[work_id])), None)
 
 
 def _data(status: WorkflowStatus) -> Mapping[str, Any]:
