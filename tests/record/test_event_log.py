@@ -38,6 +38,17 @@ def plan_of(path: Path, read: Any) -> str:
         )
 
 
+def test_of_calls_that_are_named_no_other_call_is_read(tmp_path: Path) -> None:
+    kept(tmp_path / "events.db", event("c1"))
+    wanted = ActivityFilter(sources=("call",), statuses=("failed",), ids=tuple(f"c{number}" for number in range(60)))
+
+    plan = plan_of(tmp_path / "events.db", lambda log: log.activities(wanted))
+    read = kept(tmp_path / "events.db", event("c2")).activities(ActivityFilter(sources=("call",), ids=("c2", "c3")))
+
+    assert "(id=?)" in plan
+    assert [one.id for one in read] == ["c2"]
+
+
 @pytest.mark.parametrize(
     "wanted",
     [

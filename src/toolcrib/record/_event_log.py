@@ -231,8 +231,8 @@ def _conditions(wanted: ActivityFilter, before: int | None) -> _Part:
         ("id", wanted.ids),
         ("parent_id", wanted.parent_ids),
     ):
-        if several:
-            conditions.append(_in(column, several))
+        if several:  # of few ids SQLite would read the index of all sources, for its order
+            conditions.append(_in(f"{column} || ''" if wanted.ids and column != "id" else column, several))
             values.extend(several)
     for column, one in (
         ("name", wanted.name),
