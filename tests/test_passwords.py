@@ -24,6 +24,10 @@ SECRET = "hunter2"
         ("postgresql://db/crib?pass%77ord=hunter2", "postgresql://db/crib?pass%77ord=***"),
         ("postgresql://db/crib?PassWord=hunter2", "postgresql://db/crib?PassWord=***"),
         ("postgresql://db/crib?sslpassword=hunter2", "postgresql://db/crib?sslpassword=***"),
+        ("postgresql:/ann:hunter2@db/crib", "postgresql:***@db/crib"),
+        ("postgresql:ann:hunter2@db/crib", "postgresql:***@db/crib"),
+        ("ann:hunter2@db/crib", "ann:***@db/crib"),
+        ("cannot open 'ann:hunter2@db/crib'", "cannot open 'ann:***@db/crib'"),
         ("host=db password=hunter2 dbname=crib", "host=db password=*** dbname=crib"),
         ("host=db password = 'a \\' hunter2' dbname=crib", "host=db password = *** dbname=crib"),
         ("password=a\\ hunter2 host=db", "password=*** host=db"),
@@ -36,7 +40,15 @@ def test_a_password_is_hidden_and_the_rest_is_not(text: str, shown: str) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["a=b.db", "postgresql://db:5432/crib", "sqlite:////tmp/a.db", "the password is wrong"]
+    "text",
+    [
+        "a=b.db",
+        "postgresql://db:5432/crib",
+        "sqlite:////tmp/a.db",
+        "the password is wrong",
+        "a note: ann@db",
+        "postgresql://ann@db/crib",
+    ],
 )
 def test_a_text_without_one_stays(text: str) -> None:
     assert hide_passwords(text) == text
@@ -56,5 +68,5 @@ def test_an_error_of_a_database_hides_what_it_is_given() -> None:
 
 
 def test_hiding_takes_time_in_step_with_the_text() -> None:
-    for piece in ("a", " ", "://", "://a:", "password=", "'", "\\", "%"):
+    for piece in ("a", "a:", "a:a@", " ", "://", "://a:", "password=", "'", "\\", "%"):
         assert hide_passwords(piece * 200_000) is not None

@@ -133,6 +133,14 @@ def test_the_script_is_installed(tools: str) -> None:
     assert (made.returncode, made.stdout, made.stderr) == (0, "2\n", "")
 
 
+def test_the_package_is_run_as_a_module(tools: str) -> None:
+    command = [sys.executable, "-m", "toolcrib", "call", tools, "add", '{"a": 1}']
+
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (made.returncode, made.stdout, made.stderr) == (0, "2\n", "")
+
+
 def test_without_the_extra_there_is_one_line() -> None:
     code = "import sys; sys.modules['typer'] = None; from toolcrib.cli import main; main()"
 

@@ -222,6 +222,38 @@ def _writing(path: Path, name: str, number: int, end: str) -> subprocess.Popen[b
     return subprocess.Popen([sys.executable, "-W", "ignore", "-c", _PROGRAM, str(path), name, str(number), end])
 
 
+_FULL_DISK = """
+import logging, resource, sys, threading
+from datetime import datetime, UTC
+from toolcrib.calls import CallEvent
+from toolcrib.record import SqliteSink
+
+class Heard(logging.Handler):
+    waits = threading.Event()
+    def emit(self, record):
+        if "they wait" in record.getMessage():
+            self.waits.set()
+
+logging.getLogger("toolcrib").addHandler(Heard())
+sink = SqliteSink(sys.argv[1])
+limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, limits[1]))
+for number in range(50):
+    sink.emit(CallEvent("received", str(number), "add", "run", "test", datetime.now(UTC), {"text": "x" * 20_000}))
+assert Heard.waits.wait(20)
+resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+sink.close()
+"""
+
+
+def test_events_wait_for_room_on_the_disk(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+
+    subprocess.run([sys.executable, "-W", "ignore", "-c", _FULL_DISK, str(path)], check=True, timeout=50)
+
+    assert [one.id for one in sqlite_events(path).since(0, 100)] == [str(number) for number in range(50)]
+
+
 def test_several_processes_write_and_lose_nothing_at_their_end(tmp_path: Path) -> None:
     path = tmp_path / "events.db"
 

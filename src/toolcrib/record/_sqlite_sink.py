@@ -65,7 +65,8 @@ class SqliteSink(BatchSink):
             write_events(events, lambda sql, values: connection.execute(sql, values).fetchall(), connection.executemany)
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:  # of a full disk, SQLite has rolled back by itself
+                connection.execute("ROLLBACK")
             raise
 
 

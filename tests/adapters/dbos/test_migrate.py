@@ -68,6 +68,14 @@ async def test_tables_that_may_not_be_made_are_an_error_of_each_store(roles: Rol
             store(Database.named(roles.runner, schema="orders"))
 
 
+@pytest.mark.parametrize("schema", [None, "orders"])
+def test_a_role_that_was_granted_nothing_does_not_take_the_tables_for_missing(roles: Roles, schema: str | None) -> None:
+    migrate(Database.named(roles.owner, schema=schema))
+
+    with pytest.raises(DatabaseError, match=r"Run `toolcrib db migrate --grant ROLE`"):
+        table_versions(Database.named(roles.runner, schema=schema))
+
+
 def test_a_role_that_is_not_there_is_said(roles: Roles) -> None:
     with pytest.raises(DatabaseError, match='role "no one" does not exist'):
         grant_use(Database.named(roles.owner), "no one")

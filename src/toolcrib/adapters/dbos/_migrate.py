@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from dbos._migration import get_migration_versions, get_sqlite_migration_versions
 from sqlalchemy.exc import DBAPIError
 
-from toolcrib._tables import StoreTables, TablesVersion, file_version
+from toolcrib._tables import Execute, StoreTables, TablesVersion, file_version
 from toolcrib.adapters.dbos._approvals import POSTGRES_APPROVAL_TABLES
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._database import Database, transaction
@@ -27,6 +27,8 @@ _USE = (
     "GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}",
     "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role}",
 )
+_NO_USE = "SELECT 1 FROM pg_namespace WHERE nspname = ? AND NOT has_schema_privilege(oid, 'USAGE')"
+_GRANT = "Run `toolcrib db migrate --grant ROLE` as the owner of the tables, with this user for ROLE"
 
 
 def _stores(database: Database) -> tuple[StoreTables, ...]:
@@ -39,7 +41,7 @@ def table_versions(database: Database) -> list[TablesVersion]:
     """Return which version of each store's tables a database has; nothing is changed in it.
 
     Raises:
-        DatabaseError: No connection can be had.
+        DatabaseError: No connection can be had, or this user may not look at the tables.
     """
     stores, path = _stores(database), database.path
     if path is not None and not path.exists():
@@ -51,11 +53,21 @@ def table_versions(database: Database) -> list[TablesVersion]:
             ours, latest = get_sqlite_migration_versions(engine)
         else:
             with transaction(engine) as execute:
+                _check_use(database, execute)
                 found = [tables.version(execute, database.kind) for tables in stores]
             ours, latest = get_migration_versions(engine, database.dbos_schema, use_listen_notify=False)
+    except DBAPIError as error:
+        raise DatabaseError(str(database), " ".join(str(error.orig).split()), _GRANT) from error
     finally:
         engine.dispose()
     return [*found, TablesVersion("dbos", ours, latest)]
+
+
+def _check_use(database: Database, execute: Execute) -> None:
+    """Raise DatabaseError where this user may not use a schema: its tables would look as if they were missing."""
+    for schema in dict.fromkeys((database.schema, database.dbos_schema)):
+        if execute(_NO_USE, (schema,)).fetchone() is not None:
+            raise DatabaseError(str(database), f"this user may not use the schema `{schema}`", _GRANT)
 
 
 def migrate(database: Database) -> list[TablesVersion]:
