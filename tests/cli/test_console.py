@@ -28,6 +28,14 @@ def _ask(port: int, path: str, **headers: str) -> tuple[int, Any]:
     return reply.status, json.loads(body)
 
 
+def _login(port: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    headers = {"content-type": "application/json", "origin": f"http://127.0.0.1:{port}"}
+    connection.request("POST", "/api/login", json.dumps({"token": TOKEN}), headers)
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_it_serves_what_the_database_holds_until_it_is_stopped(tmp_path: Path) -> None:
     command = [
@@ -50,9 +58,12 @@ def test_it_serves_what_the_database_holds_until_it_is_stopped(tmp_path: Path) -
 
         refused, _ = _ask(port, "/api/state")
         taken, state = _ask(port, "/api/state", authorization=f"Bearer {TOKEN}")
+        _login(port)
+        logged = process.stderr.readline()
         process.send_signal(signal.SIGTERM)
 
         assert (refused, taken, state["name"]) == (401, 200, "ann")
+        assert logged.endswith(" ann logged in from 127.0.0.1\n")
         process.wait(15)
     assert (tmp_path / "new.db").is_file()
 

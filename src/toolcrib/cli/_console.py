@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 from typing import Annotated, Any
 
@@ -81,6 +82,7 @@ def console(
 
         def started(url: str) -> None:
             say(f"{shown_name(database)} at {url} (Ctrl-C stops it)")
+            _show_log()
 
         with database_errors(database):
             approvals = open_approvals(database)
@@ -94,6 +96,15 @@ def console(
         except OSError as error:
             say(f"cannot listen on {host}:{port}: {error.strerror}")
             raise typer.Exit(Status.MISUSED) from None
+
+
+def _show_log() -> None:
+    """Write what the console logs to stderr: logins and wrong tokens, and who did what to durable work."""
+    shown = logging.StreamHandler()
+    shown.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    log = logging.getLogger("toolcrib.console")
+    log.addHandler(shown)
+    log.setLevel(logging.INFO)
 
 
 def _durable_work(database: str | None) -> Any:
