@@ -180,6 +180,15 @@ class Turn(Observed, Generic[T, V]):
             self._uuid = str(uuid4())
         return self._uuid
 
+    @id.setter
+    def id(self, value: str) -> None:
+        self._uuid = str(UUID(value))
+
+    @property
+    def has_id(self) -> bool:
+        """Whether the id was asked for, set or restored; a turn without one may still be given one."""
+        return self._uuid is not None
+
     @property
     def uuid(self) -> UUID:
         """Names the turn, also after it was written down and restored."""

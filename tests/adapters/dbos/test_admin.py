@@ -220,6 +220,40 @@ async def test_a_turn_that_ran_out_of_time_is_retried(tmp_path: Path) -> None:
     assert ran == ["wait"] * 2
 
 
+async def test_a_retried_turn_puts_once_what_it_had_put_before_it_failed(database: str) -> None:
+    ran: list[str] = []
+
+    @ez_tool
+    async def leaf(item: str) -> str:
+        ran.append(item)
+        return item
+
+    @ez_tool(idempotent=True)
+    async def order() -> str:
+        for item in ("tea", "tea", f"try {ran.count('order') + 1}"):
+            await agent.put(Turn(leaf, kwargs={"item": item}), priority=3)
+        ran.append("order")
+        if ran.count("order") == 1:
+            raise ValueError("the line is dead")
+        return "ordered"
+
+    agent = durable(order, leaf)
+    async with engine_of(database, agent) as engine:
+        handle = await agent.put(Turn(order))
+        first = await handle.result()
+        await asyncio.gather(*(agent.handle(child["turn"]["uuid"]).outcome() for child in first["children"]))
+        await asyncio.to_thread(retry_work, engine.client, handle.id)
+        outcome = await handle.outcome()
+        second = await handle.result()
+        await asyncio.gather(*(agent.handle(child["turn"]["uuid"]).outcome() for child in second["children"]))
+        status = engine.client.find(second["children"][0]["turn"]["uuid"])
+
+    assert outcome == Completed("order", handle.id, "ordered")
+    assert sorted(ran) == ["order", "order", "tea", "tea", "try 1", "try 2"]
+    assert status is not None
+    assert status.priority == 3
+
+
 async def test_a_failed_program_is_retried_without_its_calls_that_were_done(database: str) -> None:
     ran: list[str] = []
 

@@ -19,7 +19,7 @@ from toolcrib.adapters.dbos._continuation import WAITING
 from toolcrib.adapters.dbos._engine import Engine, current_engine
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._outage import outlast
-from toolcrib.adapters.dbos._turn_execution import TurnExecution, current_execution
+from toolcrib.adapters.dbos._turn_execution import PLACEMENT, TurnExecution, current_execution
 from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workflow import UnknownHereError, workflow
@@ -117,7 +117,8 @@ class DurableAgent(Answers):
             UnknownTool: The turn's tool is not one of the agent's.
             NotPortableError: One of its arguments is not JSON; it is named.
         """
-        put = _Put(turn, Placement(turn.id, priority, key, delay, timeout), conversation_id)
+        placement = {"priority": priority, "key": key, "delay": delay, "timeout": timeout}
+        put = _Put(turn, {name: value for name, value in placement.items() if value is not None}, conversation_id)
         token = _putting.set(put)
         try:
             await self.agent.put(turn)
@@ -127,22 +128,21 @@ class DurableAgent(Answers):
 
     async def add(self, turn: Turn[Any]) -> None:
         """Take what was put on the agent: into the queue at once, or with what the running turn is recorded with."""
-        data = self._described(turn.to_dict())
         execution, put = current_execution.get(), _putting.get()
-        put = put if put is not None and put.turn is turn else None
-        conversation_id = None if put is None else put.conversation_id
-        if execution is not None and not execution.over:
-            conversation_id = conversation_id or execution.conversation_id
+        execution = None if execution is None or execution.over else execution
+        if put is None or put.turn is not turn:
+            put = _Put(turn, {})
+        is_new = not turn.has_id
+        data = self._described(turn.to_dict())
+        conversation_id = put.conversation_id or (execution.conversation_id if execution else None)
         if conversation_id is not None:
             data["conversation_id"] = conversation_id
-        if execution is not None and not execution.over:
-            execution.children.append(data)
+        if execution is not None:
+            turn.id = execution.add_child(data, put.placement, is_new=is_new)
             return
-        placement = Placement(turn.id) if put is None else put.placement
-        handle = self.handle(await self.client.enqueue(TURN, self.queue.name, data, placement))
-        self._open_turns.append((turn, handle))
-        if put is not None:
-            put.handle = handle
+        placement = Placement(turn.id, **put.placement)
+        put.handle = self.handle(await self.client.enqueue(TURN, self.queue.name, data, placement))
+        self._open_turns.append((turn, put.handle))
 
     async def send(self, agent_name: str, turn: Turn[Any]) -> None:
         """Put a turn on another agent, a durable one if there is one of that name, else a plain one.
@@ -262,7 +262,9 @@ class DurableAgent(Answers):
             execution.over = True
             self.context.leave(execution)  # only now: until then its changes are not in the database
         for child in result.get("children", ()):
-            await engine.client.enqueue(TURN, child["queue"], child, Placement(child["turn"]["uuid"]))
+            child_data = {name: value for name, value in child.items() if name != PLACEMENT}
+            placement = Placement(child["turn"]["uuid"], **child.get(PLACEMENT, {}))
+            await engine.client.enqueue(TURN, child["queue"], child_data, placement)
         if result.get("finished"):
             await self.stop()
         return result
@@ -296,7 +298,7 @@ class DurableAgent(Answers):
 @dataclass(slots=True)
 class _Put:
     turn: Turn[Any]
-    placement: Placement
+    placement: Mapping[str, Any]
     conversation_id: str | None = None
     handle: TurnHandle | None = None
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 from toolcrib.adapters.dbos._engine import current_engine
 from toolcrib.approvals import digest
@@ -16,7 +19,10 @@ from toolcrib.pipeline import Call
 from toolcrib.tools import Deadline
 from toolcrib.turns import Turn
 
-__all__ = ["TurnExecution", "began", "current_execution", "step_name"]
+__all__ = ["PLACEMENT", "TurnExecution", "began", "current_execution", "step_name"]
+
+PLACEMENT = "placement"
+"""Where a turn that was put by another says how it waits."""
 
 
 class TurnExecution:
@@ -43,6 +49,7 @@ class TurnExecution:
         self.recorded = asyncio.Event()
         self.approval: dict[str, Any] | None = None
         self.children: list[dict[str, Any]] = []
+        self._same = Counter[str]()  # how many alike were put
         self.changes: list[dict[str, Any]] = []
         self.finished = self.over = False
         self.clocks: Mapping[str, Deadline] | None = None
@@ -56,6 +63,19 @@ class TurnExecution:
         with self.without_clock(call.id):
             await self.recorded.wait()
             await current_engine().may_begin()  # the run's fence, which asks the same, lets the clock go on
+
+    def add_child(self, data: dict[str, Any], placement: Mapping[str, Any], *, is_new: bool) -> str:
+        """Keep a turn that was put meanwhile, to wait in its queue when this one has ended; return its id.
+
+        The id of a new one follows from this work and from what it is: a retry that puts the same puts it once.
+        """
+        if is_new:
+            turn = {name: value for name, value in data["turn"].items() if name != "uuid"}
+            text = json.dumps({**data, "turn": turn, "work": self.work_id}, sort_keys=True)
+            self._same[text] += 1
+            data["turn"]["uuid"] = str(uuid5(NAMESPACE_URL, f"toolcrib:{self._same[text]}:{text}"))
+        self.children.append({**data, PLACEMENT: dict(placement)} if placement else data)
+        return data["turn"]["uuid"]
 
     def without_clock(self, call_id: str) -> AbstractContextManager[None]:
         """Let the clock of the turn stand for the body: a database that is waited for is no time of the tool."""
