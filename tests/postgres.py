@@ -45,7 +45,7 @@ class Control:
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)  # ends its sessions, too
-        self.process.wait(20)
+        self.process.wait(60)
 
 
 @dataclass(frozen=True, slots=True)

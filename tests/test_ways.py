@@ -1342,7 +1342,7 @@ async def test_the_slot_of_a_stream_is_held_by_no_consumer(consume: Callable[...
         outcome = await Pipeline(tools).run(ToolCall("double"), run)
         assert isinstance(outcome, Completed)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await consume(tools, run, work)
 
     assert len(worked) == 2

@@ -51,9 +51,9 @@ def _request(number: int) -> ApprovalRequest:
 
 
 def _take(opened: Opened, database: str, number: int) -> str:
-    _barrier.wait(20)
+    _barrier.wait(60)
     with opened(database) as store:
-        _barrier.wait(20)  # one that opens it later would come too late to a race
+        _barrier.wait(60)  # one that opens it later would come too late to a race
         try:
             taken = asyncio.run(store.take(_request(number)))
         except ApprovalError as error:

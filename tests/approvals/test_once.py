@@ -220,7 +220,7 @@ async def test_an_approver_can_wait_for_another_process() -> None:
     async def wait(request: ApprovalRequest) -> Grant | Denial | None:
         await store.put(request)
         asked.set()
-        return await store.wait(request.id, timeout=20)
+        return await store.wait(request.id, timeout=60)
 
     running = asyncio.create_task(counter.pipeline.run(CALL, Run(approvals=store, approver=wait)))
     await asked.wait()

@@ -86,7 +86,7 @@ async def test_an_answer_from_another_process_ends_the_wait(tmp_path: Path, two_
     await store.put(REQUEST)
     two_processes.submit(_answer, store.path)
 
-    answer = await store.wait("ask_1", timeout=20)
+    answer = await store.wait("ask_1", timeout=60)
 
     assert answer is not None
     assert answer.message == "from elsewhere"

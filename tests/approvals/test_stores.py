@@ -299,7 +299,7 @@ async def test_of_many_takers_one_gets_the_grant(store: Store) -> None:
 async def test_waiting_for_an_answer(store: Store) -> None:
     request = asked()
     await store.put(request)
-    waiter = asyncio.create_task(store.wait(request.id, timeout=20))
+    waiter = asyncio.create_task(store.wait(request.id, timeout=60))
     await asyncio.sleep(0.01)
     await store.answer(request.grant("ann"))
 

@@ -34,7 +34,6 @@ def test_no_program_gets_through_the_default_sandbox() -> None:
     assert all(finding.secs for finding in found)
 
 
-@pytest.mark.timeout(120)
 def test_no_program_gets_through_monty() -> None:
     found = run_attacks("monty", attacks())
 
@@ -42,7 +41,6 @@ def test_no_program_gets_through_monty() -> None:
 
 
 @pytest.mark.skipif(not _can_contain(), reason="needs root and a process namespace of its own")
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("name", "trace"),
     [

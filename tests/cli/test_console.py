@@ -20,7 +20,7 @@ TOKEN = "a-token-of-the-tests-0123"
 
 
 def _ask(port: int, path: str, **headers: str) -> tuple[int, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request("GET", path, headers=headers)
     reply = connection.getresponse()
     body = reply.read()
@@ -29,7 +29,7 @@ def _ask(port: int, path: str, **headers: str) -> tuple[int, Any]:
 
 
 def _login(port: int) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     headers = {"content-type": "application/json", "origin": f"http://127.0.0.1:{port}"}
     connection.request("POST", "/api/login", json.dumps({"token": TOKEN}), headers)
     assert connection.getresponse().status == 200
@@ -64,7 +64,7 @@ def test_it_serves_what_the_database_holds_until_it_is_stopped(tmp_path: Path) -
 
         assert (refused, taken, state["name"]) == (401, 200, "ann")
         assert logged.endswith(" ann logged in from 127.0.0.1\n")
-        process.wait(15)
+        process.wait(60)
     assert (tmp_path / "new.db").is_file()
 
 

@@ -170,7 +170,7 @@ async def test_events_are_plain_values() -> None:
 async def test_a_stream_of_a_program_holds_no_slot_while_the_program_calls_another_tool(kit: Toolkit) -> None:
     run = Run(limits=CallLimits(concurrency=1))
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         result = await kit.execute_async("for n in count(3):\n    print(add(n, 10))", run)
 
     assert (result.error, result.output.split()) == (None, ["10", "11", "12"])

@@ -63,7 +63,7 @@ class Console:
     def ask(self, method: str, path: str, body: bytes | None, **headers: str | None) -> Reply:
         """Send a request as it is; a header that is None is left out."""
         given = {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.putrequest(method, path, skip_host="host" in given)
             if body is not None:
@@ -115,11 +115,11 @@ def serve_app(app: ConsoleApp, port: int = 0, inside: ASGIApp | None = None) -> 
         thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
         thread.start()
         try:
-            assert started.wait(10)
+            assert started.wait(60)
             yield listener.socket.getsockname()[1]
         finally:
             stops[0]()
-            thread.join(10)
+            thread.join(60)
             assert not thread.is_alive()
 
 

@@ -70,7 +70,7 @@ class Running:
 
     def end(self) -> ExecutionResult:
         """Return how it went, once it has ended."""
-        self._thread.join(15)
+        self._thread.join(60)
         assert self.result is not None
         return self.result
 
@@ -94,4 +94,4 @@ def some_history(path: Path, tools: Toolset) -> None:
 
     thread = threading.Thread(target=lambda: run_sync(history()))
     thread.start()
-    thread.join(10)
+    thread.join(60)

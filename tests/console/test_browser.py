@@ -574,7 +574,7 @@ def test_a_long_value_is_shown_whole_when_asked(path: Path, served: Console, vis
             target=lambda: run_sync(Pipeline(Toolset([count])).run(ToolCall("count", {"to": 5000}), scope))
         )
         call.start()
-        call.join(10)
+        call.join(60)
     page = visit(served.url + "#/activity")
     page.get_by_role("link", name="count").click()
     expect(page.get_by_role("region", name="Details")).not_to_contain_text("4999")
@@ -785,7 +785,7 @@ async def _doubted(path: Path) -> tuple[Any, Any]:
     sandbox = FakeSandbox(("pay", {"cents": 3}))
     toolkit = DurableToolkit(Toolkit([pay], sandbox=sandbox), agent.queue, name=name)
     options: dict[str, Any] = {"worker_id": "w1", "queues": [agent.queue], "record": True, "answers": 0.02}
-    async with asyncio.timeout(25):
+    async with asyncio.timeout(60):
         async with Engine(path, grace=0, **options):
             turn = await agent.put(Turn(pay, kwargs={"cents": 5}))
             await toolkit.start("pay(3)", placement=Placement("program"))

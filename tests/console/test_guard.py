@@ -93,7 +93,7 @@ def test_what_a_plain_form_can_send_is_refused(console: Console, kind: str | Non
 
 def test_a_request_without_an_end_is_refused(console: Console) -> None:
     csrf = console.get("/api/state").json["csrf"]
-    connection = http.client.HTTPConnection("127.0.0.1", console.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", console.port, timeout=60)
     headers = {"content-type": "application/json", "x-toolcrib-csrf": csrf}
 
     connection.request("POST", "/api/answer", iter([b"{}"]), headers, encode_chunked=True)

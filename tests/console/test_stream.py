@@ -23,7 +23,7 @@ TOKEN = "a-token-of-the-tests-0123"
 @contextmanager
 def stream(console: Console, **headers: str) -> Iterator[Iterator[tuple[str, int, Any]]]:
     """Listen to the console; gives kind, position and data of each message."""
-    connection = http.client.HTTPConnection("127.0.0.1", console.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", console.port, timeout=60)
     connection.request("GET", "/api/stream", headers={name.replace("_", "-"): value for name, value in headers.items()})
     response = connection.getresponse()
 
@@ -79,7 +79,7 @@ async def test_what_a_request_finds_between_two_polls_reaches_the_streams_too(tm
     store = SqliteApprovalStore(tmp_path / "toolcrib.db")
     feed = Feed(sqlite_events(tmp_path / "toolcrib.db"), store)
     messages = feed.stream(None)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await anext(messages)
         assert '"pending": []' in await anext(messages)
         waiting = asyncio.ensure_future(anext(messages))

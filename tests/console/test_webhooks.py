@@ -66,7 +66,7 @@ def request_of(number: int, **options: Any) -> ApprovalRequest:
 async def until(receiver: Receiver, notifier: Notifier, number: int) -> None:
     """Run a notifier until a receiver was sent so much."""
     task = asyncio.create_task(notifier.run())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(receiver.got) < number:  # noqa: ASYNC110 -- another thread receives
             await asyncio.sleep(0.01)
     await asyncio.sleep(0.05)

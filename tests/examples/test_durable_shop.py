@@ -46,7 +46,6 @@ async def test_a_large_refund_waits_for_a_person_and_is_paid_once(shop: Any, tmp
     assert paid.value == "96.50 paid back"
 
 
-@pytest.mark.timeout(120)  # five processes, one after another
 def test_a_refund_goes_on_in_another_process_once_a_person_said_yes() -> None:
     done = subprocess.run([SHOP / "durable.sh", Path(sys.executable).parent], capture_output=True, text=True)
 

@@ -194,7 +194,7 @@ async def test_what_a_tool_runs_inside_shares_its_slot() -> None:
         made = await Pipeline([inner]).run(ToolCall("inner"), current_run())
         return made.text()
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         outcome = await run(outer, scope=Run(limits=CallLimits(concurrency=1)))
 
     assert outcome.text() == "done"

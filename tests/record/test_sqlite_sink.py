@@ -240,7 +240,7 @@ limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, limits[1]))
 for number in range(50):
     sink.emit(CallEvent("received", str(number), "add", "run", "test", datetime.now(UTC), {"text": "x" * 20_000}))
-assert Heard.waits.wait(20)
+assert Heard.waits.wait(60)
 resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 sink.close()
 """
@@ -259,7 +259,7 @@ def test_several_processes_write_and_lose_nothing_at_their_end(tmp_path: Path) -
 
     several = [_writing(path, name, 500, "end") for name in ("a", "b")]
 
-    assert [process.wait(25) for process in several] == [0, 0]
+    assert [process.wait(60) for process in several] == [0, 0]
     kept = sqlite_events(path).since(0, 10_000)
     assert [one.position for one in kept] == list(range(1, 1001))
     assert {one.id for one in kept} == {f"{name}.{n}" for name in ("a", "b") for n in range(500)}
@@ -269,7 +269,7 @@ def test_several_processes_write_and_lose_nothing_at_their_end(tmp_path: Path) -
 def test_what_was_flushed_outlives_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "events.db"
 
-    assert _writing(path, "a", 50, "kill").wait(25) == -9
+    assert _writing(path, "a", 50, "kill").wait(60) == -9
 
     assert sqlite_events(path).last() == 50
 
@@ -278,7 +278,7 @@ def test_what_was_flushed_outlives_a_kill(tmp_path: Path) -> None:
 def test_a_fork_takes_no_events_along_and_writes_its_own(tmp_path: Path) -> None:
     path = tmp_path / "events.db"
 
-    assert _writing(path, "a", 1, "fork").wait(25) == 0
+    assert _writing(path, "a", 1, "fork").wait(60) == 0
 
     assert sorted(one.id for one in sqlite_events(path).since(0)) == ["a.0", "child", "parent"]
 
@@ -434,7 +434,7 @@ async def test_an_event_does_not_wait_for_the_disk(tmp_path: Path) -> None:
 
     def write(events: Any) -> None:
         writing.set()
-        let_go.wait(20)
+        let_go.wait(60)
 
     with BatchSink(write) as sink:
         sink.emit(event("c1"))

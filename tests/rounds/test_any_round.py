@@ -27,7 +27,7 @@ each_format = pytest.mark.parametrize("format", FORMATS)
 
 
 @each_format
-@pytest.mark.timeout(max(60, ROUNDS // 50))
+@pytest.mark.timeout(max(120, ROUNDS // 50))
 async def test_no_round_comes_to_a_transcript_that_its_provider_refuses(format: WireFormat) -> None:
     made = await drive(format, ROUNDS)
 
@@ -63,7 +63,6 @@ class Machine(RuleBasedStateMachine):
 
 
 @each_format
-@pytest.mark.timeout(60)
 def test_hypothesis_finds_no_way_to_a_transcript_that_is_refused(format: WireFormat) -> None:
     machine = type("Machine", (Machine,), {"format": format})
     quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much]

@@ -70,7 +70,7 @@ class FakeWorker:
     def close(self) -> None:
         self.kill()
         self.socket.close()
-        self._thread.join(5)
+        self._thread.join(60)
 
 
 class FakeWorkers:

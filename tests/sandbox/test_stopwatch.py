@@ -15,7 +15,7 @@ async def test_a_program_that_calls_now_and_then_gains_no_time() -> None:
     over = asyncio.Event()
     watch = Stopwatch(0.01, over.set)
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not over.is_set():
             watch.pause()
             watch.start()

@@ -22,7 +22,7 @@ async def test_a_timed_out_thread_keeps_its_lock_until_it_ends() -> None:
     def write(name: str) -> list[str]:
         inside.append(name)
         if name == "first":
-            go_on.wait(5)
+            go_on.wait(60)
         inside.append(f"{name} ends")
         return list(inside)
 
@@ -48,7 +48,7 @@ async def test_a_timed_out_generator_keeps_its_lock_until_its_step_ends_and_it_i
     def rows() -> Any:
         try:
             yield 1
-            go_on.wait(5)
+            go_on.wait(60)
             did.append("stepped")
             yield 2
         finally:
@@ -72,7 +72,7 @@ async def test_a_cancelled_thread_keeps_its_lock_until_it_ends() -> None:
     @ez_tool(lock=True)
     def write() -> str:
         begun.set()
-        go_on.wait(5)
+        go_on.wait(60)
         return "done"
 
     pipeline = Pipeline([write])
@@ -96,7 +96,7 @@ async def test_a_call_given_up_before_its_thread_began_never_runs() -> None:
     ran: list[int] = []
     go_on = threading.Event()
     busy = [
-        asyncio.create_task(ThreadCall().run(lambda: go_on.wait(5))) for _ in range(128)
+        asyncio.create_task(ThreadCall().run(lambda: go_on.wait(60))) for _ in range(128)
     ]  # every thread of the pool
     await asyncio.sleep(0.05)
 

@@ -24,7 +24,7 @@ async def test_a_sync_tool_leaves_the_loop_free() -> None:
 
     @ez_tool
     def wait() -> str:
-        assert gate.wait(10)
+        assert gate.wait(60)
         return threading.current_thread().name
 
     task = asyncio.create_task(outcome_of(wait))
@@ -48,7 +48,7 @@ async def test_a_quick_one_may_stay_on_the_loop() -> None:
 
 
 async def test_many_threads_run_at_a_time() -> None:
-    together = threading.Barrier(20, timeout=10)
+    together = threading.Barrier(20, timeout=60)
 
     @ez_tool
     def meet() -> int:
@@ -123,7 +123,7 @@ async def test_streams_that_are_held_keep_no_thread_of_the_pool() -> None:
         for _ in range(130):  # more than the pool has
             await anext(await stack.enter_async_context(count.body.stream({})))
 
-        outcome = await asyncio.wait_for(outcome_of(quick), 5)
+        outcome = await asyncio.wait_for(outcome_of(quick), 60)
 
     assert isinstance(outcome, Completed)
 
@@ -147,7 +147,7 @@ async def test_a_thread_that_is_timed_out_is_said_to_go_on() -> None:
 
     @ez_tool(timeout=0.25)
     def hang() -> None:
-        gate.wait(10)
+        gate.wait(60)
         ended.set()
 
     outcome = await outcome_of(hang)
@@ -165,7 +165,7 @@ async def test_a_generator_in_a_thread_that_is_timed_out_is_said_to_go_on() -> N
     @ez_tool(timeout=0.25)
     def hang() -> Any:
         yield 1
-        gate.wait(10)
+        gate.wait(60)
 
     outcome = await outcome_of(hang)
     gate.set()
@@ -206,7 +206,7 @@ async def test_cancelling_the_wait_leaves_the_thread_to_itself() -> None:
     @ez_tool
     def hang() -> None:
         begun.set()
-        gate.wait(10)
+        gate.wait(60)
         ended.set()
 
     task = asyncio.create_task(outcome_of(hang))
@@ -225,7 +225,7 @@ def test_a_loop_that_is_closed_meanwhile_harms_nobody() -> None:
     @ez_tool
     def hang() -> None:
         begun.set()
-        gate.wait(10)
+        gate.wait(60)
         ended.set()
 
     async def leave_it() -> None:
@@ -237,7 +237,7 @@ def test_a_loop_that_is_closed_meanwhile_harms_nobody() -> None:
     asyncio.run(leave_it())
     gate.set()
 
-    assert ended.wait(10)
+    assert ended.wait(60)
 
 
 async def test_an_idle_thread_keeps_nothing_of_the_last_call() -> None:

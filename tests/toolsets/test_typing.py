@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 HEAD = """
 from pydantic import BaseModel
 from toolcrib.hooks import HookSet
@@ -49,7 +47,6 @@ def errors_of(tail: str, folder: Path) -> list[str]:
     return [d["rule"] for d in found if d["severity"] == "error" and d["range"]["start"]["line"] >= first]
 
 
-@pytest.mark.timeout(120)  # starts a type checker
 def test_right_uses_are_accepted_and_wrong_ones_named(tmp_path: Path) -> None:
     right = """
 a: Selector[type[WebSearch]] = AppTools.web_search

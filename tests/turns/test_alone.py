@@ -94,7 +94,7 @@ async def test_a_turn_that_streams_holds_no_slot_while_its_consumer_works() -> N
 
     run = Run(limits=CallLimits(concurrency=1))
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         stream = Turn(count, kwargs={"upto": 3}).yielding(run=run)
         doubled = [await Turn(double, kwargs={"number": number}).returning(run=run) async for number in stream]
 

@@ -475,17 +475,17 @@ async def test_one_key_is_one_turn_and_priorities_are_dbos_s(file: str) -> None:
     async def mark(n: int) -> None:
         ran.append(n)
 
-    agent = durable(mark, queue=Queue("ordered", concurrency=1, polling=QUICK))
+    ordered = Agent("ordered", "Tested.", [mark])
     with pytest.raises(EngineError, match="no engine runs"):
-        await agent.put(Turn(mark, kwargs={"n": 0}))
-    async with engine_of(file, agent):
-        await agent.pause()
+        await DurableAgent(ordered, "ordered").put(Turn(mark, kwargs={"n": 0}))
+    async with Client(file) as client:  # nothing is taken before all of it waits
+        agent = DurableAgent(ordered, Queue("ordered", concurrency=1, polling=QUICK), client=client)
         handles = [await agent.put(Turn(mark, kwargs={"n": n}), priority=9 - n) for n in (1, 2, 3)]
         first = await agent.put(Turn(mark, kwargs={"n": 7}), key="seven")
         second = await agent.put(Turn(mark, kwargs={"n": 7}), key="seven")
-        await agent.resume()
-        for handle in (*handles, first):
-            await handle.outcome()
+        async with engine_of(file, agent):
+            for handle in (*handles, first):
+                await handle.outcome()
 
     assert first.id == second.id
     assert ran == [7, 3, 2, 1]

@@ -52,7 +52,7 @@ def test_a_store_goes_on_in_a_fork(postgres: Postgres) -> None:
     child = multiprocessing.get_context("fork").Process(target=lambda: asyncio.run(_answer(store)))
 
     child.start()
-    child.join(20)
+    child.join(60)
 
     assert child.exitcode == 0
     assert asyncio.run(store.show("ask_1")).state == "answered"

@@ -39,7 +39,7 @@ class Told(logging.Handler):
         self._event.set()
 
     async def wait(self) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self._event.wait()
         self._event.clear()
 

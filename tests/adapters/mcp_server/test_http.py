@@ -195,7 +195,7 @@ async def test_a_connection_on_which_no_request_arrives_is_closed(url: str, sent
     reading, writing = await asyncio.open_connection(place.hostname, place.port)
     writing.write(sent)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         with suppress(ConnectionError):
             while await reading.read(4096):
                 pass
@@ -267,7 +267,7 @@ async def test_a_client_that_does_not_read_on_is_hung_up_on() -> None:
             connection.connect((place.hostname, place.port))
             connection.sendall(HEAD + b"".join(f"{k}: {v}\r\n".encode() for k, v in sent.items()) + b"\r\n" + call)
             await ran.wait()
-            _, waiting = await asyncio.wait(answering(), timeout=20)
+            _, waiting = await asyncio.wait(answering(), timeout=60)
 
     assert waiting == set()
 
@@ -358,7 +358,7 @@ async def test_it_is_mounted_in_another_application() -> None:
 
 async def test_stopping_ends_streams_at_once_and_calls_after_their_grace() -> None:
     call: asyncio.Task[Any] | None = None
-    async with httpx.AsyncClient(timeout=20) as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         async with served([forever], grace_seconds=0.1) as url:
             session = (await client.post(url, json=OPENING, headers=ACCEPT)).headers["mcp-session-id"]
             sent = {**ACCEPT, "mcp-session-id": session}

@@ -56,7 +56,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[httpx.Client]:
-    with httpx.Client(timeout=20) as made:
+    with httpx.Client(timeout=60) as made:
         yield made
 
 
@@ -129,7 +129,7 @@ def test_odd_headers_are_answered(server: str, client: httpx.Client, headers: di
 def test_garbage_is_survived(server: str, client: httpx.Client) -> None:
     place = urlsplit(server)
     for garbage in GARBAGE:
-        with socket.create_connection((place.hostname, place.port), timeout=10) as connection:
+        with socket.create_connection((place.hostname, place.port), timeout=60) as connection:
             connection.sendall(garbage)
             connection.shutdown(socket.SHUT_WR)
             while connection.recv(65536):

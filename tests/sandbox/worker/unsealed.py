@@ -121,7 +121,7 @@ class UnsealedWorker:
 
     def ended(self) -> int:
         """Return how the process ended, when it has."""
-        return self._process.wait(10)
+        return self._process.wait(60)
 
     def run(self, code: str, **options: Any) -> Ran:
         """Run a program to its end."""
