@@ -22,6 +22,7 @@ from toolcrib.formats import PROVIDERS, definition
 from toolcrib.sandbox import Dialect, Host, MontySandbox, Program, SandboxResult
 from toolcrib.schema import Injected, RunContext, ToolSpec
 from toolcrib.tools import Tool, ToolOptions, ez_tool, tool
+from toolcrib.tools.from_schema import schema_tool
 from toolcrib.toolsets import Toolset
 
 EXPECTED = Path(__file__).parent / "prompts"
@@ -253,6 +254,24 @@ def test_a_result_without_keys_is_shown_in_the_words_of_its_docstring() -> None:
 
     assert "def size(name: str) -> int:\n" in prompt
     assert "    # Returns: bytes (int): How long it is.\n" in prompt
+
+
+def test_a_tool_of_a_schema_is_shown_with_its_types() -> None:
+    properties = {
+        "room": {"enum": ["hall", "kitchen"]},
+        "day": {"type": "string", "format": "date", "description": "When."},
+        "who": {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "integer"}}}},
+    }
+    book = schema_tool("book", {"properties": properties, "required": ["room"]}, description="Book a room.")
+
+    prompt = Toolkit([book]).prompt()
+
+    assert (
+        "def book(room: Literal['hall', 'kitchen'], day: str = ..., who: list[dict] = ...):\n"
+        '    """Book a room.\n'
+        "    day: When. (a date like 2025-01-31)\n"
+        '    who: list[{id?: int}]"""\n'
+    ) in prompt
 
 
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from("\n\"'\\\t "))

@@ -92,6 +92,43 @@ async def test_what_may_be_right_is_not_remarked_on(sandbox: MontySandbox, code:
     assert await TypeStubs(TOOLS, streams=True).check(code, sandbox) == []
 
 
+HTTP_GET = schema_tool(
+    "http_get",
+    {
+        "properties": {
+            "url": {"type": "string"},
+            "agent": {"type": "string"},
+            "x-key": {"type": "string"},
+            "from": {"type": "integer"},
+        },
+        "required": ["url", "x-key"],
+    },
+    lambda **arguments: sorted(arguments),
+    description="Get a page.",
+)
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["http_get('u', **{'x-key': 'k', 'from': 1})", "more = {'x-key': 'k', 'from': 1}\nhttp_get('u', **( more ))"],
+)
+async def test_arguments_without_a_python_name_are_given_as_the_prompt_shows_them(
+    sandbox: MontySandbox, code: str
+) -> None:
+    kit = Toolkit([HTTP_GET], sandbox=sandbox, typecheck="error")
+
+    result = await kit.execute_async(code)
+
+    assert "def http_get(url: str, agent: str = ..., **{'x-key': str, 'from'?: int}):" in kit.prompt()
+    assert (result.error, result.return_value) == (None, ["from", "url", "x-key"])
+
+
+async def test_a_missing_argument_without_a_python_name_is_found(sandbox: MontySandbox) -> None:
+    (finding,) = await TypeStubs({"http_get": HTTP_GET}, streams=True).check("http_get('u')", sandbox)
+
+    assert finding.message == "No argument provided for required parameter `x-key` of function `http_get`"
+
+
 async def test_an_error_keeps_the_program_from_running(sandbox: MontySandbox) -> None:
     kit = Toolkit([get_weather], sandbox=sandbox, typecheck="error")
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from tests.schema.bombs import bomb
 from toolcrib.errors import InvalidArguments
-from toolcrib.schema import ToolSpec
+from toolcrib.schema import STUB_IMPORTS, StubTypes, ToolSpec
 
 SCHEMA = {
     "type": "object",
@@ -67,15 +68,69 @@ def test_a_check_of_its_own_says_what_fits() -> None:
         made.validate_python({"city": "Oslo", "days": 0})
 
 
-def test_the_signature_names_the_properties() -> None:
-    assert spec(returns={"type": "string"}).signature == "forecast(city: str, days: int = ..., stop: Any = ...)"
+def test_the_signature_says_what_the_stub_says_with_dict_for_an_object_of_known_keys() -> None:
+    made = spec(returns={"type": "array", "items": {"$ref": "#/$defs/Row"}, "$defs": {"Row": RECORD}})
+
+    assert made.signature == "forecast(city: str, days: int = 1, stop: dict = ...) -> list[dict]"
 
 
-def test_positions_are_those_of_the_stub_required_ones_first() -> None:
-    properties = {name: {"type": "string"} for name in ("unit", "max-age", "city")}
+RECORD = {"type": "object", "properties": {"id": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        ({"enum": ["a", 1, None]}, "Literal['a', 1, None]"),
+        ({"const": "a"}, "Literal['a']"),
+        ({"type": ["string", "null"]}, "str | None"),
+        ({"anyOf": [{"type": "string"}, RECORD]}, "str | dict"),
+        ({"type": "array", "items": {"enum": ["a", "b"]}}, "list[Literal['a', 'b']]"),
+        ({"type": "array"}, "list"),
+        ({"type": "object"}, "dict"),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, "dict[str, int]"),
+        ({"$ref": "#/$defs/Kind"}, "Literal['k']"),
+        ({}, "Any"),
+    ],
+    ids=str,
+)
+def test_a_signature_shows_the_type_of_each_argument(part: dict[str, Any], text: str) -> None:
+    schema = {"properties": {"x": part}, "required": ["x"], "$defs": {"Kind": {"enum": ["k"]}}}
+
+    assert ToolSpec.from_schema(call, schema, name="f").signature == f"f(x: {text})"
+
+
+def test_a_signature_of_a_schema_that_is_too_large_has_the_names_alone() -> None:
+    assert ToolSpec.from_schema(call, bomb("anyOf"), name="evil").signature == "evil(x, y=...)"
+
+
+NAMES = ("unit", "max-age", "from", "others", "city", "ﬁeld", "__debug__")
+
+
+def test_arguments_without_a_python_name_are_shown_as_a_program_gives_them() -> None:
+    properties = {name: {"type": "string"} for name in NAMES}
     schema = {"type": "object", "properties": properties, "required": ["city", "max-age"]}
 
     made = ToolSpec.from_schema(call, schema, name="forecast")
 
-    assert made.by_position == (("city", "unit"), None)
-    assert made.stub(docs=False) == "def forecast(city: str, unit: str = ..., *, max-age: str) -> Any:\n    ..."
+    assert made.by_position == (("city", "unit", "others"), None)
+    assert made.signature == (
+        "forecast(city: str, unit: str = ..., others: str = ..., "
+        "**{'max-age': str, 'from'?: str, 'ﬁeld'?: str, '__debug__'?: str})"
+    )
+
+
+def test_a_stub_of_arguments_without_a_python_name_is_python() -> None:
+    properties = {name: {"type": "string"} for name in NAMES}
+    schema = {"type": "object", "properties": properties, "required": ["city", "max-age"]}
+    types = StubTypes()
+
+    stub = ToolSpec.from_schema(call, schema, name="forecast").stub(docs=False, types=types)
+
+    assert stub == (
+        "def forecast(city: str, unit: str = ..., others: str = ..., **others_: Unpack[ForecastOthers]) -> Any:\n"
+        "    ..."
+    )
+    space: dict[str, Any] = {}
+    exec("\n".join([STUB_IMPORTS, *types.render(), stub]), space)
+    assert space["ForecastOthers"].__required_keys__ == {"max-age"}
+    assert space["ForecastOthers"].__optional_keys__ == {"from", "ﬁeld", "__debug__"}

@@ -3,11 +3,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from datetime import date, datetime
-from typing import Annotated, Any, Literal, NewType, Optional, TypeVar, Union
+from typing import Annotated, Any, Literal, NewType, NotRequired, Optional, TypeVar, Union
 
 import pytest
 from pydantic import BaseModel, Field
-from typing_extensions import TypeAliasType
+from typing_extensions import TypeAliasType, TypedDict, Unpack
 
 from toolcrib.schema import ToolSpec
 
@@ -22,6 +22,9 @@ class Unit(enum.Enum):
 
 class Place(BaseModel):
     city: str
+
+
+Headers = TypedDict("Headers", {"x-key": str, "agent": NotRequired[str]})
 
 
 class Loud:
@@ -99,3 +102,12 @@ def test_keyword_only_parameters_keep_their_star() -> None:
     spec = ToolSpec.from_function(tool, name="tool")
 
     assert spec.signature == "tool(a: int, b: int, *, c: int) -> None"
+
+
+def test_keys_of_a_typed_dict_that_are_no_python_names_are_shown_as_a_program_gives_them() -> None:
+    def get(url: str, **headers: Unpack[Headers]) -> None: ...
+
+    assert (
+        ToolSpec.from_function(get, name="get").signature
+        == "get(url: str, *, agent: str = ..., **{'x-key': str}) -> None"
+    )

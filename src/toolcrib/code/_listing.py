@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Any
 
 from toolcrib.errors import SchemaError, SchemaTooLarge
-from toolcrib.schema import SchemaWalk, describe_shape, docstring_text
+from toolcrib.schema import SchemaWalk, comment_of, describe_shape, docstring_text
 from toolcrib.toolsets import ToolEntry, words_of
 
 __all__ = ["Detail", "Listing"]
@@ -151,7 +151,8 @@ def _arguments(entry: ToolEntry, detail: Detail) -> list[str]:
     known = set(words_of(" ".join([entry.name, entry.description, *properties])))
     lines: list[str] = []
     for name, part in properties.items():
-        words = " ".join(part.get("description", "").split())
+        description: str = part.get("description", "")
+        words = comment_of(part) if entry.tool.spec.is_of_schema else " ".join(description.split())
         if detail > Detail.ALL:
             words = _IN_SIGNATURE.sub("", words) if "default" in part else words
             words = "" if known.issuperset(words_of(words)) else words

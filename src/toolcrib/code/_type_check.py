@@ -16,6 +16,7 @@ from toolcrib.tools import Tool
 __all__ = ["TypeStubs"]
 
 _AWAITED = "__awaited"
+_UNPACKED = "__unpacked"
 _HEADER = """
 from typing import AsyncIterator, Generic, Iterator, TypeVar
 
@@ -28,6 +29,7 @@ class Stream(Generic[_T]):
     async def __anext__(self) -> _T: ...
     def __getattr__(self, name: str) -> Any: ...
 
+def __unpacked(values: Any) -> Any: ...
 def parallel(*calls: Any, **options: Any) -> list[Any]: ...
 def search_tools(query: str, limit: int = 5) -> list[dict[str, str]]: ...
 def describe(name: Any) -> str: ...
@@ -75,6 +77,8 @@ class TypeStubs:
         awaited = {id(call.func) for call in awaited_calls(source.tree)}
         edits: list[SourceEdit] = []
         for node in ast.walk(source.tree):
+            if isinstance(node, ast.keyword) and node.arg is None:
+                edits += _unchecked(source, node)
             if isinstance(node, ast.ImportFrom) and node.module == "__future__":
                 edits.append((*source.span(node), "pass"))  # it would have to be the first statement
             if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
@@ -87,6 +91,12 @@ class TypeStubs:
             if wanted != (node.id if isinstance(node, ast.Name) else ""):
                 edits.append((*source.span(node), wanted))
         return source.edited(_outermost(edits))
+
+
+def _unchecked(source: Source, unpacked: ast.keyword) -> list[SourceEdit]:
+    """Return the edits that have `**values` taken as it is: a checker tries each of the values for each parameter."""
+    start, end = source.span(unpacked)[0], source.span(unpacked.value)[1]
+    return [(start, start + len("**"), f"**{_UNPACKED}("), (end, end, ")")]
 
 
 def _outermost(edits: list[SourceEdit]) -> list[SourceEdit]:

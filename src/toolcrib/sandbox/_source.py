@@ -44,7 +44,7 @@ class Source:
     def _starts(self) -> list[int]:
         return [0, *accumulate(len(line) + 1 for line in self.encoded.split(b"\n"))]
 
-    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+    def span(self, node: ast.expr | ast.stmt | ast.keyword) -> tuple[int, int]:
         """Return where a node begins and ends, in bytes."""
         end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
         return self._starts[node.lineno - 1] + node.col_offset, self._starts[end_line - 1] + end_column

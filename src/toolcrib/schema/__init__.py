@@ -18,7 +18,7 @@ from toolcrib.schema._markers import (
 from toolcrib.schema._schema_walk import SchemaWalk, ref_of
 from toolcrib.schema._shape import describe_shape
 from toolcrib.schema._spec import ToolSpec
-from toolcrib.schema._stub_types import STUB_IMPORTS, StubTypes, docstring_text
+from toolcrib.schema._stub_types import STUB_IMPORTS, StubTypes, comment_of, docstring_text
 from toolcrib.schema._typed_dicts import modern
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "SchemaWalk",
     "StubTypes",
     "ToolSpec",
+    "comment_of",
     "describe_shape",
     "digest",
     "docstring_text",

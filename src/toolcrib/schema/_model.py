@@ -22,7 +22,7 @@ from toolcrib.errors import SchemaError
 from toolcrib.schema._canonical_schema import canonical_schema, validator_of
 from toolcrib.schema._core_schema import runs_code, secrets_of
 from toolcrib.schema._json_schema import SchemaGenerator, as_object, tidy
-from toolcrib.schema._parameters import EMPTY, Annotations, Resolved
+from toolcrib.schema._parameters import EMPTY, Annotations, Resolved, is_parameter_name
 from toolcrib.schema._typed_dicts import modern
 
 __all__ = [
@@ -54,7 +54,6 @@ Check: TypeAlias = Callable[[dict[str, Any]], object]
 
 _BOOLEANS: Mapping[bool, dict[str, Any]] = {True: {}, False: {"not": {}}}
 _KINDS = {True: Parameter.POSITIONAL_OR_KEYWORD, False: Parameter.KEYWORD_ONLY}
-_TYPES: Mapping[Any, type] = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list}
 
 
 class _Omitted:
@@ -337,16 +336,9 @@ def parameters_of_schema(schema: Mapping[str, Any]) -> tuple[Resolved, ...]:
     """Return the properties of a schema as parameters, the required first; by name alone if that is no Python name."""
     required = schema.get("required", ())
     properties: Mapping[str, Any] = schema.get("properties", {})
-    kinds = {name: _KINDS[name.isidentifier()] for name in properties}
+    kinds = {name: _KINDS[is_parameter_name(name)] for name in properties}
     ordered = sorted(properties, key=lambda name: (kinds[name], name not in required))
-    return tuple(
-        Resolved(name, _type_of(properties[name]), EMPTY, kinds[name], omitted=name not in required) for name in ordered
-    )
-
-
-def _type_of(part: Any) -> Any:
-    kind: Any = cast("Mapping[str, Any]", part).get("type") if isinstance(part, Mapping) else None
-    return _TYPES.get(kind, Any) if isinstance(kind, str) else Any
+    return tuple(Resolved(name, Any, EMPTY, kinds[name], omitted=name not in required) for name in ordered)
 
 
 # --- RootModels: an input that is no object by itself is the one argument `root`, under the name of the model's field

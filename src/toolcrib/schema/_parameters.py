@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import keyword
 import typing
+import unicodedata
 from collections.abc import Sequence
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Annotated, Any, ForwardRef, NamedTuple, NotRequired, Optional, Required, Union, get_args, get_origin
@@ -23,6 +25,7 @@ __all__ = [
     "Annotations",
     "Resolved",
     "evaluate",
+    "is_parameter_name",
     "resolve",
 ]
 
@@ -55,6 +58,12 @@ class Resolved(NamedTuple):
     problem: str = ""
     injected: InjectedParameter | None = None
     omitted: bool = False
+
+
+def is_parameter_name(name: str) -> bool:
+    """Return whether Python code may write `name=value` in a call, and the function gets that very name."""
+    written = name.isidentifier() and not keyword.iskeyword(name) and name != "__debug__"
+    return written and unicodedata.normalize("NFKC", name) == name
 
 
 # --- resolving -------------------------------------------------------------------------------------------------------

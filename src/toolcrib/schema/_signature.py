@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from enum import Enum
 from inspect import Parameter
 from types import EllipsisType, NoneType, UnionType
@@ -13,9 +13,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 from typing_extensions import TypeAliasType
 
-from toolcrib.schema._parameters import EMPTY, Resolved
+from toolcrib.schema._parameters import EMPTY, Resolved, is_parameter_name
 
-__all__ = ["has_default", "joined", "signature_text", "type_name"]
+__all__ = ["has_default", "joined", "signature_text", "type_name", "unnamed_text"]
 
 _LONGEST_DEFAULT = 60
 
@@ -99,6 +99,12 @@ def joined(parameters: Sequence[tuple[Resolved, str]]) -> str:
     return ", ".join(parts)
 
 
+def unnamed_text(types: Mapping[str, str], required: Collection[str]) -> str:
+    """Return arguments that cannot be written as `name=value` as a program gives them: `**{'x-key': str}`."""
+    keys = (f"{name!r}{'' if name in required else '?'}: {text}" for name, text in types.items())
+    return f"**{{{', '.join(keys)}}}"
+
+
 _STARS = {int(Parameter.VAR_POSITIONAL): "*", int(Parameter.VAR_KEYWORD): "**"}
 
 
@@ -113,7 +119,11 @@ def signature_text(
         returns: The return annotation; `inspect.Signature.empty` where there is none.
     """
     texts: list[tuple[Resolved, str]] = []
+    unnamed: dict[str, str] = {}
     for parameter in parameters:
+        if not is_parameter_name(parameter.name):
+            unnamed[parameter.name] = type_name(parameter.annotation)
+            continue
         typed = "" if parameter.name in untyped else f": {type_name(parameter.annotation)}"
         text = f"{_STARS.get(parameter.kind, '')}{parameter.name}{typed}"
         if has_default(parameter):
@@ -121,4 +131,6 @@ def signature_text(
             text += f"{equals}{default_text(parameter, parameter.name in secrets)}"
         texts.append((parameter, text))
     arrow = "" if returns is inspect.Signature.empty else f" -> {type_name(returns)}"
-    return f"{name}({joined(texts)}){arrow}"
+    required = [p.name for p in parameters if p.name in unnamed and not has_default(p)]
+    rest = unnamed_text(unnamed, required) if unnamed else ""
+    return f"{name}({', '.join(filter(None, (joined(texts), rest)))}){arrow}"

@@ -24,7 +24,7 @@ from toolcrib.schema._result_keys import documented_shape
 from toolcrib.schema._returns import return_schema_of, type_title
 from toolcrib.schema._schema_walk import check_nesting
 from toolcrib.schema._signature import signature_text
-from toolcrib.schema._stub import StubSource, stub_text
+from toolcrib.schema._stub import StubSource, stub_signature, stub_text
 from toolcrib.schema._stub_types import StubTypes, camel
 from toolcrib.schema._texts import annotation_texts, schema_texts
 
@@ -141,6 +141,11 @@ class ToolSpec(InputSpec):
     def __repr__(self) -> str:
         return f"<ToolSpec {self.name}>"
 
+    @property
+    def is_of_schema(self) -> bool:
+        """Whether it was made of a JSON schema, whose types have no names in Python."""
+        return self._given_schema is not None
+
     # --- words and schemas -----------------------------------------------------------------------------------------
 
     @property
@@ -205,11 +210,21 @@ class ToolSpec(InputSpec):
     @property
     def signature(self) -> str:
         """The call as a model would write it: `get_weather(location: str, unit: str = 'celsius') -> dict`."""
+        if self._given_schema is not None:
+            return self._signature_of_schema
         returns, untyped, given = self._result(), frozenset[str](), self._given_return
         if self._function is not None:
             untyped = self._function.untyped()
             returns = self._function.shown_return() if given is None or isinstance(given, Mapping) else given
         return signature_text(self.name, self._shown, self._secret_arguments(), untyped, returns)
+
+    @cached_property
+    def _signature_of_schema(self) -> str:
+        try:
+            return stub_signature(self._stub_source())
+        except SchemaError:  # too large to be written out: the names alone
+            untyped = frozenset(parameter.name for parameter in self._shown)
+            return signature_text(self.name, self._shown, frozenset(), untyped, inspect.Signature.empty)
 
     def _secret_arguments(self) -> frozenset[str]:
         """Return the parameters with something secret in them; all of them when the types cannot be described."""
@@ -228,9 +243,13 @@ class ToolSpec(InputSpec):
             docs: With its description, and those of its arguments.
             types: Collects the TypedDicts that the stub names; share one between the stubs that are shown together.
         """
+        source = self._stub_source()._replace(name=name or self.name)
+        return stub_text(source, StubTypes() if types is None else types, docs, is_async)
+
+    def _stub_source(self) -> StubSource:
         returns = self.return_schema
-        source = StubSource(
-            name=name or self.name,
+        return StubSource(
+            name=self.name,
             parameters=self._shown,
             keys=self._input_model().shown_names(),
             schema=self.parameters,
@@ -241,7 +260,6 @@ class ToolSpec(InputSpec):
             description=self.description,
             returns_doc=self.returns_doc,
         )
-        return stub_text(source, StubTypes() if types is None else types, docs, is_async)
 
     def stub_types(self, docs: bool = True) -> list[str]:
         """Return the definitions that the stub names, each before the first that uses it."""

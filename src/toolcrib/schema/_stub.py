@@ -1,4 +1,4 @@
-"""Stub of a tool: a Python function without a body, for a prompt or a type checker."""
+"""Stub of a tool: a Python function without a body, for a prompt or a type checker; and its first line alone."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from inspect import Parameter
 from typing import Any, NamedTuple
 
-from toolcrib.schema._parameters import Resolved
+from toolcrib.schema._parameters import Resolved, is_parameter_name
+from toolcrib.schema._schema_walk import SchemaWalk
 from toolcrib.schema._signature import has_default, joined, value_text
-from toolcrib.schema._stub_types import StubTypes, camel, comment_of, docstring_lines
+from toolcrib.schema._stub_types import SignatureTypes, StubTypes, camel, comment_of, docstring_lines
 
-__all__ = ["StubSource", "stub_text"]
+__all__ = ["StubSource", "stub_signature", "stub_text"]
 
 
 class StubSource(NamedTuple):
@@ -39,20 +40,51 @@ class StubSource(NamedTuple):
 
 def stub_text(source: StubSource, types: StubTypes, docs: bool, is_async: bool) -> str:
     """Return the function; the definitions that its annotations name are added to `types`."""
+    parameters, described = _parameters(source, types)
+    result = _result_text(source, types)
+    head = f"{'async ' if is_async else ''}def {source.name}({parameters}) -> {result}:"
+    lines = [head, *(_docstring(source, described) if docs else ()), "    ..."]
+    return "\n".join(lines)
+
+
+def stub_signature(source: StubSource) -> str:
+    """Return the call on one line, with `dict` for an object whose keys are known.
+
+    Raises:
+        SchemaTooLarge: Too much would have to be written.
+    """
+    types = SignatureTypes()
+    parameters, _ = _parameters(source, types)
+    arrow = "" if source.returns is None else f" -> {_result_text(source, types)}"
+    return f"{source.name}({parameters}){arrow}"
+
+
+def _parameters(source: StubSource, types: StubTypes) -> tuple[str, list[str]]:
+    """Return the parameters as one list, and what is said of each, a line for each."""
     properties: Mapping[str, Any] = source.schema.get("properties", {})
     texts: list[tuple[Resolved, str]] = []
+    unnamed: dict[str, Any] = {}
     described: list[str] = []
     with types.walking(source.schema, source.name) as walk:
         for parameter in source.parameters:
             part = _schema_of(parameter, source, properties)
-            annotation = types.annotation(part, walk, camel(f"{source.name}_{parameter.name}"))
-            texts.append((parameter, _parameter_text(parameter, annotation, part)))
+            if is_parameter_name(parameter.name):
+                annotation = types.annotation(part, walk, camel(f"{source.name}_{parameter.name}"))
+                texts.append((parameter, _parameter_text(parameter, annotation, part)))
+            else:
+                unnamed[parameter.name] = part
             if comment := comment_of(part):
                 described.append(f"    {parameter.name}: {comment}")
-    result = _result_text(source, types)
-    head = f"{'async ' if is_async else ''}def {source.name}({joined(texts)}) -> {result}:"
-    lines = [head, *(_docstring(source, described) if docs else ()), "    ..."]
-    return "\n".join(lines)
+        rest = _unnamed(unnamed, source, types, walk) if unnamed else ""
+    return ", ".join(filter(None, (joined(texts), rest))), described
+
+
+def _unnamed(parts: Mapping[str, Any], source: StubSource, types: StubTypes, walk: SchemaWalk) -> str:
+    required = [p.name for p in source.parameters if p.name in parts and not has_default(p)]
+    name, taken = "others", {p.name for p in source.parameters}
+    while name in taken:
+        name += "_"
+    return types.unnamed({"properties": parts, "required": required}, walk, f"{source.name}.{name}")
 
 
 def _schema_of(parameter: Resolved, source: StubSource, properties: Mapping[str, Any]) -> Any:

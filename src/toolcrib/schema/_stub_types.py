@@ -17,12 +17,13 @@ from toolcrib.errors import SchemaTooLarge
 from toolcrib.schema._json_schema import map_subschemas
 from toolcrib.schema._schema_walk import SchemaWalk, ref_of
 from toolcrib.schema._shape import PYTHON_TYPES
+from toolcrib.schema._signature import unnamed_text
 
-__all__ = ["STUB_IMPORTS", "StubTypes", "camel", "comment_of", "docstring_lines", "docstring_text"]
+__all__ = ["STUB_IMPORTS", "SignatureTypes", "StubTypes", "camel", "comment_of", "docstring_lines", "docstring_text"]
 
-STUB_IMPORTS = "from typing import Any, Literal, NotRequired, TypedDict"
+STUB_IMPORTS = "from typing import Any, Literal, NotRequired, TypedDict, Unpack"
 
-_TAKEN = frozenset(dir(builtins)) | {"Any", "Literal", "NotRequired", "TypedDict"}
+_TAKEN = frozenset(dir(builtins)) | {"Any", "Literal", "NotRequired", "TypedDict", "Unpack"}
 _NO_WORD = r"[^0-9A-Za-z_]+"
 _LITERAL = re.compile(r"Literal\[[^][|]*\]")  # of values with none of these in them
 _FORMATS = {
@@ -116,6 +117,10 @@ class StubTypes:
         with walk.part(ref):
             return self._plain(named, walk, name)
 
+    def unnamed(self, schema: Mapping[str, Any], walk: SchemaWalk, name: str) -> str:
+        """Return the arguments that cannot be written as `name=value`; `schema` is that of an object of them."""
+        return f"**{name.rpartition('.')[2]}: Unpack[{self.annotation(schema, walk, camel(name))}]"
+
     def _plain(self, schema: Mapping[str, Any], walk: SchemaWalk, name: str) -> str:
         values = [schema["const"]] if "const" in schema else schema.get("enum")
         if isinstance(values, list):
@@ -196,6 +201,22 @@ class StubTypes:
         while free in self._names:
             free, number = f"{wanted}_{number}", number + 1
         return free
+
+
+class SignatureTypes(StubTypes):
+    """Types as they stand in a signature of one line: an object with known keys is a `dict`, and nothing is defined."""
+
+    def unnamed(self, schema: Mapping[str, Any], walk: SchemaWalk, name: str) -> str:
+        """Return the arguments as a program gives them: `**{'x-key': str, 'user-agent'?: str}`."""
+        types = {key: self.annotation(part, walk, "") for key, part in schema["properties"].items()}
+        return unnamed_text(types, schema["required"])
+
+    def _of_type(self, kind: Any, schema: Mapping[str, Any], walk: SchemaWalk, name: str) -> str:
+        text = super()._of_type(kind, schema, walk, name)
+        return {"list[Any]": "list", "dict[str, Any]": "dict"}.get(text, text)
+
+    def _define(self, ref: str | None, name: str, schema: Mapping[str, Any], walk: SchemaWalk) -> str:
+        return "dict"
 
 
 def is_record(schema: Mapping[str, Any]) -> bool:

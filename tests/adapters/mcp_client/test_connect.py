@@ -16,11 +16,14 @@ from tests.adapters.mcp_client import small_server as module
 from tests.adapters.mcp_client.servers import called, failed, free_port, outcome_of
 from tests.adapters.mcp_client.small_server import small_server
 from toolcrib.adapters.mcp_client import RemoteTool, connect
+from toolcrib.adapters.mcp_server import build_server
 from toolcrib.calls import Completed, Reject, Rejected, Suspended
+from toolcrib.code import Toolkit
 from toolcrib.errors import DuplicateNameError, ServerError, ToolConstraintError
 from toolcrib.hooks import HookSet
 from toolcrib.schema import RunContext
 from toolcrib.tools import ez_tool
+from toolcrib.tools.from_schema import schema_tool
 from toolcrib.toolsets import Toolset
 
 SCRIPT = str(module.__file__)
@@ -270,3 +273,19 @@ async def test_beside_tools_of_our_own() -> None:
     async with Toolset([own, connect(small_server())]).open() as tools:
         assert await called(tools, "own") == "mine"
         assert await called(tools, "read_today") == "nothing"
+
+
+async def test_a_program_calls_a_tool_of_a_server_as_its_prompt_shows_it() -> None:
+    properties = {"room": {"enum": ["hall", "kitchen"]}, "x-key": {"type": "string"}, "from": {"type": "integer"}}
+    schema = {"properties": properties, "required": ["room", "x-key"]}
+    book = schema_tool("book", schema, lambda **given: sorted(given.values(), key=str), description="Book a room.")
+
+    async with connect(build_server(Toolset([book]))).open() as tools:
+        kit = Toolkit(tools, typecheck="error")
+        result = await kit.execute_async("book('hall', **{'x-key': 'k', 'from': 1})")
+        wrong = await kit.execute_async("book('attic', **{'x-key': 'k'})")
+
+    signature = "book(room: Literal['hall', 'kitchen'], **{'x-key': str, 'from'?: int})"
+    assert f"def {signature}:" in kit.prompt()
+    assert (result.error, result.return_value) == (None, '[1, "hall", "k"]')
+    assert "`Literal['hall', 'kitchen']`" in str(wrong.error)
