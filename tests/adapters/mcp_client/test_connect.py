@@ -288,4 +288,4 @@ async def test_a_program_calls_a_tool_of_a_server_as_its_prompt_shows_it() -> No
     signature = "book(room: Literal['hall', 'kitchen'], **{'x-key': str, 'from'?: int})"
     assert f"def {signature}:" in kit.prompt()
     assert (result.error, result.return_value) == (None, '[1, "hall", "k"]')
-    assert "`Literal['hall', 'kitchen']`" in str(wrong.error)
+    assert '`Literal["hall", "kitchen"]`' in str(wrong.error)
