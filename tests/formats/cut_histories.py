@@ -12,6 +12,7 @@ from toolcrib.formats import WireFormat
 
 Item = dict[str, Any]
 NAMES = ("look", "book", "read_file")
+_WITH_OWN_CALLS = ("anthropic", "bedrock")
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,19 @@ class Call:
 
 @dataclass(frozen=True)
 class Step:
-    """What the model puts out at once: thoughts, text and calls, of which one at least is there."""
+    """What the model puts out at once: thoughts, text and calls, of which one at least is there.
+
+    Attributes:
+        asks: The id of a call of a tool of the provider's own; empty for none.
+        found: The ids of those whose results come here, that of `asks` last.
+    """
 
     number: int
     thinks: bool
     text: str
     calls: tuple[Call, ...]
+    asks: str = ""
+    found: tuple[str, ...] = ()
 
 
 Said = str | Step
@@ -56,6 +64,7 @@ def conversation(provider: WireFormat, seed: int) -> list[Item]:
 
 def _story(random: Random, provider: WireFormat, with_ids: bool) -> Iterator[Said]:
     calls = steps = 0
+    waiting: tuple[str, ...] = ()
     for turn in range(random.randint(1, 5)):
         yield f"question {turn}"
         for last in [False] * random.choice((0, 1, 1, 2, 4)) + [True]:
@@ -66,7 +75,12 @@ def _story(random: Random, provider: WireFormat, with_ids: bool) -> Iterator[Sai
             )
             calls, steps = calls + wanted, steps + 1
             text = f"text {steps}" if last or random.random() < 0.3 else ""
-            yield Step(steps, random.random() < 0.5, text, asked)
+            thinks, asks = random.random() < 0.5, ""
+            if provider in _WITH_OWN_CALLS and random.random() < 0.5:
+                asks = f"srvtoolu_{steps:02}"
+            waits = asks and not last and random.random() < 0.5  # while the client answers
+            yield Step(steps, thinks, text, asked, asks, (*waiting, asks) if asks and not waits else waiting)
+            waiting = (asks,) if waits else ()
 
 
 def _id(provider: WireFormat, number: int) -> str:
@@ -119,7 +133,12 @@ def _responses_step(step: Step) -> list[Item]:
 
 
 def _anthropic_step(step: Step) -> list[Item]:
-    blocks: list[Item] = [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}] if step.thinks else []
+    use = {"type": "server_tool_use", "name": "web_search", "input": {}}
+    found: list[Item] = [{"type": "web_search_tool_result", "tool_use_id": id, "content": []} for id in step.found]
+    blocks = [one for one in found if one["tool_use_id"] != step.asks]
+    blocks += [{"type": "thinking", "thinking": f"Hm {step.number}.", "signature": "c2ln"}] if step.thinks else []
+    blocks += [{**use, "id": step.asks}] if step.asks else []
+    blocks += [one for one in found if one["tool_use_id"] == step.asks]
     blocks += [{"type": "text", "text": step.text}] if step.text else []
     blocks += [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in step.calls]
     results = [{"type": "tool_result", "tool_use_id": call.id, "content": call.result} for call in step.calls]
@@ -149,8 +168,13 @@ def _gemini_step(step: Step) -> list[Item]:
 
 
 def _converse_step(step: Step) -> list[Item]:
-    thought = {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}}
-    blocks: list[Item] = [thought] if step.thinks else []
+    thought = {"reasoningContent": {"reasoningText": {"text": f"Hm {step.number}.", "signature": "c2ln"}}}
+    use = {"toolUseId": step.asks, "type": "server_tool_use", "name": "nova_grounding", "input": {}}
+    found = [{"toolUseId": id, "type": "nova_grounding_result", "content": []} for id in step.found]
+    blocks: list[Item] = [{"toolResult": one} for one in found if one["toolUseId"] != step.asks]
+    blocks += [thought] if step.thinks else []
+    blocks += [{"toolUse": use}] if step.asks else []
+    blocks += [{"toolResult": one} for one in found if one["toolUseId"] == step.asks]
     blocks += [{"text": step.text}] if step.text else []
     blocks += [{"toolUse": {"toolUseId": call.id, "name": call.name, "input": call.arguments}} for call in step.calls]
     results = [{"toolResult": {"toolUseId": call.id, "content": [{"text": call.result}]}} for call in step.calls]
@@ -209,10 +233,13 @@ _STEP: dict[WireFormat, Callable[[Step], list[Item]]] = {
 
 
 def cut(whole: Sequence[Item], seed: int) -> list[Item]:
-    """Return what is left of a conversation: the end of it, both ends, some of its items, or results without a few."""
+    """Return what is left of a conversation: the end of it, both ends, some of its items, or results without a few.
+
+    Or some of its texts are blank, or some of the calls and results of the provider's own tools are gone.
+    """
     random = Random(seed)
     left = list(whole)
-    for way in random.sample(("front", "middle", "items", "results"), random.choice((1, 1, 2))):
+    for way in random.sample(("front", "middle", "items", "results", "texts", "own"), random.choice((1, 1, 2))):
         match way:
             case "front":
                 del left[: random.randint(1, max(1, len(left) - 1))]
@@ -221,20 +248,46 @@ def cut(whole: Sequence[Item], seed: int) -> list[Item]:
                 del left[begin : random.randint(begin + 1, max(begin + 1, len(left)))]
             case "items":
                 left = [item for item in left if random.random() < 0.8]
+            case "texts":
+                left = [_with_blanks(item, random) for item in left]
+            case "own":
+                left = list(filter(None, (_without_some(item, random, _is_own) for item in left)))
             case _:
-                left = list(filter(None, (_without_some(item, random) for item in left)))
+                left = list(filter(None, (_without_some(item, random, _is_result) for item in left)))
     return left
 
 
-def _without_some(item: Item, random: Random) -> Item:
-    """Return an item without some of the results that it shares with others; nothing where none are left."""
+def _with_blanks(item: Item, random: Random) -> Item:
+    """Return an item in which some of the texts are of white space alone, in what the user and the model said."""
     key = "parts" if "parts" in item else "content"
     inner = item.get(key)
-    if not isinstance(inner, list) or not any(map(_is_result, inner)):
+    if isinstance(inner, str) and inner and item.get("role") in ("user", "assistant") and random.random() < 0.3:
+        return {**item, key: " \n"}
+    if not isinstance(inner, list):
         return item
-    kept = [part for part in inner if not _is_result(part) or random.random() < 0.7]
+    return {
+        **item,
+        key: [{**part, "text": "\t"} if "text" in part and random.random() < 0.3 else part for part in inner],
+    }
+
+
+def _without_some(item: Item, random: Random, is_cut: Callable[[Item], bool]) -> Item:
+    """Return an item without some of the parts that may be cut; nothing where none are left."""
+    key = "parts" if "parts" in item else "content"
+    inner = item.get(key)
+    if not isinstance(inner, list) or not any(map(is_cut, inner)):
+        return item
+    kept = [part for part in inner if not is_cut(part) or random.random() < 0.7]
     return {**item, key: kept} if kept else {}
 
 
 def _is_result(part: Item) -> bool:
     return part.get("type") == "tool_result" or "functionResponse" in part or "toolResult" in part
+
+
+def _is_own(part: Item) -> bool:
+    use: Item = part.get("toolUse", part)
+    result: Item = part.get("toolResult", part)
+    return use.get("type") == "server_tool_use" or str(result.get("type")).endswith(
+        ("_tool_result", "_grounding_result")
+    )

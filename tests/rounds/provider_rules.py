@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 Item = dict[str, Any]
@@ -175,6 +175,7 @@ def _is_put_out(following: Sequence[Item]) -> bool:
 def _anthropic(transcript: Sequence[Item]) -> Iterator[str]:
     seen: set[str] = set()
     waiting: list[str] = []
+    own = _OwnCalls()
     if transcript and transcript[0]["role"] != "user":
         yield "0: order: the first message must be the user's"
     for at, message in enumerate(transcript):
@@ -189,6 +190,7 @@ def _anthropic(transcript: Sequence[Item]) -> Iterator[str]:
         if answers and message["role"] != "user":
             yield f"{at}: results of the {message['role']}"
         yield from _blocks(at, message["role"], blocks)
+        yield from own.read(at, message["role"], map(_own_block, blocks))
         waiting = [block["id"] for block in blocks if block["type"] == "tool_use"]
         if len(seen.union(waiting)) < len(seen) + len(waiting):
             yield f"{at}: the ids {waiting} are not unique"
@@ -204,8 +206,10 @@ def _blocks(at: int, role: str, blocks: Sequence[Item]) -> Iterator[str]:
         yield f"{at}: form: the final block cannot be {blocks[-1]['type']}"
     for block in blocks:
         match block["type"]:
-            case "text" if not block["text"]:
-                yield f"{at}: form: text blocks must be non-empty"
+            case "text" if not block["text"].strip():
+                yield f"{at}: form: text content blocks must contain non-whitespace text"
+            case "tool_result" if isinstance(block.get("content"), list):
+                yield from (_blocks(at, role, block["content"]) if block["content"] else ())
             case "thinking" if not block.get("signature"):
                 yield f"{at}: form: a thought without its signature"
             case "tool_use":
@@ -214,6 +218,41 @@ def _blocks(at: int, role: str, blocks: Sequence[Item]) -> Iterator[str]:
                 yield from _named(at, block["name"], r"[a-zA-Z0-9_-]{1,128}")
             case _:
                 pass
+
+
+def _own_block(block: Item) -> tuple[str, str]:
+    kind = block["type"]
+    if kind in ("server_tool_use", "mcp_tool_use"):
+        return "use", block["id"]
+    if kind == "tool_result":
+        return "answer", ""
+    return ("result", block["tool_use_id"]) if kind.endswith("_tool_result") else ("", "")
+
+
+class _OwnCalls:
+    """The calls of tools that run at the provider: each has its result in the same turn of the model's.
+
+    A turn ends with what the user says, and not with the results of the client's tools. Where it has not ended, a call
+    may wait.
+    """
+
+    def __init__(self) -> None:
+        self.uses: list[str] = []
+
+    def read(self, at: int, role: str, blocks: Iterable[tuple[str, str]]) -> Iterator[str]:
+        found = list(blocks)
+        if role != "assistant":
+            if self.uses and ("answer", "") not in found:
+                yield f"{at}: the tool uses {self.uses} were found without a corresponding result"
+                self.uses = []
+            return
+        for kind, id in found:
+            if kind == "use":
+                self.uses.append(id)
+            elif kind == "result" and id in self.uses:
+                self.uses.remove(id)
+            elif kind == "result":
+                yield f"{at}: the result of {id} has no corresponding tool use"
 
 
 # --- Gemini
@@ -261,18 +300,23 @@ def _converse(transcript: Sequence[Item]) -> Iterator[str]:
     seen: set[str] = set()
     waiting: list[str] = []
     before = "assistant"
+    own = _OwnCalls()
     for at, message in enumerate(transcript):
         role, blocks = message["role"], message["content"]
         if role == before:
             yield f"{at}: order: the conversation must alternate between user and assistant, beginning with user"
-        answers = [block["toolResult"]["toolUseId"] for block in blocks if "toolResult" in block]
+        given = blocks if role == "user" else ()
+        answers = [block["toolResult"]["toolUseId"] for block in given if "toolResult" in block]
         if sorted(answers) != sorted(waiting):
             yield f"{at}: the results {answers} are not one for each of the calls {waiting} just before"
         if any("toolResult" not in block for block in blocks[: len(answers)]):
             yield f"{at}: the results are not the first blocks"
-        if not blocks or "reasoningContent" in blocks[-1] or any(block.get("text") == "" for block in blocks):
+        inside = [part for block in blocks for part in block.get("toolResult", {}).get("content", ())]
+        is_blank = any(not part.get("text", "…").strip() for part in [*blocks, *inside])
+        if not blocks or "reasoningContent" in blocks[-1] or is_blank:
             yield f"{at}: form: no content, a blank one, or one that ends in a thought"
-        uses = [block["toolUse"] for block in blocks if "toolUse" in block]
+        yield from own.read(at, role, map(_own_converse_block, blocks))
+        uses = [b["toolUse"] for b in blocks if "toolUse" in b and b["toolUse"].get("type") != "server_tool_use"]
         for use in uses:
             if role != "assistant" or not isinstance(use["input"], dict):
                 yield f"{at}: form: {use} is no call"
@@ -284,6 +328,15 @@ def _converse(transcript: Sequence[Item]) -> Iterator[str]:
         before = role
     if waiting:
         yield f"the end: no results for {waiting}"
+
+
+def _own_converse_block(block: Item) -> tuple[str, str]:
+    if block.get("toolUse", {}).get("type") == "server_tool_use":
+        return "use", block["toolUse"]["toolUseId"]
+    if "toolResult" not in block:
+        return "", ""
+    id = block["toolResult"]["toolUseId"] if "type" in block["toolResult"] else ""
+    return "result" if id else "answer", id
 
 
 # --- Ollama's own chat

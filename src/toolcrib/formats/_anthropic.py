@@ -18,6 +18,7 @@ from toolcrib.formats._anthropic_stream import KEYS, UNTYPED, container_of, gath
 from toolcrib.formats._canonical_json import arguments_object, raw_arguments, typed
 from toolcrib.formats._format import Declaration, ProviderFormat
 from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._message_blocks import Block, MessageBlocks, is_blank
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import STRUCTURE, TEXT_FORMATS, StrictRules, check_root, strict_schema
@@ -39,6 +40,7 @@ ANTHROPIC_NAMES = r"[a-zA-Z0-9_.-]{1,64}"
 _TOOLS, _OPTIONAL, _UNIONS = 20, 24, 16
 _OUTPUT_ONLY = frozenset({"parsed_output"})
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+_OWN_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 _TAKEN = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp", "application/pdf"})
 _CARRIED = (  # what goes back as it came, and waits for no answer of the client's
     "text", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result",
@@ -48,7 +50,7 @@ _CARRIED = (  # what goes back as it came, and waits for no answer of the client
 )  # fmt: skip
 
 
-class _Anthropic(ProviderFormat):
+class _Anthropic(MessageBlocks, ProviderFormat):
     title = "anthropic"
     sdk = "anthropic"
     names = r"[a-zA-Z0-9_-]{1,128}"
@@ -150,17 +152,16 @@ class _Anthropic(ProviderFormat):
                 problems.append("one of its calls named no tool and was left out")
             elif kind == "thinking" and not (text_or_empty(kept.get("signature")) and "thinking" in kept):
                 problems.append("a thought without its signature was left out")
-            elif kind != "text" or text_or_empty(kept.get("text")):  # an empty text is not taken back
+            else:
                 if kind == "tool_use":
                     kept["name"] = self.called(kept["name"], problems)
                     broken |= {calls: "its arguments were cut"} if place in cut else {}
                     calls += 1
                 blocks.append(kept)
-        while blocks and blocks[-1]["type"] in _THOUGHTS:  # a message that ends in one is not taken back
-            blocks.pop()
-            problems.append("its last thought led to nothing and was left out")
+        text, waits = _text_of(blocks), bool(calls) or draft.stop_kind == "paused"
+        blocks = self.taken_back(blocks, waits, problems)
         items = ({"role": "assistant", "content": blocks},) if blocks else ()
-        reply = replace(draft, items=items, text=_text_of(blocks), problems=tuple(problems))
+        reply = replace(draft, items=items, text=text, problems=tuple(problems))
         return self.with_calls(reply, taken, broken)
 
     def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
@@ -233,6 +234,21 @@ class _Anthropic(ProviderFormat):
     def with_result_id(self, raw: Item, id: str) -> Item:
         return {**raw, "tool_use_id": id}
 
+    def block_of(self, block: Mapping[str, Any], role: str) -> Block:
+        kind, is_models = text_or_empty(block.get("type")), role == "assistant"
+        if kind == "text":
+            return Block("blank" if is_blank(block.get("text")) else "other")
+        if kind == "tool_result":
+            return Block("result", inner=block.get("content"))
+        if is_models and kind in _OWN_CALLS:
+            return Block("asks", text_or_empty(block.get("id")), text_or_empty(block.get("name")))
+        if is_models and kind.endswith("_tool_result"):
+            return Block("answers", text_or_empty(block.get("tool_use_id")))
+        return Block("thought" if is_models and kind in _THOUGHTS else "other")
+
+    def without_inner(self, block: Mapping[str, Any], places: Collection[int]) -> Item:
+        return {**block, "content": [part for at, part in enumerate(block["content"]) if at not in places]}
+
     def missing_turns(self, before: Mapping[str, Any] | None, item: Mapping[str, Any]) -> Sequence[Speaker]:
         return ("user",) if before is None and item.get("role") == "assistant" else ()
 
@@ -285,9 +301,10 @@ def _tool_result(result: WireResult) -> Item:
     if result.fields:
         return {**made, **result.fields}
     parts = carried(result.parts, lambda media: media.mime_type in _TAKEN and media.is_sendable)
+    parts = [part for part in parts if isinstance(part, Media) or not is_blank(part)]
     if any(isinstance(part, Media) for part in parts):
         made["content"] = [_file(part) if isinstance(part, Media) else {"type": "text", "text": part} for part in parts]
-    elif result.content:
+    elif not is_blank(result.content):
         made["content"] = result.content
     if result.is_error:
         made["is_error"] = True

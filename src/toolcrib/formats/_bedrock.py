@@ -19,6 +19,7 @@ from toolcrib.formats._anthropic import ANTHROPIC_NAMES, ANTHROPIC_STRICT
 from toolcrib.formats._canonical_json import arguments_object, raw_arguments
 from toolcrib.formats._format import Declaration, ProviderFormat
 from toolcrib.formats._json_reading import json_shape, object_in, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._message_blocks import Block, MessageBlocks, is_blank
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, StreamEnd, error_in
 from toolcrib.formats._strict_schema import check_root, strict_schema
@@ -42,7 +43,7 @@ _EVENTS = frozenset({"messageStart", "contentBlockStart", "contentBlockDelta", "
 _OTHER = {"user": "assistant", "assistant": "user"}
 
 
-class _Bedrock(ProviderFormat):
+class _Bedrock(MessageBlocks, ProviderFormat):
     title = "bedrock"
     parameter_names = ANTHROPIC_NAMES  # of whose models it is the way
     layout = Layout("next", unique=True)
@@ -123,13 +124,12 @@ class _Bedrock(ProviderFormat):
                 kept = {"toolUse": {**use, "name": self.called(str(use["name"]), problems)}}
                 broken |= {calls: "its arguments were cut"} if place in cut else {}
                 calls += 1
-            if kept and kept != {"text": ""}:  # which is not taken back
+            if kept:
                 blocks.append(kept)
-        while blocks and "reasoningContent" in blocks[-1]:  # a message that ends in one is not taken back
-            blocks.pop()
-            problems.append("its last thought led to nothing and was left out")
+        text = _text_of(blocks)
+        blocks = self.taken_back(blocks, bool(calls) or draft.stop_kind == "paused", problems)
         items = ({"role": "assistant", "content": blocks},) if blocks else ()
-        made = replace(draft, items=items, text=_text_of(blocks), problems=tuple(problems))
+        made = replace(draft, items=items, text=text, problems=tuple(problems))
         return self.with_calls(made, taken, broken)
 
     def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
@@ -173,6 +173,8 @@ class _Bedrock(ProviderFormat):
         return [dict(block) for block in _results(item)]
 
     def leading(self, item: Mapping[str, Any]) -> int:
+        if item.get("role") != "user":  # the provider's own
+            return 0
         given = ["toolResult" in block for block in objects_in(item.get("content"))]
         return next((place for place, is_result in enumerate(given) if not is_result), len(given))
 
@@ -192,6 +194,22 @@ class _Bedrock(ProviderFormat):
 
     def with_result_id(self, raw: Item, id: str) -> Item:
         return {"toolResult": {**object_or_empty(raw["toolResult"]), "toolUseId": id}}
+
+    def block_of(self, block: Mapping[str, Any], role: str) -> Block:
+        is_models, use, result = role == "assistant", _inner(block, "toolUse"), _inner(block, "toolResult")
+        if "text" in block:
+            return Block("blank" if is_blank(block["text"]) else "other")
+        if "toolResult" in block:
+            return Block("answers", _id(result)) if is_models else Block("result", inner=result.get("content"))
+        if is_models and use.get("type") == "server_tool_use":
+            return Block("asks", _id(use), text_or_empty(use.get("name")))
+        return Block("thought" if is_models and "reasoningContent" in block else "other")
+
+    def without_inner(self, block: Mapping[str, Any], places: Collection[int]) -> Item:
+        result = block["toolResult"]
+        return {
+            "toolResult": {**result, "content": [one for at, one in enumerate(result["content"]) if at not in places]}
+        }
 
     def missing_turns(self, before: Mapping[str, Any] | None, item: Mapping[str, Any]) -> Sequence[Speaker]:
         role, last = item.get("role"), "assistant" if before is None else before.get("role")
@@ -288,7 +306,8 @@ def _shown(content: object) -> str:
 
 def _tool_result(result: WireResult) -> Item:
     parts = carried(result.parts, lambda media: media.data is not None and media.mime_type in {*_IMAGES, *_FILES})
-    content: list[Item] = [{"text": result.content}] if result.content else []
+    parts = [part for part in parts if isinstance(part, Media) or not is_blank(part)]
+    content: list[Item] = [] if is_blank(result.content) else [{"text": result.content}]
     if any(isinstance(part, Media) for part in parts):
         content = [{"text": part} if isinstance(part, str) else _file(part, at) for at, part in enumerate(parts)]
     made: Item = {"toolUseId": result.call.id, "content": content}
@@ -349,7 +368,8 @@ class _Stream(StreamEnd):
                 use = block["toolUse"]
                 sent = "".join(use["input"])
                 read = object_in(sent)
-                block = {"toolUse": {**use, "input": sent if read is None else read}}
+                waits = use.get("type") != "server_tool_use"
+                block = {"toolUse": {**use, "input": read if read is not None else sent if waits else {}}}
                 if is_open:
                     cut.add(len(kept))
                     self.problems.append(f"the input of a call of `{text_or_empty(use.get('name'))}` was cut")

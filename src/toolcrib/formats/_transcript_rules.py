@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from toolcrib.formats._call_ids import is_sendable, made_id, seed_of, unused_id
 from toolcrib.formats._result_pairing import CallSpot, Layout, Pairing, ResultSpot, pair
-from toolcrib.formats._wire import Item, TranscriptProblem, WireCall, WireResult
+from toolcrib.formats._wire import Item, ProblemKind, TranscriptProblem, WireCall, WireResult
 
-__all__ = ["UNANSWERED", "CallKey", "Speaker", "TranscriptRules", "in_one_message"]
+__all__ = ["UNANSWERED", "CallKey", "RefusedPart", "Speaker", "TranscriptRules", "in_one_message"]
 
 UNANSWERED = "This call was not answered: the conversation went on without its result."
 _LEFT_OUT = {"user": "A part of the conversation was left out here.", "assistant": "This was not answered."}
@@ -20,6 +21,25 @@ CallKey: TypeAlias = str | tuple[str, str]
 
 
 Speaker: TypeAlias = Literal["user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedPart:
+    """A part of an item that the provider refuses, and that is dropped.
+
+    Attributes:
+        index: Of the item.
+        place: Of the part in it; a second number is the place in a result that the part is.
+        kind: As for a `TranscriptProblem`.
+        id: Of the call that it is about; empty for others.
+        what: What it is, for a sentence.
+    """
+
+    index: int
+    place: tuple[int, ...]
+    kind: ProblemKind
+    id: str
+    what: str
 
 
 class TranscriptRules(ABC):
@@ -116,6 +136,14 @@ class TranscriptRules(ABC):
         """Return whether the provider takes an item before the one that follows, None for the end."""
         return True
 
+    def refused_parts(self, items: Sequence[Mapping[str, Any]]) -> list[RefusedPart]:
+        """Return the parts of items that the provider refuses, in their order, and that nobody misses."""
+        return []
+
+    def without_parts(self, item: Mapping[str, Any], places: Collection[tuple[int, ...]]) -> Item | None:
+        """Return an item without some of its parts; None when nothing is left."""
+        return {**item}
+
     @abstractmethod
     def user(self, text: str) -> list[Item]:
         """Return the items for what a user says."""
@@ -169,6 +197,10 @@ class TranscriptRules(ABC):
         A call at the very end that waits for its result is missing one, too: the provider would not go on from there.
         """
         found = list(self._order_problems(transcript))
+        found += [
+            TranscriptProblem(part.index, part.id, part.kind, f"item {part.index} has {part.what}")
+            for part in self.refused_parts(transcript)
+        ]
         if self.unanswered(transcript) != []:
             found = [*self._pair(transcript).problems(self.layout), *found]
         return sorted(found, key=lambda problem: problem.index)
@@ -178,8 +210,9 @@ class TranscriptRules(ABC):
 
         Results are moved back to their call, doubles and orphans are dropped, calls without a result get an error that
         says so, and ids that are missing or in use are replaced. Reasoning without the item that it led to is dropped,
-        and where a turn is missing one is added that says so. No call and no text is ever dropped, and no result goes
-        to another call.
+        and so are texts of white space and calls of the provider's own without a result, where it takes none; where a
+        turn is missing one is added that says so. No call of the client's and no word is ever dropped, and no result
+        goes to another call.
         """
         items = [cast("Item", item) for item in transcript]
         if not self.check(items):
@@ -189,8 +222,9 @@ class TranscriptRules(ABC):
         mend = self._mend_later if self.layout.place == "later" else self._mend_adjacent
         strays = {(at, id(items[at])) for at in dropped}
         mended = [(at, item) for at, item in mend(items, pairing, renamed) if (at, id(item)) not in strays]
-        filled, added = self._with_turns(mended)
-        said = [(at, f"dropped item {at}, which stood without the item that it led to") for at in dropped]
+        taken, said = self._without_refused(mended)
+        filled, added = self._with_turns(taken)
+        said += [(at, f"dropped item {at}, which stood without the item that it led to") for at in dropped]
         said += [*_repairs(pairing, renamed), *added]
         return filled, [text for _, text in sorted(said, key=lambda one: one[0])]
 
@@ -231,6 +265,23 @@ class TranscriptRules(ABC):
                 wanted = f"before item {index} a turn of the {speaker}'s is missing"
                 yield TranscriptProblem(index, "", "order", wanted)
             before = item
+
+    def _without_refused(
+        self, mended: Sequence[tuple[int, Item]]
+    ) -> tuple[Sequence[tuple[int, Item]], list[tuple[int, str]]]:
+        """Return the items without the parts that are refused, and what was dropped of which item."""
+        parts = self.refused_parts([item for _, item in mended])
+        if not parts:
+            return mended, []
+        places: dict[int, set[tuple[int, ...]]] = {}
+        for part in parts:
+            places.setdefault(part.index, set()).add(part.place)
+        kept = [
+            (at, self.without_parts(item, places[place]) if place in places else item)
+            for place, (at, item) in enumerate(mended)
+        ]
+        said = [(at := mended[part.index][0], f"dropped {part.what} from item {at}") for part in parts]
+        return [(at, item) for at, item in kept if item is not None], said
 
     def _with_turns(self, mended: Iterable[tuple[int, Item]]) -> tuple[list[Item], list[tuple[int, str]]]:
         """Return the items with the turns that are missing between them, and what was added before which item."""

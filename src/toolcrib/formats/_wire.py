@@ -26,7 +26,7 @@ _SHOWN = 300
 
 Item: TypeAlias = dict[str, Any]
 Choice: TypeAlias = Literal["optional", "at_least_one", "specific", "validated", "none"]
-ProblemKind: TypeAlias = Literal["orphan", "missing", "duplicate", "misplaced", "order", "id"]
+ProblemKind: TypeAlias = Literal["orphan", "missing", "duplicate", "misplaced", "order", "id", "blank"]
 
 
 @value_class
@@ -150,7 +150,7 @@ class TranscriptProblem:
         kind: `orphan`: a result without its call; `missing`: a call without its result (or without an id to answer
             to); `duplicate`: an id or a result that is there twice; `misplaced`: a result in the wrong place,
             or an item in another provider's format; `order`: an item that the provider does not take in its place;
-            `id`: an id of a call that it does not take.
+            `id`: an id of a call that it does not take; `blank`: a text of white space alone, where it takes none.
         message: The same in a sentence.
     """
 

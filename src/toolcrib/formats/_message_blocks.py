@@ -1,0 +1,152 @@
+"""Message blocks: which blocks of a message Anthropic and Bedrock refuse, in a reply and in a transcript."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast
+
+from toolcrib.formats._json_reading import is_object, object_or_empty, text_or_empty
+from toolcrib.formats._transcript_rules import RefusedPart, TranscriptRules
+from toolcrib.formats._wire import Item
+
+__all__ = ["Block", "MessageBlocks", "is_blank"]
+
+BlockKind: TypeAlias = Literal["blank", "thought", "asks", "answers", "result", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What the rules ask of a block.
+
+    Attributes:
+        kind: `blank`: a text without a word; `asks`: a call of a tool of the provider's own; `answers`: the result of
+            one; `result`: a result of the client's.
+        id: Of the provider's own call.
+        name: Of its tool.
+        inner: What a result of the client's holds.
+    """
+
+    kind: BlockKind
+    id: str = ""
+    name: str = ""
+    inner: object = None
+
+
+class MessageBlocks(TranscriptRules):
+    """Rules of a provider whose messages are lists of blocks.
+
+    It takes no text of white space alone and no thought at the end of a message; no call of a tool of its own without
+    the result, and no such result without the call. Such a call may wait for its result in a reply that was paused, and
+    while the client answers calls of the same reply.
+    """
+
+    @abstractmethod
+    def block_of(self, block: Mapping[str, Any], role: str) -> Block:
+        """Return what a block is in a message of a role."""
+
+    def refused_parts(self, items: Sequence[Mapping[str, Any]], goes_on: bool = False) -> list[RefusedPart]:
+        """Return the blocks that the provider refuses.
+
+        Args:
+            items: A transcript.
+            goes_on: Whether it is the rest of one, and may begin with results of calls before it.
+        """
+        found, waiting = list[RefusedPart](), dict[str, RefusedPart]()
+        before: Mapping[str, Any] | None = None
+        for index, item in enumerate(items):
+            blocks = self._blocks(item)
+            if waiting and (self.missing_turns(before, item) or not _may_wait(item, blocks)):
+                found += waiting.values()
+                waiting.clear()
+            for at, block in enumerate(blocks):
+                match block.kind:
+                    case "asks":
+                        if block.id in waiting:
+                            found.append(waiting[block.id])
+                        what = f"a call of `{block.name}`, the provider's own, without its result"
+                        waiting[block.id] = RefusedPart(index, (at,), "missing", block.id, what)
+                    case "answers" if waiting.pop(block.id, None) is None and not goes_on:
+                        what = f"the result of `{block.id}`, a call of the provider's own that is not there"
+                        found.append(RefusedPart(index, (at,), "orphan", block.id, what))
+                    case "blank":
+                        found.append(RefusedPart(index, (at,), "blank", "", "a text of white space alone"))
+                    case "result":
+                        found += self._blank_inside(index, at, block.inner)
+                    case _:
+                        pass
+            before = item
+        found += self._last_thoughts(items, {(part.index, *part.place) for part in found})
+        return sorted(found, key=lambda part: (part.index, part.place))
+
+    def without_parts(self, item: Mapping[str, Any], places: Collection[tuple[int, ...]]) -> Item | None:
+        """Return an item without some of its blocks; None when nothing is left."""
+        content, kept = item.get("content"), list[Any]()
+        if not isinstance(content, list | tuple):
+            return None
+        for at, block in enumerate(cast("Sequence[Any]", content)):
+            inside = {place[1] for place in places if len(place) > 1 and place[0] == at}
+            if inside:
+                block = self.without_inner(block, inside)
+            if (at,) not in places:
+                kept.append(block)
+        return {**item, "content": kept} if kept else None
+
+    @abstractmethod
+    def without_inner(self, block: Mapping[str, Any], places: Collection[int]) -> Item:
+        """Return a result of the client's without some of what it holds."""
+
+    def taken_back(self, blocks: list[Item], waits: bool, problems: list[str]) -> list[Item]:
+        """Return the blocks of a reply without those that the provider would refuse; `problems` gets what they were.
+
+        Args:
+            blocks: All of them.
+            waits: Whether calls of the provider's own may wait: the reply was paused, or the client has calls to
+                answer.
+            problems: The reply's, to which these are added.
+        """
+        message: Item = {"role": "assistant", "content": blocks}
+        parts = self.refused_parts([message] if waits else [message, *self.user("Go on.")], goes_on=True)
+        if not parts:
+            return blocks
+        problems += [f"{part.what} was left out" for part in parts if part.kind != "blank"]
+        kept = self.without_parts(message, {part.place for part in parts})
+        return [] if kept is None else kept["content"]
+
+    # --- inside
+
+    def _blocks(self, item: Mapping[str, Any]) -> list[Block]:
+        content, role = item.get("content"), text_or_empty(item.get("role"))
+        if isinstance(content, str):
+            return [Block("blank" if is_blank(content) else "other")]
+        if not isinstance(content, list | tuple):
+            return []
+        return [self.block_of(object_or_empty(block), role) for block in cast("Sequence[object]", content)]
+
+    def _blank_inside(self, index: int, at: int, inner: object) -> Iterator[RefusedPart]:
+        if not isinstance(inner, list | tuple):
+            return
+        for place, block in enumerate(cast("Sequence[object]", inner)):
+            if is_object(block) and self.block_of(block, "user").kind == "blank":
+                yield RefusedPart(index, (at, place), "blank", "", "a text of white space alone in a result")
+
+    def _last_thoughts(
+        self, items: Sequence[Mapping[str, Any]], gone: Collection[tuple[int, ...]]
+    ) -> Iterator[RefusedPart]:
+        for index, item in enumerate(items):
+            for at, block in reversed([*enumerate(self._blocks(item))]):
+                if block.kind == "thought":
+                    yield RefusedPart(index, (at,), "order", "", "a last thought that led to nothing")
+                elif (index, at) not in gone:
+                    break
+
+
+def is_blank(text: object) -> bool:
+    """Return whether a text says nothing; what is no text does not either."""
+    return not text_or_empty(text).strip()
+
+
+def _may_wait(item: Mapping[str, Any], blocks: Sequence[Block]) -> bool:
+    """Return whether calls of the provider's own before an item may still get their results after it."""
+    return item.get("role") == "assistant" or any(block.kind == "result" for block in blocks)
