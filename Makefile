@@ -77,7 +77,7 @@ attacks: $(VENV)/.dev ## run every hostile program against both sandboxes, layer
 soak: $(VENV)/.dev ## run 10,000 programs, a tenth of them hostile or crashing, and look for what they leave behind
 	$(BIN)/python -m tests.attacks.soak
 
-crash: $(VENV)/.dev packages ## kill the worker of 1,000 durable runs at random, on SQLite and on Postgres, and count what they went through
+crash: $(VENV)/.dev packages ## disturb the workers and the database of 1,000 durable runs, on SQLite and on Postgres, and look for what was lost or doubled
 	$(BIN)/python -m tests.durable.crash $(CRASH)
 
 scale: $(VENV)/.dev packages ## 10,000 durable turns on one Postgres queue: each exactly once; speed of one to four workers

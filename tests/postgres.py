@@ -34,10 +34,14 @@ _SETTINGS = {
 
 
 class Control:
-    """The process of a server."""
+    """The process of a server.
 
-    def __init__(self, start: Callable[[], subprocess.Popen[bytes]]) -> None:
-        self._start = start
+    Attributes:
+        owner: The user and the group that it runs as; None for those of this process.
+    """
+
+    def __init__(self, start: Callable[[], subprocess.Popen[bytes]], owner: tuple[int, int] | None) -> None:
+        self._start, self.owner = start, owner
         self.process = start()
 
     def start(self) -> None:
@@ -111,7 +115,8 @@ def running(**settings: str) -> Iterator[Postgres]:
         password, who = secrets.token_hex(8), _server_user(data)
         _make_cluster(folder, data, password, who)
         port = _free_port()
-        control = Control(lambda: _start(folder, data, {**_SETTINGS, "port": str(port), **settings}, who))
+        asked = {**_SETTINGS, "port": str(port), **settings}
+        control = Control(lambda: _start(folder, data, asked, who), (who["user"], who["group"]) if who else None)
         server = Postgres(port, password, control)
         _wait_for(server, control.process, data / "log")
         yield server
