@@ -239,7 +239,7 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "question about a call in doubt",
         "pipeline/_recover.py",
-        "    return await answered(call, [_IN_DOUBT], given)\n",
+        '    return await answered(call, [f"{doubt}. {_ANSWERS}"], given)\n',
         "    return None\n",
         ("tests/pipeline/test_recover.py", "tests/code/test_journal.py"),
     ),

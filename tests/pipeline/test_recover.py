@@ -77,6 +77,22 @@ async def test_a_call_in_doubt_is_suspended_and_its_request_says_so() -> None:
     assert [entry.request.id for entry in await store.list(pending=True)] == [outcome.request.id]
 
 
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ({}, "was begun and is not known to have ended, so it may have been done. Approve"),
+        ({"failed with": "no line"}, 'was begun and failed: "no line". It may have been done in part. Approve'),
+    ],
+)
+async def test_a_request_about_a_call_that_was_begun_says_how_it_went(known: dict[str, str], said: str) -> None:
+    pipeline = Pipeline([paying([])])
+
+    outcome = await pipeline.run(await begun(pipeline), Run(begun={"c1": known}))
+
+    assert isinstance(outcome, Suspended)
+    assert said in outcome.request.reason
+
+
 async def test_a_call_in_doubt_is_one_request_however_often_it_is_recovered() -> None:
     store = MemoryApprovalStore()
     pipeline = Pipeline([paying([])])

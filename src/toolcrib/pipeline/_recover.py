@@ -33,10 +33,9 @@ from toolcrib.pipeline._run import Run
 
 __all__ = ["begun_before", "named", "pass_again", "restored", "taken_up"]
 
-_IN_DOUBT = (
-    "this call was begun and is not known to have ended, so it may have been done. Approve to have it done now, give "
-    "its result if it was done, or deny it if it must not be done"
-)
+_CUT_OFF = "this call was begun and is not known to have ended, so it may have been done"
+_FAILED = 'this call was begun and failed: "{error}". It may have been done in part'
+_ANSWERS = "Approve to have it done now, give its result if it was done, or deny it if it must not be done"
 
 
 def named(state: Any) -> tuple[str, str]:
@@ -182,7 +181,9 @@ async def _resolve_doubt(call: LiveCall, given: Grant | Denial | None) -> Outcom
         return await approve(call, given)
     if call.state == "executing":
         call.doubts += 1  # so that the request is another than that of an earlier doubt about the same call
-    return await answered(call, [_IN_DOUBT], given)
+    error = call.run.begun.get(call.id, {}).get("failed with")
+    doubt = _CUT_OFF if error is None else _FAILED.format(error=error)
+    return await answered(call, [f"{doubt}. {_ANSWERS}"], given)
 
 
 async def _offered_again(call: LiveCall) -> Outcome | None:

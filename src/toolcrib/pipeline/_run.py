@@ -142,7 +142,8 @@ class Run:
             code is part of.
         program_id: The id of the next program of the run, where it has one already; None for a new one.
         journal: Keeps that a call begins before its tool does, for work that outlives its process.
-        begun: What is known of earlier executions, by call id: a person sees it who is asked about a call in doubt.
+        begun: What is known of earlier executions, by call id: a person sees it who is asked about a call in doubt. Of
+            one that failed, `failed with` is the error.
         fence: Awaited right before a tool's first line, also by what runs inside a tool; it does not return where this
             process may begin nothing any more.
     """

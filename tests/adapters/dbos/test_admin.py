@@ -173,6 +173,8 @@ async def test_a_failed_turn_is_retried_and_asks_before_it_does_its_call_again(d
 
     assert isinstance(first, Failed)
     assert (again.id, again.state, asked.request.in_doubt) == (handle.id, "waiting", True)
+    assert asked.request.reason.startswith('this call was begun and failed: "the line is dead". It may have been done')
+    assert list(asked.request.metadata) == ["begun", "failed with"]
     assert before == ["charge"]
     assert outcome == Completed("charge", handle.id, "charged 3")
 
@@ -284,6 +286,7 @@ async def test_a_failed_program_is_retried_without_its_calls_that_were_done(data
 
     assert "the line is dead" in str(failed.error)
     assert (call.tool, call.request.in_doubt, before) == ("charge", True, ["order tea", "charge"])
+    assert call.request.reason.startswith('this call was begun and failed: "the line is dead". It may have been done')
     assert result.output == "tea charged 3\n"
     assert ran == ["order tea", "charge", "charge"]
 

@@ -227,7 +227,7 @@ def retry_work(client: Client, work_id: str) -> Work:
     if status.name == PROGRAM:
         is_back = put_program_back(client, status, str(data["run"]), int(data["generation"]), queue)
     else:
-        is_back = put_back(client, status, queue)
+        is_back = put_back(client, status, queue, work.error or "")
     if not is_back:
         raise EngineError(f"the workflow {status.workflow_id} changed meanwhile; look at it again")
     return _work_of(_found(client, status.workflow_id))

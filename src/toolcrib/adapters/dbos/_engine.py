@@ -45,6 +45,7 @@ _END_SECONDS = 5.0  # for what is left to say to the database at the end
 
 _LEFT_LONG = 30.0  # seconds after which a worker says that it cannot run what waits
 _LEFT_KNOWN = 1_000  # pieces of work of which it has said so
+_ERROR_CHARS = 500  # of the error of a call, in its request
 
 Routine = Callable[["Engine"], Awaitable[None]]
 """A task of an engine beside its work; it is cancelled when the engine ends."""
@@ -204,10 +205,10 @@ class Engine:
         return frozenset() if instance is None else frozenset(instance._active_workflows_set.activeList())
 
     async def begun_before(self, known: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-        """Return, of calls that another process began, which worker that was and when it was last seen, as text.
+        """Return, of calls that were begun before, which worker that was, and how it ended or was last seen, as text.
 
         Args:
-            known: The worker and the time of each beginning, by call id.
+            known: What is kept of each beginning, by call id.
         """
         kept = {call_id: began for call_id, began in known.items() if "worker" in began}  # older versions kept none
         beginnings = {call_id: (str(began["worker"]), float(began["at"])) for call_id, began in kept.items()}
@@ -215,10 +216,13 @@ class Engine:
         for worker_id in {worker_id for worker_id, _ in beginnings.values()} - seen.keys():
             look = partial(last_seen, self.client, worker_id)
             seen[worker_id] = await outlast(lambda look=look: asyncio.to_thread(look))
-        return {
-            call_id: {"begun": f"{_time(at)} by the worker {by}", "worker last seen": _time(max(at, seen[by]))}
-            for call_id, (by, at) in beginnings.items()
-        }
+        shown: dict[str, dict[str, str]] = {}
+        for call_id, (by, at) in beginnings.items():
+            ended = {"worker last seen": _time(max(at, seen[by]))}
+            if "failed" in known[call_id]:
+                ended = {"failed with": str(known[call_id]["failed"])[:_ERROR_CHARS]}
+            shown[call_id] = {"begun": f"{_time(at)} by the worker {by}", **ended}
+        return shown
 
     async def leave(self, work_id: str, missing: str) -> None:
         """Let work that cannot run here wait for a worker that has what is missing, and say so when it waits long."""

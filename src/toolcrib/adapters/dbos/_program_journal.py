@@ -228,6 +228,8 @@ def open_calls(lines: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any
     for line in lines:
         if line["t"] == "started":
             begun[line["id"]] = line
+        elif line["t"] == "retried":
+            begun[line["id"]] = {**begun.get(line["id"], {}), **line}
         if line["t"] in ("ended", "cancelled"):
             ended.add(line["id"])
         elif line["t"] in ("started", "retried"):
@@ -259,7 +261,8 @@ def reopen_run(connection: sa.Connection, run: str, generation: int) -> None:
     lines = [json.loads(line) for _, line in connection.execute(query)]
     raised = [line for line in lines if line["t"] == "ended" and "raised" in line["reply"]]
     if raised and str(raised[-1]["reply"]["raised"][1]) in str(result.get("error")):
-        again = json.dumps({"t": "retried", "id": raised[-1]["id"]}, separators=(",", ":"))
+        of = {"id": raised[-1]["id"], "failed": raised[-1]["reply"]["raised"][1]}
+        again = json.dumps({"t": "retried", **of}, separators=(",", ":"))
         connection.execute(sa.insert(_lines).values(run=run, number=len(lines), line=again))
     values = {"state": "running", "result": None, "generation": generation, "updated_at": time.time()}
     connection.execute(sa.update(_runs).where(_runs.c.run == run).values(**values))

@@ -8,18 +8,18 @@ from typing import Any, cast
 import sqlalchemy as sa
 from dbos import WorkflowStatus
 
-from toolcrib.adapters.dbos._client import Client
+from toolcrib.adapters.dbos._client import Client, JsonSerializer
 from toolcrib.adapters.dbos._context import forget_changes
 from toolcrib.adapters.dbos._program_journal import reopen_run
 
 __all__ = ["put_back", "put_program_back"]
 
 
-def put_back(client: Client, status: WorkflowStatus, queue: str) -> bool:
+def put_back(client: Client, status: WorkflowStatus, queue: str, error: str) -> bool:
     """Put a failed turn back into its queue, and return whether it is there again.
 
     A turn whose call had begun goes on as if its worker had died: the call is in doubt, and made again only if its tool
-    is idempotent or a person says so. A turn that came to no call begins anew.
+    is idempotent or a person says so, who is shown the error. A turn that came to no call begins anew.
     """
     steps = client.dbos.list_workflow_steps(status.workflow_id)
     first: Any = steps[0]["output"] if steps else None
@@ -27,6 +27,11 @@ def put_back(client: Client, status: WorkflowStatus, queue: str) -> bool:
     with _database(client).engine.begin() as connection:
         if not _reset(client, connection, status, queue, keep=1 if begun else 0):
             return False
+        if begun:
+            steps = _database(client).tables.operation_outputs
+            mine = (steps.c.workflow_uuid == status.workflow_id, steps.c.function_id == 1)
+            kept = JsonSerializer().serialize({**first, "failed": error})
+            connection.execute(sa.update(steps).where(*mine).values(output=kept))
         forget_changes(connection, status.workflow_id)
     return True
 

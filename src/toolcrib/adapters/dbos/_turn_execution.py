@@ -91,7 +91,7 @@ class TurnExecution:
 
 
 def began(worker_id: str) -> dict[str, Any]:
-    """Return what is kept of the beginning of a call: the worker and the time."""
+    """Return what is kept of the beginning of a call: the worker and the time; a retry adds the error, as `failed`."""
     return {"worker": worker_id, "at": time.time()}
 
 
