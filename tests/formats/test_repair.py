@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.formats.cut_histories import Item, conversation, cut
+from tests.formats.histories import asks
 from tests.formats.replies import NAMES
 from tests.rounds.provider_rules import refused
 from toolcrib.formats import PROVIDERS, WireCall, WireFormat, WireResult
@@ -86,6 +87,34 @@ def test_no_call_is_given_the_result_of_another(provider: WireFormat) -> None:
                 sent: Any = asked[result.call.id]
                 given = json.loads(sent) if isinstance(sent, str) else sent
                 assert result.content == f"result {given['n']}"
+
+
+NO_RESULT = "This call was not answered: the conversation went on without its result."
+NAMESPACED = {"type": "function_call", "call_id": "c", "name": "f", "namespace": "crm", "arguments": "{}"}
+CALLER = {"type": "program", "caller_id": "p"}
+BY_PROGRAM = {"type": "function_call", "call_id": "c", "name": "f", "caller": CALLER, "arguments": "{}"}
+SHELL = {"type": "shell_call", "id": "s", "call_id": "c", "action": {"commands": ["ls"]}, "caller": CALLER}
+OF_A_TOOLSET = {"type": "tool_use", "id": "toolu_1", "name": "click", "toolset_name": "browser", "input": {}}
+CUSTOM = {"id": "c", "type": "custom", "custom": {"name": "sql", "input": "SELECT 1"}}
+
+
+@pytest.mark.parametrize(
+    ("provider", "item"),
+    [
+        *((provider, asks(provider, "aaaaaaaa1")[0]) for provider in NAMES),
+        *(("openai_responses", item) for item in (NAMESPACED, BY_PROGRAM, SHELL)),
+        ("anthropic", {"role": "assistant", "content": [OF_A_TOOLSET]}),
+        ("openai", {"role": "assistant", "content": None, "tool_calls": [CUSTOM]}),
+    ],
+)
+def test_an_answer_of_repair_repeats_of_its_call_what_any_answer_does(provider: WireFormat, item: Item) -> None:
+    format = PROVIDERS[provider]
+    begin = format.user("Go.")
+
+    mended, _ = format.repair([*begin, item])
+
+    results = [WireResult(call, NO_RESULT, is_error=True) for call in format.calls_of(item)]
+    assert mended == [*begin, item, *format.answer(results)]
 
 
 def test_a_result_with_an_id_answers_no_call_without_one() -> None:

@@ -214,7 +214,8 @@ def test_thoughts_that_led_to_nothing_do_not_go_back(provider: WireFormat, reply
     made = PROVIDERS[provider].parse(reply)
 
     assert made.items == ()
-    assert "led to nothing" in made.problems[0] and made.problems[0].endswith("was left out")
+    assert "led to nothing" in made.problems[0]
+    assert made.problems[0].endswith("was left out")
 
 
 @each_provider

@@ -157,6 +157,58 @@ async def test_what_is_cut_is_not_for_the_host_to_do(mode: str) -> None:
     assert Transcript(transcript, "openai_responses").check() == []
 
 
+WITHOUT_INPUT = {"id": "c", "type": "custom", "custom": {"name": "sql"}}
+OPEN_BLOCK = {"type": "tool_use", "id": "toolu_1", "name": "click", "toolset_name": "browser", "input": {}}
+DOUBTED: dict[str, tuple[Any, Any]] = {  # a format, and a reply that was finished with a call that is not whole
+    **{
+        f"{kind} {status}": ("openai_responses", response({**waiting(kind), "status": status}))
+        for kind in ("apply_patch_call", "tool_search_call", "custom_tool_call", "function_call")
+        for status in ("in_progress", "incomplete")
+    },
+    "custom": (
+        "openai",
+        {"choices": [{"finish_reason": "tool_calls", "message": {"content": None, "tool_calls": [WITHOUT_INPUT]}}]},
+    ),
+    "toolset": (
+        "anthropic",
+        [
+            {"type": "message_start", "message": {"type": "message", "role": "assistant", "content": []}},
+            {"type": "content_block_start", "index": 0, "content_block": OPEN_BLOCK},
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"a'}},
+            {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+            {"type": "message_stop"},
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DOUBTED)
+async def test_what_waits_and_did_not_come_whole_is_refused_and_the_model_goes_on(name: str) -> None:
+    format, reply = DOUBTED[name]
+    session = Session(ScriptedModel(reply, "done"), tools=[weather([])], format=format).say("Go.")
+
+    step = await session.step()
+    assert isinstance(step, NeedsTools)
+    with pytest.raises(RoundError, match="waits for an answer"):
+        step.round.expect_at_most_one()
+    await step.round.commit(session)
+    made = await session.run()
+
+    assert step.round.unhandled == []
+    assert isinstance(made, Finished)
+    assert (made.result, session.transcript.check()) == ("done", [])
+
+
+@pytest.mark.parametrize("kind", ["shell_call", "local_shell_call", "computer_call"])
+@pytest.mark.parametrize("status", ["in_progress", "incomplete"])
+async def test_an_action_that_is_there_is_whole(kind: str, status: str) -> None:
+    item = {**waiting(kind), "status": status}
+
+    [one] = decode([], response(item)).unhandled
+
+    assert one.item == item
+
+
 async def test_what_the_provider_answers_itself_waits_for_nobody() -> None:
     output = {"type": "shell_call_output", "id": "o", "call_id": "c", "output": [], "status": "completed"}
     search = {"type": "tool_search_call", "id": "t", "execution": "server", "arguments": {}, "status": "completed"}
@@ -203,6 +255,17 @@ def test_an_answer_without_what_it_has_to_say_is_an_error(kind: str, missing: st
         one.answer("yes")
     with pytest.raises(RoundError, match="waits for the answer"):
         one.leave()
+
+
+async def test_a_text_that_no_answer_could_carry_is_an_error() -> None:
+    known, strange = decode([], response(waiting("shell_call"), {"type": "a_new_call", "id": "n"})).unhandled
+
+    with pytest.raises(RoundError, match=r"`a_new_call` .* takes the fields of its whole answer"):
+        strange.answer("done")
+    with pytest.raises(RoundError, match="takes the fields of its whole answer"):
+        strange.answer("done", type="a_new_output")
+    with pytest.raises(RoundError, match=r"`shell_call` \(c\) takes a text, or fields"):
+        known.answer("done", output=[])
 
 
 def test_a_round_with_something_unhandled_is_not_the_one_call_that_was_expected() -> None:

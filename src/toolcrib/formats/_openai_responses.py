@@ -187,7 +187,10 @@ class _Responses(ProviderFormat):
         )
 
     def _fault(self, item: Mapping[str, Any], kind: str) -> str:
-        if item.get("status") not in (None, "completed"):
+        is_action = bool(
+            item.get("action") or item.get("actions")
+        )  # which comes at once, and is whole when it is there
+        if item.get("status") not in (None, "completed") and not is_action:
             return "its arguments were cut"
         return "its text did not come" if kind in self.free_texts and not isinstance(item.get("input"), str) else ""
 

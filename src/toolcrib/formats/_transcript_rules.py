@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from toolcrib.formats._call_ids import is_sendable, made_id, seed_of, unused_id
@@ -309,7 +309,7 @@ class TranscriptRules(ABC):
         id = renamed.get(spot)
         if spot.result is not None:
             return spot.result.raw if id is None else self.with_result_id(spot.result.raw, id)
-        call = WireCall(spot.call.id if id is None else id, spot.call.name, spot.call.arguments, spot.call.kind)
+        call = spot.call if id is None else replace(spot.call, id=id)
         [item] = self.answer([WireResult(call, UNANSWERED, is_error=True)])
         return self.raw_results(item)[0]
 

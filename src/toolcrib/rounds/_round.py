@@ -7,7 +7,7 @@ from typing import Any, TypedDict, Unpack, cast
 
 from toolcrib.calls import CallMetadata, Failed
 from toolcrib.errors import RoundError
-from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireFormat, WireReply, detected
+from toolcrib.formats import FINISHED, PROVIDERS, Item, ProviderFormat, WireCall, WireFormat, WireReply, detected
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import Answer, DecodedCall, RoundHooks
 from toolcrib.rounds._call_progress import CallListener, CallWatcher
@@ -73,6 +73,15 @@ class ToolRound(StoredRound):
         return unhandled_in(self._state.others, self._state.reply, self._state.format)
 
     @property
+    def waits(self) -> bool:
+        """Whether something waits for an answer and is no call of a tool.
+
+        It may be something that did not come whole in a reply that was finished: the commit refuses it, it is not in
+        `unhandled`, and the model has not answered either.
+        """
+        return self.stop_kind in FINISHED and bool(_others(self._state))
+
+    @property
     def continue_suggestion(self) -> str | None:
         """Why the model should be asked to go on, when calls of it could not be made."""
         return suggestion(self.recoverable_issues)
@@ -92,8 +101,8 @@ class ToolRound(StoredRound):
         issues = self.recoverable_issues
         if issues:
             raise RoundError(tuple(issue.reason for issue in issues))
-        if self.unhandled:
-            raise RoundError((f"`{self.unhandled[0].kind}` waits for an answer, and {expected} call was expected",))
+        if others := _others(self._state):
+            raise RoundError((f"`{others[0].kind}` waits for an answer, and {expected} call was expected",))
         if len(self._calls) > 1:
             names = ", ".join(f"`{call.name}`" for call in self._calls)
             raise RoundError((f"the model made {len(self._calls)} calls ({names}), and {expected} was expected",))
@@ -118,6 +127,11 @@ class ToolRound(StoredRound):
 
     def __repr__(self) -> str:
         return f"<ToolRound of {len(self._calls)} calls and {len(self._unread)} issues>"
+
+
+def _others(state: RoundState) -> tuple[WireCall, ...]:
+    """Return what in a reply waits for an answer, or may, and is no call of a tool."""
+    return (*state.others, *state.reply.unknown)
 
 
 def decode(

@@ -394,7 +394,7 @@ def _require_known(keywords: Mapping[str, Any]) -> None:
 
 def _asks(round: ToolRound) -> bool:
     """Return whether a reply asks for tools; an error of the provider's is for the host, and not for the model."""
-    return round.stop_kind != "error" and (round.has_calls or bool(round.unhandled))
+    return round.stop_kind != "error" and (round.has_calls or round.waits)
 
 
 def _chunk_listener(

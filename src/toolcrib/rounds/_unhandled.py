@@ -46,13 +46,16 @@ class Unhandled:
                 and what it has to repeat of the call are added; of an unknown item it is the whole answer.
 
         Raises:
-            RoundError: It takes no text, or a field is missing.
+            RoundError: It takes no text, a text and fields are given, or a field is missing.
         """
         missing = [field for field in self._needs if field not in fields]
-        if missing or (text is None and not fields):
+        if not self.is_known and (text is not None or not fields):
+            wanted = "the fields of its whole answer, and no text, since it is not known"
+        elif missing or (text is None) is not bool(fields):
             wanted = ", ".join(f"{field}=..." for field in missing) or "a text, or fields"
-            raise RoundError((f"the answer to `{self.kind}` ({self.id}) takes {wanted}",))
-        return ToolResult(self.id, self.name, fields or text)
+        else:
+            return ToolResult(self.id, self.name, fields or text)
+        raise RoundError((f"the answer to `{self.kind}` ({self.id}) takes {wanted}",))
 
     def refuse(self, reason: str) -> ToolResult:
         """Return an answer that says that it was not done, and why."""
