@@ -92,6 +92,7 @@ async def test_what_may_be_right_is_not_remarked_on(sandbox: MontySandbox, code:
     assert await TypeStubs(TOOLS, streams=True).check(code, sandbox) == []
 
 
+Q = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
 HTTP_GET = schema_tool(
     "http_get",
     {
@@ -121,6 +122,22 @@ async def test_arguments_without_a_python_name_are_given_as_the_prompt_shows_the
 
     assert "def http_get(url: str, agent: str = ..., **{'x-key': str, 'from'?: int}):" in kit.prompt()
     assert (result.error, result.return_value) == (None, ["from", "url", "x-key"])
+
+
+@pytest.mark.parametrize("typecheck", ["off", "error"])
+@pytest.mark.parametrize(
+    "schema", [{"$ref": "#/$defs/Q", "$defs": {"Q": Q}}, {"allOf": [Q]}, {"anyOf": [Q, {"properties": {"id": {}}}]}]
+)
+async def test_arguments_that_the_root_refers_to_are_given_as_the_prompt_shows_them(
+    sandbox: MontySandbox, schema: dict[str, Any], typecheck: Any
+) -> None:
+    find = schema_tool("find", schema, lambda **given: given, description="Find.")
+    kit = Toolkit([find], sandbox=sandbox, typecheck=typecheck)
+
+    named, placed = await kit.execute_async("find(q='x')"), await kit.execute_async("find('x')")
+
+    assert "def find(q: str" in kit.prompt()
+    assert (named.error, named.return_value) == (placed.error, placed.return_value) == (None, {"q": "x"})
 
 
 async def test_a_missing_argument_without_a_python_name_is_found(sandbox: MontySandbox) -> None:

@@ -102,3 +102,9 @@ def test_many_patterns_for_many_names_have_an_end() -> None:
     checker = Checker({"patternProperties": patterns, "additionalProperties": False})
 
     assert checker.misfits({str(number): 1 for number in range(3_000)}) == []
+
+
+def test_a_value_of_a_schema_that_allows_none_is_to_be_left_out() -> None:
+    (misfit,) = misfits({"properties": {"w": {"enum": []}}}, {"w": 1})
+
+    assert str(misfit) == "w: must be left out, as the schema allows it no value; got 1"

@@ -84,3 +84,19 @@ def test_prose_has_no_keys(said: str) -> None:
 
 def test_a_key_is_a_key_at_the_beginning_of_a_line_alone() -> None:
     assert shape_of("Read.\n\nReturns:\n    a (int): One, or b (str): two.") == "{a: int}"
+
+
+@pytest.mark.parametrize(
+    ("said", "shape"),
+    [
+        ("dict: These.\n    - 'id' (int): the id\n    - 'status': open or closed", "{id: int, status: Any}"),
+        ("dict: These.\n    ok (bool): done\n    n: how many", "{ok: bool, n: Any}"),
+        ('ok (bool): done\n    meta (Dict[str, "X"], optional): the rest', "{ok: bool, meta?: Any}"),
+        ("ok (bool): done\n    rows (list of {id, name}): rows", "{ok: bool, rows: Any}"),
+        ("user (dict): who\n        id (int): the id\n        mail: its mail", "{user: {id: int, mail: Any}}"),
+        ("ok (bool): done\n    Note: it may take long.", "{ok: bool}"),
+        ("ok (bool): done,\n        which is: good", "{ok: bool}"),
+    ],
+)
+def test_a_key_without_a_type_that_can_be_read_is_one_of_any(said: str, shape: str) -> None:
+    assert shape_of(f"Read.\n\nReturns:\n    {said}") == shape

@@ -109,6 +109,8 @@ def test_a_long_chain_of_references_is_refused() -> None:
         ("#/anyOf/7", {}),
         ("#/$defs/A/type/x", {}),
         ("#/$defs/Loop", {}),
+        ("#/%24defs/a~1b", {"type": "integer"}),
+        ("#A", {}),
         ("https://example.com/schema.json", {}),
     ],
 )

@@ -253,3 +253,12 @@ def test_a_default_without_a_text_is_an_ellipsis() -> None:
     def tool(x: Any = object(), y: str = "y" * 100) -> None: ...  # noqa: B008
 
     assert spec_of(tool).stub(docs=False) == "def tool(x: Any = ..., y: str = ...) -> None:\n    ..."
+
+
+def test_a_schema_that_allows_no_value_has_a_type_in_python() -> None:
+    schema: dict[str, Any] = {"properties": {"x": {"enum": []}}}
+
+    spec = ToolSpec.from_schema(lambda x: x, schema, name="f")
+
+    assert spec.stub(docs=False) == "def f(x: Never = ...) -> Any:\n    ..."
+    assert run(spec)["f"].__name__ == "f"

@@ -181,7 +181,7 @@ async def test_arguments_that_could_not_be_checked_to_their_end_are_refused(argu
     schema: dict[str, Any] = {
         "properties": {
             "ids": {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 9}},
-            "tree": {"$ref": "#/$defs/Tree"},
+            "tree": {"$dynamicRef": "#Tree"},
             "mode": {"enum": ["dry"]},
         }
     }
@@ -220,6 +220,8 @@ def test_a_property_that_takes_anything_or_nothing_may_be_a_boolean() -> None:
         ({"properties": {"a": {"enum": [1, object()]}}}, r"properties.a.enum\[1\]: <object"),
         ({"$schema": 5}, "\\$schema: it names a version"),
         ({"required": "a"}, "required: 'a' is not of type"),
+        ({"properties": {"a": {"items": {"$ref": "#/$defs/B"}}}}, r"properties.a.items.\$ref: '#/\$defs/B' is not in"),
+        ({"anyOf": [{}, {"$ref": "https://e.com/A"}]}, r"anyOf\[1\].\$ref: 'https://e.com/A' is not in the schema"),
         ({"type": ["object", "null"]}, "type: arguments are an object"),
     ],
 )

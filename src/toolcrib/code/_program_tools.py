@@ -105,7 +105,7 @@ class ProgramTool:
         except SchemaError:
             return None
         listed = frozenset[str](schema.get("properties", ()))
-        if listed != fields.keys():  # arguments with other names for a model than for Python
+        if self.spec.is_of_schema or listed != fields.keys():  # other names for a model than for Python
             return None
         order, rest = self.spec.by_position
         names = None if schema.get("additionalProperties", False) is not False else listed

@@ -7,7 +7,7 @@ reference, a union or a schema without a type.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
@@ -17,11 +17,23 @@ from toolcrib.schema._core_schema import holds_secret
 from toolcrib.schema._json_form import Notes, is_finite, json_form
 from toolcrib.schema._schema_walk import SchemaWalk
 
-__all__ = ["SchemaGenerator", "as_object", "map_subschemas", "part_at", "properties_of", "tidy", "type_words"]
+__all__ = [
+    "SchemaGenerator",
+    "as_object",
+    "map_subschemas",
+    "part_at",
+    "properties_of",
+    "subschemas",
+    "tidy",
+    "type_words",
+]
 
-_ONE = frozenset({"items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames"})
-_MANY = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-_NAMED = frozenset({"properties", "patternProperties", "$defs", "dependentSchemas"})
+_ONE = frozenset(
+    {"items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames"}
+    | {"additionalItems", "contentSchema", "unevaluatedItems", "unevaluatedProperties"}
+)
+_MANY = frozenset({"anyOf", "oneOf", "allOf", "prefixItems", "items"})
+_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 
 
 class SchemaGenerator(GenerateJsonSchema):
@@ -104,6 +116,16 @@ def map_subschemas(schema: Mapping[str, Any], change: Callable[[Any], Any]) -> d
         else:
             result[key] = value
     return result
+
+
+def subschemas(schema: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yield the schemas directly inside `schema`, each with the keys that lead to it."""
+    for key, value in schema.items():
+        inside: list[Any] = []
+        map_subschemas({key: value}, inside.append)
+        keys: Iterable[Any] = cast("Mapping[str, Any]", value) if key in _NAMED and inside else range(len(inside))
+        for name, part in zip(keys, inside, strict=True):
+            yield (key,) if part is value else (key, name), part
 
 
 def tidy(schema: Any) -> Any:

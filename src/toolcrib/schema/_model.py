@@ -21,8 +21,9 @@ from pydantic_core import InitErrorDetails
 from toolcrib.errors import SchemaError
 from toolcrib.schema._canonical_schema import canonical_schema, validator_of
 from toolcrib.schema._core_schema import runs_code, secrets_of
-from toolcrib.schema._json_schema import SchemaGenerator, as_object, tidy
+from toolcrib.schema._json_schema import SchemaGenerator, as_object, properties_of, tidy
 from toolcrib.schema._parameters import EMPTY, Annotations, Resolved, is_parameter_name
+from toolcrib.schema._schema_walk import SchemaWalk
 from toolcrib.schema._typed_dicts import modern
 
 __all__ = [
@@ -333,9 +334,12 @@ def with_properties_as_dicts(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def parameters_of_schema(schema: Mapping[str, Any]) -> tuple[Resolved, ...]:
-    """Return the properties of a schema as parameters, the required first; by name alone if that is no Python name."""
+    """Return the properties of a schema, in any of its choices, as parameters, the required first.
+
+    One whose name Python does not take is given by name alone.
+    """
     required = schema.get("required", ())
-    properties: Mapping[str, Any] = schema.get("properties", {})
+    properties = properties_of(schema, SchemaWalk(schema))
     kinds = {name: _KINDS[is_parameter_name(name)] for name in properties}
     ordered = sorted(properties, key=lambda name: (kinds[name], name not in required))
     return tuple(Resolved(name, Any, EMPTY, kinds[name], omitted=name not in required) for name in ordered)

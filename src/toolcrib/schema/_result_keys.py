@@ -8,11 +8,13 @@ from typing import Any, NamedTuple, cast
 
 __all__ = ["documented_shape"]
 
-_KEY = re.compile(
+_LINE = re.compile(
     r"""^(?P<indent>\ *)(?P<bullet>[-*]\ )?["'`]*(?P<name>[^\W\d][\w-]*(?:\(\w+\))?)["'`]*
-    \ \((?P<type>[\w.,|\ \[\]]+)\)\ ?:""",
+    (?:\ \((?P<type>[^()\n]+)\))?\ ?:""",
     re.VERBOSE | re.MULTILINE,
 )
+_TYPE = re.compile(r"[\w.,|\ \[\]]+")
+_NO_KEYS = frozenset({"dict", "object", "mapping", "json"})  # what a line says that stands before the keys
 _OLD_TYPES = re.compile(r"\b(?:typing\.)?(?:List|Dict|Tuple|Set)\b")
 _MOST_KEYS = 100
 
@@ -47,17 +49,34 @@ def _keys_in(text: str) -> list[_Key]:
     """Return the keys of the result, each with those that are listed below it and further in."""
     top: list[_Key] = []
     open_keys: list[_Key] = []
-    for found in list(_KEY.finditer(text))[:_MOST_KEYS]:
-        level = len(found["indent"]) + (1 if found["bullet"] else 0)
+    for level, found in _lines_of_keys(text):
         while open_keys and open_keys[-1].level >= level:
             open_keys.pop()
-        kind, _, rest = found["type"].partition(", optional")
-        kind = _OLD_TYPES.sub(lambda old: old[0].rpartition(".")[2].lower(), kind + rest)
+        said = found["type"] or "Any"
+        kind, _, rest = said.partition(", optional")
+        kind = kind + rest if _TYPE.fullmatch(kind + rest) else "Any"
+        kind = _OLD_TYPES.sub(lambda old: old[0].rpartition(".")[2].lower(), kind)
         name = found["name"] if found["name"].isidentifier() else repr(found["name"])
-        key = _Key(level, name + ("?" if ", optional" in found["type"] else ""), kind, [])
+        key = _Key(level, name + ("?" if ", optional" in said else ""), kind, [])
         (open_keys[-1].inside if open_keys else top).append(key)
         open_keys.append(key)
     return top
+
+
+def _lines_of_keys(text: str) -> list[tuple[int, re.Match[str]]]:
+    """Return the lines that begin with a key, each with its level; one without a type has others with one beside it."""
+    lines = [(len(found["indent"]) + bool(found["bullet"]), found) for found in list(_LINE.finditer(text))[:_MOST_KEYS]]
+    levels = {level for level, found in lines if _TYPE.fullmatch(found["type"] or "")}
+    return [
+        (level, found)
+        for level, found in lines
+        if level in levels and (found["type"] or (found["name"].lower() not in _NO_KEYS and not _is_note(found)))
+    ]
+
+
+def _is_note(found: re.Match[str]) -> bool:
+    """Return whether a line begins like a sentence about the result: `Note: ...`."""
+    return found["name"][0].isupper() and found["name"] == found[0].strip(" :")
 
 
 def _shape_of(keys: list[_Key], values: Any) -> str:

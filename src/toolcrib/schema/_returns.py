@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from toolcrib.errors import SchemaError
 from toolcrib.schema._json_schema import SchemaGenerator, tidy
 from toolcrib.schema._model import no_read_only_warning, one_sentence
+from toolcrib.schema._references import with_definitions
 from toolcrib.schema._typed_dicts import modern
 
 __all__ = ["awaited_type", "return_schema_of", "type_title", "yielded_type"]
@@ -53,7 +54,7 @@ def return_schema_of(tool: str, annotation: Any, given: Any) -> dict[str, Any] |
         SchemaError: `given` is a type that has no schema.
     """
     if isinstance(given, Mapping):
-        return dict(cast("Mapping[str, Any]", given))
+        return dict(with_definitions(tool, cast("Mapping[str, Any]", given)))
     wanted = annotation if given is None else given
     try:
         if wanted in _SILENT:

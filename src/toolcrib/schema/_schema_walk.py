@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
+from urllib.parse import unquote
 
 from toolcrib.errors import SchemaTooLarge
 
-__all__ = ["SchemaWalk", "check_nesting"]
+__all__ = ["SchemaWalk", "check_nesting", "pointed_at", "ref_of"]
 
 _MOST_PARTS = 10_000  # a schema of 3 kB may come to a billion of them when its references are written out
 _MOST_CHARACTERS = 1_000_000  # of what references lead to, written out
@@ -105,14 +106,8 @@ class SchemaWalk:
         return self._sizes[ref]
 
     def _lookup(self, ref: str) -> Mapping[str, Any]:
-        target: Any = self.root
-        for step in ref.removeprefix("#").split("/")[1:]:
-            if isinstance(target, list) and step.isdecimal():
-                items = cast("list[Any]", target)
-                target = items[int(step)] if int(step) < len(items) else None
-            elif isinstance(target, Mapping):
-                target = cast("Mapping[str, Any]", target).get(step.replace("~1", "/").replace("~0", "~"))
-        return cast("Mapping[str, Any]", target) if isinstance(target, Mapping) and ref.startswith("#") else {}
+        target = pointed_at(self.root, ref[1:]) if ref == "#" or ref.startswith("#/") else None
+        return cast("Mapping[str, Any]", target) if isinstance(target, Mapping) else {}
 
     def choices(self, schema: Any) -> Iterator[dict[str, Any]]:
         """Yield a schema, resolved, and all that it chooses from, at any depth; each reference is followed once."""
@@ -127,6 +122,19 @@ class SchemaWalk:
             named = self.resolved(part)
             yield named
             waiting += reversed([choice for key in _CHOICES for choice in named.get(key) or ()])
+
+
+def pointed_at(root: Any, pointer: str) -> Any:
+    """Return what a JSON pointer in a reference leads to, from `/` on; None where there is nothing."""
+    target = root
+    for part in pointer.split("/")[1:]:
+        step = unquote(part).replace("~1", "/").replace("~0", "~")
+        if isinstance(target, list) and step.isdecimal():
+            items = cast("list[Any]", target)
+            target = items[int(step)] if int(step) < len(items) else None
+        else:
+            target = cast("Mapping[str, Any]", target).get(step) if isinstance(target, Mapping) else None
+    return target
 
 
 def ref_of(schema: Any) -> str | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from inspect import Parameter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+from toolcrib.schema._json_schema import properties_of
 from toolcrib.schema._parameters import Resolved, is_parameter_name
 from toolcrib.schema._schema_walk import SchemaWalk
 from toolcrib.schema._signature import has_default, joined, value_text
@@ -61,11 +62,11 @@ def stub_signature(source: StubSource) -> str:
 
 def _parameters(source: StubSource, types: StubTypes) -> tuple[str, list[str]]:
     """Return the parameters as one list, and what is said of each, a line for each."""
-    properties: Mapping[str, Any] = source.schema.get("properties", {})
     texts: list[tuple[Resolved, str]] = []
     unnamed: dict[str, Any] = {}
     described: list[str] = []
     with types.walking(source.schema, source.name) as walk:
+        properties = properties_of(source.schema, walk)
         for parameter in source.parameters:
             part = _schema_of(parameter, source, properties)
             if is_parameter_name(parameter.name):
@@ -104,7 +105,8 @@ def _parameter_text(parameter: Resolved, annotation: str, schema: Any) -> str:
         return f"*{parameter.name}: {annotation}"
     if not has_default(parameter):
         return f"{parameter.name}: {annotation}"
-    shown = value_text(schema["default"]) if "default" in schema else "..."
+    has_value = isinstance(schema, Mapping) and "default" in schema
+    shown = value_text(cast("Any", schema["default"])) if has_value else "..."
     return f"{parameter.name}: {annotation} = {shown}"
 
 

@@ -21,9 +21,9 @@ from toolcrib.schema._signature import unnamed_text
 
 __all__ = ["STUB_IMPORTS", "SignatureTypes", "StubTypes", "camel", "comment_of", "docstring_lines", "docstring_text"]
 
-STUB_IMPORTS = "from typing import Any, Literal, NotRequired, TypedDict, Unpack"
+STUB_IMPORTS = "from typing import Any, Literal, Never, NotRequired, TypedDict, Unpack"
 
-_TAKEN = frozenset(dir(builtins)) | {"Any", "Literal", "NotRequired", "TypedDict", "Unpack"}
+_TAKEN = frozenset(dir(builtins)) | {"Any", "Literal", "Never", "NotRequired", "TypedDict", "Unpack"}
 _NO_WORD = r"[^0-9A-Za-z_]+"
 _LITERAL = re.compile(r"Literal\[[^][|]*\]")  # of values with none of these in them
 _FORMATS = {
@@ -263,7 +263,9 @@ def _split(schema: Any) -> tuple[str, list[Any]]:
 
 
 def literal(values: Sequence[Any]) -> str:
-    """Return the type of one of a few values."""
+    """Return the type of one of a few values; of none, it is that of no value."""
+    if not values:
+        return "Never"
     if all(value is None or isinstance(value, str | int) for value in values):
         return f"Literal[{', '.join(repr(value) for value in values)}]"
     return union(["float" if isinstance(value, int | float) else "Any" for value in values])

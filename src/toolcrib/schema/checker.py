@@ -26,6 +26,7 @@ from referencing.exceptions import Unresolvable
 
 from toolcrib.errors import FieldProblem, InvalidSchema
 from toolcrib.schema._problems import brief, path_of
+from toolcrib.schema._references import dangling
 from toolcrib.schema._schema_walk import check_nesting
 
 __all__ = ["Checker", "Misfit", "checker_of", "checks_of", "misfits", "require_schema"]
@@ -137,7 +138,7 @@ def require_schema(tool: str, schema: object, where: str = "") -> None:
     problem = FieldProblem("", f"it is {schema!r:.80}; give a dict")
     if isinstance(schema, Mapping):
         given = cast("Mapping[str, Any]", schema)
-        problem = _no_json(given) or _no_schema(given)
+        problem = _no_json(given) or _no_schema(given) or _leads_nowhere(given)
     if problem is not None:
         place = ".".join(filter(None, (where, problem.field))) or "the schema"
         raise InvalidSchema(tool, FieldProblem(place, problem.problem))
@@ -190,6 +191,15 @@ def _no_schema(schema: Mapping[str, Any]) -> FieldProblem | None:
     except RecursionError:
         return FieldProblem("", "it is nested too deep; give it fewer levels")
     return None
+
+
+def _leads_nowhere(schema: Mapping[str, Any]) -> FieldProblem | None:
+    """Return the place of a reference to what is not in the schema."""
+    lost = dangling(schema)
+    if lost is None:
+        return None
+    place, ref = lost
+    return FieldProblem(path_of((*place, "$ref")), f"{ref!r:.200} is not in the schema; put it into `$defs`")
 
 
 def misfits(schema: Mapping[str, Any], value: Any) -> list[Misfit]:
@@ -273,6 +283,8 @@ def _expectation(error: Any) -> str:
         return f"must be {' or '.join(_TYPES.get(kind, kind) for kind in kinds)}"
     if keyword in ("const", "enum"):
         values: Sequence[Any] = rule if keyword == "enum" else [rule]
+        if not values:
+            return "must be left out, as the schema allows it no value"
         return f"must be {' or '.join(json.dumps(value, ensure_ascii=False) for value in values[:_MOST])}"
     return _WORDS[keyword].format(rule) if keyword in _WORDS else error.message
 
