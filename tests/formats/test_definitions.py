@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from enum import Enum
 from typing import Annotated, Any, Literal
 
@@ -179,7 +180,24 @@ def test_a_request_to_anthropic_takes_so_much_of_strict_mode(count: int, paramet
     tools = [Function(f"look_{n}", "", parameters, None) for n in range(count)]
 
     with pytest.raises(FormatError, match=f"`look_{count - 1}` cannot .* {said}"):
-        definitions(tools, "anthropic", strict=True)
+        definitions(tools, "anthropic", strict=True, refused="raise")
+
+
+@each_provider
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_tool_that_is_too_much_for_a_request_is_left_out_alone(
+    provider: WireFormat, place: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    tools = [Function(f"look_{n}", "", CITY, None) for n in range(2)]
+    many = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(25)}}
+    tools.insert(place, Function("odd", "", many, None))
+    strict = PROVIDERS[provider].strict
+
+    made = definitions(tools, provider, strict=strict)
+
+    left = ["odd"] if provider == "anthropic" else []
+    assert [tool.name for tool in tools if f'"{tool.name}"' not in json.dumps(made)] == left
+    assert [record.getMessage().split()[0] for record in caplog.records] == [f"`{name}`" for name in left]
 
 
 @each_provider

@@ -16,6 +16,8 @@ from mistralai.client.models import (
     ContentChunk,
     ToolCall,
 )
+from openai.types.beta.beta_response_input_item import BetaResponseInputItem
+from openai.types.beta.beta_response_output_item import BetaResponseOutputItem
 from openai.types.chat import ChatCompletionMessage, ChatCompletionMessageToolCallUnion
 from openai.types.chat.chat_completion import Choice
 from openai.types.chat.chat_completion_chunk import Choice as ChunkChoice
@@ -57,6 +59,7 @@ def aliases(model: Any) -> set[str]:
 
 LISTED: list[tuple[str, ProviderFormat, set[str]]] = [
     ("output items of Responses", RESPONSES, tags(ResponseOutputItem)),
+    ("beta output items of Responses", RESPONSES, tags(BetaResponseOutputItem)),
     ("tool calls of OpenAI", OPENAI, tags(ChatCompletionMessageToolCallUnion)),
     ("blocks of Anthropic", ANTHROPIC, tags(ContentBlock)),
     ("beta blocks of Anthropic", ANTHROPIC, tags(BetaContentBlock)),
@@ -93,13 +96,25 @@ def test_every_stop_has_a_meaning(rules: ProviderFormat, found: set[str]) -> Non
     assert found - set(rules.stops) == set()
 
 
-def test_every_item_that_the_client_may_send_for_another_answers_it() -> None:
+@pytest.mark.parametrize("union", [ResponseInputItem, BetaResponseInputItem])
+def test_every_item_that_the_client_may_send_for_another_answers_it(union: Any) -> None:
     """Whatever the input takes as an output of the client's has its call among what Responses asks."""
-    outputs = {type for type in tags(ResponseInputItem) if type.endswith(("_output", "_response"))}
+    outputs = {type for type in tags(union) if type.endswith(("_output", "_response"))}
 
     answers = {type for type in RESPONSES.carried if type.endswith(("_output", "_response"))}
 
     assert outputs - answers == set()
+
+
+def test_what_agents_at_the_provider_say_and_do_goes_back_as_it_came() -> None:
+    call = {"type": "multi_agent_call", "id": "m", "call_id": "c", "action": "spawn_agent", "arguments": "{}"}
+    output = {"type": "multi_agent_call_output", "id": "o", "call_id": "c", "action": "spawn_agent", "output": []}
+    said = {"type": "agent_message", "id": "a", "author": "b", "recipient": "root", "content": []}
+
+    made = RESPONSES.parse({"object": "response", "status": "completed", "output": [call, output, said]})
+
+    assert list(made.items) == [call, output, said]
+    assert (made.calls, made.unknown, RESPONSES.check(made.items)) == ((), (), [])
 
 
 def test_the_parts_of_a_message_of_responses_are_text_and_refusals() -> None:

@@ -94,8 +94,8 @@ class _Anthropic(MessageBlocks, ProviderFormat):
         }
         return {**made, **{key: value for key, value in sent.items() if value is not None}}
 
-    def check_strict(self, definitions: list[Item]) -> None:
-        _check_request(definitions)
+    def check_strict(self, before: list[Item], made: Item) -> None:
+        _check_request([*before, made])
 
     # --- replies
 

@@ -101,8 +101,8 @@ class ToolFormat(ABC):
         if strict and not self.strict:
             raise FormatError(name, self.title, "it has no strict mode; leave `strict` out")
 
-    def check_strict(self, definitions: list[Item]) -> None:  # noqa: B027 -- most providers have no such limit
-        """Raise FormatError where strict definitions are together more than one request takes."""
+    def check_strict(self, before: list[Item], made: Item) -> None:  # noqa: B027 -- most providers have no such limit
+        """Raise FormatError where a strict definition is, with those before it, more than one request takes."""
 
 
 class ProviderFormat(TranscriptRules, ToolFormat):

@@ -189,11 +189,12 @@ def definitions(
         format: The provider.
         strict: Have the provider hold the model to the schemas.
         return_schemas: Show the model what the tools return, as far as that is known.
-        refused: What becomes of a tool that the provider cannot be offered: it is left out, and an error in the log of
-            `toolcrib.formats` names it and what would mend it; or that error is raised.
+        refused: What becomes of a tool that the provider cannot be offered, or with which strict ones are more than a
+            request takes: it is left out, and an error in the log of `toolcrib.formats` names it and what would mend
+            it; or that error is raised.
 
     Raises:
-        FormatError: Tools are refused, and `refused` says to raise it; or strict ones are more than a request takes.
+        FormatError: Tools are refused, and `refused` says to raise it.
         SchemaError: As above, for a tool without a schema, or with one that is too large.
         ValueError: There is no such format.
     """
@@ -203,13 +204,12 @@ def definitions(
         try:
             shown = return_schemas or (known.returns and tool.provider.output_schema)
             returns = tool.return_schema if shown else None
-            made.append(
-                definition(tool.name, tool.description, tool.parameters, format, strict, returns, tool.provider)
-            )
+            one = definition(tool.name, tool.description, tool.parameters, format, strict, returns, tool.provider)
+            if strict:
+                known.check_strict(made, one)
+            made.append(one)
         except (FormatError, SchemaError) as error:
             if refused == "raise" or (strict and not known.strict):
                 raise
             _log.error("%s It is left out of the definitions.", error)
-    if strict:
-        known.check_strict(made)
     return known.wrap(made)
