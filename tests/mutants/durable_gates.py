@@ -40,6 +40,20 @@ DURABLE_GATES: tuple[Gate, ...] = (
         ("tests/adapters/dbos/test_recovery.py",),
     ),
     Gate(
+        "the grant by which a call was begun does not serve it in doubt",
+        _WORK_STORE,
+        "None if request.in_doubt else self._asked.get(request.call_id)",
+        "self._asked.get(request.call_id)",
+        _OF_WORKERS,
+    ),
+    Gate(
+        "the grant by which a call was begun serves what it was given for",
+        _WORK_STORE,
+        "isinstance(used, Grant) and not misfit(used, request)",
+        "isinstance(used, Grant)",
+        _OF_WORKERS,
+    ),
+    Gate(
         "an answer belongs to the work that used it up",
         _WORK_STORE,
         "        if not mine and self._execution is not None and request_id != self._execution.asked:\n",

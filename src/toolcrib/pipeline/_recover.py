@@ -140,7 +140,7 @@ async def begun_before(call: LiveCall, given: Grant | Denial | None, begun: int)
     if refused is not None:
         return refused
     with call:
-        call.state, call.doubts = "executing", begun - 1
+        call.state, call.doubts = "executing", 0 if call.plan.tool.options.idempotent else begun - 1
         refused = await _resolve_doubt(call, given)
     return _recovered(call, refused)
 

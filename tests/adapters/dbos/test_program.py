@@ -128,6 +128,65 @@ async def test_a_call_that_was_cut_off_is_repeated_or_asked_about(database: str,
     assert ran == ["find", "pay", "pay"]
 
 
+@pytest.mark.parametrize("cuts", [1, 2])
+async def test_an_approved_call_of_an_idempotent_tool_that_was_cut_off_is_repeated_by_its_approval(
+    either: str, cuts: int
+) -> None:
+    ran: list[str] = []
+    begun = asyncio.Event()
+
+    @ez_tool(idempotent=True, requires_approval=True)
+    async def pay(cents: int) -> str:
+        ran.append("pay")
+        if len(ran) <= cuts:
+            begun.set()
+            await asyncio.Event().wait()
+        return "paid"
+
+    toolkit = durable(pay, sandbox=FakeSandbox(("pay", {"cents": 3}), ("pay", {"cents": 3})))
+    async with engine_of(either, toolkit, worker_id="worker", grace=0):
+        program = await toolkit.start("pay(3) + pay(3)")
+        first = await program.settled(polling=QUICK)
+        await toolkit.approve(first.suspended[0], "ann")
+        await begun.wait()
+    for _ in range(cuts - 1):
+        begun.clear()
+        async with engine_of(either, toolkit, worker_id="worker", grace=0):
+            await begun.wait()
+    async with engine_of(either, toolkit, worker_id="worker") as engine:
+        second = await DurableProgram(program.id, engine.client).settled(polling=QUICK)
+        before = list(ran)
+        await toolkit.approve(second.suspended[0], "ann")
+        result = await DurableProgram(program.id, engine.client).result(polling=QUICK)
+
+    assert (second.suspended[0].in_doubt, second.suspended[0].call_id != first.suspended[0].call_id) == (False, True)
+    assert (result.return_value, before, len(ran)) == ("paid", ["pay"] * (cuts + 1), cuts + 2)
+
+
+async def test_an_approved_call_that_was_cut_off_is_asked_about_if_its_tool_is_not_idempotent(either: str) -> None:
+    ran: list[str] = []
+    begun = asyncio.Event()
+
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int) -> str:
+        ran.append("pay")
+        begun.set()
+        await asyncio.Event().wait()
+        return "paid"
+
+    toolkit = durable(pay, sandbox=FakeSandbox(("pay", {"cents": 3})))
+    async with engine_of(either, toolkit, worker_id="worker", grace=0):
+        program = await toolkit.start("pay(3)")
+        first = await program.settled(polling=QUICK)
+        await toolkit.approve(first.suspended[0], "ann")
+        await begun.wait()
+    async with engine_of(either, toolkit, worker_id="worker") as engine:
+        second = await DurableProgram(program.id, engine.client).settled(polling=QUICK)
+
+    assert (second.suspended[0].in_doubt, second.suspended[0].call_id) == (True, first.suspended[0].call_id)
+    assert ran == ["pay"]
+
+
 async def test_calls_at_once_get_their_own_answers_again(database: str) -> None:
     ran: list[int] = []
     begun = asyncio.Event()

@@ -7,6 +7,7 @@ import multiprocessing
 import time
 from collections.abc import AsyncGenerator
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from toolcrib.adapters.dbos._turn_execution import TurnExecution
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workers import Lease, hand_back
 from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import ApprovalRequest, Completed, Suspended
+from toolcrib.calls import ApprovalRequest, Completed, Grant, Suspended
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError, EngineError, WorkerError
 from toolcrib.tools import ez_tool, tool
@@ -286,6 +287,35 @@ async def test_an_answer_is_given_again_to_the_work_that_used_it_up_and_to_no_ot
     assert first == again
     with pytest.raises(ApprovalError, match="used before"):
         await WorkStore(store, TurnExecution("other", None)).take(request)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_served"),
+    [
+        ({}, True),
+        ({"in_doubt": True}, False),
+        ({"call_id": "call_2"}, False),
+        ({"digest": "other"}, False),
+        ({"definition": "other"}, False),
+        ({"principal": "bob"}, False),
+        ({"tool": "refund"}, False),
+    ],
+)
+async def test_the_grant_by_which_a_call_of_a_program_was_begun_serves_the_same_call_alone(
+    change: dict[str, Any], is_served: bool
+) -> None:
+    asked = ApprovalRequest("ask_1", "call_1", "pay", {}, "d", principal="ann", definition="pays")
+    again = replace(asked, id="ask_2", **change)
+    store = MemoryApprovalStore()
+    await store.put(asked)
+    await store.answer(asked.grant("ann"))
+    of_program = WorkStore(store, asked={"call_1": "ask_1", "call_2": "ask_1"})
+
+    unused = await WorkStore(MemoryApprovalStore(), asked={"call_1": "ask_1"}).take(again)
+    used = await of_program.take(asked)
+
+    assert await of_program.take(again) == (used if is_served else None)
+    assert (unused, isinstance(used, Grant)) == (None, True)
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
