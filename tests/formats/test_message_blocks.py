@@ -78,7 +78,7 @@ def test_a_blank_text_in_a_result_is_dropped_from_it(provider: WireFormat) -> No
     mended, done = format.repair(history)
 
     assert [problem.kind for problem in format.check(history)] == ["blank"]
-    assert done == ["dropped a text of white space alone in a result from item 2"]
+    assert done == ["dropped from item 2 a text of white space alone in a result"]
     assert [result.content for result in format.results_of(mended[2])] == ["a lamp"]
 
 
@@ -147,7 +147,7 @@ def test_a_paused_call_goes_back_and_is_dropped_when_the_user_goes_on() -> None:
 
     assert (format.check(history), refused("anthropic", history)) == ([], [])
     assert mended == [*format.user("Go."), *format.user("Never mind.")]
-    assert done == ["dropped a call of `web_search`, the provider's own, without its result from item 1"]
+    assert done == ["dropped from item 1 a call of `web_search`, the provider's own, without its result"]
 
 
 @with_own_tools

@@ -280,7 +280,7 @@ class TranscriptRules(ABC):
             (at, self.without_parts(item, places[place]) if place in places else item)
             for place, (at, item) in enumerate(mended)
         ]
-        said = [(at := mended[part.index][0], f"dropped {part.what} from item {at}") for part in parts]
+        said = [(at := mended[part.index][0], f"dropped from item {at} {part.what}") for part in parts]
         return [(at, item) for at, item in kept if item is not None], said
 
     def _with_turns(self, mended: Iterable[tuple[int, Item]]) -> tuple[list[Item], list[tuple[int, str]]]:
