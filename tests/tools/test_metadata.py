@@ -4,8 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
+from typing_extensions import TypedDict
 
-from toolcrib.tools import Tool, tool
+from toolcrib.tools import Tool, ez_tool, tool
 
 
 async def test_metadata_tells_what_it_is_and_when_it_ran() -> None:
@@ -57,6 +58,23 @@ def test_a_tool_without_a_schema_can_still_be_told_about() -> None:
     async def find(odd: Odd) -> None: ...
 
     assert find.metadata.dict()["input_schema"] is None
+
+
+class Weather(TypedDict):
+    city: str
+    temp: int
+
+
+def test_a_stub_has_the_keys_of_the_types_that_it_names() -> None:
+    @ez_tool
+    def get_weather(city: str) -> Weather:
+        """Say what the weather is like."""
+        return {"city": city, "temp": 3}
+
+    assert get_weather.stub() == (
+        "class Weather(TypedDict):\n    city: str\n    temp: int\n\n"
+        'def get_weather(city: str) -> Weather:\n    """Say what the weather is like."""\n    ...'
+    )
 
 
 async def test_a_tool_shows_what_it_is_made_of() -> None:

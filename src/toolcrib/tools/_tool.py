@@ -16,7 +16,7 @@ from toolcrib.errors import DuplicateNameError, NotCallable, UnregisteredToolErr
 from toolcrib.formats import ProviderOptions
 from toolcrib.hooks import Hook, HookMethod, HookRaised, Observed, Observers, ToolHook, ambient_context
 from toolcrib.registry import Registry
-from toolcrib.schema import ToolSpec
+from toolcrib.schema import StubTypes, ToolSpec
 from toolcrib.tools._base import BaseTool
 from toolcrib.tools._body import Body
 from toolcrib.tools._metadata import ToolMetadata
@@ -189,8 +189,10 @@ class Tool(Observed, Generic[P, R]):
         return self.is_streaming or (self.source is not None and self.source.reports)
 
     def stub(self) -> str:
-        """Return the Python signature with docstring that a model or a type checker sees."""
-        return self.spec.stub()
+        """Return the tool as a Python function without a body, after the definitions of the types that it names."""
+        types = StubTypes()
+        function = self.spec.stub(types=types)
+        return "\n\n".join([*types.render(), function])
 
     def doc_tree(self) -> dict[str, Any]:
         """Return short name, description and subtools, recursively."""
