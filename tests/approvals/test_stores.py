@@ -99,6 +99,33 @@ async def test_putting_a_request_again_changes_nothing(store: Store) -> None:
     assert len(await store.list()) == 1
 
 
+@pytest.mark.parametrize(
+    ("change", "is_closed"),
+    [
+        ({"definition": "v2"}, True),
+        ({}, False),
+        ({"definition": "v2", "call_id": "call_2"}, False),
+        ({"definition": "v2", "digest": "d6"}, False),
+        ({"definition": "v2", "principal": "bob"}, False),
+        ({"definition": "v2", "tool": "pay"}, False),
+    ],
+)
+async def test_a_request_is_closed_when_its_call_is_asked_about_anew_because_the_tool_has_changed(
+    store: Store, change: dict[str, Any], is_closed: bool
+) -> None:
+    older = asked(definition="v1", principal="ann")
+    await store.put(older)
+
+    await store.put(asked("ask_2", **{"definition": "v1", "principal": "ann", **change}))
+    await store.put(older)  # as a worker of the version before may
+
+    pending = {entry.request.id for entry in await store.list(pending=True)}
+    assert pending == ({"ask_2"} if is_closed else {"ask_1", "ask_2"})
+    if is_closed:
+        with pytest.raises(ApprovalError, match="`refund` cannot be used: the request ask_1 was answered before"):
+            await store.answer(older.grant("ann"))
+
+
 async def test_an_answer_serves_the_same_call_when_it_is_asked_again(store: Store) -> None:
     await store.put(asked("ask_1"))
     await store.put(asked("ask_2"))

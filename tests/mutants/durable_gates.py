@@ -54,6 +54,13 @@ DURABLE_GATES: tuple[Gate, ...] = (
         _OF_WORKERS,
     ),
     Gate(
+        "a request is closed for another about the same call alone",
+        "approvals/_ledger.py",
+        "older.definition != newer.definition and all(getattr(older, n) == getattr(newer, n) for n in same)",
+        "older.definition != newer.definition",
+        ("tests/approvals/test_stores.py",),
+    ),
+    Gate(
         "an answer belongs to the work that used it up",
         _WORK_STORE,
         "        if not mine and self._execution is not None and request_id != self._execution.asked:\n",
