@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.rounds.moves import FRESH, SENT
 from tests.rounds.provider_rules import refused
-from tests.rounds.streams import pieces, whole
+from tests.rounds.streams import by_turns, moved, of_unknown_type, partial, pieces, whole
 from toolcrib.calls import ToolCall
 from toolcrib.errors import RoundError
 from toolcrib.formats import PROVIDERS
@@ -58,13 +58,15 @@ async def spoil(format: WireFormat, seed: int) -> None:
     """Read and commit one reply that is spoilt; AssertionError where it comes to what may not be."""
     random = Random(seed)
     mode = random.choice(("whole", "one piece", "pieces"))
-    names = ("purge", "look") if mode == "whole" else ("look",)  # of a stream a whole event may be lost, unnoticed
+    names = ("look",) if mode == "one piece" else ("purge", "look")  # of which a whole event may be lost, unnoticed
     ids = random.sample(FRESH, random.randint(1, 3))
     calls = [ToolCall(random.choice(names), random.choice(ARGUMENTS), id) for id in ids]
     text, thinks = random.choice(("", "Well.")), random.random() < 0.3
     size = {"whole": 0, "one piece": 10_000, "pieces": random.randint(1, 9)}[mode]
     made: Any = pieces(format, calls, text, thinks, size) if size else whole(format, calls, text, thinks)
     came = _arguments(made) + [call.arguments for call in calls]
+    if mode == "pieces":
+        made = _mixed(format, made, calls, random)
     for _ in range(random.randint(1, 3)):
         made = _with_wrong_kind(made, random) if mode == "pieces" else _spoilt(made, random)
     if size and random.random() < 0.2:
@@ -90,6 +92,8 @@ async def _must_hold(format: WireFormat, made: Any, came: list[Any]) -> None:
         raise AssertionError(f"its own results are refused: {error}") from error
     rules = PROVIDERS[format]
     unknown = {str(kind) for item in round.items for kind, _ in rules.parts_of(item)} - rules.asks - rules.carried
+    sent = [call for item in round.items for call in item.get("tool_calls") or ()]
+    unknown |= {str(call["type"]) for call in sent if call.get("type")} - rules.asks
     wrong = refused(format, transcript, {*SENT, "x"}) if len(transcript) > len(before) and not unknown else []
     assert not wrong, f"the provider refuses the transcript: {wrong}"
     assert not (found := transcript.check()), f"the provider takes the transcript, and check() does not: {found}"
@@ -153,9 +157,29 @@ def _spoilt(value: Any, random: Random) -> Any:
     return made
 
 
+def _mixed(format: WireFormat, made: list[Any], calls: list[ToolCall], random: Random) -> list[Any]:
+    """Return chunks by turns, or with one of an unknown type or of no call, or with arguments that come one by one."""
+    match random.choice(("as it is", "by turns", "moved", "unknown", "partial")):
+        case "by turns":
+            return by_turns(made)
+        case "moved" | "unknown" as how:
+            at = random.randrange(len(made))
+            return [*made[:at], (moved if how == "moved" else of_unknown_type)(made[at]), *made[at + 1 :]]
+        case "partial" if format == "gemini":
+            return partial([call for call in calls if isinstance([*_read([call.arguments]), None][0], dict)])
+        case _:
+            return made
+
+
 def _with_wrong_kind(value: Any, random: Random) -> Any:
-    """Return chunks with another kind of JSON in the place of a text, or of the number that says which call it is."""
+    """Return chunks with another kind of JSON in the place of a text, of a call's number, or of what has parts."""
     made = deepcopy(value)
+    if random.random() < 0.3:
+        holders = [path for path in _paths(made) if len(path) > 1 and isinstance(_at(made, path), dict | list)]
+        path = random.choice(holders)
+        other: Any = {"x": 1} if isinstance(_at(made, path), list) else ["x"]
+        _at(made, path[:-1])[path[-1]] = random.choice((7, True, "x", other))
+        return made
     texts = [path for path in _paths(made) if path and path[-1] != "type" and isinstance(_at(made, path), str)]
     places = [path for path in _paths(made) if path and path[-1] == "index" and len(path) > 1]
     if not texts + places:

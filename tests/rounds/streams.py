@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from itertools import zip_longest
 from typing import Any
 
 from toolcrib.calls import ToolCall
@@ -212,3 +214,65 @@ _PIECES = {
     "bedrock": _converse,
     "ollama": _ollama,
 }
+
+
+# --- calls of which pieces come by turns
+
+
+def partial(calls: Sequence[ToolCall]) -> list[Item]:
+    """Return a stream of Gemini's in which each call's arguments come one by one, each with the path to its place."""
+    made = [_parts({"name": call.name, "id": call.id, "willContinue": True}) for call in calls]
+    arguments = [json.loads(call.arguments) if isinstance(call.arguments, str) else {} for call in calls]
+    for row in zip_longest(*(list(one.items()) for one in arguments)):  # one of each call by turns
+        for call, named in zip(calls, row, strict=True):
+            if named is not None:
+                kind = {str: "stringValue", bool: "boolValue"}.get(type(named[1]), "numberValue")
+                placed = {"jsonPath": f"$.{named[0]}", kind: named[1]}
+                made.append(_parts({"id": call.id, "partialArgs": [placed], "willContinue": True}))
+    made += [_parts({"id": call.id}) for call in calls]
+    return [*made, {"candidates": [{"index": 0, "finishReason": "STOP", "content": {"role": "model", "parts": []}}]}]
+
+
+def _parts(call: Item) -> Item:
+    return {"candidates": [{"index": 0, "content": {"role": "model", "parts": [{"functionCall": call}]}}]}
+
+
+def by_turns(stream: Sequence[Item]) -> list[Item]:
+    """Return a stream in which all calls are begun, then grow by turns, and then are ended."""
+    places = [_place_in(chunk) for chunk in stream]
+    numbers = [None if found is None else found[0][found[1]] for found in places]
+    held = sorted({number for number in numbers if number is not None})
+    groups = [[chunk for chunk, number in zip(stream, numbers, strict=True) if number == one] for one in held]
+    began = next((at for at, number in enumerate(numbers) if number is not None), len(stream))
+    mixed = [chunk for row in zip_longest(*groups) for chunk in row if chunk is not None]
+    rest = [chunk for chunk, number in zip(stream[began:], numbers[began:], strict=True) if number is None]
+    return [*stream[:began], *mixed, *rest]
+
+
+def moved(chunk: Item) -> Item:
+    """Return a chunk at a place that no call has."""
+    made = deepcopy(chunk)
+    found = _place_in(made)
+    if found is not None:
+        found[0][found[1]] = 7
+    return made
+
+
+def of_unknown_type(chunk: Item) -> Item:
+    """Return a chunk whose delta has a type that no provider has, where a delta has one."""
+    made = deepcopy(chunk)
+    holder = made.get("contentBlockDelta", made)
+    delta = holder.get("delta")
+    if isinstance(delta, dict):
+        holder["delta"] = {**delta, "type": "news"} if "type" in delta else {"news": delta}
+    return made
+
+
+def _place_in(value: Any) -> tuple[Item, str] | None:
+    """Return where a chunk says to which call it belongs: the object, and the key in it."""
+    if isinstance(value, dict):
+        key = next((key for key in ("output_index", "contentBlockIndex", "index") if key in value), "")
+        if key and "finish_reason" not in value and "content" not in value:
+            return value, key
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return next((found for part in inner if (found := _place_in(part)) is not None), None)

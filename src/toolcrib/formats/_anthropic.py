@@ -17,7 +17,7 @@ from toolcrib.errors import FormatError
 from toolcrib.formats._anthropic_stream import KEYS, UNTYPED, container_of, gathered_message
 from toolcrib.formats._canonical_json import arguments_object, raw_arguments, typed
 from toolcrib.formats._format import Declaration, ProviderFormat
-from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_at, objects_in, text_or_empty
 from toolcrib.formats._message_blocks import Block, MessageBlocks, is_blank
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
@@ -103,10 +103,12 @@ class _Anthropic(MessageBlocks, ProviderFormat):
         message = json_shape(reply)
         errors = filter(None, [error_in(message)])
         draft = self.ended([message.get("stop_reason")], errors, streamed=False)
-        sent = list(objects_in(message.get("content")))
+        misread = list[str]()
+        sent = objects_at(message, "content", misread)
         blocks = typed(sent, KEYS)
-        problems = (UNTYPED,) if len(blocks) < len(sent) else ()
-        return self._read(blocks, (), replace(draft, problems=problems, container=container_of(message)), taken)
+        misread += [UNTYPED] if len(blocks) < len(sent) else []
+        draft = replace(draft.with_misread(misread), container=container_of(message))
+        return self._read(blocks, (), draft, taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         made = gathered_message(json_shape(chunk) for chunk in chunks)
@@ -139,7 +141,7 @@ class _Anthropic(MessageBlocks, ProviderFormat):
         self, content: Iterable[Mapping[str, Any]], cut: Collection[int], draft: WireReply, taken: Collection[str]
     ) -> WireReply:
         """Return the reply; `cut` has the places of blocks whose input never came to its end."""
-        problems = list(draft.problems)
+        problems, misread = list(draft.problems), list[str]()
         blocks: list[Item] = []
         broken: dict[int, str] = {}
         calls = 0
@@ -149,7 +151,7 @@ class _Anthropic(MessageBlocks, ProviderFormat):
                 kept = {key: value for key, value in kept.items() if value is not None and key not in _OUTPUT_ONLY}
             kind = kept.get("type")
             if kind == "tool_use" and not text_or_empty(kept.get("name")):
-                problems.append("one of its calls named no tool and was left out")
+                misread.append("one of its calls named no tool and was left out")
             elif kind == "thinking" and not (text_or_empty(kept.get("signature")) and "thinking" in kept):
                 problems.append("a thought without its signature was left out")
             else:
@@ -162,7 +164,7 @@ class _Anthropic(MessageBlocks, ProviderFormat):
         blocks = self.taken_back(blocks, waits, problems)
         items = ({"role": "assistant", "content": blocks},) if blocks else ()
         reply = replace(draft, items=items, text=text, problems=tuple(problems))
-        return self.with_calls(reply, taken, broken)
+        return self.with_calls(reply.with_misread(misread), taken, broken)
 
     def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((block.get("type"), block) for block in objects_in(item.get("content")))

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolcrib.formats._canonical_json import typed
-from toolcrib.formats._json_reading import object_in, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._json_reading import (
+    number_at,
+    object_at,
+    object_in,
+    object_or_empty,
+    objects_at,
+    objects_in,
+    text_or_empty,
+)
 from toolcrib.formats._stop_kinds import StreamEnd, error_in
 from toolcrib.formats._wire import Item
 
@@ -32,6 +40,17 @@ class _Block:
     is_open: bool = False
     is_broken: bool = False  # a piece of its input was no text
 
+    @property
+    def is_call(self) -> bool:
+        """Whether it waits for the client."""
+        return self.item.get("type") == "tool_use"
+
+    @property
+    def takes_input(self) -> bool:
+        """Whether a piece of an input belongs to it: to a call that is open, and to what is no text or thought."""
+        kind = text_or_empty(self.item.get("type"))
+        return self.is_open if self.is_call else bool(kind) and kind not in KEYS
+
 
 @dataclass(slots=True)
 class MessageStream(StreamEnd):
@@ -55,36 +74,37 @@ def gathered_message(events: Iterable[Mapping[str, Any]]) -> MessageStream:
     current: dict[int, _Block] = {}
     begun = ended = False
     for event in events:
-        index = event.get("index", 0)
-        place = index if isinstance(index, int) else 0
-        made.errors += filter(None, [error_in(event), "" if index is place else "a piece of it came without its place"])
+        place = number_at(event, "index", made.misread)
+        made.errors += filter(None, [error_in(event)])
         match event.get("type"):
             case "message_start":
-                message = object_or_empty(event.get("message"))
-                blocks += [_Block(dict(block)) for block in objects_in(message.get("content"))]
+                message = object_at(event, "message", made.misread)
+                blocks += [_Block(dict(block)) for block in objects_at(message, "content", made.misread)]
                 made.words.append(message.get("stop_reason"))
                 made.container = container_of(message)
                 if begun:
                     made.errors.append("a second message began in its stream")
                 begun, current = True, dict(enumerate(blocks))
             case "content_block_start":  # a block that has the index of one before is another
-                blocks.append(_Block(dict(object_or_empty(event.get("content_block"))), is_open=True))
+                blocks.append(_Block(dict(object_at(event, "content_block", made.misread)), is_open=True))
                 current[place] = blocks[-1]
             case "content_block_delta":
-                if place not in current:
+                delta = object_at(event, "delta", made.misread)
+                if place not in current and delta.get("type") in _GROWING:
                     blocks.append(_Block({}, is_open=True))
                     current[place] = blocks[-1]
-                _add(current[place], object_or_empty(event.get("delta")))
+                _add(current.get(place), delta, made.misread)
             case "content_block_stop" if place in current:
                 current[place].is_open = False
             case "message_delta":
-                delta = object_or_empty(event.get("delta"))
+                delta = object_at(event, "delta", made.misread)
                 made.words.append(delta.get("stop_reason"))
                 made.container = container_of(delta) or made.container
             case "message_stop":
                 ended = True
-            case _:  # pings, and what the SDK derives from the others
-                pass
+            case kind:  # pings, and what the SDK derives from the others
+                if event.get("delta") and place in current and current[place].is_call:
+                    made.misread.append(f"an event of the type `{kind}` came for a call")
     if not ended and any(made.words):
         made.problems.append("the stream was cut: it never came to its end")
     for block in blocks:
@@ -97,13 +117,18 @@ def container_of(message: Mapping[str, Any]) -> str:
     return text_or_empty(object_or_empty(message.get("container")).get("id"))
 
 
-def _add(block: _Block, delta: Mapping[str, Any]) -> None:
+def _add(block: _Block | None, delta: Mapping[str, Any], misread: list[str]) -> None:
     kind = text_or_empty(delta.get("type"))
-    item = block.item
+    item = {} if block is None else block.item
     if kind == "input_json_delta":
         piece: object = delta.get("partial_json")
+        if block is None or not block.takes_input:
+            misread += ["a piece of a call came where no call is open"] if piece else []
+            return
         block.is_broken = block.is_broken or not isinstance(piece, str)
         block.input.append(text_or_empty(piece))
+    elif block is not None and block.is_call:
+        misread += [f"a piece of a call has the type `{kind}`"] if delta else []
     elif kind == "compaction_delta":
         item |= {key: value for key, value in delta.items() if key != "type" and value is not None}
     elif kind == "citations_delta":
@@ -121,7 +146,7 @@ def _add_block(made: MessageStream, block: _Block) -> None:
     [item] = typed([block.item], KEYS) or [Item()]
     kind, text = text_or_empty(item.get("type")), "".join(block.input)
     if not kind:
-        made.problems.append(UNTYPED)
+        made.misread.append(UNTYPED)
         return
     if block.is_open and kind not in ("text", "tool_use"):
         made.problems.append(f"a block of type `{kind}` was cut and left out")

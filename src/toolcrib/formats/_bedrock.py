@@ -18,7 +18,16 @@ from toolcrib.calls import Media, carried
 from toolcrib.formats._anthropic import ANTHROPIC_NAMES, ANTHROPIC_STRICT
 from toolcrib.formats._canonical_json import arguments_object, raw_arguments
 from toolcrib.formats._format import Declaration, ProviderFormat
-from toolcrib.formats._json_reading import json_shape, object_in, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._json_reading import (
+    json_shape,
+    number_at,
+    object_at,
+    object_in,
+    object_or_empty,
+    objects_at,
+    objects_in,
+    text_or_empty,
+)
 from toolcrib.formats._message_blocks import Block, MessageBlocks, is_blank
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, StreamEnd, error_in
@@ -78,10 +87,10 @@ class _Bedrock(MessageBlocks, ProviderFormat):
     # --- replies
 
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        shape = json_shape(reply)
-        message = object_or_empty(object_or_empty(shape.get("output")).get("message"))
+        shape, misread = json_shape(reply), list[str]()
+        message = object_at(object_at(shape, "output", misread), "message", misread)
         draft = self.ended([shape.get("stopReason")], _errors_in(shape), streamed=False)
-        return self._read(objects_in(message.get("content")), (), draft, taken)
+        return self._read(objects_at(message, "content", misread), (), draft.with_misread(misread), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         stream = _Stream()
@@ -98,7 +107,7 @@ class _Bedrock(MessageBlocks, ProviderFormat):
 
     def call_pieces(self, chunk: Mapping[str, Any]) -> Iterable[CallPiece]:
         for key, said in ((key, object_or_empty(value)) for key, value in chunk.items()):
-            place = _place(said.get("contentBlockIndex"))
+            place = number_at(said, "contentBlockIndex", [])
             if key == "contentBlockStart":
                 use = _use_of(_inner(said, "start")) or {}
                 yield CallPiece(_id(use), text_or_empty(use.get("name")), place=place, begins=True)
@@ -112,13 +121,13 @@ class _Bedrock(MessageBlocks, ProviderFormat):
         self, sent: Iterable[Mapping[str, Any]], cut: Collection[int], draft: WireReply, taken: Collection[str]
     ) -> WireReply:
         """Return the reply; `cut` has the places of blocks whose input never came to its end."""
-        problems, blocks, broken = list(draft.problems), list[Item](), dict[int, str]()
+        problems, misread, blocks, broken = list(draft.problems), list[str](), list[Item](), dict[int, str]()
         calls = 0
         for place, block in enumerate(sent):
             kept = _cited({key: value for key, value in block.items() if value is not None})
             use = _use_of(kept)
             if use is not None and not text_or_empty(use.get("name")):
-                problems.append("one of its calls named no tool and was left out")
+                misread.append("one of its calls named no tool and was left out")
                 continue
             if use is not None:
                 kept = {"toolUse": {**use, "name": self.called(str(use["name"]), problems)}}
@@ -130,7 +139,7 @@ class _Bedrock(MessageBlocks, ProviderFormat):
         blocks = self.taken_back(blocks, bool(calls) or draft.stop_kind == "paused", problems)
         items = ({"role": "assistant", "content": blocks},) if blocks else ()
         made = replace(draft, items=items, text=text, problems=tuple(problems))
-        return self.with_calls(made, taken, broken)
+        return self.with_calls(made.with_misread(misread), taken, broken)
 
     def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((key, block) for block in objects_in(item.get("content")) for key in block)
@@ -335,34 +344,34 @@ class _Stream(StreamEnd):
     def __init__(self) -> None:
         super().__init__()
         self.blocks: list[Item] = []
-        self._open: dict[object, Item] = {}
+        self._open: dict[int, Item] = {}
+        self._ended: set[int] = set()
         self._broken: set[int] = set()  # blocks of which a piece of the input was no text
 
     def add(self, event: Mapping[str, Any]) -> None:
         """Take up the next event."""
         self.errors += _errors_in(event)
-        for key, value in event.items():
-            said = object_or_empty(value)
-            if key.startswith("contentBlock") and not isinstance(said.get("contentBlockIndex", 0), int):
-                self.errors.append("a piece of it came without its place")
+        for key in _EVENTS & event.keys():  # the others are the usage, and errors
+            said = object_at(event, key, self.misread)
+            place = number_at(said, "contentBlockIndex", self.misread)
             match key:
                 case "contentBlockStart":
-                    self._begin(said.get("contentBlockIndex"), _inner(said, "start"))
+                    self._begin(place, object_at(said, "start", self.misread))
                 case "contentBlockDelta":
-                    self._grow(said.get("contentBlockIndex"), _inner(said, "delta"))
+                    self._grow(place, object_at(said, "delta", self.misread))
                 case "contentBlockStop":
-                    self._open.pop(_place(said.get("contentBlockIndex")), None)
+                    self._ended.add(id(self._open.pop(place, None)))
                 case "messageStop":
                     self.words.append(said.get("stopReason"))
-                case _:  # who speaks, and the usage
+                case _:  # who speaks
                     pass
 
     def close(self) -> set[int]:
         """Write out the inputs of calls, and return the places of those that never came to their end."""
-        cut, kept, still_open = set[int](), list[Item](), {id(block) for block in self._open.values()}
+        cut, kept = set[int](), list[Item]()
         for block in self.blocks:
             kind = next(iter(block), "")
-            is_open = id(block) in still_open
+            is_open = id(block) not in self._ended
             if kind == "toolUse":
                 is_open = is_open or id(block) in self._broken
                 use = block["toolUse"]
@@ -380,21 +389,27 @@ class _Stream(StreamEnd):
         self.blocks = kept
         return cut
 
-    def _begin(self, index: object, start: Mapping[str, Any]) -> Item:
-        block: Item = {kind: dict(object_or_empty(given)) for kind, given in start.items()}
+    def _begin(self, place: int, start: Mapping[str, Any]) -> Item:
+        block: Item = {kind: dict(object_at(start, kind, self.misread)) for kind in start}
         if "toolUse" in block:
             block["toolUse"]["input"] = list[str]()
-        self._open[_place(index)] = block
+        self._open[place] = block
         self.blocks.append(block)
         return block
 
-    def _grow(self, index: object, delta: Mapping[str, Any]) -> None:
+    def _grow(self, place: int, delta: Mapping[str, Any]) -> None:
         for kind, piece in delta.items():
-            begun = self._open.get(_place(index))
-            block = self._begin(index, {} if kind in ("text", "citation") else {kind: {}}) if begun is None else begun
+            if piece is None:
+                continue
+            begun = self._open.get(place)
+            if (begun is not None and "toolUse" in begun) is not (kind == "toolUse"):
+                what = "a piece of a call came where no call is open"
+                self.misread.append(what if kind == "toolUse" else f"a piece of a call has the type `{kind}`")
+                continue
+            block = self._begin(place, {} if kind in ("text", "citation") else {kind: {}}) if begun is None else begun
             if kind == "text":
                 block["text"] = text_or_empty(block.get("text")) + text_or_empty(piece)
-            elif kind == "toolUse" and "toolUse" in block:
+            elif kind == "toolUse":
                 text = object_or_empty(piece).get("input")
                 if not isinstance(text, str):
                     self._broken.add(id(block))
@@ -418,10 +433,6 @@ def _think(block: Item, piece: Mapping[str, Any]) -> None:
         if isinstance(piece.get(key), str):
             text = block.setdefault("reasoningText", Item(text=""))
             text[key] = text.get(key, "") + piece[key]
-
-
-def _place(index: object) -> int:
-    return index if isinstance(index, int) else 0
 
 
 BEDROCK = _Bedrock()

@@ -21,13 +21,20 @@ def made_id(seed: str) -> str:
 
 def seed_of(value: object, position: int) -> str:
     """Return what the id of a call is made from: what it says, and which one of the reply it is."""
-    return f"{position}:{json.dumps(value, sort_keys=True, default=str)}"
+    return f"{position}:{_written(value)}"
 
 
 def seeds_of(value: object, count: int) -> list[str]:
     """Return what `seed_of` does for each position; the value is written once."""
-    written = json.dumps(value, sort_keys=True, default=str)
+    written = _written(value)
     return [f"{position}:{written}" for position in range(count)]
+
+
+def _written(value: object) -> str:
+    try:
+        return json.dumps(value, sort_keys=True, default=str)
+    except (ValueError, RecursionError):  # it is nested too deeply, and its position has to do
+        return ""
 
 
 def is_sendable(id: str) -> bool:

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
 from toolcrib.formats._canonical_json import arguments_text, raw_arguments, typed
-from toolcrib.formats._chat_stream import TEXTS, first_choice, gathered_chat, kind_of, legacy_calls
+from toolcrib.formats._chat_stream import KINDS, TEXTS, calls_in, first_choice, gathered_chat, kind_of
 from toolcrib.formats._format import ProviderFormat
-from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._json_reading import json_shape, object_at, object_or_empty, objects_in, text_or_empty
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import FINISHED, StopKind, error_in
 from toolcrib.formats._transcript_rules import CallKey
@@ -56,31 +56,32 @@ class ChatFormat(ProviderFormat):
 
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
         shape = json_shape(reply)
-        choice = first_choice(shape)
+        misread = list[str]()
+        choice = first_choice(shape, misread)
         errors = filter(None, (error_in(shape), error_in(choice or {})))
         draft = self.ended([(choice or {}).get("finish_reason")], errors, streamed=False)
         if choice is None:
-            return self.with_calls(replace(draft, problems=("the reply has no choices",)), taken)
-        return self._read(object_or_empty(choice.get("message")), draft, taken)
+            return self.with_calls(replace(draft.with_misread(misread), problems=("the reply has no choices",)), taken)
+        return self._read(object_at(choice, "message", misread), draft.with_misread(misread), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
-        made = gathered_chat(self.chunk_of(json_shape(chunk)) for chunk in chunks)
-        return self._read(made.message, self.ended_stream(made), taken, made.faults)
+        misread = list[str]()
+        made = gathered_chat(self.chunk_of(json_shape(chunk), misread) for chunk in chunks)
+        return self._read(made.message, self.ended_stream(made).with_misread(misread), taken, made.faults)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         return "choices" in shape
 
     def text_delta(self, chunk: Mapping[str, Any]) -> str:
-        choice = first_choice(self.chunk_of(chunk))
+        choice = first_choice(self.chunk_of(chunk, []), [])
         return "" if choice is None else _text_of(object_or_empty(choice.get("delta")).get("content"))
 
     def call_pieces(self, chunk: Mapping[str, Any]) -> Iterable[CallPiece]:
-        delta = object_or_empty((first_choice(self.chunk_of(chunk)) or {}).get("delta"))
-        calls = list(objects_in(delta.get("tool_calls"))) or legacy_calls(delta.get(_LEGACY))
-        return [_piece(call, at) for at, call in enumerate(calls)]
+        delta = object_or_empty((first_choice(self.chunk_of(chunk, []), []) or {}).get("delta"))
+        return [_piece(call, at) for at, call in enumerate(calls_in(delta, []))]
 
-    def chunk_of(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the chunk in an event of the provider's stream."""
+    def chunk_of(self, event: Mapping[str, Any], misread: list[str]) -> Mapping[str, Any]:
+        """Return the chunk in an event of the provider's stream; `misread` as for `object_at`."""
         return event
 
     def _read(
@@ -91,13 +92,13 @@ class ChatFormat(ProviderFormat):
         faults: Mapping[int, str] = MappingProxyType({}),
     ) -> WireReply:
         """Return the reply; `draft` says how it ended, and `faults` why calls of it may not run, by their place."""
-        problems = list[str]()
+        problems, misread = list[str](), list[str]()
         item: Item = {"role": "assistant", **self.kept(message)}
-        sent = list(objects_in(message.get("tool_calls"))) or legacy_calls(message.get("function_call"))
+        sent = calls_in(message, misread)
         named = [(call, self.read_call(call), faults.get(place, "")) for place, call in enumerate(sent)]
         named = [one for one in named if one[1].name]
         if len(named) < len(sent):
-            problems.append(f"{len(sent) - len(named)} of its calls named no tool and were left out")
+            misread.append(f"{len(sent) - len(named)} of its calls named no tool and were left out")
         sent = [call for call, _, _ in named]
         for at, (_, read, _) in enumerate(named):
             if not self.takes_name(read.name):
@@ -109,7 +110,9 @@ class ChatFormat(ProviderFormat):
             draft = replace(draft, stop_kind="refusal")
         items = () if item.keys().isdisjoint(_SAYING) else (item,)
         draft = replace(draft, items=items, text=_text_of(item.get("content")), problems=tuple(problems))
-        return self.with_calls(draft, taken, {at: fault for at, (_, _, fault) in enumerate(named) if fault})
+        return self.with_calls(
+            draft.with_misread(misread), taken, {at: fault for at, (_, _, fault) in enumerate(named) if fault}
+        )
 
     def read_call(self, call: Mapping[str, Any]) -> WireCall:
         """Return one of a message's calls."""
@@ -117,6 +120,8 @@ class ChatFormat(ProviderFormat):
         said = object_or_empty(call.get(kind))
         sent: object = said.get(TEXTS.get(kind, "arguments"))
         name, id = text_or_empty(said.get("name")), text_or_empty(call.get("id"))
+        if kind not in KINDS:  # of a type that is not known, and answered as the others are
+            name = name or kind
         if kind == "function":
             return WireCall(id, name, raw_arguments(sent))
         fault = "its text did not come" if kind in self.free_texts and not isinstance(sent, str) else ""

@@ -7,14 +7,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from toolcrib.formats._json_reading import is_object, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._json_reading import (
+    is_object,
+    number_at,
+    object_at,
+    object_or_empty,
+    objects_at,
+    objects_in,
+    text_or_empty,
+)
 from toolcrib.formats._stop_kinds import StreamEnd, error_in
 from toolcrib.formats._wire import Item
 
-__all__ = ["TEXTS", "ChatStream", "first_choice", "gathered_chat", "kind_of", "legacy_calls"]
+__all__ = ["KINDS", "TEXTS", "ChatStream", "calls_in", "first_choice", "gathered_chat", "kind_of"]
 
 _KNOWN = frozenset({"role", "content", "refusal", "tool_calls", "function_call"})
 TEXTS = {"custom": "input"}  # where a call of this kind has its text; the others have it in `arguments`
+KINDS = ("function", *TEXTS)
 
 
 @dataclass(slots=True)
@@ -34,21 +43,19 @@ def gathered_chat(chunks: Iterable[Mapping[str, Any]]) -> ChatStream:
     """Return what the chunks of a stream come to."""
     made = ChatStream()
     calls: list[_StreamedCall] = []
-    current: dict[object, _StreamedCall] = {}
+    current: dict[int, _StreamedCall] = {}
     for chunk in chunks:
-        choice = first_choice(chunk) or {}  # the last one has the usage alone
-        made.errors += filter(None, (error_in(chunk), error_in(choice), _misplaced(objects_in(chunk.get("choices")))))
+        choice = first_choice(chunk, made.misread) or {}  # the last one has the usage alone
+        made.errors += filter(None, (error_in(chunk), error_in(choice)))
         made.words.append(choice.get("finish_reason"))
-        delta = object_or_empty(choice.get("delta"))
+        delta = object_at(choice, "delta", made.misread)
         if not delta:  # some servers end with the whole message, once more
-            delta = object_or_empty(choice.get("message"))
+            delta = object_at(choice, "message", made.misread)
             made.message |= {key: None for key, value in delta.items() if value and key not in ("role", "tool_calls")}
         for key in ("content", "refusal"):
             _add_content(made.message, key, delta.get(key))
-        pieces = list(objects_in(delta.get("tool_calls"))) or legacy_calls(delta.get("function_call"))
-        made.errors += filter(None, [_misplaced(pieces)])
-        for position, piece in enumerate(pieces):
-            _add_call(calls, current, piece, position)
+        for position, piece in enumerate(calls_in(delta, made.misread)):
+            _add_call(calls, current, piece, number_at(piece, "index", made.misread, position), made.misread)
         _add_rest(made.message, delta)
     if calls:
         made.message["tool_calls"] = [call.item() for call in calls]
@@ -56,15 +63,10 @@ def gathered_chat(chunks: Iterable[Mapping[str, Any]]) -> ChatStream:
     return made
 
 
-def first_choice(chunk: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the choice of a reply or chunk that is read: the first of several."""
-    return next((choice for choice in objects_in(chunk.get("choices")) if not choice.get("index")), None)
-
-
-def _misplaced(pieces: Iterable[Mapping[str, Any]]) -> str:
-    """Return what is wrong with pieces of which one says by no number where it belongs; empty where nothing is."""
-    bad = any(not isinstance(piece.get("index", 0), int | None) for piece in pieces)
-    return "a piece of it came without its place" if bad else ""
+def first_choice(chunk: Mapping[str, Any], misread: list[str]) -> Mapping[str, Any] | None:
+    """Return the choice of a reply or chunk that is read, the first of several; `misread` as for `object_at`."""
+    choices = objects_at(chunk, "choices", misread)
+    return next((choice for choice in choices if not number_at(choice, "index", misread)), None)
 
 
 def kind_of(call: Mapping[str, Any]) -> str:
@@ -73,9 +75,13 @@ def kind_of(call: Mapping[str, Any]) -> str:
     return kind if kind and (kind in call or "function" not in call) else "function"
 
 
-def legacy_calls(call: object) -> list[Mapping[str, Any]]:
-    """Return the call of a server that writes it as the API did before there were tools, as it is written now."""
-    return [{"type": "function", "function": call}] if is_object(call) else []
+def calls_in(message: Mapping[str, Any], misread: list[str]) -> list[Mapping[str, Any]]:
+    """Return the calls in a message or a piece of one; `misread` as for `object_at`.
+
+    The call of a server that writes it as the API did before there were tools comes as it is written now.
+    """
+    calls, legacy = objects_at(message, "tool_calls", misread), object_at(message, "function_call", misread)
+    return calls or ([{"type": "function", "function": legacy}] if legacy else [])
 
 
 def _add_rest(message: Item, delta: Mapping[str, Any]) -> None:
@@ -121,16 +127,18 @@ def _parts(content: object) -> list[Item]:
 
 
 def _add_call(
-    calls: list[_StreamedCall], current: dict[object, _StreamedCall], piece: Mapping[str, Any], position: int
+    calls: list[_StreamedCall],
+    current: dict[int, _StreamedCall],
+    piece: Mapping[str, Any],
+    index: int,
+    misread: list[str],
 ) -> None:
     """Add a piece to the call that it belongs to: the one of its index, unless it begins another."""
-    index = piece.get("index", position)
-    index = index if isinstance(index, int) else position
     call = current.get(index)
     if call is None or call.ends_before(piece):
         call = current[index] = _StreamedCall(piece)
         calls.append(call)
-    call.add(piece)
+    call.add(piece, misread)
 
 
 class _StreamedCall:
@@ -158,19 +166,22 @@ class _StreamedCall:
             return id != self._id
         return bool(name and self._name and name != self._name) and self._is_whole()
 
-    def add(self, piece: Mapping[str, Any]) -> None:
-        """Take up a piece."""
+    def add(self, piece: Mapping[str, Any], misread: list[str]) -> None:
+        """Take up a piece; `misread` as for `object_at`."""
         self._id = self._id or text_or_empty(piece.get("id"))
-        for key, value in object_or_empty(piece.get(self.kind)).items():
+        strange = next((kind for kind in (*KINDS, kind_of(piece)) if kind != self.kind and piece.get(kind)), "")
+        if strange:
+            self.fault = self.fault or f"a piece of it is of the kind `{strange}`"
+        for key, value in object_at(piece, self.kind, misread).items():
             if key == "name":
-                self._add_name(text_or_empty(value))
+                self._add_name(value)
             elif key != self._key:
                 self._inner |= {} if value is None or value == "" else {key: value}
             elif isinstance(value, str):
                 self._add_text(value)
             elif value is not None:
                 self._add_value(value)
-        known = ("index", "id", "type", self.kind)
+        known = ("index", "id", "type", self.kind, *KINDS)
         self._rest |= {key: value for key, value in piece.items() if key not in known and value is not None}
 
     def item(self) -> Item:
@@ -180,10 +191,10 @@ class _StreamedCall:
         inner = inner if came is None else {**inner, self._key: came}
         return {"id": self._id, "type": self.kind, self.kind: inner, **self._rest}
 
-    def _add_name(self, name: str) -> None:
+    def _add_name(self, name: object) -> None:
         if name and self._name and name != self._name:
             self.fault = self.fault or f"its name changed from `{self._name}` to `{name}`"
-        self._name = self._name or name
+        self._name = self._name or text_or_empty(name)
 
     def _add_text(self, text: str) -> None:
         if text and self._value and not self.fault and not self._came_before(text):

@@ -166,7 +166,8 @@ class ProviderFormat(TranscriptRules, ToolFormat):
 
     def ended_stream(self, stream: StreamEnd) -> WireReply:
         """Return what `ended` does of a stream, with its problems."""
-        return replace(self.ended(stream.words, stream.errors, streamed=True), problems=tuple(stream.problems))
+        made = self.ended(stream.words, stream.errors, streamed=True).with_misread(stream.misread)
+        return replace(made, problems=tuple(stream.problems))
 
     def with_calls(
         self, reply: WireReply, taken: Collection[str], broken: Mapping[int, str] = MappingProxyType({})

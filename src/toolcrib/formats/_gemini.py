@@ -19,7 +19,7 @@ from toolcrib.formats._format import Declaration
 from toolcrib.formats._gemini_dump import api_shape
 from toolcrib.formats._gemini_schema import json_schema, openapi_schema, takes_json_schema
 from toolcrib.formats._gemini_stream import PartialCall, first_candidate, gathered_reply, placed_values, taken_back
-from toolcrib.formats._json_reading import is_object, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._json_reading import is_object, object_at, object_or_empty, objects_at, objects_in, text_or_empty
 from toolcrib.formats._optional_ids import OptionalIds, is_sent
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
@@ -89,7 +89,7 @@ class _Gemini(OptionalIds):
 
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
         shape = api_shape(reply)
-        candidate = first_candidate(shape)
+        candidate = first_candidate(shape, [])
         words = [] if candidate is None else [candidate.get("finishReason")]
         return self._read(shape, self.ended(words, filter(None, [error_in(shape)]), streamed=False), taken)
 
@@ -101,11 +101,11 @@ class _Gemini(OptionalIds):
         return "candidates" in shape
 
     def text_delta(self, chunk: Mapping[str, Any]) -> str:
-        candidate = first_candidate(chunk)
+        candidate = first_candidate(chunk, [])
         return "" if candidate is None else _text_of(object_or_empty(candidate.get("content")).get("parts"))
 
     def call_pieces(self, chunk: Mapping[str, Any]) -> Iterable[CallPiece]:
-        content = object_or_empty((first_candidate(api_shape(chunk)) or {}).get("content"))
+        content = object_or_empty((first_candidate(api_shape(chunk), []) or {}).get("content"))
         sent = [part.get("functionCall") for part in objects_in(content.get("parts"))]
         return [_piece(call) for call in sent if is_object(call)]
 
@@ -113,24 +113,24 @@ class _Gemini(OptionalIds):
         self, reply: Mapping[str, Any], draft: WireReply, taken: Collection[str], cut: Collection[int] = ()
     ) -> WireReply:
         """Return the reply; `draft` says how it ended, and `cut` has the places of parts whose call never did."""
-        problems = list(draft.problems)
-        candidate = first_candidate(reply)
+        problems, misread = list(draft.problems), list[str]()
+        candidate = first_candidate(reply, misread)
         blocked = text_or_empty(object_or_empty(reply.get("promptFeedback")).get("blockReason"))
         if blocked and draft.stop_kind != "error":
             draft = replace(draft, stop=blocked, stop_kind="content_filter")
         if candidate is None:
             problems.append("the prompt was blocked" if blocked else "the reply has no candidates")
-            return self.with_calls(replace(draft, problems=tuple(problems)), taken)
+            return self.with_calls(replace(draft, problems=tuple(problems)).with_misread(misread), taken)
         parts: list[Item] = []
         broken: dict[int, str] = {}
         calls = 0
-        for place, sent in enumerate(objects_in(object_or_empty(candidate.get("content")).get("parts"))):
+        for place, sent in enumerate(objects_at(object_at(candidate, "content", misread), "parts", misread)):
             part, is_cut = taken_back(sent), place in cut
             if PartialCall.begins(part):
-                partial = PartialCall(part)
+                partial = PartialCall(part, misread)
                 part, is_cut = partial.close(), not partial.is_whole
             if "functionCall" in part and not text_or_empty(object_or_empty(part["functionCall"]).get("name")):
-                problems.append("one of its calls named no tool and was left out")
+                misread.append("one of its calls named no tool and was left out")
             elif part:
                 if "functionCall" in part:
                     part["functionCall"]["name"] = self.called(part["functionCall"]["name"], problems)
@@ -140,7 +140,8 @@ class _Gemini(OptionalIds):
         items: tuple[Item, ...] = ({"role": "model", "parts": parts},) if parts else ()
         said = text_or_empty(candidate.get("finishMessage")) if draft.stop_kind != "error" else ""
         made = replace(draft, items=items, text=_text_of(parts), stop=said or draft.stop, problems=tuple(problems))
-        return replace(self.with_calls(made, taken, broken), stop=draft.stop)
+        read = self.with_calls(made.with_misread(misread), taken, broken)
+        return replace(read, stop=draft.with_misread(misread).stop)
 
     def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((key, part) for part in objects_in(item.get("parts")) for key in part)
@@ -258,7 +259,7 @@ def _read_result(part: Mapping[str, Any]) -> WireResult:
 
 
 def _piece(call: Mapping[str, Any]) -> CallPiece:
-    name, (values, placed) = text_or_empty(call.get("name")), placed_values(call)
+    name, (values, placed) = text_or_empty(call.get("name")), placed_values(call, [])
     return CallPiece(
         text_or_empty(call.get("id")),
         name,

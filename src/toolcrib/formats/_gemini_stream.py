@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from toolcrib.formats._growing_object import GrowingObject, JsonPath, PlacedValue
-from toolcrib.formats._json_reading import is_object, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._json_reading import is_object, number_at, object_at, object_or_empty, objects_at, text_or_empty
 from toolcrib.formats._stop_kinds import StreamEnd, error_in
 from toolcrib.formats._wire import Item
 
 __all__ = ["PartialCall", "ReplyStream", "first_candidate", "gathered_reply", "placed_values", "taken_back"]
 
-_PATH_STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<index>\d+)\]|\['(?P<single>[^']*)'\]|\[\"(?P<double>[^\"]*)\"\]")
+_PATH_STEP = re.compile(
+    r"""\.(?P<name>[^.\[\]]+)|\[(?P<index>\d+)\]|\[(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]""", re.DOTALL
+)
+_ESCAPE = re.compile(r'\\.|"', re.DOTALL)
 _MOST_STEPS = 100
-_VALUES = ("stringValue", "numberValue", "boolValue", "nullValue")
+_VALUES: dict[str, tuple[type, ...]] = {"stringValue": (str,), "numberValue": (int, float), "boolValue": (bool,)}
+_GROWTH = frozenset({"args", "partialArgs", "willContinue"})
 
 
 class PartialCall:
@@ -27,12 +32,12 @@ class PartialCall:
         open: Whether more of it has to come.
     """
 
-    def __init__(self, part: Mapping[str, Any]) -> None:
+    def __init__(self, part: Mapping[str, Any], misread: list[str]) -> None:
         self.part: Item = {**part, "functionCall": {}}
         self._rest: Item = {}
         self.open, self._broken, self._came = True, False, False
         self._arguments = GrowingObject()
-        self.add(part)
+        self.add(part, misread)
 
     @staticmethod
     def begins(part: Mapping[str, Any]) -> bool:
@@ -50,16 +55,18 @@ class PartialCall:
         """The tool's name."""
         return text_or_empty(self._rest.get("name"))
 
-    def add(self, part: Mapping[str, Any]) -> None:
-        """Take up the next part of it."""
+    def add(self, part: Mapping[str, Any], misread: list[str]) -> None:
+        """Take up the next part of it; `misread` as for `object_at`."""
         call = object_or_empty(part.get("functionCall"))
         self.part |= {key: value for key, value in part.items() if key != "functionCall"}
-        values, pieces = placed_values(call)
+        if call.keys() - {"id"} and call.keys().isdisjoint(_GROWTH):
+            misread.append(f"a piece of a call has nothing that is known: `{next(iter(call.keys() - {'id'}))}`")
+        values, pieces = placed_values(call, misread)
         taken = [self._arguments.merge(values)]
         taken += [piece is not None and self._arguments.put(piece) for piece in pieces]
         self._broken = self._broken or not all(taken)
         self._came = self._came or bool(pieces) or is_object(call.get("args"))
-        self._rest |= {key: value for key, value in call.items() if key not in ("args", "partialArgs", "willContinue")}
+        self._rest |= {key: value for key, value in call.items() if key not in _GROWTH}
         self.open = bool(call.get("willContinue"))
 
     def close(self) -> Item:
@@ -68,17 +75,22 @@ class PartialCall:
         return self.part
 
 
-def placed_values(call: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[PlacedValue | None]]:
+def placed_values(call: Mapping[str, Any], misread: list[str]) -> tuple[Mapping[str, Any], list[PlacedValue | None]]:
     """Return the arguments in a part's call: under their names, and those with a path; None for one without a place."""
-    return object_or_empty(call.get("args")), [_placed(piece) for piece in objects_in(call.get("partialArgs"))]
+    return object_at(call, "args", misread), [_placed(piece) for piece in objects_at(call, "partialArgs", misread)]
 
 
 def _placed(piece: Mapping[str, Any]) -> PlacedValue | None:
     path = _steps(text_or_empty(piece.get("jsonPath")))
-    kind = next((key for key in _VALUES if key in piece), None)
-    if path is None or kind is None:
+    kind = next((key for key in _VALUES if piece.get(key) is not None), "nullValue")
+    value: Any = piece.get(kind)
+    if path is None or (kind not in piece if kind == "nullValue" else type(value) not in _VALUES[kind]):
         return None
-    return PlacedValue(path, _value(piece, kind), bool(piece.get("willContinue")))
+    if kind == "nullValue":
+        value = None
+    elif isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return PlacedValue(path, value, bool(piece.get("willContinue")))
 
 
 def _steps(path: str) -> JsonPath | None:
@@ -89,18 +101,22 @@ def _steps(path: str) -> JsonPath | None:
         found = _PATH_STEP.match(path, at)
         if found is None:
             return None
-        index = found["index"]
-        names = (found[key] for key in ("name", "single", "double"))
-        steps.append(next((name for name in names if name is not None), "") if index is None else int(index))
+        step = found["name"] or (_unquoted(found["quoted"]) if found["quoted"] else int(found["index"]))
+        if step is None:
+            return None
+        steps.append(step)
         at = found.end()
     return tuple(steps) if path.startswith("$") and 0 < len(steps) < _MOST_STEPS and isinstance(steps[0], str) else None
 
 
-def _value(piece: Mapping[str, Any], kind: str) -> Any:
-    value = piece[kind]
-    if kind == "nullValue":
+def _unquoted(quoted: str) -> str | None:
+    """Return a key that a path has in quotes, None where an escape in it means nothing. Source: RFC 9535, 2.3.1."""
+    as_json = {"\\'": "'", '"': '\\"'}
+    inner = _ESCAPE.sub(lambda found: as_json.get(found[0], found[0]), quoted[1:-1])
+    try:
+        return str(json.loads(f'"{inner}"', strict=False))
+    except ValueError:
         return None
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 # --- whole streams
@@ -119,21 +135,23 @@ def gathered_reply(chunks: Iterable[Mapping[str, Any]]) -> ReplyStream:
     made = ReplyStream()
     candidate: Item = {}
     parts: list[Item] = []
-    begun: list[PartialCall] = []
+    calls = _PartialCalls()
     for chunk in chunks:
         made.errors += filter(None, [error_in(chunk)])
         if chunk.get("promptFeedback"):
             made.reply["promptFeedback"] = chunk["promptFeedback"]
-        piece = first_candidate(chunk)
+        piece = first_candidate(chunk, made.misread)
         if piece is None:
             continue
         made.words.append(piece.get("finishReason"))
         candidate |= {key: value for key, value in piece.items() if key != "content" and value is not None}
-        for part in objects_in(object_or_empty(piece.get("content")).get("parts")):
-            _append_part(parts, taken_back(part), begun)
-    for call in begun:
+        for part in map(taken_back, objects_at(object_at(piece, "content", made.misread), "parts", made.misread)):
+            new = calls.add(part, made.misread) if "functionCall" in part else part
+            if new:
+                _append_part(parts, new)
+    for call in calls.begun:
         call.close()
-    unfinished = [call for call in begun if not call.is_whole]
+    unfinished = [call for call in calls.begun if not call.is_whole]
     made.problems = [f"the arguments of a call of `{call.name}` were cut" for call in unfinished]
     cut = {id(call.part) for call in unfinished}
     made.cut = {place for place, part in enumerate(parts) if id(part) in cut}
@@ -142,9 +160,10 @@ def gathered_reply(chunks: Iterable[Mapping[str, Any]]) -> ReplyStream:
     return made
 
 
-def first_candidate(reply: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the candidate of a reply or chunk that is read: the first of several."""
-    return next((one for one in objects_in(reply.get("candidates")) if not one.get("index")), None)
+def first_candidate(reply: Mapping[str, Any], misread: list[str]) -> Mapping[str, Any] | None:
+    """Return the candidate of a reply or chunk that is read, the first of several; `misread` as for `object_at`."""
+    candidates = objects_at(reply, "candidates", misread)
+    return next((one for one in candidates if not number_at(one, "index", misread)), None)
 
 
 def taken_back(part: Mapping[str, Any]) -> Item:
@@ -153,29 +172,49 @@ def taken_back(part: Mapping[str, Any]) -> Item:
     if isinstance(kept.get("functionCall"), Mapping):
         call = {key: value for key, value in kept["functionCall"].items() if value is not None}
         kept["functionCall"] = call if isinstance(call.get("id", ""), str) else {**call, "id": ""}
-    return {} if kept == {"text": ""} or not isinstance(kept.get("text", ""), str) else kept
+    if not isinstance(kept.get("text", ""), str):
+        del kept["text"]
+    return {} if kept == {"text": ""} else kept
 
 
-def _append_part(parts: list[Item], part: Item, begun: list[PartialCall]) -> None:
-    """Append a part, unless it goes on with the one before.
+class _PartialCalls:
+    """The calls of a stream whose arguments come in pieces.
 
-    Text goes on where text of the same kind stopped, unless one of them is signed; a call whose arguments come in
-    pieces goes on with parts that name no tool.
+    Attributes:
+        begun: All of them, in their order.
     """
-    if "functionCall" in part:
-        going_on = (
-            bool(begun) and begun[-1].open and not text_or_empty(object_or_empty(part["functionCall"]).get("name"))
-        )
-        if going_on:
-            begun[-1].add(part)
-            return
-        if PartialCall.begins(part):
-            begun.append(PartialCall(part))
-            parts.append(begun[-1].part)
-            return
+
+    def __init__(self) -> None:
+        self.begun: list[PartialCall] = []
+        self._open: dict[object, PartialCall] = {}  # by id; those without one by a number
+
+    def add(self, part: Item, misread: list[str]) -> Item | None:
+        """Take up a part with a call, and return it as it stands in the content; None where it goes on with a call.
+
+        It goes on with the open call of its id, or with the only open one where it has none; a name begins a call.
+        """
+        call = object_at(part, "functionCall", misread)
+        id, name = text_or_empty(call.get("id")), text_or_empty(call.get("name"))
+        key: object = next(iter(self._open)) if not id and len(self._open) == 1 else id
+        if not name and key in self._open:
+            self._open[key].add(part, misread)
+            if not self._open[key].open:
+                del self._open[key]
+            return None
+        if not PartialCall.begins(part):
+            return part
+        made = PartialCall(part, misread)
+        self.begun.append(made)
+        if made.open:
+            self._open[id or len(self.begun)] = made
+        return made.part
+
+
+def _append_part(parts: list[Item], part: Item) -> None:
+    """Append a part; text goes on where text of the same kind stopped, unless one of them is signed."""
     last = parts[-1] if parts else {}
     joins = set(part) <= {"text", "thought"} and set(last) <= {"text", "thought"} and "text" in last and "text" in part
     if joins and bool(part.get("thought")) == bool(last.get("thought")):
         last["text"] = text_or_empty(last["text"]) + text_or_empty(part["text"])
-    elif part:
-        parts.append(dict(part))
+    else:
+        parts.append(part)

@@ -9,7 +9,19 @@ from typing import Any, TypeGuard, cast
 
 from pydantic import BaseModel
 
-__all__ = ["is_object", "json_shape", "object_in", "object_or_empty", "objects_in", "text_or_empty"]
+__all__ = [
+    "is_object",
+    "json_shape",
+    "number_at",
+    "object_at",
+    "object_in",
+    "object_or_empty",
+    "objects_at",
+    "objects_in",
+    "text_or_empty",
+]
+
+_NOTHING: tuple[object, ...] = (None, "", [], {})  # in which nothing can be lost
 
 
 def json_shape(value: object) -> Mapping[str, Any]:
@@ -34,6 +46,39 @@ def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
 def object_or_empty(value: object) -> Mapping[str, Any]:
     """Return `value`, or an empty mapping when it is no JSON object."""
     return cast("Mapping[str, Any]", value) if type(value) is dict or isinstance(value, Mapping) else {}
+
+
+def object_at(shape: Mapping[str, Any], key: str, misread: list[str]) -> Mapping[str, Any]:
+    """Return the JSON object under a key, or an empty one; what is there of another kind is noted in `misread`."""
+    value: object = shape.get(key)
+    if is_object(value):
+        return value
+    if value not in _NOTHING:
+        misread.append(f"`{key}` of it is no JSON object")
+    return {}
+
+
+def objects_at(shape: Mapping[str, Any], key: str, misread: list[str]) -> list[Mapping[str, Any]]:
+    """Return the JSON objects in the list under a key; what is there of another kind is noted in `misread`."""
+    value: object = shape.get(key)
+    if not isinstance(value, list | tuple):
+        if value not in _NOTHING:
+            misread.append(f"`{key}` of it is no list")
+        return []
+    parts = cast("list[Any]", value)
+    if any(part not in _NOTHING for part in parts if not is_object(part)):
+        misread.append(f"`{key}` of it has what is no JSON object")
+    return [part for part in parts if is_object(part)]
+
+
+def number_at(shape: Mapping[str, Any], key: str, misread: list[str], otherwise: int = 0) -> int:
+    """Return the whole number under a key, or another; what is there of another kind is noted in `misread`."""
+    value: object = shape.get(key)
+    if type(value) is int:
+        return value
+    if value is not None:
+        misread.append(f"`{key}` of it is no whole number")
+    return otherwise
 
 
 def object_in(text: str) -> dict[str, Any] | None:

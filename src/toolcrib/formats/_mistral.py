@@ -15,7 +15,7 @@ from typing import Any, NotRequired, TypedDict
 from toolcrib.calls import Media, carried
 from toolcrib.formats._chat import ChatFormat
 from toolcrib.formats._format import Declaration
-from toolcrib.formats._json_reading import object_or_empty
+from toolcrib.formats._json_reading import object_at
 from toolcrib.formats._strict_schema import NUMBERS, STRUCTURE, StrictRules, check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey, Speaker
 from toolcrib.formats._wire import Choice, Item, WireCall, WireResult
@@ -75,8 +75,8 @@ class _Mistral(ChatFormat):
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         return super().recognises(shape) and _MODELS.match(str(shape.get("model", ""))) is not None
 
-    def chunk_of(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        return object_or_empty(event.get("data")) or event  # the SDK puts each chunk into an event
+    def chunk_of(self, event: Mapping[str, Any], misread: list[str]) -> Mapping[str, Any]:
+        return object_at(event, "data", misread) or event  # the SDK puts each chunk into an event
 
     def read_call(self, call: Mapping[str, Any]) -> WireCall:
         read = super().read_call(call)

@@ -17,7 +17,7 @@ from toolcrib.formats._chat import ChatFormat
 from toolcrib.formats._constraints import described, in_prose
 from toolcrib.formats._format import Declaration
 from toolcrib.formats._gemini_schema import openapi_schema
-from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._json_reading import json_shape, object_at, object_or_empty, objects_at, objects_in, text_or_empty
 from toolcrib.formats._optional_ids import OptionalIds, is_sent
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
@@ -51,20 +51,21 @@ class _Ollama(OptionalIds, ChatFormat):
     # --- replies
 
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        shape = json_shape(reply)
+        shape, misread = json_shape(reply), list[str]()
+        message = object_at(shape, "message", misread)
         draft = self.ended(*_ends([shape]), streamed=False)
-        return self._read(object_or_empty(shape.get("message")), draft, taken)
+        return self._read(message, draft.with_misread(misread), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         shapes = list(map(json_shape, chunks))
-        message, calls = Item(role="assistant"), list[Item]()
+        message, calls, misread = Item(role="assistant"), list[Item](), list[str]()
         texts: dict[str, list[str]] = {"content": [], "thinking": []}
-        for piece in (object_or_empty(shape.get("message")) for shape in shapes):
+        for piece in (object_at(shape, "message", misread) for shape in shapes):
             for key, found in texts.items():
                 found.append(text_or_empty(piece.get(key)))
-            calls += map(dict, objects_in(piece.get("tool_calls")))
+            calls += map(dict, objects_at(piece, "tool_calls", misread))
         message |= {key: "".join(found) for key, found in texts.items()} | {"tool_calls": calls}
-        return self._read(message, self.ended(*_ends(shapes), streamed=True), taken)
+        return self._read(message, self.ended(*_ends(shapes), streamed=True).with_misread(misread), taken)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         return "message" in shape and "done" in shape
@@ -81,6 +82,9 @@ class _Ollama(OptionalIds, ChatFormat):
     def kept(self, message: Mapping[str, Any]) -> Item:
         kept = {key: message[key] for key in ("content", "thinking") if isinstance(message.get(key), str)}
         return {key: text for key, text in kept.items() if text and (key == "content" or _says(message))}
+
+    def read_call(self, call: Mapping[str, Any]) -> WireCall:
+        return super().read_call({key: call.get(key) for key in ("id", "function")})  # a call has no type
 
     def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
         return {**item, "tool_calls": list(map(_canonical_call, item["tool_calls"]))}

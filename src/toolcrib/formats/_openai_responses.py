@@ -15,7 +15,15 @@ from typing import Any
 from toolcrib.calls import Media, carried
 from toolcrib.formats._canonical_json import arguments_text, raw_arguments, typed
 from toolcrib.formats._format import Declaration, ProviderFormat
-from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._json_reading import (
+    json_shape,
+    number_at,
+    object_at,
+    object_or_empty,
+    objects_at,
+    objects_in,
+    text_or_empty,
+)
 from toolcrib.formats._openai import CHOICE_MODES, OPENAI_STRICT, free_text
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, StreamEnd, error_in
@@ -117,7 +125,7 @@ class _Responses(ProviderFormat):
         return text_or_empty(chunk.get("delta")) if chunk.get("type") == "response.output_text.delta" else ""
 
     def call_pieces(self, chunk: Mapping[str, Any]) -> Iterable[CallPiece]:
-        place, kind = _place(chunk), text_or_empty(chunk.get("type"))
+        place, kind = number_at(chunk, "output_index", []), text_or_empty(chunk.get("type"))
         if kind == "response.output_item.added":
             item = object_or_empty(chunk.get("item"))
             [call] = self.calls_of(item) or [WireCall("", "", "")]
@@ -129,8 +137,8 @@ class _Responses(ProviderFormat):
 
     def _read(self, response: Mapping[str, Any], draft: WireReply, taken: Collection[str]) -> WireReply:
         """Return the reply; `draft` says how it ended."""
-        problems = list(draft.problems)
-        output = list(objects_in(response.get("output")))
+        problems, misread = list(draft.problems), list[str]()
+        output = objects_at(response, "output", misread)
         items: list[Item] = []
         for sent in output:
             item = _taken_back(next(iter(typed([sent], {"content": "message"})), Item()))
@@ -140,7 +148,7 @@ class _Responses(ProviderFormat):
                 items.append(item)
             elif is_named or not item or (item["type"] == "message" and not _parts_or_text(item)):
                 what = "one of its calls named no tool and" if is_named else "what came without a type or content"
-                problems.append(f"{what} was left out")
+                (misread if is_named or not item else problems).append(f"{what} was left out")
                 _drop_reasoning(items, problems)
             else:
                 items.append(item)
@@ -151,7 +159,8 @@ class _Responses(ProviderFormat):
         ):
             draft = replace(draft, stop_kind="refusal")
         text = "".join(map(_text_of, said))
-        return self.with_calls(replace(draft, items=tuple(items), text=text, problems=tuple(problems)), taken)
+        made = replace(draft, items=tuple(items), text=text, problems=tuple(problems))
+        return self.with_calls(made.with_misread(misread), taken)
 
     def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
         key = _NAMED.get(item["type"])
@@ -372,11 +381,6 @@ class _Stream(StreamEnd):
     response: Item = field(default_factory=Item)
 
 
-def _place(event: Mapping[str, Any]) -> int:
-    index = event.get("output_index")
-    return index if isinstance(index, int) else 0
-
-
 def _gathered(events: Iterable[Mapping[str, Any]]) -> _Stream:
     begun: dict[int, Item] = {}
     done: dict[int, Item] = {}
@@ -384,25 +388,25 @@ def _gathered(events: Iterable[Mapping[str, Any]]) -> _Stream:
     made = _Stream()
     for event in events:
         kind = text_or_empty(event.get("type"))
-        place = _place(event)
+        place = number_at(event, "output_index", made.misread)
         made.errors += _errors(event)
         if kind in _ENDED:
-            response = object_or_empty(event.get("response"))
+            response = object_at(event, "response", made.misread)
             made.response = {**made.response, **response}
             ended = _ENDED[kind]
             made.words += [*([] if ended == "completed" else [ended]), *_words({"status": ended, **response})]
             made.errors += _errors(response)
         elif kind == "response.output_item.added":
-            begun[place], arguments[place] = dict(object_or_empty(event.get("item"))), []
+            begun[place], arguments[place] = dict(object_at(event, "item", made.misread)), []
         elif kind == "response.output_item.done":
-            done[place] = dict(object_or_empty(event.get("item")))
-        elif kind in _DELTAS and place in begun:
-            arguments[place].append(text_or_empty(event.get("delta")))
+            done[place] = dict(object_at(event, "item", made.misread))
+        elif kind in _DELTAS:
+            arguments.setdefault(place, []).append(text_or_empty(event.get("delta")))
         elif place in begun:
             _grow(begun[place], kind, text_or_empty(event.get("delta")))
     if not made.response.get("output"):  # some servers leave it out of the last event
-        places = sorted({*begun, *done})
-        found = [done.get(place) or _cut(begun[place], arguments[place], made.problems) for place in places]
+        places = sorted({*begun, *done, *arguments})
+        found = [done.get(place) or _cut(begun.get(place, {}), arguments.get(place, []), made) for place in places]
         made.response["output"] = [item for item in found if item]
     return made
 
@@ -416,17 +420,18 @@ def _grow(item: Item, kind: str, delta: str) -> None:
         item["content"] = parts
 
 
-def _cut(item: Item, arguments: list[str], problems: list[str]) -> Item | None:
+def _cut(item: Item, arguments: list[str], made: _Stream) -> Item | None:
     """Return an item that was begun and never done, as far as it came; None for one that would not be taken back."""
     kind = text_or_empty(item.get("type"))
     if kind in _NAMED:
-        problems.append(f"the arguments of a call of `{text_or_empty(item.get('name'))}` were cut")
+        made.problems.append(f"the arguments of a call of `{text_or_empty(item.get('name'))}` were cut")
         key = _NAMED[kind]
         grown = {key: "".join([text_or_empty(item.get(key)), *arguments])} if arguments else {}
         return {**item, **grown, "status": "incomplete"}
     if kind == "message" and item.get("content"):
         return {**item, "status": "incomplete"}
-    problems.append(f"an item of type `{kind}` was cut and left out")
+    made.misread += ["a piece of a call came where no call is open"] if any(arguments) else []
+    made.problems.append(f"an item of type `{kind}` was cut and left out")
     return None
 
 

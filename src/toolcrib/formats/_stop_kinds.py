@@ -19,7 +19,8 @@ StopKind: TypeAlias = Literal[
 
 - `finished`: the model had answered; `tool_calls`: it waits for results.
 - `length`: at a limit of tokens; `refusal`: the model refused; `content_filter`: a filter of the provider's stopped it.
-- `malformed`: the provider could not read what the model wrote, or found no call where one was announced.
+- `malformed`: the provider could not read what the model wrote, a part of the reply has not the form that it has to
+  have, or there is no call where one was announced.
 - `paused`: the provider waits to be asked to go on; `error`: it failed.
 - `cut`: a stream broke off, or a reply was read before its end.
 - `unknown`: the reply does not say, or in a word that is in no list.
@@ -46,7 +47,7 @@ _SENTENCES: dict[StopKind, str] = {
     "length": "the reply was cut at the limit of tokens",
     "refusal": "the reply ended in a refusal",
     "content_filter": "the reply was stopped by a content filter",
-    "malformed": "the provider could not read what the model wrote",
+    "malformed": "a part of the reply could not be read",
     "paused": "the reply was paused by the provider",
     "error": "the reply ended in an error",
     "cut": "the reply was cut before its end",
@@ -61,11 +62,13 @@ class StreamEnd:
     Attributes:
         words: The words for why it ended, in their order.
         errors: What the provider says that went wrong.
+        misread: What in it could not be read, a few words each.
         problems: What else was wrong, a sentence each.
     """
 
     words: list[object] = field(default_factory=list[object])
     errors: list[str] = field(default_factory=list[str])
+    misread: list[str] = field(default_factory=list[str])
     problems: list[str] = field(default_factory=list[str])
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from toolcrib.calls import Media, cut, value_class
 from toolcrib.formats._growing_object import PlacedValue
-from toolcrib.formats._stop_kinds import FINISHED, StopKind, ending
+from toolcrib.formats._stop_kinds import FINISHED, StopKind, ending, worst
 
 __all__ = [
     "CallPiece",
@@ -78,6 +78,13 @@ class WireReply:
     stop_kind: StopKind = "unknown"
     unknown: tuple[WireCall, ...] = ()
     container: str = ""
+
+    def with_misread(self, misread: Sequence[str]) -> WireReply:
+        """Return the reply as malformed, unless it ended worse, where something in it could not be read."""
+        if not misread:
+            return self
+        stop, kind = worst([(self.stop or "", self.stop_kind), (misread[-1], "malformed")]) or ("", "malformed")
+        return replace(self, stop=stop, stop_kind=kind)
 
     def fault_of(self, call: WireCall) -> str:
         """Return why a call of it may not run, in words for the model; empty for one that may, if its arguments fit.
