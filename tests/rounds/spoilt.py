@@ -176,6 +176,8 @@ def _with_wrong_kind(value: Any, random: Random) -> Any:
     made = deepcopy(value)
     if random.random() < 0.3:
         holders = [path for path in _paths(made) if len(path) > 1 and isinstance(_at(made, path), dict | list)]
+        if not holders:
+            return made
         path = random.choice(holders)
         other: Any = {"x": 1} if isinstance(_at(made, path), list) else ["x"]
         _at(made, path[:-1])[path[-1]] = random.choice((7, True, "x", other))
