@@ -7,9 +7,20 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
-from toolcrib.adapters.dbos import Database, DurableAgent, DurableToolkit, Engine, Queue
+from toolcrib.adapters.dbos import (
+    Database,
+    DurableAgent,
+    DurableProgram,
+    DurableToolkit,
+    Engine,
+    Placement,
+    Queue,
+)
+from toolcrib.calls import ApprovalRequest
+from toolcrib.code import Toolkit
+from toolcrib.testing import FakeSandbox
 from toolcrib.tools import ez_tool
-from toolcrib.turns import Agent
+from toolcrib.turns import Agent, Turn
 
 QUICK = 0.02
 
@@ -41,3 +52,42 @@ async def engine_of(
     given: dict[str, Any] = {"worker_id": f"worker_{uuid4().hex[:8]}", "answers": QUICK, "grace": 2.0, **options}
     async with Engine(database, queues=queues, **given) as engine:
         yield engine
+
+
+class Step:
+    """A call of a piece of work."""
+
+    def __init__(self, tool: Any, **arguments: Any) -> None:
+        self.tool, self.arguments = tool, arguments
+
+
+class Work:
+    """Work that makes these calls: a turn, which makes the first of them, or a program."""
+
+    def __init__(self, kind: str, *steps: Step) -> None:
+        self._steps = steps
+        tools = [step.tool for step in steps]
+        if kind == "turn":
+            self.worker: DurableAgent | DurableToolkit = durable(*tools)
+            return
+        name = f"kit_{uuid4().hex[:8]}"
+        sandbox = FakeSandbox(*((step.tool.name, step.arguments) for step in steps))
+        self.worker = DurableToolkit(Toolkit(tools, sandbox=sandbox), Queue(name, polling=QUICK), name=name)
+
+    async def put(self, **placement: Any) -> str:
+        """Enqueue it, and return its id."""
+        worker, (first, *_) = self.worker, self._steps
+        if isinstance(worker, DurableAgent):
+            return (await worker.put(Turn(first.tool, kwargs=first.arguments), **placement)).id
+        return (await worker.start("...", placement=Placement(f"program-{uuid4().hex}", **placement))).id
+
+    async def asked(self, engine: Engine, work_id: str) -> ApprovalRequest:
+        """Return its request, once it has ended because of it."""
+        result = await engine.client.result(work_id, polling=QUICK)
+        if "waits_for" in result:
+            return (await engine.client.approvals.show(result["waits_for"])).request
+        return (await DurableProgram(work_id, engine.client).settled(polling=QUICK)).suspended[0]
+
+    async def answer(self, engine: Engine, work_id: str) -> None:
+        """Approve its request."""
+        await engine.client.approvals.answer((await self.asked(engine, work_id)).grant("ann"))

@@ -100,7 +100,7 @@ async def test_work_that_has_ended_by_itself_is_not_resumed(tmp_path: Path) -> N
         handle = await agent.put(Turn(count))
         await handle.outcome()
 
-        with pytest.raises(EngineError, match=r"has ended \(done\), and cannot be resumed"):
+        with pytest.raises(EngineError, match="is done, and only work that was cancelled or given up is resumed"):
             await asyncio.to_thread(resume_work, engine.client, handle.id)
 
 
@@ -141,7 +141,7 @@ async def test_failed_work_is_listed_as_that_with_its_reason(database: str) -> N
         elsewhere = [list_work(engine.client, state=state) for state in ("done", "cancelled")]
 
     assert failed[raised.id] == "no money"
-    assert failed[late.id] == "timed out: it did not end within 0.1 s"
+    assert failed[late.id] == "TimeoutError: it did not end within 0.1 s"
     assert "no shop" in str(failed[program.id])
     assert len(failed) == 3
     assert rejected == [(asked.request.id, "too dear")]

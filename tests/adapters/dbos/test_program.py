@@ -330,18 +330,26 @@ async def test_a_journal_that_is_left_has_written_what_it_was_given(database: st
 
 async def test_a_program_that_is_over_gone_on_or_cancelled_is_not_run_again(database: str) -> None:
     async with Client(database) as client:
-        journals = {name: ProgramJournal(client, name, name, None) for name in ("over", "gone on", "cancelled")}
+        names = ("over", "gone on", "cancelled", "cancelled later")
+        journals = {name: ProgramJournal(client, name, name, None) for name in names}
         for journal in journals.values():
             journal.claim(1, "kit", "queue")
         journals["over"].finish("done", {"state": "done"})
         journals["gone on"].finish("paused", {"state": "paused"})
         journals["gone on"].claim(2, "kit", "queue")
-        cancel_run(client, "cancelled")
+        journals["cancelled later"].finish("paused", {"state": "paused"})
+        for name in ("cancelled", "cancelled later"):
+            cancel_run(client, name)
+        ended = journals["cancelled"].finish("done", {"state": "done"})
 
         first = {name: journal.claim(1, "kit", "queue").result for name, journal in journals.items()}
         later = journals["cancelled"].claim(2, "kit", "queue").result
 
-    assert first == {"over": {"state": "done"}, "gone on": {"state": "paused"}, "cancelled": {"state": "cancelled"}}
+    cancelled = {"state": "cancelled"}
+    assert first == {
+        "over": {"state": "done"}, "gone on": {"state": "paused"}, "cancelled": cancelled, "cancelled later": cancelled
+    }  # fmt: skip
+    assert not ended
     assert later == {"state": "cancelled"}
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count, islice
 from typing import Any, Literal, cast, get_args
 from uuid import NAMESPACE_URL, UUID, uuid5
@@ -14,10 +15,10 @@ import sqlalchemy as sa
 from dbos import WorkflowStatus
 
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._continuation import WAITING, WAITS_FOR, cancel_turn, continuation_id
-from toolcrib.adapters.dbos._program import PROGRAM, stretch_id
-from toolcrib.adapters.dbos._program_journal import cancel_run, journal_lines, program_run, revive_run
-from toolcrib.adapters.dbos._retry import put_back, put_program_back
+from toolcrib.adapters.dbos._continuation import CLOSED, WAITING, WAITS_FOR, cancel_turn, continuation_id
+from toolcrib.adapters.dbos._program import PROGRAM, cancel_program, stretch_id
+from toolcrib.adapters.dbos._program_journal import journal_lines, program_run
+from toolcrib.adapters.dbos._retry import put_back, put_cancelled_back, put_program_back
 from toolcrib.errors import EngineError
 
 __all__ = ["WORK_STATES", "Work", "cancel_work", "list_work", "resume_work", "retry_work", "show_work", "turn_id_of"]
@@ -47,7 +48,6 @@ _ENDED: Mapping[str, Sequence[tuple[str, str]]] = {
     "rejected": (("SUCCESS", '%"kind":"rejected"%'),),
     "failed": (
         ("ERROR", ""),
-        ("CANCELLED", ""),  # by its time limit
         ("SUCCESS", '%"stop_reason":"error"%'),
         ("SUCCESS", '%"stop_reason":"timeout"%'),
         ("SUCCESS", '{"state":"done","success":false%'),
@@ -56,7 +56,6 @@ _ENDED: Mapping[str, Sequence[tuple[str, str]]] = {
 }
 """Where work of a state is looked for, if DBOS has another word: its state there, and a pattern of its output."""
 
-_CLOCK_MS = 1000  # SQLite has whole seconds
 _PAGE = 200  # workflows read at a time, where those of a state have to be looked for among others
 
 
@@ -177,32 +176,32 @@ def cancel_work(client: Client, work_id: str) -> Work:
         EngineError: There is none of this id.
     """
     status = _found(client, work_id)
-    work_id = status.workflow_id
-    if status.name == PROGRAM:
-        client.dbos.cancel_workflow(work_id)
-        cancel_run(client, str(_input(status).get("run", work_id)))
-    else:
-        with ThreadPoolExecutor(1, "toolcrib-cancel") as thread:  # this may be called on an event loop
-            work_id = thread.submit(lambda: asyncio.run(cancel_turn(client, work_id))).result()
-    return _works(client, [_found(client, work_id)])[0]
+    run = str(_input(status).get("run", ""))
+    cancel = partial(cancel_program, client, run) if run else partial(cancel_turn, client, status.workflow_id)
+    with ThreadPoolExecutor(1, "toolcrib-cancel") as thread:  # this may be called on an event loop
+        cancelled = thread.submit(lambda: asyncio.run(cancel())).result()
+    return _works(client, [_found(client, cancelled)])[0]
 
 
 def resume_work(client: Client, work_id: str) -> Work:
-    """Let a workflow that was cancelled or given up go on in its queue; what it has recorded is not done again.
+    """Let work that was cancelled or given up go on in its queue; what it has recorded is not done again.
 
     Raises:
-        EngineError: There is none of this id, or it has ended by itself.
+        EngineError: There is none of this id, it was not cancelled, or it was while it waited for an answer.
     """
-    status = _found(client, work_id)
-    work_id = status.workflow_id
-    if status.status in ("SUCCESS", "ERROR"):
-        raise EngineError(f"the workflow {work_id} has ended ({_STATES[status.status]}), and cannot be resumed")
+    status, work = _latest_part(client, work_id)
+    if work.state not in ("cancelled", "given up"):
+        hint = "; `toolcrib workflows retry` lets it go on" if work.state == "failed" else ""
+        raise EngineError(
+            f"the workflow {work.id} is {work.state}, and only work that was cancelled or given up is resumed{hint}"
+        )
     data = _input(status)
-    if status.name == PROGRAM:
-        revive_run(client, str(data.get("run", work_id)))
-    queue = cast("str | None", data.get("queue")) or status.queue_name
-    client.dbos.resume_workflow(work_id, queue_name=queue)
-    return _work_of(_found(client, work_id))
+    if status.status == "SUCCESS" or data.get(CLOSED):
+        raise EngineError(
+            f"the workflow {work.id} was cancelled while it waited for an answer. Its request is denied, so that it "
+            "cannot be resumed; enqueue it again"
+        )
+    return _put_back(client, status, put_cancelled_back(client, status, data.get("run"), _queue_of(status)))
 
 
 def retry_work(client: Client, work_id: str) -> Work:
@@ -212,22 +211,35 @@ def retry_work(client: Client, work_id: str) -> Work:
     if its tool is idempotent, and otherwise a person is asked.
 
     Raises:
-        EngineError: There is none of this id, or it has not failed.
+        EngineError: There is none of this id, it has not failed, or other work has its key.
     """
+    status, work = _latest_part(client, work_id)
+    if work.state != "failed":
+        hint = "; `toolcrib workflows resume` lets it go on" if work.state in ("cancelled", "given up") else ""
+        raise EngineError(f"the workflow {work.id} is {work.state}, and only failed work is retried{hint}")
+    data, queue = _input(status), _queue_of(status)
+    if status.name == PROGRAM:
+        is_back = put_program_back(client, status, str(data["run"]), int(data["generation"]), queue)
+    else:
+        is_back = put_back(client, status, queue, work.error or "")
+    return _put_back(client, status, is_back)
+
+
+def _latest_part(client: Client, work_id: str) -> tuple[WorkflowStatus, Work]:
+    """Return the workflow that goes on with the one of an id, after all its pauses."""
     status = _found(client, work_id)
     (work,) = _works(client, [status])
     while work.state == "continued" and (after := _after(status)):
         status = _found(client, after)
         (work,) = _works(client, [status])
-    if work.state != "failed":
-        hint = "; `toolcrib workflows resume` lets it go on" if work.state in ("cancelled", "given up") else ""
-        raise EngineError(f"the workflow {status.workflow_id} is {work.state}, and only failed work is retried{hint}")
-    data = _input(status)
-    queue = str(data.get("queue") or status.queue_name)
-    if status.name == PROGRAM:
-        is_back = put_program_back(client, status, str(data["run"]), int(data["generation"]), queue)
-    else:
-        is_back = put_back(client, status, queue, work.error or "")
+    return status, work
+
+
+def _queue_of(status: WorkflowStatus) -> str:
+    return str(_input(status).get("queue") or status.queue_name)
+
+
+def _put_back(client: Client, status: WorkflowStatus, is_back: bool) -> Work:
     if not is_back:
         raise EngineError(f"the workflow {status.workflow_id} changed meanwhile; look at it again")
     return _work_of(_found(client, status.workflow_id))
@@ -293,9 +305,6 @@ def _work_of(status: WorkflowStatus) -> Work:
     left = (status.attributes or {}).get("left")
     if state in ("delayed", "waiting") and left is not None:
         state, error = "waiting", left
-    deadline = status.workflow_deadline_epoch_ms
-    if state == "cancelled" and deadline is not None and (status.completed_at or 0) + _CLOCK_MS > deadline:
-        state, error = "failed", f"timed out: it did not end within {(status.workflow_timeout_ms or 0) / 1000:g} s"
     waiting = cast("Mapping[str, Any]", result.get(WAITING) or {})
     turn = data.get("turn")
     tool = cast("Mapping[str, Any]", turn).get("tool_name", "") if isinstance(turn, Mapping) else ""

@@ -107,9 +107,9 @@ class DurableAgent(Answers):
 
         Args:
             priority: 1 is before 2, and 0 before all.
-            key: Of the turns with one key, one waits or runs at a time; the handle is then that one's.
+            key: Of the turns with one key, one waits or runs at a time; the handle is then that one's. See `Placement`.
             delay: Seconds before it may start.
-            timeout: Seconds from its start in which its workflow has to end.
+            timeout: Seconds in which it has to end once a worker has begun it, each time that one does.
             conversation_id: The conversation that it is part of, which its requests show; turns that come of it are
                 part of the same. That of the run when None.
 

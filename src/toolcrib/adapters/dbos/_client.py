@@ -23,7 +23,10 @@ from toolcrib.adapters.dbos._work_tables import stopped_queues as _stopped
 from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
 from toolcrib.errors import EngineError
 
-__all__ = ["AnswerStore", "Client", "JsonSerializer", "Placement", "Queue"]
+__all__ = ["KEY", "TIMEOUT", "AnswerStore", "Client", "JsonSerializer", "Placement", "Queue"]
+
+KEY, TIMEOUT = "key", "timeout"
+"""Where the data of work keeps these of its placement, for what goes on with it."""
 
 _STANDING: dict[str, Any] = {"concurrency": 0}
 
@@ -121,9 +124,11 @@ class Placement:
     Attributes:
         id: Names it; work of an id that exists is not enqueued again.
         priority: 1 before 2; 0 is before all of them, and the default.
-        key: Of those with one key, one waits or runs at a time: a second is not enqueued.
+        key: Of those with one key, one waits or runs at a time: a second is not enqueued. Work that is paused for an
+            answer lets others of its key run; what goes on with it waits until the key is free.
         delay: Seconds before it may start.
-        timeout: Seconds in which it has to end, from its start; then it is cancelled.
+        timeout: Seconds in which it has to end once a worker has begun it; then it fails. It has them anew each time
+            that it is begun: when it goes on after an answer, on another worker, or by a retry.
     """
 
     id: str
@@ -249,9 +254,8 @@ class Client:
             options |= {"deduplication_id": placement.key, "duplication_policy": "return-existing"}
         if placement.delay is not None:
             options["delay_seconds"] = placement.delay
-        if placement.timeout is not None:
-            options["workflow_timeout"] = placement.timeout
-        handle = await asyncio.to_thread(self.dbos.enqueue, cast("Any", options), dict(data))
+        limits = {name: value for name in (KEY, TIMEOUT) if (value := getattr(placement, name)) is not None}
+        handle = await asyncio.to_thread(self.dbos.enqueue, cast("Any", options), {**data, **limits})
         return handle.get_workflow_id()
 
     async def status(self, workflow_id: str) -> WorkflowStatus | None:

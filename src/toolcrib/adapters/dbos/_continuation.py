@@ -5,22 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, cast
 
 from dbos import WorkflowStatus
 
-from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement
+from toolcrib.adapters.dbos._client import KEY, AnswerStore, Client, Placement
 from toolcrib.adapters.dbos._engine import Engine, standing_routines
 from toolcrib.approvals import ApprovalEntry, misfit
+from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import ApprovalError
 
 __all__ = [
+    "CLOSED",
     "WAITING",
     "WAITS_FOR",
     "allowed_meanwhile",
     "cancel_turn",
     "continuation_id",
     "continue_approved",
+    "deny_cancelled",
     "suspended_on",
 ]
 
@@ -29,6 +33,9 @@ WAITS_FOR = "waits_for"
 
 WAITING = "waiting"
 """Where such a result has the state to go on from, and where its continuation is given that."""
+
+CLOSED = "closed"
+"""Where the data of a continuation says that it was made to be cancelled: its request is denied."""
 
 _DONE = "SUCCESS"
 _NEVER = 10 * 365 * 86_400.0  # seconds
@@ -61,8 +68,8 @@ async def continue_approved(client: Client, store: AnswerStore, *, foreign: set[
         found = await suspended_on(client, entry)
         if found is None and foreign is not None:
             foreign.add(entry.request.id)
-        elif isinstance(found, WorkflowStatus):
-            made.append(await _continued(client, found, entry.request.id))
+        elif isinstance(found, WorkflowStatus) and await _continue(client, found, entry.request.id):
+            made.append(continuation_id(found.workflow_id, entry.request.id))
     return made
 
 
@@ -107,14 +114,19 @@ async def cancel_turn(client: Client, turn_id: str) -> str:
     while status is not None and (request_id := _asked(status)) is not None:
         work_id = continuation_id(work_id, request_id)
         if await client.status(work_id) is None:
-            await _continued(client, status, request_id, delay=_NEVER)
+            await _continue(client, status, request_id, never=True)
         await client.dbos.cancel_workflow_async(work_id)
-        with suppress(ApprovalError):  # it is answered
-            request = (await client.approvals.show(request_id)).request
-            await client.approvals.answer(request.deny("the turn was cancelled", "cancel"))
+        with suppress(ApprovalError):  # there is no such request
+            await deny_cancelled(client, (await client.approvals.show(request_id)).request, "turn")
         status = await client.status(work_id)
     await client.dbos.cancel_workflow_async(work_id)
     return work_id
+
+
+async def deny_cancelled(client: Client, request: ApprovalRequest, what: str) -> None:
+    """Deny the request of work that was cancelled, unless it is answered."""
+    with suppress(ApprovalError):
+        await client.approvals.answer(request.deny(f"the {what} was cancelled", "cancel"))
 
 
 def _asked(status: WorkflowStatus) -> str | None:
@@ -124,12 +136,20 @@ def _asked(status: WorkflowStatus) -> str | None:
     return asked if status.status == _DONE and isinstance(asked, str) else None
 
 
-async def _continued(client: Client, status: WorkflowStatus, request_id: str, delay: float | None = None) -> str:
+async def _continue(client: Client, status: WorkflowStatus, request_id: str, *, never: bool = False) -> bool:
+    """Enqueue what goes on after a workflow; return False while its key is that of other work.
+
+    Args:
+        never: It is to be cancelled, so that none other can go on.
+    """
     before: Any = status.input
     result: Any = status.output
     goes_on: dict[str, Any] = {**before["args"][0], WAITING: result[WAITING]}
-    placement = Placement(continuation_id(status.workflow_id, request_id), status.priority or 0, delay=delay)
-    return await client.enqueue(status.name, status.queue_name or "", goes_on, placement)
+    placement = Placement(continuation_id(status.workflow_id, request_id), status.priority or 0, goes_on.get(KEY))
+    if never:
+        goes_on[CLOSED] = True
+        placement = replace(placement, key=None, delay=_NEVER)
+    return await client.enqueue(status.name, status.queue_name or "", goes_on, placement) == placement.id
 
 
 async def _keep_continuing(engine: Engine) -> None:

@@ -13,19 +13,20 @@ from dbos import DBOS
 from dbos._context import current_owner_xid
 
 from toolcrib.adapters.dbos._answers import Answers
-from toolcrib.adapters.dbos._client import AnswerStore, Client, Placement, Queue
-from toolcrib.adapters.dbos._continuation import allowed_meanwhile
+from toolcrib.adapters.dbos._client import KEY, AnswerStore, Client, Placement, Queue
+from toolcrib.adapters.dbos._continuation import allowed_meanwhile, deny_cancelled
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
+    call_ids,
     cancel_run,
     open_calls,
     paused_runs,
     program_run,
 )
 from toolcrib.adapters.dbos._work_store import WorkStore
-from toolcrib.adapters.dbos._workflow import UnknownHereError, workflow
+from toolcrib.adapters.dbos._workflow import UnknownHereError, unless_cancelled, workflow
 from toolcrib.approvals import ApprovalStore
 from toolcrib.calls import ApprovalRequest
 from toolcrib.code import (
@@ -52,7 +53,7 @@ from toolcrib.registry import Registry
 from toolcrib.sandbox import replayable
 from toolcrib.tools import Tool
 
-__all__ = ["PROGRAM", "DurableProgram", "DurableToolkit", "enqueue_program", "stretch_id", "toolkits"]
+__all__ = ["PROGRAM", "DurableProgram", "DurableToolkit", "cancel_program", "enqueue_program", "stretch_id", "toolkits"]
 
 PROGRAM = "toolcrib.program"
 _POLL_SECONDS = 0.25
@@ -244,11 +245,27 @@ class DurableProgram:
         Raises:
             EngineError: There is none of this id.
         """
-        await self.state()
-        run = await asyncio.to_thread(program_run, self.client, self.id)
-        generation = 1 if run is None else run.generation
-        await asyncio.to_thread(self.client.dbos.cancel_workflow, stretch_id(self.id, generation))
-        return await asyncio.to_thread(cancel_run, self.client, self.id) or run is None
+        before = await self.state()
+        await cancel_program(self.client, self.id)
+        return before in ("waiting", "running", "paused")
+
+
+async def cancel_program(client: Client, program_id: str) -> str:
+    """Stop a program however far it is, and return the id of the workflow that was cancelled.
+
+    Its requests are denied, so that they cannot be answered any more.
+    """
+    await asyncio.to_thread(cancel_run, client, program_id)  # from here on no workflow takes it up
+    run = await asyncio.to_thread(program_run, client, program_id)
+    generation = 1 if run is None else run.generation
+    after = stretch_id(program_id, generation + 1)  # it may wait in its queue
+    work_id = stretch_id(program_id, generation) if await client.status(after) is None else after
+    await client.dbos.cancel_workflow_async(work_id)
+    calls = await asyncio.to_thread(call_ids, client, program_id)
+    for entry in await client.approvals.list(pending=True):
+        if entry.request.call_id in calls:
+            await deny_cancelled(client, entry.request, "program")
+    return work_id
 
 
 async def enqueue_program(
@@ -301,7 +318,7 @@ async def _enqueue_next(client: Client, run: str, generation: int) -> None:
     first = await client.status(run)
     given: Mapping[str, Any] = {} if first is None or first.input is None else first.input["args"][0]
     if given:
-        placement = Placement(stretch_id(run, generation), priority=(first.priority or 0) if first else 0)
+        placement = Placement(stretch_id(run, generation), (first.priority or 0) if first else 0, given.get(KEY))
         await client.enqueue(PROGRAM, given["queue"], {**given, "generation": generation}, placement)
 
 
@@ -332,7 +349,11 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
         begun = await engine.begun_before(open_calls(claim.lines))
         run = toolkit.opened(data, engine, journal, begun)
         store = run.approvals or store
-        result = await toolkit.run_journalled(data["code"], run, journal, paused)
+        running = asyncio.create_task(
+            toolkit.run_journalled(data["code"], run, journal, paused), name=f"toolcrib: program {data['run']}"
+        )
+        await unless_cancelled(running, workflow_id)
+        result = running.result()
     except _LASTING as error:
         result = ExecutionResult(success=False, error=f"{type(error).__name__}: {error}")
     finally:
@@ -341,7 +362,8 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
         await outlast(partial(store.put, call.request))  # one that is in doubt is in no store yet
     stored = _result_to_dict(replace(result, records=()))
     state = "done" if result.paused is None else "paused"
-    await outlast(lambda: asyncio.to_thread(journal.finish, state, stored))
+    if not await outlast(lambda: asyncio.to_thread(journal.finish, state, stored)):
+        return {"state": "cancelled"}
     error = None if state == "paused" or result.error is None else result.error[:_ERROR_CHARS]
     return {"state": state, "success": result.success, **({} if error is None else {"error": error})}
 

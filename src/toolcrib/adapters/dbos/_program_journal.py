@@ -24,6 +24,7 @@ __all__ = [
     "ProgramJournal",
     "ProgramRun",
     "ProgramState",
+    "call_ids",
     "cancel_run",
     "journal_lines",
     "open_calls",
@@ -94,10 +95,10 @@ class ProgramJournal:
                 known = {"run": self._run, "toolkit": toolkit, "queue": queue, "result": None}
                 connection.execute(sa.insert(_runs).values(**known, **values))
                 return Claim()
-            if row.generation > generation or (row.generation == generation and row.state != "running"):
-                return Claim(result=json.loads(row.result) if row.result else {"state": row.state})
             if row.state == "cancelled":
                 return Claim(result={"state": "cancelled"})
+            if row.generation > generation or (row.generation == generation and row.state != "running"):
+                return Claim(result=json.loads(row.result) if row.result else {"state": row.state})
             connection.execute(sa.update(_runs).where(_runs.c.run == self._run).values(**values))
             found = connection.execute(
                 sa.select(_lines.c.line).where(_lines.c.run == self._run).order_by(_lines.c.number)
@@ -174,12 +175,13 @@ class ProgramJournal:
             if self._next:
                 self._begin()
 
-    def finish(self, state: ProgramState, result: Mapping[str, Any]) -> None:
-        """Note how the program stands at the end of this workflow."""
+    def finish(self, state: ProgramState, result: Mapping[str, Any]) -> bool:
+        """Note how the program stands at the end of this workflow; return False for one that was cancelled before."""
         with self._database.engine.begin() as connection:
             self._fence(connection)
             values = {"state": state, "result": json.dumps(result), "updated_at": time.time()}
-            connection.execute(sa.update(_runs).where(_runs.c.run == self._run).values(**values))
+            mine = sa.update(_runs).where(_runs.c.run == self._run, _runs.c.state != "cancelled")
+            return connection.execute(mine.values(**values)).rowcount > 0
 
     def _fence(self, connection: sa.Connection) -> None:
         if self._owner is not None:
@@ -224,6 +226,17 @@ def journal_lines(client: Client, run: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in connection.execute(query).scalars()]
 
 
+def call_ids(client: Client, run: str) -> set[str]:
+    """Return the ids of the calls of a program."""
+    lines = journal_lines(client, run)
+    return {
+        entry["id"]
+        for line in lines
+        for entry in (line["journal"] if line["t"] == "program" else [line])
+        if "id" in entry
+    }
+
+
 def open_calls(lines: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Return the lines of the calls that a journal has begun and not ended, by call id."""
     begun: dict[str, Mapping[str, Any]] = {}
@@ -247,11 +260,10 @@ def cancel_run(client: Client, run: str) -> bool:
         return connection.execute(mine.values(state="cancelled", updated_at=time.time())).rowcount > 0
 
 
-def revive_run(client: Client, run: str) -> None:
-    """Let a program that was cancelled go on, once its workflow is resumed."""
-    with client.engine.begin() as connection:
-        mine = sa.update(_runs).where(_runs.c.run == run, _runs.c.state == "cancelled")
-        connection.execute(mine.values(state="running", updated_at=time.time()))
+def revive_run(connection: sa.Connection, run: str) -> None:
+    """Let a program that was cancelled go on, with its workflow."""
+    mine = sa.update(_runs).where(_runs.c.run == run, _runs.c.state == "cancelled")
+    connection.execute(mine.values(state="running", updated_at=time.time()))
 
 
 def reopen_run(connection: sa.Connection, run: str, generation: int) -> None:

@@ -1,4 +1,4 @@
-"""Retry of failed work: it goes back to its queue under its id, and what it is known to have done is not done again."""
+"""Work that goes back to its queue under its id: what it is known to have done is not done again."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 from dbos import WorkflowStatus
+from sqlalchemy.exc import IntegrityError
 
-from toolcrib.adapters.dbos._client import Client, JsonSerializer
+from toolcrib.adapters.dbos._client import KEY, Client, JsonSerializer
 from toolcrib.adapters.dbos._context import forget_changes
-from toolcrib.adapters.dbos._program_journal import reopen_run
+from toolcrib.adapters.dbos._program_journal import reopen_run, revive_run
+from toolcrib.errors import EngineError
 
-__all__ = ["put_back", "put_program_back"]
+__all__ = ["put_back", "put_cancelled_back", "put_program_back"]
 
 
 def put_back(client: Client, status: WorkflowStatus, queue: str, error: str) -> bool:
@@ -48,25 +50,52 @@ def put_program_back(client: Client, status: WorkflowStatus, run: str, generatio
     return True
 
 
-def _reset(client: Client, connection: sa.Connection, status: WorkflowStatus, queue: str, *, keep: int) -> bool:
-    """Have a workflow that ended wait in its queue, with so many of its steps; return False where it changed since."""
+def put_cancelled_back(client: Client, status: WorkflowStatus, run: str | None, queue: str) -> bool:
+    """Put a workflow that was cancelled or given up back into its queue, and return whether it is there again.
+
+    Args:
+        run: The program that it runs, if it is one's.
+    """
+    with _database(client).engine.begin() as connection:
+        if not _reset(client, connection, status, queue):
+            return False
+        if run is not None:
+            revive_run(connection, run)
+    return True
+
+
+def _reset(
+    client: Client, connection: sa.Connection, status: WorkflowStatus, queue: str, *, keep: int | None = None
+) -> bool:
+    """Have a workflow that ended wait in its queue; return False where it changed since.
+
+    Args:
+        keep: So many of its steps; all of them when None.
+
+    Raises:
+        EngineError: Other work has its key.
+    """
     found = _database(client).tables
     work, output, steps = found.workflow_status, found.workflow_output, found.operation_outputs
     seen = (work.c.workflow_uuid == status.workflow_id, work.c.status == status.status)
     cleared: dict[str, Any] = dict.fromkeys(_CLEARED)
-    values = {**cleared, "status": "ENQUEUED", "recovery_attempts": 0, "queue_name": queue}
-    if connection.execute(sa.update(work).where(*seen).values(**values)).rowcount == 0:
-        return False
+    given: Any = status.input
+    key = given["args"][0].get(KEY)
+    values = {**cleared, "status": "ENQUEUED", "recovery_attempts": 0, "queue_name": queue, "deduplication_id": key}
+    try:
+        if connection.execute(sa.update(work).where(*seen).values(**values)).rowcount == 0:
+            return False
+    except IntegrityError:
+        why = f"other work of its key `{key}` waits or runs in the queue `{queue}`; try again when that has ended"
+        raise EngineError(f"the workflow {status.workflow_id} cannot go on now: {why}") from None
     connection.execute(sa.delete(output).where(output.c.workflow_uuid == status.workflow_id))
-    mine = (steps.c.workflow_uuid == status.workflow_id, steps.c.function_id > keep)
-    connection.execute(sa.delete(steps).where(*mine))
+    if keep is not None:
+        mine = (steps.c.workflow_uuid == status.workflow_id, steps.c.function_id > keep)
+        connection.execute(sa.delete(steps).where(*mine))
     return True
 
 
-_CLEARED = (
-    "output", "error", "owner_xid", "started_at_epoch_ms", "completed_at", "workflow_deadline_epoch_ms",
-    "deduplication_id",
-)  # fmt: skip
+_CLEARED = ("output", "error", "owner_xid", "started_at_epoch_ms", "completed_at", "workflow_deadline_epoch_ms")
 
 
 def _database(client: Client) -> Any:

@@ -7,9 +7,6 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dbos import DBOS
-from dbos._core import _cancellation_watcher as cancellation_watcher  # pyright: ignore[reportPrivateUsage] -- one query a second for all that runs; DBOS offers it for steps alone
-from dbos._dbos import _get_dbos_instance as dbos_instance  # pyright: ignore[reportPrivateUsage] -- as above
-from dbos._error import DBOSWorkflowCancelledError
 
 from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import WAITING, WAITS_FOR
@@ -17,7 +14,7 @@ from toolcrib.adapters.dbos._engine import current_engine
 from toolcrib.adapters.dbos._handle import VALUES
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._turn_execution import TurnExecution, step_name
-from toolcrib.adapters.dbos._workflow import step
+from toolcrib.adapters.dbos._workflow import step, unless_cancelled
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, lenient
 from toolcrib.errors import ToolcribError
 from toolcrib.pipeline import Run
@@ -91,7 +88,7 @@ class TurnWorkflow:
     async def _result_of(self, task: asyncio.Task[dict[str, Any]]) -> dict[str, Any]:
         self._execution.recorded.set()
         values = self._values
-        await _unless_cancelled(
+        await unless_cancelled(
             task if values is None else asyncio.create_task(_pour(values, task)), self._execution.work_id
         )
         return task.result()
@@ -145,28 +142,6 @@ async def _pour(values: asyncio.Queue[tuple[bool, Any]], task: asyncio.Task[Any]
         await DBOS.write_stream_async(VALUES, {"n": number, "value": item[1]})
         number += 1
     await asyncio.wait({task})
-
-
-async def _unless_cancelled(task: asyncio.Task[Any], work_id: str) -> None:
-    """Wait for a task, and stop it when the workflow is cancelled.
-
-    Raises:
-        DBOSWorkflowCancelledError: The workflow was cancelled.
-        Exception: What the task raised.
-    """
-    if task.done():
-        return
-    watcher = cancellation_watcher(dbos_instance())
-    signal = watcher.register(work_id, None)
-    try:
-        await asyncio.wait({task, signal}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            raise DBOSWorkflowCancelledError(f"the turn {work_id} was cancelled")
-        task.result()
-    finally:
-        watcher.unregister(work_id, None, signal)
 
 
 async def _as_is(result: dict[str, Any]) -> dict[str, Any]:

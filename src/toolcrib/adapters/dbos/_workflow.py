@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from dbos import DBOS
+from dbos._core import _cancellation_watcher as cancellation_watcher  # pyright: ignore[reportPrivateUsage] -- one query a second for all that runs; DBOS offers it for steps alone
+from dbos._dbos import _get_dbos_instance as dbos_instance  # pyright: ignore[reportPrivateUsage] -- as above
+from dbos._error import DBOSWorkflowCancelledError
 
+from toolcrib.adapters.dbos._client import TIMEOUT
 from toolcrib.adapters.dbos._engine import current_engine
 from toolcrib.adapters.dbos._outage import is_outage
 
-__all__ = ["UnknownHereError", "step", "workflow"]
+__all__ = ["UnknownHereError", "step", "unless_cancelled", "workflow"]
 
-P = ParamSpec("P")
 R = TypeVar("R")
+Body: TypeAlias = Callable[[dict[str, Any]], Awaitable[R]]
 
 _RECOVERIES = 100  # how often work may be begun again before DBOS gives it up: it may kill each worker that takes it
 
@@ -24,32 +28,69 @@ class UnknownHereError(Exception):
     """Work is of an agent, a tool or a toolkit that this worker does not have; it names what is missing."""
 
 
-def workflow(name: str) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Awaitable[R]]]:
+def workflow(name: str) -> Callable[[Body[R]], Body[R]]:
     """Register an async function as what work of this name runs; it takes and returns JSON shapes.
+
+    It is cut off when the time of the work is over, which begins here: no time without a worker counts.
 
     What it raises because the database is away, or because the engine is left, is no outcome: the work is cut off like
     that of a worker that died, and goes back to its queue.
     """
 
-    def register(body: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+    def register(body: Body[R]) -> Body[R]:
         @wraps(body)
-        async def run(*args: P.args, **kwargs: P.kwargs) -> R:
-            engine, task = current_engine(), asyncio.current_task()
-            if not engine.takes_work:
-                raise asyncio.CancelledError
+        async def run(data: dict[str, Any]) -> R:
+            seconds: float | None = data.get(TIMEOUT)
+            clock = asyncio.timeout(seconds)
             try:
-                return await body(*args, **kwargs)
-            except UnknownHereError as error:
-                await engine.leave(str(DBOS.workflow_id), str(error))
-                raise asyncio.CancelledError from error
-            except Exception as error:
-                if is_outage(error) or (task is not None and task.cancelling()):
-                    raise asyncio.CancelledError from error
-                raise
+                async with clock:
+                    return await _run_here(body, data)
+            except TimeoutError:
+                if not clock.expired():
+                    raise
+                raise TimeoutError(f"it did not end within {seconds:g} s") from None
 
         return DBOS.workflow(name=name, max_recovery_attempts=_RECOVERIES)(run)
 
     return register
+
+
+async def _run_here(body: Body[R], data: dict[str, Any]) -> R:
+    engine, task = current_engine(), asyncio.current_task()
+    if not engine.takes_work:
+        raise asyncio.CancelledError
+    try:
+        return await body(data)
+    except UnknownHereError as error:
+        await engine.leave(str(DBOS.workflow_id), str(error))
+        raise asyncio.CancelledError from error
+    except Exception as error:
+        if is_outage(error) or (task is not None and task.cancelling()):
+            raise asyncio.CancelledError from error
+        raise
+
+
+async def unless_cancelled(task: asyncio.Task[Any], work_id: str) -> None:
+    """Wait for a task, and stop it when the workflow is cancelled, or is cut off here.
+
+    Raises:
+        DBOSWorkflowCancelledError: The workflow was cancelled.
+        Exception: What the task raised.
+    """
+    if not task.done():
+        watcher = cancellation_watcher(dbos_instance())
+        signal = watcher.register(work_id, None)
+        try:
+            await asyncio.wait({task, signal}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            watcher.unregister(work_id, None, signal)
+            is_cut_off = not task.done()
+            if is_cut_off:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        if is_cut_off:
+            raise DBOSWorkflowCancelledError(f"{work_id} was cancelled")
+    task.result()
 
 
 async def step(name: str, run: Callable[[], Awaitable[R]]) -> R:
