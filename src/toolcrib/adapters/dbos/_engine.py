@@ -357,11 +357,11 @@ def _check_before_claims(instance: Any, engine: Engine, lease: Lease) -> None:
 
 
 def _is_trouble(record: logging.LogRecord) -> bool:
-    """Return whether something that DBOS logs is worth a line: it logs each cancelled workflow with a traceback."""
+    """Return whether what DBOS logs is worth a line: no traceback of what was cancelled, or ran out of time."""
     if record.levelno < logging.ERROR:
         return False
     error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, DBOSWorkflowCancelledError | DBOSAwaitedWorkflowCancelledError)
+    return not isinstance(error, DBOSWorkflowCancelledError | DBOSAwaitedWorkflowCancelledError | TimeoutError)
 
 
 def current_engine() -> Engine:
