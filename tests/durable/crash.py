@@ -278,14 +278,17 @@ class Crash:
         if len(found) != trial.calls or asked:
             trial.calls, trial.moved = len(found), time.monotonic()
         active = await asyncio.to_thread(
-            self.client.dbos.list_workflows, status=["ENQUEUED", "PENDING", "DELAYED"], limit=1, load_input=False
+            self.client.dbos.list_workflows, status=["ENQUEUED", "PENDING", "DELAYED"], limit=5, load_input=False
         )
         ended = {run for _, run, n, _ in found if n == STEPS} == {*trial.agents, *trial.programs}
-        if ended and not active and not asked and not await store.answered():
+        unused = await store.answered()
+        if ended and not active and not asked and not unused:
             return True
         stuck = time.monotonic() - trial.moved > self.plan.patience + self.plan.frozen
         if stuck:
-            trial.problems.append("nothing went on any more, and work was left")
+            left = [f"{status.workflow_id} {status.status}" for status in active]
+            left += [f"an unused answer to {entry.request.id}" for entry in unused]
+            trial.problems.append(f"nothing went on any more, and work was left: {', '.join(left)}")
         return stuck
 
 

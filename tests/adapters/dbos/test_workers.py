@@ -318,6 +318,21 @@ async def test_the_grant_by_which_a_call_of_a_program_was_begun_serves_the_same_
     assert (unused, isinstance(used, Grant)) == (None, True)
 
 
+async def test_the_answer_about_another_doubt_is_taken_by_the_workflow_that_goes_on() -> None:
+    first = ApprovalRequest("ask_1", "call_1", "pay", {}, "d", created_at=datetime(2030, 1, 1, tzinfo=UTC))
+    second = replace(first, id="ask_2", in_doubt=True)
+    store = MemoryApprovalStore()
+    await store.put(second)
+    await store.answer(second.grant("ann"))
+
+    # taken here, it would be used up before anything says that the call began once more
+    cut_off = await WorkStore(store, TurnExecution("ask_1", Suspended("pay", "call_1", first))).take(second)
+    goes_on = await WorkStore(store, TurnExecution("ask_2", Suspended("pay", "call_1", second))).take(second)
+
+    assert cut_off is None
+    assert isinstance(goes_on, Grant)
+
+
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 async def test_a_fork_has_no_engine(tmp_path: Path) -> None:
     async with Engine(tmp_path / "work.db", worker_id="w1"):

@@ -58,6 +58,8 @@ class WorkStore:
 
     async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
         """Return the answer to this request and use it up; or the one that this work used up for it before."""
+        if self._execution is not None and request.in_doubt and request.id != self._execution.asked:
+            return None  # the workflow that goes on takes it, which records the call again before it begins
         tried = False  # then an answer that was used up meanwhile was by the try that heard no reply
 
         async def take() -> Grant | Denial | None:
