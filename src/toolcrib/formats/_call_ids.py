@@ -80,7 +80,8 @@ def unique_ids(
         id = call.id
         if not takes(id) or id in used or id in taken:
             what = why_replaced(id, takes)
-            id = unused_id(seed_of([call.name, call.arguments], position), make, taken, used)
+            said = [call.name, call.arguments, *filter(None, [call.id])]  # alike but for their ids, they stay apart
+            id = unused_id(seed_of(said, position), make, taken, used)
             problems.append(f"a call of `{call.name}` came with {what} and is called `{id}`")
         used.add(id)
         ids.append(id)
