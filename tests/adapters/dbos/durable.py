@@ -66,7 +66,7 @@ class Work:
 
     def __init__(self, kind: str, *steps: Step) -> None:
         self._steps = steps
-        tools = [step.tool for step in steps]
+        tools = list(dict.fromkeys(step.tool for step in steps))
         if kind == "turn":
             self.worker: DurableAgent | DurableToolkit = durable(*tools)
             return
