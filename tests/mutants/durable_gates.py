@@ -331,8 +331,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "the requests of a cancelled program",
         _PROGRAM,
-        "        if entry.request.call_id in calls:\n",
-        "        if False:\n",
+        '        await deny_cancelled(client, request_id, "program")\n',
+        "        pass\n",
         ("tests/adapters/dbos/test_cancel.py",),
     ),
     Gate(

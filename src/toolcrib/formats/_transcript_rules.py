@@ -137,7 +137,7 @@ class TranscriptRules(ABC):
         return True
 
     def refused_parts(self, items: Sequence[Mapping[str, Any]]) -> list[RefusedPart]:
-        """Return the parts of items that the provider refuses, in their order, and that nobody misses."""
+        """Return the parts of items that the provider refuses and no reader misses, in their order."""
         return []
 
     def without_parts(self, item: Mapping[str, Any], places: Collection[tuple[int, ...]]) -> Item | None:

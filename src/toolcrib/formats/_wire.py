@@ -109,7 +109,7 @@ class CallPiece:
         id: The call's; empty where it came before, or never does.
         name: The tool's; as for the id.
         kind: As for a `WireCall`.
-        place: What tells calls that come at the same time apart; None where they come one after the other.
+        place: Sets calls apart that come at the same time; None where they come one after the other.
         text: The next piece of the arguments as text.
         values: Arguments that came under their own names.
         placed: Arguments that came with the path to their place.

@@ -11,7 +11,7 @@ from tests.postgres import Postgres
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def either_database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A database of either kind, with nothing in it."""
     if request.param == "sqlite":
         return str(tmp_path / "work.db")

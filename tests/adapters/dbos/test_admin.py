@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
@@ -102,14 +101,6 @@ async def test_work_that_has_ended_by_itself_is_not_resumed(tmp_path: Path) -> N
 
         with pytest.raises(EngineError, match="is done, and only work that was cancelled or given up is resumed"):
             await asyncio.to_thread(resume_work, engine.client, handle.id)
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A database of either kind."""
-    if request.param == "sqlite":
-        return str(tmp_path / "work.db")
-    return request.getfixturevalue("postgres").url(f"admin_{os.getpid()}_{abs(hash(tmp_path)) % 10**8}")
 
 
 async def test_failed_work_is_listed_as_that_with_its_reason(database: str) -> None:

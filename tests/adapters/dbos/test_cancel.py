@@ -13,7 +13,7 @@ from toolcrib.tools import ez_tool
 
 
 async def test_a_program_that_went_on_after_an_answer_is_cancelled_by_the_id_that_it_was_given(
-    either_database: str,
+    database: str,
 ) -> None:
     ran: list[str] = []
     begun, stopped = asyncio.Event(), asyncio.Event()
@@ -36,7 +36,7 @@ async def test_a_program_that_went_on_after_an_answer_is_cancelled_by_the_id_tha
         return "sent"
 
     work = Work("program", Step(pay, cents=3), Step(pay, cents=4), Step(wait), Step(send))
-    async with engine_of(either_database, work.worker) as engine:
+    async with engine_of(database, work.worker) as engine:
         work_id = await work.put()
         for _ in range(2):
             while not (pending := await engine.client.approvals.list(pending=True)):  # noqa: ASYNC110 -- the engine asks
@@ -55,11 +55,9 @@ async def test_a_program_that_went_on_after_an_answer_is_cancelled_by_the_id_tha
 
 
 @pytest.mark.parametrize("kind", ["turn", "program"])
-async def test_work_that_is_cancelled_while_it_waits_for_an_answer_never_goes_on(
-    either_database: str, kind: str
-) -> None:
+async def test_work_that_is_cancelled_while_it_waits_for_an_answer_never_goes_on(database: str, kind: str) -> None:
     work = Work(kind, Step(pay, cents=3))
-    async with engine_of(either_database, work.worker) as engine:
+    async with engine_of(database, work.worker) as engine:
         work_id = await work.put()
         request = await work.asked(engine, work_id)
         cancelled = await asyncio.to_thread(cancel_work, engine.client, work_id)
@@ -76,9 +74,9 @@ async def test_work_that_is_cancelled_while_it_waits_for_an_answer_never_goes_on
     assert (left, pending) == ([], ())
 
 
-async def test_a_program_whose_answer_was_given_is_cancelled_before_it_goes_on(either_database: str) -> None:
+async def test_a_program_whose_answer_was_given_is_cancelled_before_it_goes_on(database: str) -> None:
     work = Work("program", Step(pay, cents=3))
-    async with engine_of(either_database, work.worker) as engine:
+    async with engine_of(database, work.worker) as engine:
         work_id = await work.put()
         await work.asked(engine, work_id)
         await asyncio.to_thread(engine.client.stop, work.worker.queue.name)

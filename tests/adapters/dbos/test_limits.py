@@ -25,7 +25,7 @@ async def ended(engine: Engine, *states: str) -> list[Listed]:
 
 
 @KINDS
-async def test_the_time_of_work_begins_anew_with_the_worker_that_takes_it_up(either_database: str, kind: str) -> None:
+async def test_the_time_of_work_begins_anew_with_the_worker_that_takes_it_up(database: str, kind: str) -> None:
     begun: list[str] = []
 
     @ez_tool(idempotent=True)
@@ -36,12 +36,12 @@ async def test_the_time_of_work_begins_anew_with_the_worker_that_takes_it_up(eit
         return "waited"
 
     work = Work(kind, Step(wait))
-    async with engine_of(either_database, work.worker, grace=0.0):
+    async with engine_of(database, work.worker, grace=0.0):
         work_id = await work.put(timeout=1.0)
         while not begun:  # noqa: ASYNC110 -- a worker sets it
             await asyncio.sleep(QUICK)
     await asyncio.sleep(1.5)  # no worker runs
-    async with engine_of(either_database, work.worker) as engine:
+    async with engine_of(database, work.worker) as engine:
         (found,) = await ended(engine, "done", "failed", "cancelled")
 
     assert (found.id, found.state, found.error) == (work_id, "done", None)
@@ -49,7 +49,7 @@ async def test_the_time_of_work_begins_anew_with_the_worker_that_takes_it_up(eit
 
 
 @KINDS
-async def test_the_time_of_work_holds_after_an_answer_and_its_call_is_stopped(either_database: str, kind: str) -> None:
+async def test_the_time_of_work_holds_after_an_answer_and_its_call_is_stopped(database: str, kind: str) -> None:
     stopped: list[str] = []
 
     @ez_tool(requires_approval=True)
@@ -61,7 +61,7 @@ async def test_the_time_of_work_holds_after_an_answer_and_its_call_is_stopped(ei
         return "never"
 
     work = Work(kind, Step(send))
-    async with engine_of(either_database, work.worker) as engine:
+    async with engine_of(database, work.worker) as engine:
         work_id = await work.put(timeout=1.5)
         await work.answer(engine, work_id)
         (found,) = await ended(engine, "failed", "done")
@@ -71,9 +71,9 @@ async def test_the_time_of_work_holds_after_an_answer_and_its_call_is_stopped(ei
 
 
 @KINDS
-async def test_what_goes_on_after_an_answer_waits_for_its_key(either_database: str, kind: str) -> None:
+async def test_what_goes_on_after_an_answer_waits_for_its_key(database: str, kind: str) -> None:
     work = Work(kind, Step(pay, cents=3))
-    async with engine_of(either_database, work.worker) as engine:
+    async with engine_of(database, work.worker) as engine:
         work_id = await work.put(key="one")
         await work.asked(engine, work_id)
         await asyncio.to_thread(engine.client.stop, work.worker.queue.name)
@@ -91,7 +91,7 @@ async def test_what_goes_on_after_an_answer_waits_for_its_key(either_database: s
 
 
 @KINDS
-async def test_failed_work_is_retried_with_its_key_once_that_is_free(either_database: str, kind: str) -> None:
+async def test_failed_work_is_retried_with_its_key_once_that_is_free(database: str, kind: str) -> None:
     ran: list[str] = []
 
     @ez_tool(idempotent=True)
@@ -102,7 +102,7 @@ async def test_failed_work_is_retried_with_its_key_once_that_is_free(either_data
         return "sent"
 
     work = Work(kind, Step(send))
-    async with engine_of(either_database, work.worker) as engine:
+    async with engine_of(database, work.worker) as engine:
         work_id = await work.put(key="one")
         await ended(engine, "failed")
         other = await work.put(key="one", delay=600.0)

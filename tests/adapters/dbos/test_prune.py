@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from tests.adapters.dbos.durable import durable, engine_of, pay
-from tests.postgres import Postgres
 from toolcrib.adapters.dbos import Client, Database, DurableToolkit, Queue, list_work, prune, workers
 from toolcrib.code import Toolkit
 from toolcrib.tools import tool
 from toolcrib.turns import Turn
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return str(tmp_path / "work.db")
-    server: Postgres = request.getfixturevalue("postgres")
-    return server.url(f"prune_{abs(hash(request.node.name)) % 10_000_000}")
 
 
 @tool

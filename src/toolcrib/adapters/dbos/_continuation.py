@@ -13,7 +13,6 @@ from dbos import WorkflowStatus
 from toolcrib.adapters.dbos._client import KEY, AnswerStore, Client, Placement
 from toolcrib.adapters.dbos._engine import Engine, standing_routines
 from toolcrib.approvals import ApprovalEntry, misfit
-from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import ApprovalError
 
 __all__ = [
@@ -116,16 +115,16 @@ async def cancel_turn(client: Client, turn_id: str) -> str:
         if await client.status(work_id) is None:
             await _continue(client, status, request_id, never=True)
         await client.dbos.cancel_workflow_async(work_id)
-        with suppress(ApprovalError):  # there is no such request
-            await deny_cancelled(client, (await client.approvals.show(request_id)).request, "turn")
+        await deny_cancelled(client, request_id, "turn")
         status = await client.status(work_id)
     await client.dbos.cancel_workflow_async(work_id)
     return work_id
 
 
-async def deny_cancelled(client: Client, request: ApprovalRequest, what: str) -> None:
+async def deny_cancelled(client: Client, request_id: str, what: str) -> None:
     """Deny the request of work that was cancelled, unless it is answered."""
-    with suppress(ApprovalError):
+    with suppress(ApprovalError):  # it is answered, or there is none
+        request = (await client.approvals.show(request_id)).request
         await client.approvals.answer(request.deny(f"the {what} was cancelled", "cancel"))
 
 

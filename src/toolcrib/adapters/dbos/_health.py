@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from toolcrib._passwords import hide_passwords
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._engine import Engine
+from toolcrib.adapters.dbos._outage import error_text
 from toolcrib.adapters.dbos._workers import database_time, last_seen, workers
 from toolcrib.errors import EngineError
 
@@ -137,7 +137,7 @@ class _Health:
             return None
         except Exception as error:  # the driver's: there is no answer
             if not self._unanswered:
-                why = hide_passwords(" ".join(str(error).split())) or f"no answer within {_DATABASE_SECONDS:g} s"
+                why = error_text(error) or f"no answer within {_DATABASE_SECONDS:g} s"
                 _log.error("a question about the health of this worker failed in the database: %s", why)
             self._unanswered = True
             return None

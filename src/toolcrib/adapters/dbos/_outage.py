@@ -20,7 +20,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from toolcrib._passwords import hide_passwords
 from toolcrib._sqlite import is_unavailable
 
-__all__ = ["DatabaseAway", "Notice", "WaitedTime", "is_outage", "name_outages", "outlast"]
+__all__ = ["DatabaseAway", "Notice", "WaitedTime", "error_text", "is_outage", "name_outages", "outlast"]
 
 T = TypeVar("T")
 
@@ -123,10 +123,11 @@ def _named(context: Any, notice: Notice) -> BaseException | None:
     ):
         return None
     notice.away(error)
-    return DatabaseAway(_text_of(error))
+    return DatabaseAway(error_text(error))
 
 
-def _text_of(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
+    """Return what an error of a database says, in one line and without passwords."""
     return hide_passwords(" ".join(str(error).split()))
 
 
@@ -143,7 +144,7 @@ class Notice:
             known, self._is_away, self._failed_at = self._is_away, True, self._clock()
         if not known:
             _log.error(
-                "the database cannot be used now (%s): work waits for it, and nothing is given up", _text_of(error)
+                "the database cannot be used now (%s): work waits for it, and nothing is given up", error_text(error)
             )
 
     def back(self) -> None:

@@ -19,11 +19,12 @@ from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_rout
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
-    call_ids,
     cancel_run,
+    journal_lines,
     open_calls,
     paused_runs,
     program_run,
+    requests_in,
 )
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workflow import UnknownHereError, unless_cancelled, workflow
@@ -261,10 +262,9 @@ async def cancel_program(client: Client, program_id: str) -> str:
     after = stretch_id(program_id, generation + 1)  # it may wait in its queue
     work_id = stretch_id(program_id, generation) if await client.status(after) is None else after
     await client.dbos.cancel_workflow_async(work_id)
-    calls = await asyncio.to_thread(call_ids, client, program_id)
-    for entry in await client.approvals.list(pending=True):
-        if entry.request.call_id in calls:
-            await deny_cancelled(client, entry.request, "program")
+    lines = await asyncio.to_thread(journal_lines, client, program_id)
+    for _, request_id in requests_in(lines):
+        await deny_cancelled(client, request_id, "program")
     return work_id
 
 

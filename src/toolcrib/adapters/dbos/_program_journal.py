@@ -24,13 +24,13 @@ __all__ = [
     "ProgramJournal",
     "ProgramRun",
     "ProgramState",
-    "call_ids",
     "cancel_run",
     "journal_lines",
     "open_calls",
     "paused_runs",
     "program_run",
     "reopen_run",
+    "requests_in",
     "revive_run",
 ]
 
@@ -105,7 +105,7 @@ class ProgramJournal:
             ).scalars()
             lines = [json.loads(line) for line in found]
         self._taken = self._stored = len(lines)
-        self.asked = {line["id"]: line["outcome"]["request"]["id"] for line in lines if line["t"] == "suspended"}
+        self.asked = dict(requests_in(lines))
         return Claim(lines)
 
     def write(self, line: Mapping[str, Any]) -> None:
@@ -226,15 +226,9 @@ def journal_lines(client: Client, run: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in connection.execute(query).scalars()]
 
 
-def call_ids(client: Client, run: str) -> set[str]:
-    """Return the ids of the calls of a program."""
-    lines = journal_lines(client, run)
-    return {
-        entry["id"]
-        for line in lines
-        for entry in (line["journal"] if line["t"] == "program" else [line])
-        if "id" in entry
-    }
+def requests_in(lines: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return the requests of a journal in their order, each as the ids of its call and of itself."""
+    return [(line["id"], line["outcome"]["request"]["id"]) for line in lines if line["t"] == "suspended"]
 
 
 def open_calls(lines: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
