@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import select
+import time
 import weakref
 
 import pytest
@@ -169,6 +170,64 @@ async def test_one_that_never_reads_does_not_hold_the_host() -> None:
 
     assert result.error is not None
     assert result.error.kind == "time"
+
+
+async def test_replies_that_are_not_read_hold_back_further_calls() -> None:
+    seen: list[int] = []
+    host = TableHost(big=lambda: "x" * 1_000_000)
+
+    def call_first(worker: WorkerEnd) -> None:
+        worker.read()
+        for number in range(1, 201):
+            worker.call(number, "big")
+        while not seen or len(host.calls) > seen[-1]:  # until no more of them begin
+            seen.append(len(host.calls))
+            time.sleep(0.3)
+        answered = set[int]()
+        while len(answered) < 200:
+            worker.send("wait", **{"for": None})
+            more = True
+            while more:
+                frame = worker.read()
+                answered.add(frame["id"])
+                more = frame.get("more", False)
+        worker.send("done", v=len(answered))
+
+    result = await result_of(call_first, host, limits=SandboxLimits(calls_in_flight=10))
+
+    assert 60 < seen[-1] < 80
+    assert (result.value, result.error) == (200, None)
+
+
+async def test_a_call_for_which_the_program_stands_still_is_not_held_back() -> None:
+    host = TableHost(big=lambda: "x" * 1_000_000, small=lambda: 1)
+
+    def call_first(worker: WorkerEnd) -> None:
+        worker.read()
+        for number in range(1, 201):
+            worker.call(number, "big")
+        worker.call(201, "small", wait=True)
+        answer = worker.read()
+        worker.send("done", v=answer["id"])
+
+    result = await result_of(call_first, host, limits=SandboxLimits(calls_in_flight=10, wall_time=20))
+
+    assert result.error is None
+    assert result.value == 201
+
+
+async def test_one_that_waits_before_it_has_read_is_ended() -> None:
+    def lie(worker: WorkerEnd) -> None:
+        worker.read()
+        worker.call(1, "big", wait=True)
+        worker.call(2, "big", wait=True)
+        hung_up = select.poll()
+        hung_up.register(worker.channel, select.POLLHUP)
+        hung_up.poll(5_000)
+
+    result = await result_of(lie, TableHost(big=lambda: "x" * 5_000_000))
+
+    assert "it waits again before it has read what it waited for" in str(result.error)
 
 
 async def test_a_flood_is_ended_at_its_limit() -> None:

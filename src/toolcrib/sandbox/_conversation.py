@@ -245,7 +245,7 @@ class Conversation:
         if held_back:
             self._held_back.append(call)
         elif not is_stream:
-            calls.begin(call)
+            calls.begin(call, urgent=asked.waits or not self._log.is_live)
         return False
 
     async def _answer_inline(self, asked: CallFrame) -> None:
@@ -275,7 +275,7 @@ class Conversation:
                 self._log.add_readings(frame.clock)
                 call = self._calls.want(frame.id)
                 if call.task is None and call not in self._held_back:
-                    self._calls.begin(call)
+                    self._calls.begin(call, urgent=frame.waits or not self._log.is_live)
                 if frame.waits:
                     self._pause(frame)
             case DropFrame():
@@ -299,6 +299,8 @@ class Conversation:
         if self._alarm is not None or self._alarm_rang:
             self._clear_alarm()
         self._stopwatch.start()
+        if self._wire.is_sending:
+            raise ProtocolError("it waits again before it has read what it waited for")
         self._wire.send(batch(frames))
 
     def _give(self, waiting: _Waiting) -> bool:
@@ -350,7 +352,7 @@ class Conversation:
         self._log.go_live(self._calls.made)
         for call in self._held_back:
             if call.is_wanted:
-                self._calls.begin(call)
+                self._calls.begin(call, urgent=True)
         self._held_back = []
         return True
 

@@ -14,6 +14,7 @@ from toolcrib.sandbox._protocol import Host, Program, Raised, Reply, SuspendedRe
 __all__ = ["OpenCall", "OpenCalls"]
 
 _ARGUMENT_BYTES = 128 * 1024 * 1024  # of memory, about, that the arguments of all open calls may take
+_REPLY_BYTES = 64 * 1024 * 1024  # of frames that wait for the program, from which on no further call begins
 
 
 class OpenCall:
@@ -65,6 +66,9 @@ class OpenCalls:
         self._memory = 0  # of their arguments
         self._tasks: set[asyncio.Task[None]] = set()
         self._ready: dict[int, None] = {}  # in the order they became so
+        self._ready_bytes = 0
+        self._room = asyncio.Event()  # not set while too much waits for the program
+        self._room.set()
         self.made = 0
         self.running = 0
         self.failed: BaseException | None = None
@@ -89,10 +93,13 @@ class OpenCalls:
             self._memory -= call.memory
         return call
 
-    def begin(self, call: OpenCall) -> None:
-        """Begin a call: now, or when a slot is free."""
+    def begin(self, call: OpenCall, *, urgent: bool = False) -> None:
+        """Begin a call: now, or when a slot is free and, unless it is `urgent`, the program has taken earlier replies.
+
+        A call is urgent when the program takes no other reply before this one.
+        """
         self.running += 1
-        call.task = asyncio.create_task(self._answer(call))
+        call.task = asyncio.create_task(self._answer(call, urgent))
         self._tasks.add(call.task)
         call.task.add_done_callback(lambda task: self._done(call, task))
 
@@ -120,7 +127,8 @@ class OpenCalls:
                 raise ProtocolError(f"{number} is dropped, which is no call")
             return
         call.is_dropped = True
-        self._ready.pop(number, None)
+        if number in self._ready:
+            self._take_frame(call)
         if call.task is not None:
             call.task.cancel()
 
@@ -142,11 +150,18 @@ class OpenCalls:
     def take(self, number: int) -> bytes:
         """Return the frame of a call, which the program is given now."""
         call = self._open[number]
-        frame = call.frame or b""
-        del self._ready[number]
-        call.frame, call.is_wanted = None, False
+        frame = self._take_frame(call)
+        call.is_wanted = False
         if call.is_over:
             self._remove(number)
+        return frame
+
+    def _take_frame(self, call: OpenCall) -> bytes:
+        frame, call.frame = call.frame or b"", None
+        del self._ready[call.id]
+        self._ready_bytes -= len(frame)
+        if self._ready_bytes <= _REPLY_BYTES:
+            self._room.set()
         return frame
 
     @property
@@ -156,9 +171,13 @@ class OpenCalls:
 
     # --- the host's side
 
-    async def _answer(self, call: OpenCall) -> None:
+    async def _answer(self, call: OpenCall, urgent: bool) -> None:
         try:
             await self._slots.acquire()
+            while not (urgent or self._room.is_set()):
+                self._slots.release()
+                await self._room.wait()
+                await self._slots.acquire()
             call.has_slot = True
             calling_line.set(call.line)
             if call.is_stream:
@@ -210,6 +229,9 @@ class OpenCalls:
     def _set_frame(self, call: OpenCall, frame: bytes) -> None:
         call.frame = frame
         self._ready[call.id] = None
+        self._ready_bytes += len(frame)
+        if self._ready_bytes > _REPLY_BYTES:
+            self._room.clear()
 
     def _set_idle(self, call: OpenCall, idle: bool) -> None:
         call.is_idle = idle

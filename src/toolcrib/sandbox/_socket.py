@@ -111,6 +111,11 @@ class Wire:
 
     # --- writing
 
+    @property
+    def is_sending(self) -> bool:
+        """Whether the worker has yet to read a part of what was sent."""
+        return bool(self._unsent)
+
     def send(self, data: bytes) -> None:
         """Send, at once as far as the socket takes it, and the rest as the loop turns; a dead worker is no error."""
         if self._unsent:
