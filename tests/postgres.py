@@ -169,7 +169,7 @@ def _start(folder: Path, data: Path, settings: dict[str, str], who: dict[str, An
 
 
 def _wait_for(server: Postgres, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while True:
         try:
             server.connect().close()

@@ -38,7 +38,7 @@ async def grant(store: ApprovalStore, number: int) -> None:
 def raced(pool: ProcessPoolExecutor, opened: Opened, database: str, number: int) -> list[str]:
     """Return what became of the two that open the store and take the same grant, sorted."""
     found = [pool.submit(_take, opened, database, number) for _ in range(2)]
-    return sorted(one.result(20) for one in found)
+    return sorted(one.result(100) for one in found)
 
 
 def _start(barrier: Barrier) -> None:

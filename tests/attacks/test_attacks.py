@@ -23,7 +23,7 @@ def _through(found: list[Finding]) -> dict[str, tuple[set[str], str]]:
     return {finding.name: (finding.traces, finding.said) for finding in found if finding.traces}
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_no_program_gets_through_the_default_sandbox() -> None:
     chosen = attacks()
 

@@ -169,7 +169,7 @@ async def test_a_warning_is_in_the_result_of_a_program_that_runs(sandbox: MontyS
 async def test_a_program_is_never_run_by_the_checker(sandbox: MontySandbox) -> None:
     code = "while True: pass"
 
-    found = await asyncio.wait_for(TypeStubs({}, streams=False).check(code, sandbox), 20)
+    found = await asyncio.wait_for(TypeStubs({}, streams=False).check(code, sandbox), 60)
 
     assert found == []
 

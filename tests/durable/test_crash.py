@@ -144,7 +144,7 @@ _SPOILT = {
 }
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_each_check_finds_what_must_not_be(tmp_path: Path) -> None:
     file, kept = tmp_path / "crash.db", tmp_path / "kept"
     clean = await crash(Plan(2, workers=1, most=0), Place(file=file), tmp_path, random.Random(1))

@@ -21,7 +21,7 @@ def acting_pool(*skip: str, spares: int = 1) -> WorkerPool:
 
 def ask(worker: WorkerProcess, source: str) -> str:
     """Return what the worker answers; empty when it died of it."""
-    worker.socket.settimeout(10)
+    worker.socket.settimeout(60)
     try:
         worker.socket.sendall(source.encode() + b"\0")
         data = b""
@@ -44,7 +44,7 @@ def act(pool: WorkerPool, source: str) -> str:
         worker.close()
 
 
-def until(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
+def until(holds: Callable[[], bool], seconds: float = 60.0) -> bool:
     """Wait for something that another process brings about."""
     end = time.monotonic() + seconds
     while not holds():

@@ -180,7 +180,7 @@ time.sleep(0.2)
 """
 
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", code], capture_output=True, text=True, timeout=25, cwd=HERE
+        [sys.executable, "-X", "dev", "-c", code], capture_output=True, text=True, timeout=100, cwd=HERE
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")

@@ -218,7 +218,7 @@ def test_host_that_is_not_root(skip: tuple[str, ...]) -> None:
     root = Path(__file__).parents[2]
 
     ran = subprocess.run(
-        [sys.executable, "-c", UNPRIVILEGED, python, *skip], cwd=root, capture_output=True, text=True, timeout=25
+        [sys.executable, "-c", UNPRIVILEGED, python, *skip], cwd=root, capture_output=True, text=True, timeout=100
     )
 
     layers, answer, user = ran.stdout.splitlines() or [ran.stderr, "", ""]

@@ -73,7 +73,7 @@ async def test_an_older_client_is_told_that_its_tools_have_changed() -> None:
 
     async with OVER_STDIO[0](searching(), message_handler=heard) as client:
         await client.call_tool("search_tools", {"query": "send a message"})
-        method = await asyncio.wait_for(told.get(), 5)
+        method = await asyncio.wait_for(told.get(), 60)
 
         assert client.server_capabilities.tools is not None
         assert client.server_capabilities.tools.list_changed
@@ -83,7 +83,7 @@ async def test_an_older_client_is_told_that_its_tools_have_changed() -> None:
 async def test_a_newer_client_listens_for_it() -> None:
     async with OVER_STDIO[1](searching()) as client, client.listen(tools_list_changed=True) as events:
         await client.call_tool("search_tools", {"query": "send a message"})
-        event = await asyncio.wait_for(anext(aiter(events)), 5)
+        event = await asyncio.wait_for(anext(aiter(events)), 60)
 
     assert type(event).__name__ == "ToolsListChanged"
 

@@ -393,7 +393,7 @@ async def test_a_client_that_cancels_stops_the_tool(way: Way) -> None:
         call = asyncio.create_task(client.call_tool("hang", {}))
         await begun.wait()
         call.cancel()
-        await asyncio.wait_for(stopped.wait(), 5)
+        await asyncio.wait_for(stopped.wait(), 60)
         after = await client.call_tool("echo", {"text": "still here"})
 
     assert text_of(after) == "still here"
@@ -407,7 +407,7 @@ async def test_a_client_that_goes_stops_its_tools(way: Way) -> None:
     async with way(build_server([hang])) as client:
         call = asyncio.create_task(client.call_tool("hang", {}))
         await begun.wait()
-    await asyncio.wait_for(stopped.wait(), 5)
+    await asyncio.wait_for(stopped.wait(), 60)
 
     [ended] = await asyncio.gather(call, return_exceptions=True)
     assert isinstance(ended, MCPError)

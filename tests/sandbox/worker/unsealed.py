@@ -73,7 +73,7 @@ class UnsealedWorker:
     def __init__(self, **tools: Answer) -> None:
         self.tools = tools
         self._end, theirs = socket.socketpair()
-        self._end.settimeout(20)
+        self._end.settimeout(60)
         code = f"PLACE = {_SOURCE!r}\n{BOOT}"
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-S", "-B", "-s", "-X", "utf8", "-c", code, str(theirs.fileno())],
