@@ -17,3 +17,9 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return str(tmp_path / "work.db")
     server: Postgres = request.getfixturevalue("postgres")
     return server.url(f"work_{uuid4().hex[:8]}")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """A database in a file, for what does not depend on the kind."""
+    return str(tmp_path / "work.db")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -22,22 +21,6 @@ from toolcrib.testing import RecordingSink
 from toolcrib.tools import ToolType, ez_tool, tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, ContextItem, ContextQueue, StopReason, Turn
-
-KINDS = ["sqlite", "postgres"]
-
-
-@pytest.fixture(params=KINDS)
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A database of either kind."""
-    if request.param == "sqlite":
-        return str(tmp_path / "crib.db")
-    return request.getfixturevalue("postgres").url("durable")
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> str:
-    """A database in a file, for what does not depend on the kind."""
-    return str(tmp_path / "crib.db")
 
 
 @ez_tool()

@@ -31,13 +31,6 @@ from toolcrib.tools import tool
 from toolcrib.turns import Turn
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
-    postgres = request.param == "postgres"
-    name = f"health_{uuid4().hex[:8]}"
-    return Database.named(request.getfixturevalue("postgres").url(name) if postgres else tmp_path / "crib.db")
-
-
 async def sent(port: int, request: bytes) -> str:
     """Send a request, and return all that comes back."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -68,7 +61,7 @@ async def numbers(port: int) -> dict[str, float]:
 
 @asynccontextmanager
 async def watched(
-    database: Database, *agents: DurableAgent, sinks: tuple[Sink, ...] = ()
+    database: str, *agents: DurableAgent, sinks: tuple[Sink, ...] = ()
 ) -> AsyncGenerator[tuple[Engine, int]]:
     """Run an engine, and give it and the port that it is asked on."""
     queues = [agent.queue for agent in agents] or [Queue("quiet", polling=QUICK)]
@@ -80,7 +73,7 @@ async def watched(
         assert (await got(port, "/metrics"))[0] == 200
 
 
-async def test_what_waits_runs_and_is_in_doubt_is_counted(database: Database) -> None:
+async def test_what_waits_runs_and_is_in_doubt_is_counted(database: str) -> None:
     doubted = ApprovalRequest("ask_1", "c1", "pay", {}, "d", in_doubt=True)
     async with watched(database) as (_, port), Client(database) as client:
         await client.approvals.put(doubted)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -12,7 +10,6 @@ import pytest
 from dbos._error import DBOSWorkflowConflictIDError
 
 from tests.adapters.dbos.durable import QUICK, engine_of
-from tests.postgres import Postgres
 from toolcrib.adapters.dbos import (
     Client,
     DurableProgram,
@@ -30,27 +27,13 @@ from toolcrib.testing import FakeSandbox
 from toolcrib.tools import ez_tool
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> str:
-    return str(tmp_path / "work.db")
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield str(tmp_path / "work.db")
-    else:
-        server: Postgres = request.getfixturevalue("postgres")
-        yield server.url("programs")
-
-
 def durable(*tools: Any, sandbox: Any = "process") -> DurableToolkit:
     name = f"kit_{uuid4().hex[:8]}"
     return DurableToolkit(Toolkit(list(tools), sandbox=sandbox), Queue(name, polling=QUICK), name=name)
 
 
 @pytest.mark.parametrize("sandbox", ["process", "monty"])
-async def test_a_program_waits_for_a_person_and_goes_on_without_repeating_a_call(either: str, sandbox: str) -> None:
+async def test_a_program_waits_for_a_person_and_goes_on_without_repeating_a_call(database: str, sandbox: str) -> None:
     ran: list[Any] = []
 
     @ez_tool
@@ -64,7 +47,7 @@ async def test_a_program_waits_for_a_person_and_goes_on_without_repeating_a_call
         return f"paid {cents}"
 
     toolkit = durable(find, pay, sandbox=sandbox)
-    async with engine_of(either, toolkit) as engine:
+    async with engine_of(database, toolkit) as engine:
         program = await toolkit.start("found = [find(n) for n in range(3)]\nprint(pay(sum(found)))\nfind(9)")
         waiting = await program.settled(polling=QUICK)
         states = [await program.state()]
@@ -78,13 +61,13 @@ async def test_a_program_waits_for_a_person_and_goes_on_without_repeating_a_call
     assert ran == [0, 1, 2, "paid", 9]
 
 
-async def test_a_denial_is_an_error_in_the_program(database: str) -> None:
+async def test_a_denial_is_an_error_in_the_program(file: str) -> None:
     @ez_tool(requires_approval=True)
     async def pay(cents: int) -> str:
         return "paid"
 
     toolkit = durable(pay)
-    async with engine_of(database, toolkit) as engine:
+    async with engine_of(file, toolkit) as engine:
         program = await toolkit.start("try:\n    pay(1)\nexcept PermissionError as error:\n    print(error)")
         waiting = await program.settled(polling=QUICK)
         await engine.client.approvals.answer(waiting.suspended[0].deny("too much", "ann"))
@@ -94,7 +77,7 @@ async def test_a_denial_is_an_error_in_the_program(database: str) -> None:
 
 
 @pytest.mark.parametrize("idempotent", [True, False])
-async def test_a_call_that_was_cut_off_is_repeated_or_asked_about(database: str, idempotent: bool) -> None:
+async def test_a_call_that_was_cut_off_is_repeated_or_asked_about(file: str, idempotent: bool) -> None:
     ran: list[str] = []
     begun = asyncio.Event()
 
@@ -112,10 +95,10 @@ async def test_a_call_that_was_cut_off_is_repeated_or_asked_about(database: str,
         return "paid"
 
     toolkit = durable(find, pay, sandbox=FakeSandbox(("find", {}), ("pay", {"cents": 3})))
-    async with engine_of(database, toolkit, worker_id="worker", grace=0):
+    async with engine_of(file, toolkit, worker_id="worker", grace=0):
         program = await toolkit.start("pay(find())", placement=Placement("p1"))
         await begun.wait()
-    async with engine_of(database, toolkit, worker_id="worker") as engine:
+    async with engine_of(file, toolkit, worker_id="worker") as engine:
         program = type(program)("p1", engine.client)
         result = await program.settled(polling=QUICK)
         if not idempotent:
@@ -130,7 +113,7 @@ async def test_a_call_that_was_cut_off_is_repeated_or_asked_about(database: str,
 
 @pytest.mark.parametrize("cuts", [1, 2])
 async def test_an_approved_call_of_an_idempotent_tool_that_was_cut_off_is_repeated_by_its_approval(
-    either: str, cuts: int
+    database: str, cuts: int
 ) -> None:
     ran: list[str] = []
     begun = asyncio.Event()
@@ -144,16 +127,16 @@ async def test_an_approved_call_of_an_idempotent_tool_that_was_cut_off_is_repeat
         return "paid"
 
     toolkit = durable(pay, sandbox=FakeSandbox(("pay", {"cents": 3}), ("pay", {"cents": 3})))
-    async with engine_of(either, toolkit, worker_id="worker", grace=0):
+    async with engine_of(database, toolkit, worker_id="worker", grace=0):
         program = await toolkit.start("pay(3) + pay(3)")
         first = await program.settled(polling=QUICK)
         await toolkit.approve(first.suspended[0], "ann")
         await begun.wait()
     for _ in range(cuts - 1):
         begun.clear()
-        async with engine_of(either, toolkit, worker_id="worker", grace=0):
+        async with engine_of(database, toolkit, worker_id="worker", grace=0):
             await begun.wait()
-    async with engine_of(either, toolkit, worker_id="worker") as engine:
+    async with engine_of(database, toolkit, worker_id="worker") as engine:
         second = await DurableProgram(program.id, engine.client).settled(polling=QUICK)
         before = list(ran)
         await toolkit.approve(second.suspended[0], "ann")
@@ -163,7 +146,7 @@ async def test_an_approved_call_of_an_idempotent_tool_that_was_cut_off_is_repeat
     assert (result.return_value, before, len(ran)) == ("paid", ["pay"] * (cuts + 1), cuts + 2)
 
 
-async def test_an_approved_call_that_was_cut_off_is_asked_about_if_its_tool_is_not_idempotent(either: str) -> None:
+async def test_an_approved_call_that_was_cut_off_is_asked_about_if_its_tool_is_not_idempotent(database: str) -> None:
     ran: list[str] = []
     begun = asyncio.Event()
 
@@ -175,19 +158,19 @@ async def test_an_approved_call_that_was_cut_off_is_asked_about_if_its_tool_is_n
         return "paid"
 
     toolkit = durable(pay, sandbox=FakeSandbox(("pay", {"cents": 3})))
-    async with engine_of(either, toolkit, worker_id="worker", grace=0):
+    async with engine_of(database, toolkit, worker_id="worker", grace=0):
         program = await toolkit.start("pay(3)")
         first = await program.settled(polling=QUICK)
         await toolkit.approve(first.suspended[0], "ann")
         await begun.wait()
-    async with engine_of(either, toolkit, worker_id="worker") as engine:
+    async with engine_of(database, toolkit, worker_id="worker") as engine:
         second = await DurableProgram(program.id, engine.client).settled(polling=QUICK)
 
     assert (second.suspended[0].in_doubt, second.suspended[0].call_id) == (True, first.suspended[0].call_id)
     assert ran == ["pay"]
 
 
-async def test_calls_at_once_get_their_own_answers_again(database: str) -> None:
+async def test_calls_at_once_get_their_own_answers_again(file: str) -> None:
     ran: list[int] = []
     begun = asyncio.Event()
 
@@ -207,17 +190,17 @@ async def test_calls_at_once_get_their_own_answers_again(database: str) -> None:
 
     toolkit = durable(find, hold, sandbox="monty")
     code = "import asyncio\nfound = await asyncio.gather(*[find(n) for n in range(4)])\nhold()\nfound"
-    async with engine_of(database, toolkit, worker_id="worker", grace=0):
+    async with engine_of(file, toolkit, worker_id="worker", grace=0):
         program = await toolkit.start(code)
         await begun.wait()
-    async with engine_of(database, toolkit, worker_id="worker") as engine:
+    async with engine_of(file, toolkit, worker_id="worker") as engine:
         result = await type(program)(program.id, engine.client).result(polling=QUICK)
 
     assert result.return_value == [0, 10, 20, 30]
     assert sorted(ran) == [0, 1, 2, 3]
 
 
-async def test_a_cancelled_program_makes_no_further_call_until_it_is_resumed(database: str) -> None:
+async def test_a_cancelled_program_makes_no_further_call_until_it_is_resumed(file: str) -> None:
     ran: list[str] = []
     begun, go = asyncio.Event(), asyncio.Event()
 
@@ -233,7 +216,7 @@ async def test_a_cancelled_program_makes_no_further_call_until_it_is_resumed(dat
         return 2
 
     toolkit = durable(first, second, sandbox=FakeSandbox(("first", {}), ("second", {})))
-    async with engine_of(database, toolkit) as engine:
+    async with engine_of(file, toolkit) as engine:
         program = await toolkit.start("first() + second()")
         await begun.wait()
         cancelled = await asyncio.to_thread(cancel_work, engine.client, program.id)
@@ -246,8 +229,8 @@ async def test_a_cancelled_program_makes_no_further_call_until_it_is_resumed(dat
     assert (result.return_value, ran) == (2, ["second"])
 
 
-async def test_a_program_that_nobody_enqueued_is_an_error(database: str) -> None:
-    async with Client(database) as client:
+async def test_a_program_that_nobody_enqueued_is_an_error(file: str) -> None:
+    async with Client(file) as client:
         program = DurableProgram("p1", client)
 
         for ask in (program.state, program.settled, program.result, program.cancel):
@@ -255,9 +238,9 @@ async def test_a_program_that_nobody_enqueued_is_an_error(database: str) -> None
                 await ask()
 
 
-async def test_whoever_lost_the_workflow_writes_nothing_more(database: str) -> None:
+async def test_whoever_lost_the_workflow_writes_nothing_more(file: str) -> None:
     toolkit = durable(ez_tool(abs), sandbox=FakeSandbox())
-    async with engine_of(database, toolkit) as engine:
+    async with engine_of(file, toolkit) as engine:
         program = await toolkit.start("1")
         await program.result(polling=QUICK)
         token = "that of an execution which is over"
@@ -276,8 +259,8 @@ async def test_whoever_lost_the_workflow_writes_nothing_more(database: str) -> N
         assert await program.state() == "done"
 
 
-async def test_of_two_executions_one_writes_a_line(database: str) -> None:
-    async with Client(database) as client:
+async def test_of_two_executions_one_writes_a_line(file: str) -> None:
+    async with Client(file) as client:
         one, other = (ProgramJournal(client, "p1", "p1", None) for _ in range(2))
         for journal in (one, other):
             journal.claim(1, "kit", "queue")
@@ -293,8 +276,8 @@ async def test_of_two_executions_one_writes_a_line(database: str) -> None:
         assert [line["id"] for line in journal_lines(client, "p1")] == ["c1"]
 
 
-async def test_the_journal_holds_up_its_own_program_alone_and_writes_in_order(database: str) -> None:
-    async with Client(database) as client:
+async def test_the_journal_holds_up_its_own_program_alone_and_writes_in_order(file: str) -> None:
+    async with Client(file) as client:
         journal = ProgramJournal(client, "p1", "p1", None)
         journal.claim(1, "kit", "queue")
         with client.engine.connect() as other:
@@ -316,8 +299,8 @@ async def test_the_journal_holds_up_its_own_program_alone_and_writes_in_order(da
     assert after == ["c0", "c1", "c2", "c3"]
 
 
-async def test_a_journal_that_is_left_has_written_what_it_was_given(database: str) -> None:
-    async with Client(database) as client:
+async def test_a_journal_that_is_left_has_written_what_it_was_given(file: str) -> None:
+    async with Client(file) as client:
         journal = ProgramJournal(client, "p1", "p1", None)
         journal.claim(1, "kit", "queue")
         for n in range(3):
@@ -328,8 +311,8 @@ async def test_a_journal_that_is_left_has_written_what_it_was_given(database: st
         assert len(journal_lines(client, "p1")) == 3
 
 
-async def test_a_program_that_is_over_gone_on_or_cancelled_is_not_run_again(database: str) -> None:
-    async with Client(database) as client:
+async def test_a_program_that_is_over_gone_on_or_cancelled_is_not_run_again(file: str) -> None:
+    async with Client(file) as client:
         names = ("over", "gone on", "cancelled", "cancelled later")
         journals = {name: ProgramJournal(client, name, name, None) for name in names}
         for journal in journals.values():
@@ -353,13 +336,13 @@ async def test_a_program_that_is_over_gone_on_or_cancelled_is_not_run_again(data
     assert later == {"state": "cancelled"}
 
 
-async def test_of_two_programs_that_wait_the_one_that_was_answered_goes_on_for_whom_it_was_asked(database: str) -> None:
+async def test_of_two_programs_that_wait_the_one_that_was_answered_goes_on_for_whom_it_was_asked(file: str) -> None:
     @ez_tool(requires_approval=True)
     async def pay(cents: int) -> str:
         return f"paid {cents}"
 
     toolkit = durable(pay, sandbox=FakeSandbox(("pay", {"cents": 3})))
-    async with engine_of(database, toolkit) as engine:
+    async with engine_of(file, toolkit) as engine:
         programs = [await toolkit.start("pay(3)", principal=name) for name in ("ann", "bob")]
         waiting = [await program.settled(polling=QUICK) for program in programs]
         await engine.client.approvals.answer(waiting[0].suspended[0].grant("cay"))
@@ -371,13 +354,13 @@ async def test_of_two_programs_that_wait_the_one_that_was_answered_goes_on_for_w
     assert [run and run.generation for run in runs] == [2, 1]
 
 
-async def test_a_program_that_waits_is_cancelled_for_good(database: str) -> None:
+async def test_a_program_that_waits_is_cancelled_for_good(file: str) -> None:
     @ez_tool(requires_approval=True)
     async def pay(cents: int) -> str:
         return f"paid {cents}"
 
     toolkit = durable(pay, sandbox=FakeSandbox(("pay", {"cents": 3})))
-    async with engine_of(database, toolkit) as engine:
+    async with engine_of(file, toolkit) as engine:
         program = await toolkit.start("pay(3)")
         await program.settled(polling=QUICK)
         await asyncio.to_thread(cancel_work, engine.client, program.id)
@@ -385,7 +368,7 @@ async def test_a_program_that_waits_is_cancelled_for_good(database: str) -> None
         assert await program.state() == "cancelled"
 
 
-async def test_a_worker_that_was_given_up_begins_no_further_call_of_its_programs(database: str) -> None:
+async def test_a_worker_that_was_given_up_begins_no_further_call_of_its_programs(file: str) -> None:
     ran: list[int] = []
 
     @ez_tool(idempotent=True)
@@ -396,7 +379,7 @@ async def test_a_worker_that_was_given_up_begins_no_further_call_of_its_programs
         return n
 
     kit = durable(work)
-    async with engine_of(database, kit, worker_id="zombie", grace=0.1) as engine:
+    async with engine_of(file, kit, worker_id="zombie", grace=0.1) as engine:
         program = await kit.start("work(1)\nwork(2)\n'done'")
         begun = 0
         while begun < 2:  # the second is written down, and then held back
@@ -404,9 +387,9 @@ async def test_a_worker_that_was_given_up_begins_no_further_call_of_its_programs
             lines = await asyncio.to_thread(journal_lines, engine.client, program.id)
             begun = sum(line["t"] == "started" for line in lines)
     given_up = list(ran)
-    async with Client(database) as client:
+    async with Client(file) as client:
         await asyncio.to_thread(recover, client, "zombie", force=True)
-    async with engine_of(database, kit, worker_id="next") as engine:
+    async with engine_of(file, kit, worker_id="next") as engine:
         result = await DurableProgram(program.id, engine.client).result()
 
     assert (given_up, ran, result.return_value) == ([1], [1, 2], "done")
