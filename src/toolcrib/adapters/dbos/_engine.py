@@ -37,7 +37,7 @@ from toolcrib.errors import DatabaseError, EngineError, WorkerError
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 
-__all__ = ["Engine", "Routine", "current_engine", "standing_routines"]
+__all__ = ["Engine", "Routine", "WorkTimeoutError", "current_engine", "standing_routines"]
 
 _log = logging.getLogger("toolcrib.durable")
 _POOL = 20  # connections of a worker, one of which listens
@@ -361,7 +361,11 @@ def _is_trouble(record: logging.LogRecord) -> bool:
     if record.levelno < logging.ERROR:
         return False
     error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, DBOSWorkflowCancelledError | DBOSAwaitedWorkflowCancelledError | TimeoutError)
+    return not isinstance(error, DBOSWorkflowCancelledError | DBOSAwaitedWorkflowCancelledError | WorkTimeoutError)
+
+
+class WorkTimeoutError(TimeoutError):
+    """Work was cut off because its time was over."""
 
 
 def current_engine() -> Engine:

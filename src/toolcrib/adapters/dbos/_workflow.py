@@ -13,7 +13,7 @@ from dbos._dbos import _get_dbos_instance as dbos_instance  # pyright: ignore[re
 from dbos._error import DBOSWorkflowCancelledError
 
 from toolcrib.adapters.dbos._client import TIMEOUT
-from toolcrib.adapters.dbos._engine import current_engine
+from toolcrib.adapters.dbos._engine import WorkTimeoutError, current_engine
 from toolcrib.adapters.dbos._outage import is_outage
 
 __all__ = ["UnknownHereError", "step", "unless_cancelled", "workflow"]
@@ -48,7 +48,7 @@ def workflow(name: str) -> Callable[[Body[R]], Body[R]]:
             except TimeoutError:
                 if not clock.expired():
                     raise
-                raise TimeoutError(f"it did not end within {seconds:g} s") from None
+                raise WorkTimeoutError(f"it did not end within {seconds:g} s") from None
 
         return DBOS.workflow(name=name, max_recovery_attempts=_RECOVERIES)(run)
 
