@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 
 import pytest
 
@@ -27,6 +28,12 @@ def test_list_as_json(toolcrib: Command, tools: str) -> None:
     assert json.loads(result.stdout) == [
         {"name": "count", "description": "Count.", "signature": "count(to: int)", "marks": ["streams"]}
     ]
+
+
+def test_the_version_is_that_of_the_package(toolcrib: Command) -> None:
+    result = toolcrib("--version")
+
+    assert (result.exit_code, result.stdout) == (0, f"toolcrib {version('toolcrib')}\n")
 
 
 def test_schema_is_raw_without_a_format(toolcrib: Command, tools: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -30,7 +31,6 @@ __all__ = ["app"]
 
 app = Commands(
     name="toolcrib",
-    help="Run tools the way a model would: with their schema, hooks, approval, limits and record.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -69,6 +69,21 @@ RecordOption = Annotated[
         "--record", metavar="FILE", help="Append each call's record to this file, as JSON lines; to a .db, all events."
     ),
 ]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"toolcrib {version('toolcrib')}")
+        raise typer.Exit
+
+
+@app.callback()
+def of_all_commands(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Run tools the way a model would: with their schema, hooks, approval, limits and record."""
 
 
 @app.command("list")
