@@ -762,6 +762,31 @@ def test_durable_work_is_cancelled_resumed_and_handed_over(
         assert "state=cancelled" in page.url
 
 
+@dataclass
+class Paused(Desk):
+    """Durable work of one program, which waits for several answers."""
+
+    asked: tuple[str, ...] = ()
+
+    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50) -> list[Any]:
+        return [{**one, "kind": "program", "state": "paused", "waits_for": self.asked} for one in super().works()]
+
+
+def test_a_program_is_shown_with_every_request_that_it_waits_for(path: Path, visit: Callable[..., Page]) -> None:
+    store = SqliteApprovalStore(path)
+    asked = [ApprovalRequest(f"ask_{n}", f"c{n}", "refund", {"order": f"A{n}"}, "d") for n in (1, 2)]
+    for request in asked:
+        _elsewhere(store.put(request))
+    app = console_app(sqlite_events(path), store, ConsoleOptions(), Paused(asked=tuple(one.id for one in asked)))
+    with serve_app(app) as port:
+        page = visit(f"http://127.0.0.1:{port}/#/work")
+        page.get_by_role("button", name="Answer 2…").click()
+
+        dialog = page.get_by_role("dialog", name="Request")
+        expect(dialog).to_contain_text("A1")
+        expect(dialog).to_contain_text("A2")
+
+
 class Paid(TypedDict):
     cents: int
     book: str

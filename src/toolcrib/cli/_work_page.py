@@ -56,14 +56,14 @@ def _value_of(output: Any) -> Any:
 def _facts(work: Any, more: Mapping[str, Any]) -> dict[str, str]:
     given = more["input"].get("turn")
     turn: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
-    asks = work.waits_for and f"{work.waits_for}; see `toolcrib approvals show {work.waits_for}`"
-    asks = f"{asks} (its call is in doubt)" if work.in_doubt else asks
+    asks = f"{', '.join(work.waits_for)}; see `toolcrib approvals show ID`" if work.waits_for else ""
+    asks += " (a call is in doubt)" if work.in_doubt else ""
     return {
         "of": work.what,
         "call": f"{turn['tool_name']}({arguments_text(turn['kwargs'])})" if turn else "",
         "why": work.error or "",
         "part of": f"the conversation {work.conversation_id}" if work.conversation_id else "",
-        "waits for": asks or "" if work.state == "paused" else "",
+        "waits for": asks if work.state == "paused" else "",
         "goes on as": more.get("goes_on_as") or "",
         "queue": work.queue or "",
         "priority": str(work.priority or ""),

@@ -165,7 +165,8 @@ def _print_work(work: Any, as_json: bool) -> None:
 
 
 def _why(work: Any) -> str | None:
-    return work.error or (f"in doubt: {work.waits_for}" if work.in_doubt else work.waits_for)
+    asked = ", ".join(work.waits_for)
+    return work.error or (f"in doubt: {asked}" if work.in_doubt else asked)
 
 
 def _table(titles: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Table:

@@ -11,6 +11,7 @@ from tests.adapters.dbos.durable import QUICK, count, durable, engine_of, pay
 from toolcrib.adapters.dbos import (
     DurableFailure,
     DurableToolkit,
+    Placement,
     Queue,
     cancel_work,
     list_work,
@@ -21,6 +22,7 @@ from toolcrib.adapters.dbos import (
 from toolcrib.calls import Completed, Failed, Suspended
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError, EngineError
+from toolcrib.testing import FakeSandbox
 from toolcrib.tools import ez_tool
 from toolcrib.turns import Turn
 
@@ -132,7 +134,7 @@ async def test_failed_work_is_listed_as_that_with_its_reason(database: str) -> N
         elsewhere = [list_work(engine.client, state=state) for state in ("done", "cancelled")]
 
     assert failed[raised.id] == "no money"
-    assert failed[late.id] == "TimeoutError: it did not end within 0.1 s"
+    assert failed[late.id] == "WorkTimeoutError: it did not end within 0.1 s"
     assert "no shop" in str(failed[program.id])
     assert len(failed) == 3
     assert rejected == [(asked.request.id, "too dear")]
@@ -280,6 +282,27 @@ async def test_a_failed_program_is_retried_without_its_calls_that_were_done(data
     assert call.request.reason.startswith('this call was begun and failed: "the line is dead". It may have been done')
     assert result.output == "tea charged 3\n"
     assert ran == ["order tea", "charge", "charge"]
+
+
+async def test_the_request_of_a_retried_program_that_ran_out_of_time_says_so(file: str) -> None:
+    @ez_tool
+    async def charge(amount: int) -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    toolkit = DurableToolkit(
+        Toolkit([charge], sandbox=FakeSandbox(("charge", {"amount": 3}))), Queue("late", polling=QUICK), name="late"
+    )
+    async with engine_of(file, toolkit) as engine:
+        program = await toolkit.start("...", placement=Placement("late", timeout=1.0))
+        with pytest.raises(DurableFailure):
+            await program.settled(polling=QUICK)
+        await asyncio.to_thread(retry_work, engine.client, program.id)
+        (call,) = (await program.settled(polling=QUICK)).suspended_calls
+
+    assert call.request.in_doubt
+    assert 'failed: "WorkTimeoutError: it did not end within 1 s"' in call.request.reason
+    assert list(call.request.metadata) == ["begun", "failed with"]
 
 
 async def test_the_queues_that_a_worker_serves_are_known(tmp_path: Path) -> None:

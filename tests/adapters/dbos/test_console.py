@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
-from tests.adapters.dbos.durable import QUICK, durable, engine_of
-from tests.postgres import Postgres
-from toolcrib.adapters.dbos import DurableFailure, DurableToolkit, postgres_events
+from tests.adapters.dbos.durable import QUICK, durable, engine_of, pay
+from toolcrib.adapters.dbos import DurableFailure, DurableToolkit, Queue, postgres_events
 from toolcrib.adapters.dbos._continuation import allowed_meanwhile
 from toolcrib.adapters.dbos._lost_work import close_lost_work
 from toolcrib.approvals import MemoryApprovalStore
@@ -21,19 +20,11 @@ from toolcrib.calls import ActivityEvent, ApprovalRequest, ToolCall, now
 from toolcrib.code import Toolkit
 from toolcrib.console import console_app
 from toolcrib.errors import EngineError
-from toolcrib.pipeline import Pipeline, run_for
+from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import ActivityFilter, EventLog, ListSink, SqliteSink, sqlite_events
+from toolcrib.testing import FakeSandbox
 from toolcrib.tools import tool
 from toolcrib.turns import Turn
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield str(tmp_path / "work.db")
-    else:
-        server: Postgres = request.getfixturevalue("postgres")
-        yield server.url("watched")
 
 
 @tool(requires_approval=True)
@@ -222,3 +213,24 @@ async def test_a_turn_that_is_cancelled_fills_no_log(tmp_path: Path, caplog: pyt
         dbos.removeHandler(caplog.handler)
 
     assert caplog.records == []
+
+
+async def test_an_error_about_time_that_is_not_the_works_own_limit_is_logged(
+    file: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def late() -> Run:
+        raise TimeoutError("the vault did not answer")
+
+    toolkit = DurableToolkit(
+        Toolkit([pay], sandbox=FakeSandbox()), Queue(f"q_{uuid4().hex[:8]}", polling=QUICK), name="late", run=late
+    )
+    dbos = logging.getLogger("dbos")
+    dbos.addHandler(caplog.handler)
+    try:
+        async with engine_of(file, toolkit):
+            with pytest.raises(DurableFailure, match="the vault did not answer"):
+                await (await toolkit.start("...")).settled(polling=QUICK)
+    finally:
+        dbos.removeHandler(caplog.handler)
+
+    assert any(record.exc_info and "the vault" in str(record.exc_info[1]) for record in caplog.records)

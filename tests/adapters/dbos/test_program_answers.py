@@ -5,24 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from tests.adapters.dbos.durable import QUICK, engine_of
-from toolcrib.adapters.dbos import Client, DurableProgram, DurableToolkit, Placement, Queue
+from tests.adapters.dbos.durable import QUICK, count, engine_of, pay
+from toolcrib.adapters.dbos import Client, DurableAgent, DurableProgram, DurableToolkit, Placement, Queue, list_work
 from toolcrib.adapters.dbos._program import stretch_id
 from toolcrib.adapters.dbos._program_journal import program_run
 from toolcrib.code import Toolkit
 from toolcrib.errors import InvalidOutput
+from toolcrib.pipeline import Run
 from toolcrib.testing import FakeSandbox
-from toolcrib.tools import Tool, tool
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> str:
-    return str(tmp_path / "work.db")
+from toolcrib.tools import Tool, ez_tool, tool
+from toolcrib.turns import Agent, Turn
 
 
 def durable(paying: Tool) -> DurableToolkit:
@@ -40,7 +36,7 @@ async def next_stretch(client: Client, program: DurableProgram) -> str:
 
 
 @asynccontextmanager
-async def in_doubt(database: str, made: list[str]) -> AsyncGenerator[tuple[DurableToolkit, DurableProgram]]:
+async def in_doubt(file: str, made: list[str]) -> AsyncGenerator[tuple[DurableToolkit, DurableProgram]]:
     """Stop a worker while a program's call goes on, start it again, and give the program, which waits for an answer."""
     begun = asyncio.Event()
 
@@ -52,20 +48,20 @@ async def in_doubt(database: str, made: list[str]) -> AsyncGenerator[tuple[Durab
         return "never"
 
     toolkit = durable(pay)
-    async with engine_of(database, toolkit, worker_id="worker", grace=0):
+    async with engine_of(file, toolkit, worker_id="worker", grace=0):
         await toolkit.start("pay(3)", placement=Placement("doubted"))
         await begun.wait()
-    async with engine_of(database, toolkit, worker_id="worker") as engine:
+    async with engine_of(file, toolkit, worker_id="worker") as engine:
         yield toolkit, DurableProgram("doubted", engine.client)
 
 
-async def test_the_program_that_was_answered_goes_on_for_whom_it_was_asked_and_no_other(database: str) -> None:
+async def test_the_program_that_was_answered_goes_on_for_whom_it_was_asked_and_no_other(file: str) -> None:
     @tool(requires_approval=True)
     async def pay(cents: int) -> str:
         return f"paid {cents}"
 
     toolkit = durable(pay)
-    async with engine_of(database, toolkit) as engine:
+    async with engine_of(file, toolkit) as engine:
         ann, bob = [
             await toolkit.start("pay(3)", principal=name, conversation_id=f"of {name}") for name in ("ann", "bob")
         ]
@@ -80,7 +76,7 @@ async def test_the_program_that_was_answered_goes_on_for_whom_it_was_asked_and_n
         assert await engine.client.status(following) is None
 
 
-async def test_a_standing_grant_makes_no_program_go_on_whose_call_may_have_been_made(database: str) -> None:
+async def test_a_standing_grant_makes_no_program_go_on_whose_call_may_have_been_made(file: str) -> None:
     begun, made = asyncio.Event(), list[str]()
 
     @tool(requires_approval=True)
@@ -92,12 +88,12 @@ async def test_a_standing_grant_makes_no_program_go_on_whose_call_may_have_been_
         return f"paid {cents}"
 
     toolkit = durable(pay)
-    async with engine_of(database, toolkit, worker_id="worker", grace=0) as engine:
+    async with engine_of(file, toolkit, worker_id="worker", grace=0) as engine:
         doubted = await toolkit.start("pay(3)", placement=Placement("doubted"))
         asked = (await doubted.settled(polling=QUICK)).suspended[0]
         await engine.client.approvals.answer(asked.grant("ann"))
         await begun.wait()
-    async with engine_of(database, toolkit, worker_id="worker") as engine:
+    async with engine_of(file, toolkit, worker_id="worker") as engine:
         doubted = DurableProgram("doubted", engine.client)
         waiting = await doubted.settled(polling=QUICK)
         following = await next_stretch(engine.client, doubted)
@@ -111,10 +107,10 @@ async def test_a_standing_grant_makes_no_program_go_on_whose_call_may_have_been_
         assert await engine.client.status(following) is None
 
 
-async def test_a_call_that_may_have_been_made_and_is_denied_raises_in_the_program(database: str) -> None:
+async def test_a_call_that_may_have_been_made_and_is_denied_raises_in_the_program(file: str) -> None:
     made: list[str] = []
 
-    async with in_doubt(database, made) as (_, doubted):
+    async with in_doubt(file, made) as (_, doubted):
         waiting = await doubted.settled(polling=QUICK)
         following = await next_stretch(doubted.client, doubted)
         await doubted.client.approvals.answer(waiting.suspended[0].deny("it was made", "ann"))
@@ -128,10 +124,10 @@ async def test_a_call_that_may_have_been_made_and_is_denied_raises_in_the_progra
     assert made == ["pay"]
 
 
-async def test_what_a_call_of_a_program_came_to_is_of_the_type_of_its_tool(database: str) -> None:
+async def test_what_a_call_of_a_program_came_to_is_of_the_type_of_its_tool(file: str) -> None:
     made: list[str] = []
 
-    async with in_doubt(database, made) as (toolkit, doubted):
+    async with in_doubt(file, made) as (toolkit, doubted):
         request = (await doubted.settled(polling=QUICK)).suspended[0]
         with pytest.raises(InvalidOutput, match="`pay` cannot be completed with this output"):
             await toolkit.done(request, 3, "ann")
@@ -141,3 +137,46 @@ async def test_what_a_call_of_a_program_came_to_is_of_the_type_of_its_tool(datab
     assert (request.in_doubt, result.return_value) == (True, "paid 3, by the bank's books")
     assert str(request.metadata["begun"]).endswith(" by the worker worker")
     assert made == ["pay"]
+
+
+async def test_a_turn_is_no_result_of_a_programs_call(file: str) -> None:
+    async with in_doubt(file, []) as (toolkit, program):
+        asked = (await program.settled(polling=QUICK)).suspended[0]
+        for result in (Turn(count), [Turn(count)]):
+            with pytest.raises(InvalidOutput, match="a Turn cannot be the result of a program's call"):
+                await toolkit.done(asked, result)
+
+        assert (await toolkit.client.approvals.show(asked.id)).state == "pending"
+
+
+async def test_a_request_says_which_toolkit_or_agent_and_conversation_asks(file: str) -> None:
+    toolkit = DurableToolkit(
+        Toolkit([pay], sandbox=FakeSandbox(("pay", {"cents": 3}))), Queue(f"q_{uuid4().hex[:8]}", polling=QUICK)
+    )
+
+    @ez_tool
+    async def begin() -> str:
+        return (await toolkit.start("pay(3)")).id
+
+    name = f"agent_{uuid4().hex[:8]}"
+    agent = DurableAgent(Agent(name, "Begins.", [begin]), Queue(name, polling=QUICK), run=Run(principal="ann"))
+    async with engine_of(file, toolkit, agent) as engine:
+        own = await toolkit.start("pay(3)")
+        outcome = await (await agent.put(Turn(begin), conversation_id="conv_7")).outcome()
+        theirs = DurableProgram(outcome.value, engine.client)
+        asked = [(await program.settled(polling=QUICK)).suspended[0] for program in (own, theirs)]
+
+    said = [(one.agent, one.conversation_id, one.principal) for one in asked]
+    assert said == [("toolkit", None, None), (agent.name, "conv_7", "ann")]
+
+
+async def test_work_names_every_request_that_its_program_waits_for(file: str) -> None:
+    toolkit = DurableToolkit(Toolkit([pay]), Queue(name := f"kit_{uuid4().hex[:8]}", polling=QUICK), name=name)
+    async with engine_of(file, toolkit) as engine:
+        program = await toolkit.start("import asyncio\nawait asyncio.gather(pay(3), pay(4))")
+        asked = (await program.settled(polling=QUICK)).suspended
+        await engine.client.result(program.id, polling=QUICK)
+        (work,) = list_work(engine.client, state="paused")
+
+    assert len(asked) == 2
+    assert work.waits_for == tuple(one.id for one in asked)

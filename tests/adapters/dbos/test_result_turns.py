@@ -96,7 +96,8 @@ def test_turns_in_a_list_are_kept_and_other_results_stay_as_they_are() -> None:
     request = ApprovalRequest("ask_1", "c1", "pay", {}, "d")
     results = [Turn(ship, kwargs={"order": "A"}), {"turn": {"tool_name": 5}}, {"turn": 1, "b": 2}, "x"]
 
-    first, *rest = result_with_turns(request, json.loads(json.dumps(result_as_json(results))), [ship])
+    kept = json.dumps(result_as_json(request, results, chains=True))
+    first, *rest = result_with_turns(request, json.loads(kept), [ship])
 
     assert (first.id, first.tool, rest) == (results[0].id, ship, results[1:])
 

@@ -71,8 +71,8 @@ class Work:
         worker: Who runs it, or ran it last.
         attempts: How often it was begun.
         error: What went wrong, or why its tool did not run.
-        waits_for: The request that paused work waits for.
-        in_doubt: Whether that is about a call in doubt.
+        waits_for: The ids of the requests that paused work waits for; a program may make several calls at once.
+        in_doubt: Whether one of them is about a call in doubt.
         conversation_id: The conversation that it is part of, where it was put with one.
         created_at: In seconds since the epoch, like the other times.
     """
@@ -90,7 +90,7 @@ class Work:
     started_at: float | None
     ended_at: float | None
     error: str | None
-    waits_for: str | None = None
+    waits_for: tuple[str, ...] = ()
     in_doubt: bool = False
     conversation_id: str | None = None
 
@@ -219,7 +219,7 @@ def retry_work(client: Client, work_id: str) -> Work:
         raise EngineError(f"the workflow {work.id} is {work.state}, and only failed work is retried{hint}")
     data, queue = _input(status), _queue_of(status)
     if status.name == PROGRAM:
-        is_back = put_program_back(client, status, str(data["run"]), int(data["generation"]), queue)
+        is_back = put_program_back(client, status, str(data["run"]), queue, work.error or "")
     else:
         is_back = put_back(client, status, queue, work.error or "")
     return _put_back(client, status, is_back)
@@ -268,7 +268,7 @@ def _works(client: Client, found: Sequence[WorkflowStatus]) -> list[Work]:
     there = client.dbos.list_workflows(workflow_ids=asked, load_input=False, load_output=False) if asked else ()
     gone_on = {status.workflow_id for status in there}
     return [
-        replace(work, state="continued", waits_for=None, in_doubt=False)
+        replace(work, state="continued", waits_for=(), in_doubt=False)
         if other in gone_on
         else _unless_cancelled(client, work, status)
         for work, other, status in zip(works, after, found, strict=True)
@@ -285,7 +285,8 @@ def _unless_cancelled(client: Client, work: Work, status: WorkflowStatus) -> Wor
     if run.state == "cancelled":
         return replace(work, state="cancelled")
     pending: list[Any] = (run.result or {}).get("pending") or []
-    return replace(work, waits_for=pending[0][0]["id"], in_doubt=pending[0][1]) if pending else work
+    asked = tuple(str(request["id"]) for request, _ in pending)
+    return replace(work, waits_for=asked, in_doubt=any(doubt for _, doubt in pending))
 
 
 def _after(status: WorkflowStatus) -> str:
@@ -323,7 +324,7 @@ def _work_of(status: WorkflowStatus) -> Work:
         started_at=_seconds(status.dequeued_at),
         ended_at=_seconds(status.completed_at),
         error=error,
-        waits_for=result.get(WAITS_FOR),
+        waits_for=(str(result[WAITS_FOR]),) if WAITS_FOR in result else (),
         conversation_id=data.get("conversation_id"),
         in_doubt=bool(waiting.get("request", {}).get("in_doubt")),
     )

@@ -17,6 +17,8 @@ __all__ = ["Answers"]
 class Answers(ABC):
     """What durable work is answered with; its turns and programs go on then."""
 
+    _chains = True  # whether a call may come to a turn
+
     @property
     @abstractmethod
     def client(self) -> Client:
@@ -44,15 +46,18 @@ class Answers(ABC):
     ) -> None:
         """Say what a call in doubt came to, and let its work go on with that: its tool is not executed again.
 
-        The result of a turn may be a `Turn`, as its tool returns one: the chain goes on with it.
+        The result of a turn may be a `Turn`, as its tool returns one: the chain goes on with it. That of a program's
+        call may not, since the program goes on with it.
 
         Raises:
             ApprovalError: The request is unknown or answered already, or its call is not in doubt.
-            InvalidOutput: The result is not of the type that the tool declares; the request stays pending.
+            InvalidOutput: The result is not of the type that the tool declares, or is a turn for a program; the request
+                stays pending.
         """
         asked = await self._request(request)
+        kept = result_as_json(asked, result, chains=self._chains)
         checked_output(self._tool(asked.tool), asked.tool, result)
-        await self._answer(asked.done(result_as_json(result), approver, message))
+        await self._answer(asked.done(kept, approver, message))
 
     async def deny(self, request: ApprovalRequest | str, message: str = "", approver: str = "host") -> None:
         """Say no to a request, or to the one with that id: its tool does not run, and the caller is shown `message`.

@@ -49,7 +49,8 @@ from toolcrib.errors import (
     ToolcribError,
     UnregisteredError,
 )
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Run, current_run
+from toolcrib.record import current_activity
 from toolcrib.registry import Registry
 from toolcrib.sandbox import replayable
 from toolcrib.tools import Tool
@@ -84,6 +85,8 @@ class DurableToolkit(Answers):
     Raises:
         DuplicateNameError: Another durable toolkit of this process has the name.
     """
+
+    _chains = False
 
     def __init__(
         self,
@@ -125,8 +128,9 @@ class DurableToolkit(Answers):
         Args:
             code: The program.
             placement: Its id, priority, key and times; an id of its own when None.
-            principal: On whose behalf its calls are made.
-            conversation_id: The conversation that it is part of, which its requests show; that of the run when None.
+            principal: On whose behalf its calls are made; that of the tool that starts it when None.
+            conversation_id: The conversation that it is part of, which its requests show; that of the tool that starts
+                it when None, or else of the run.
         """
         tools = tools_in(code, self.toolkit.function_names)
         return await enqueue_program(
@@ -152,6 +156,8 @@ class DurableToolkit(Answers):
 
         return recorded.view(
             principal=data["principal"] or given.principal,
+            agent=data.get("agent") or given.agent or self.name,
+            parent_id=data.get("parent") or given.parent_id,
             conversation_id=data.get("conversation_id") or given.conversation_id,
             approvals=store,
             program_id=run,
@@ -284,12 +290,17 @@ async def enqueue_program(
     Args:
         tools: The functions that it calls, where this process knows them: a worker that lacks one leaves the program to
             another.
+
+    What a tool enqueues says so: its requests name the agent and the conversation of that tool's run.
     """
     placement = placement or Placement(f"program-{uuid4().hex}")
     data: dict[str, Any] = {"run": placement.id, "toolkit": toolkit, "queue": queue, "code": code}
     data |= {"principal": principal, "generation": 1, "tools": list(tools)}
-    if conversation_id is not None:
-        data["conversation_id"] = conversation_id
+    if here := current_run():
+        data["principal"] = principal or here.principal
+        conversation_id = conversation_id or here.conversation_id
+    asked_by = {"agent": here and here.agent, "parent": current_activity(), "conversation_id": conversation_id}
+    data |= {name: value for name, value in asked_by.items() if value is not None}
     run = await client.enqueue(PROGRAM, queue, data, placement)
     return DurableProgram(run, client)
 

@@ -260,8 +260,11 @@ def revive_run(connection: sa.Connection, run: str) -> None:
     connection.execute(mine.values(state="running", updated_at=time.time()))
 
 
-def reopen_run(connection: sa.Connection, run: str, generation: int) -> None:
-    """Let a program that failed run again; the last call that raised is in doubt, if the program failed with it."""
+def reopen_run(connection: sa.Connection, run: str, generation: int, error: str) -> None:
+    """Let a program that failed with an error run again.
+
+    In doubt are the last call that raised, if the program failed with it, and the calls that were cut off with it.
+    """
     row = connection.execute(sa.select(_runs).where(_runs.c.run == run).with_for_update()).first()
     if row is None:
         return
@@ -269,12 +272,20 @@ def reopen_run(connection: sa.Connection, run: str, generation: int) -> None:
     query = sa.select(_lines.c.number, _lines.c.line).where(_lines.c.run == run).order_by(_lines.c.number)
     lines = [json.loads(line) for _, line in connection.execute(query)]
     raised = [line for line in lines if line["t"] == "ended" and "raised" in line["reply"]]
+    failed: dict[str, str] = {} if result else dict.fromkeys(_cut_off(lines), error)
     if raised and str(raised[-1]["reply"]["raised"][1]) in str(result.get("error")):
-        of = {"id": raised[-1]["id"], "failed": raised[-1]["reply"]["raised"][1]}
-        again = json.dumps({"t": "retried", **of}, separators=(",", ":"))
-        connection.execute(sa.insert(_lines).values(run=run, number=len(lines), line=again))
+        failed[raised[-1]["id"]] = raised[-1]["reply"]["raised"][1]
+    for number, (call_id, why) in enumerate(failed.items(), len(lines)):
+        again = json.dumps({"t": "retried", "id": call_id, "failed": why}, separators=(",", ":"))
+        connection.execute(sa.insert(_lines).values(run=run, number=number, line=again))
     values = {"state": "running", "result": None, "generation": generation, "updated_at": time.time()}
     connection.execute(sa.update(_runs).where(_runs.c.run == run).values(**values))
+
+
+def _cut_off(lines: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the ids of the calls that ran when their program failed: begun, not ended, and not asked about."""
+    latest = {line["id"]: line["t"] for line in lines if "id" in line and line["t"] != "value"}
+    return [call_id for call_id in open_calls(lines) if latest[call_id] in ("started", "retried")]
 
 
 def _run_of(row: Any) -> ProgramRun:

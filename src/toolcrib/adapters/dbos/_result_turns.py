@@ -7,23 +7,32 @@ from typing import Any, cast
 from uuid import NAMESPACE_URL, uuid5
 
 from toolcrib.calls import ApprovalRequest
-from toolcrib.errors import ApprovalError, UnregisteredToolError
+from toolcrib.errors import ApprovalError, FieldProblem, InvalidOutput, UnregisteredToolError
 from toolcrib.tools import Tool
 from toolcrib.turns import Turn
 
 __all__ = ["result_as_json", "result_with_turns"]
 
 _TURN = "turn"
+_NO_CHAIN = "a Turn cannot be the result of a program's call; give what the program goes on with"
 _LEFT_OUT: Mapping[str, Any] = {
     "timeout": 60, "metadata": {}, "start_time": None, "end_time": None, "stop_reason": None, "output": None
 }  # fmt: skip
 
 
-def result_as_json(result: Any) -> Any:
-    """Return a result with each turn as `{"turn": ...}`; of a stream, the list of its values."""
+def result_as_json(request: ApprovalRequest, result: Any, *, chains: bool) -> Any:
+    """Return a result with each turn as `{"turn": ...}`; of a stream, the list of its values.
+
+    Raises:
+        InvalidOutput: One is a turn, and the call is not part of a chain.
+    """
     if isinstance(result, Turn):
+        if not chains:
+            raise InvalidOutput(request.tool, (FieldProblem("", _NO_CHAIN),))
         return {_TURN: cast("Turn[Any]", result).to_dict()}
-    return [result_as_json(one) for one in cast("list[Any]", result)] if isinstance(result, list) else result
+    if not isinstance(result, list):
+        return result
+    return [result_as_json(request, one, chains=chains) for one in cast("list[Any]", result)]
 
 
 def result_with_turns(request: ApprovalRequest, result: Any, tools: Iterable[Tool[..., Any]]) -> Any:

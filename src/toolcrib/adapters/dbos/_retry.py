@@ -38,15 +38,16 @@ def put_back(client: Client, status: WorkflowStatus, queue: str, error: str) -> 
     return True
 
 
-def put_program_back(client: Client, status: WorkflowStatus, run: str, generation: int, queue: str) -> bool:
+def put_program_back(client: Client, status: WorkflowStatus, run: str, queue: str, error: str) -> bool:
     """Put a failed program back into its queue, and return whether it is there again.
 
-    It runs again from its start, its calls answered from the journal; the call whose error ended it is in doubt.
+    It runs again from its start, its calls answered from the journal; the calls that its error ended are in doubt.
     """
+    given: Any = status.input
     with _database(client).engine.begin() as connection:
         if not _reset(client, connection, status, queue, keep=0):
             return False
-        reopen_run(connection, run, generation)
+        reopen_run(connection, run, int(given["args"][0]["generation"]), error)
     return True
 
 

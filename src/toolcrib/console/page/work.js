@@ -60,15 +60,15 @@ export class Work {
     const about = [one.queue, one.worker && `worker ${one.worker}`, one.attempts > 1 && `begun ${one.attempts} times`, one.conversation_id && `conversation ${one.conversation_id}`].filter(Boolean);
     return h("li.grant", {}, h("div", {}, h("a", leads, h("span.kind", {}, one.kind), " ", h("span.mono", {}, one.what || one.id)), " ", mark(one.state), one.in_doubt ? [" ", mark("in doubt")] : null,
       h("p.muted", {}, about.join(" · "), one.created_at ? [" · since ", ago(iso(one.created_at), " ago")] : null), one.error ? h("p.bad", {}, one.error.slice(0, 300)) : null),
-    one.waits_for ? h("button", { type: "button", onclick: () => this.ask(one.waits_for) }, state.role === "viewer" ? "Request" : "Answer…") : null,
+    one.waits_for?.length ? h("button", { type: "button", onclick: () => this.ask(one.waits_for) }, state.role === "viewer" ? "Request" : one.waits_for.length > 1 ? `Answer ${number(one.waits_for.length)}…` : "Answer…") : null,
     LIVE.includes(one.state) ? this.button("cancel", one.id, "Cancel", `Cancel ${one.what || one.id}? What it did stays done.`) : null,
     STOPPED.includes(one.state) ? this.button("resume", one.id, "Resume", `Let ${one.what || one.id} go on? What it has recorded is not done again.`) : null,
     one.state === "failed" ? this.button("retry", one.id, "Retry", `Retry ${one.what || one.id}? What it is known to have done is not done again; a call that had begun asks a person.`) : null);
   }
 
-  /** Show the request that work waits for, with its answers. */
-  ask(id) {
-    const dialog = h("dialog.asked", { aria: { label: "Request" } }, card(id), h("div.row", {}, h("button", { type: "button", onclick: () => dialog.close() }, "Close")));
+  /** Show the requests that work waits for, with their answers. */
+  ask(ids) {
+    const dialog = h("dialog.asked", { aria: { label: "Request" } }, ids.map((id) => card(id)), h("div.row", {}, h("button", { type: "button", onclick: () => dialog.close() }, "Close")));
     dialog.addEventListener("close", () => { dialog.remove(); this.load(); });
     document.body.append(dialog);
     dialog.showModal();
