@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import asyncio
 import dataclasses
 import decimal
 import inspect
@@ -10,6 +11,7 @@ import pathlib
 import textwrap
 import types
 import typing
+import warnings
 from typing import Any
 
 import pytest
@@ -214,3 +216,31 @@ async def test_of_very_many_mistakes_the_first_are_reported(code: str) -> None:
     assert 1 <= len(result.findings) <= 20
     assert [finding.line for finding in result.findings] == list(range(1, len(result.findings) + 1))
     assert len(result.error or "") < 20_000
+
+
+@pytest.mark.parametrize("name", ["a long program", "a long reply"])
+async def test_a_long_text_is_read_beside_the_event_loop(name: str) -> None:
+    turns: list[str] = []
+
+    async def neighbour() -> None:
+        turns.append("one")
+
+    toolkit = Toolkit([], sandbox=AnyPython())
+    long = "unknown\n" * 10_000
+    beside = asyncio.create_task(neighbour())
+    if name == "a long program":
+        result = await toolkit.execute_async(long)
+    else:
+        result = await toolkit.execute_async("other", retry_handler=lambda *failed: f"```\n{long}```", max_retries=1)
+
+    assert not result.success
+    assert turns == ["one"]
+    await beside
+
+
+async def test_no_warning_is_lost_where_programs_are_checked_in_threads() -> None:
+    before = list(warnings.filters)
+
+    await asyncio.gather(*(Toolkit([]).execute_async("x = '\\d'\nunknown\n" * 5_000) for _ in range(8)))
+
+    assert warnings.filters == before

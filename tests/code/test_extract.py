@@ -18,12 +18,25 @@ def test_all_python_blocks_count_and_others_do_not() -> None:
     assert extract_code(reply) == "a = 1\n\nprint(a)"
 
 
+def test_the_first_block_alone_counts_where_that_is_asked_for() -> None:
+    reply = "```json\n{}\n```\n```py\n\n```\n```py\na = 1\n```\nor\n```py\na = 2\n```"
+
+    assert extract_code(reply, "first") == "a = 1"
+    assert extract_code("```\nb = 1\n```\n```\nb = 2\n```", "first") == "b = 1"
+    assert extract_code("no code", "first") is None
+
+
+def test_blocks_are_the_first_or_all() -> None:
+    with pytest.raises(ValueError, match="not 'last'"):
+        extract_code("", "last")  # pyright: ignore[reportArgumentType] -- what a user may write
+
+
 def test_a_block_without_a_language_counts_where_none_is_python() -> None:
     assert extract_code("```bash\nls\n```\n```\nprint(1)\n```") == "print(1)"
 
 
 def test_a_fence_in_a_string_does_not_close_the_block() -> None:
-    code = 'text = """\n```\nquoted\n```\n"""\nprint(text)'
+    code = 'text = f"""it\'s\n```\nquoted\n```\n"""  # don\'t\nprint("\'\'\'", text)'
 
     assert extract_code(f"```python\n{code}\n```\nand so on") == code
 
@@ -54,12 +67,36 @@ def test_any_reply_is_read(reply: str) -> None:
 
 @pytest.mark.parametrize(
     ("reply", "found"),
-    [("```python\nx = 1\n" * 5_000, True), ("```\n" * 20_000, False)],
-    ids=["opened again and again", "nothing but fences"],
+    [
+        ("```python\nx = 1\n" * 5_000, True),
+        ("```\n" * 20_000, False),
+        ("~~~" + " " * 300_000 + "`", False),
+        ("```" + "a" * 300_000 + "`", False),
+        ('```python\nx = """\n```\n' * 20_000, True),
+        ("```python\nif x\n```\n~~~\nif x\n~~~\n" * 5_000, True),
+        ("".join("~" * n + '\n"""\n' + "~" * n + "\n" for n in range(3, 500)), True),
+    ],
+    ids=["opened again", "fences alone", "spaces", "a label", "strings without an end", "no Python", "of any length"],
 )
 def test_a_reply_of_very_many_fences_is_read_before_the_test_is_ended(reply: str, found: bool) -> None:
     assert (extract_code(reply) is not None) is found
 
 
-def test_a_toolkit_does_the_same() -> None:
-    assert Toolkit([]).extract_code("```python\n1\n```") == "1"
+def test_of_a_reply_without_end_the_first_million_characters_are_read() -> None:
+    block = "```python\nprint(1)\n```\n"
+    cut = block + "```python\n" + "print(2)\n" * 200_000 + "```\n"
+
+    assert extract_code(cut) == "print(1)"
+    assert extract_code("a\n" * 500_000 + block) is None
+
+
+async def test_a_toolkit_does_the_same_wherever_it_is_given_a_reply() -> None:
+    reply = "```python\n1\n```\nor\n```python\n2\n```"
+
+    for extract, code in (("all", "1\n\n2"), ("first", "1")):
+        toolkit = Toolkit([], extract=extract)
+
+        assert toolkit.extract_code(reply) == toolkit.filter().extract_code(reply) == code
+        assert await toolkit.as_tool()(reply) == code[-1]
+        mended = await toolkit.execute_async("1 / 0", retry_handler=lambda *failed: reply)
+        assert mended.return_value == int(code[-1])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
-from toolcrib.code._extract import program_of
+from toolcrib.code._extract import Extract, off_loop, program_of
 from toolcrib.code._result import ExecutionResult
 
 __all__ = ["CODE_PARAMETERS", "TOOL_NAME", "AsyncProgramTool", "OnResult", "SyncProgramTool", "program_tool"]
@@ -34,6 +34,7 @@ def program_tool(
     is_async: bool,
     on_result: OnResult | None,
     max_result_chars: int | None,
+    extract: Extract,
 ) -> Any:
     """Return the function that a framework registers.
 
@@ -43,7 +44,12 @@ def program_tool(
         description: The tool's description for the model.
         on_result: A listener for each result.
         max_result_chars: The most characters of a result that the model is shown; None for all.
+        extract: Which blocks are the program, where a model sends it in Markdown.
     """
+
+    def program(code: str) -> str:
+        """Return the program that was sent, also where a model put it into a block as if it were a reply."""
+        return program_of(code, extract) if _FENCE.search(code) is not None else code
 
     def shown(result: ExecutionResult) -> str:
         if on_result is not None:
@@ -51,18 +57,13 @@ def program_tool(
         return result.text(max_result_chars)
 
     async def run_async(code: str) -> str:
-        return shown(await run(_program(code)))
+        return shown(await run(await off_loop(program, code)))
 
     def run_plain(code: str) -> str:
-        return shown(run(_program(code)))
+        return shown(run(program(code)))
 
     made: Any = run_async if is_async else run_plain
     made.__name__ = made.__qualname__ = name
     made.__doc__ = f"{description}\n\nArgs:\n    code: {_CODE}\n"
     made.__annotations__ = {"code": str, "return": str}
     return made
-
-
-def _program(code: str) -> str:
-    """Return the program that was sent, also where a model put it into a block as if it were a reply."""
-    return program_of(code) if _FENCE.search(code) is not None else code

@@ -10,7 +10,7 @@ from inspect import isawaitable
 from typing import Any, Literal, TypeAlias, cast
 
 from toolcrib.code._check import Finding, KnownNames, check_program, defined_by, refusal
-from toolcrib.code._extract import program_of
+from toolcrib.code._extract import Extract, off_loop, program_of
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._runner import ProgramRunner, RunOptions
 from toolcrib.code._type_check import TypeStubs
@@ -105,15 +105,17 @@ class Attempts:
         runner: Runs the programs.
         typecheck: Whether what a type checker finds is a warning or refuses the program.
         hint: The hint for a model after a failure.
+        extract: Which blocks of a reply are the mended program.
 
     Raises:
         MissingExtraError: Types are to be checked, and Monty is not installed.
     """
 
-    def __init__(self, runner: ProgramRunner, typecheck: TypeCheck, hint: ErrorHint) -> None:
+    def __init__(self, runner: ProgramRunner, typecheck: TypeCheck, hint: ErrorHint, extract: Extract = "all") -> None:
         if typecheck not in ("off", "warn", "error"):
             raise ValueError(f'typecheck is "off", "warn" or "error", and not {typecheck!r}')
         self.runner, self._typecheck, self._hint = runner, typecheck, hint
+        self._extract: Extract = extract
         self._checker: TypeChecker | None = None if typecheck == "off" else type_checker()
         self._stubs: tuple[frozenset[str], bool, TypeStubs] | None = None
 
@@ -164,7 +166,7 @@ class Attempts:
         while True:
             result = self._with_hint(await self._attempt(code, options, session), earlier)
             if session is not None:
-                session.add(code, self.runner.limits.source_size)
+                await off_loop(lambda code: session.add(code, self.runner.limits.source_size), code)
             if result.success or result.is_paused or retries.handler is None or len(earlier) >= retries.limit:
                 return result
             answer = retries.handler(result.text(), code, result)
@@ -172,10 +174,10 @@ class Attempts:
             if not answer or not answer.strip():
                 return result
             earlier.append(result)
-            code = program_of(answer)
+            code = await off_loop(lambda text: program_of(text, self._extract), answer)
 
     async def _attempt(self, code: str, options: RunOptions, session: SessionNames | None) -> ExecutionResult:
-        findings = self.check(code, options.run, session)
+        findings = await off_loop(lambda code: self.check(code, options.run, session), code)
         typed = await self._type_check(code, options.run, session) if not findings else []
         if self._typecheck == "error":
             findings, typed = [*findings, *typed], []

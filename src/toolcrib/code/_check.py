@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -113,9 +112,7 @@ def _compile(source: Source) -> None:
     if not _MAY_BE_MISPLACED.search(source.text):
         return
     try:
-        with warnings.catch_warnings():  # they do not concern the host
-            warnings.simplefilter("ignore")
-            compile(source.tree, "program.py", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        source.compile()
     except SyntaxError as error:
         line = source.text.split("\n")[(error.lineno or 1) - 1].strip()
         raise CodeError(f"{error.msg}\n    {line:.200}", error.lineno or 0) from None

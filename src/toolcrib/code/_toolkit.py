@@ -20,7 +20,7 @@ from toolcrib.code._as_tool import (
 from toolcrib.code._attempts import Attempts, ErrorHint, Retries, RetryHandler, TypeCheck, default_hint
 from toolcrib.code._check import Finding
 from toolcrib.code._events import ProgramEvent, events_of
-from toolcrib.code._extract import extract_code
+from toolcrib.code._extract import Extract, extract_code
 from toolcrib.code._journal import JournalLog
 from toolcrib.code._listing import Listing
 from toolcrib.code._paused import PausedProgram
@@ -61,6 +61,8 @@ class Toolkit:
             run the program then.
         error_hint: The hint for a model after a failure, a text or `hint(result)`; by default it names the calls that
             were made already.
+        extract: Which Python blocks of a model's reply are its program: `all` of them, one after the other, or the
+            `first` alone.
 
     Raises:
         DuplicateNameError: Two tools would have one name in a program.
@@ -83,6 +85,7 @@ class Toolkit:
         sinks: Iterable[Sink] = (),
         typecheck: TypeCheck = "off",
         error_hint: ErrorHint | None = None,
+        extract: Extract = "all",
     ) -> None:
         self._toolset = Toolset.of(tools)
         if not self._toolset.is_open:
@@ -94,10 +97,11 @@ class Toolkit:
         self._options: dict[str, Any] = {
             **{"sandbox": sandbox, "limits": limits, "approver": approver, "deps": deps, "sinks": sinks},
             **{"preamble": preamble, "postamble": postamble, "assist_tool_chaining": assist_tool_chaining},
-            **{"typecheck": typecheck, "error_hint": error_hint},
+            **{"typecheck": typecheck, "error_hint": error_hint, "extract": extract},
         }
         self._runner = ProgramRunner(self._toolset, sandbox, limits, approver, deps, sinks)
-        self._attempts = Attempts(self._runner, typecheck, default_hint if error_hint is None else error_hint)
+        hint = default_hint if error_hint is None else error_hint
+        self._attempts = Attempts(self._runner, typecheck, hint, extract)
 
     # --- running
 
@@ -323,6 +327,7 @@ class Toolkit:
             is_async=not sync,
             on_result=on_result,
             max_result_chars=max_result_chars,
+            extract=self._options["extract"],
         )
 
     def _description(self, budget: int | None) -> str:
@@ -339,10 +344,9 @@ class Toolkit:
             return self._runner.dialect or Dialect()
         return Dialect()
 
-    @staticmethod
-    def extract_code(text: str) -> str | None:
-        """Return the Python in a model's reply, None when there is none."""
-        return extract_code(text)
+    def extract_code(self, text: str) -> str | None:
+        """Return the Python in a model's reply, None when there is none; see `extract` of the toolkit."""
+        return extract_code(text, self._options["extract"])
 
     # --- the tools
 

@@ -6,10 +6,11 @@ import ast
 import io
 import re
 import sys
+import threading
 import tokenize
 import warnings
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import accumulate
 
@@ -19,6 +20,7 @@ __all__ = ["Source", "SourceEdit", "normalized", "parse_program"]
 
 _MOST_BRACES = 5_000  # in f-strings: before Python 3.12 each takes the parser 0.1 ms, and more the more there are
 _F_STRING = re.compile(r"""(?i)\b(?:f|fr|rf)["']""")
+_filters = threading.Lock()  # of warnings: a thread that restores them late would leave them off for good
 
 SourceEdit = tuple[int, int, str]
 """A span of bytes, and the text to put in its place."""
@@ -43,6 +45,11 @@ class Source:
     @cached_property
     def _starts(self) -> list[int]:
         return [0, *accumulate(len(line) + 1 for line in self.encoded.split(b"\n"))]
+
+    def compile(self) -> None:
+        """Compile the tree, and keep nothing of it; raises SyntaxError for a program that parses and cannot run."""
+        with _without_warnings():
+            compile(self.tree, "program.py", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
 
     def span(self, node: ast.expr | ast.stmt | ast.keyword) -> tuple[int, int]:
         """Return where a node begins and ends, in bytes."""
@@ -107,9 +114,16 @@ def _braces(text: str) -> int:
 def _tree(text: str) -> ast.Module:
     if "\\" not in text:
         return ast.parse(text)
-    with warnings.catch_warnings():  # a stray backslash in a string is no concern of the host's
-        warnings.simplefilter("ignore")
+    with _without_warnings():  # of a stray backslash in a string
         return ast.parse(text)
+
+
+@contextmanager
+def _without_warnings() -> Generator[None]:
+    """Warn of nothing: what is odd in a program does not concern the host."""
+    with _filters, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _with_caret(error: SyntaxError) -> str:
