@@ -36,6 +36,7 @@ SILENT = frozenset(
         "f03_odd_ids",
         "f04_clock_bomb",
         "f07_never_reads",
+        "h01_keywords",
     ]
 )
 

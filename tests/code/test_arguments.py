@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, RootModel
+from pydantic import BaseModel, BeforeValidator, RootModel
 
+from toolcrib.code import Toolkit
 from toolcrib.code._program_tools import ProgramTool
 from toolcrib.schema import Injected, RunContext
 from toolcrib.tools import Tool, as_tool, ez_tool, tool_input
@@ -92,3 +93,37 @@ def test_too_many_values_are_refused_with_the_names() -> None:
 
 def test_a_value_given_twice_is_refused() -> None:
     assert fault_of(find, "Oslo", city="Rome") == "`city` is given twice, by position and by name"
+
+
+async def test_more_arguments_than_a_tool_has_are_refused_before_anything_else() -> None:
+    looked_at: list[Any] = []
+
+    @ez_tool
+    def look(city: Annotated[str, BeforeValidator(lambda value: looked_at.append(value) or value)]) -> None:
+        """Look at a city."""
+
+    code = """
+for names, places in (({f"k{n}": 1 for n in range(30_000)}, ()), ({}, range(30_000))):
+    try:
+        look(*places, **{**names, "city": "Oslo"} if names else {})
+    except TypeError as error:
+        print(error)
+"""
+    result = await Toolkit([look]).execute_async(code)
+
+    by_name, by_position = result.output.splitlines()
+    assert "it takes at most 1 arguments by name, and more than 21 were given; it has no `k0`, `k1`, `k2`" in by_name
+    assert "it takes at most 1 arguments by position (city), and more than 21 were given" in by_position
+    assert looked_at == []
+    assert [len(call["arguments"]) for call in result.tool_calls] == [22, 1]
+
+
+def test_what_takes_any_argument_takes_many() -> None:
+    @ez_tool
+    def gather(*values: int, **named: int) -> None:
+        """Gather."""
+
+    args, kwargs = names(gather).clipped([1] * 100, {f"k{n}": n for n in range(100)})
+
+    assert (len(args), len(kwargs)) == (100, 100)
+    assert fault_of(gather, *args, **kwargs) == ""

@@ -70,6 +70,22 @@ PROCESS_GATES: tuple[Gate, ...] = (
         _LIMITS,
     ),
     Gate(
+        "time that the host computes for a program",
+        _TIME,
+        "        self._left -= seconds\n\n    @property",
+        "        pass\n\n    @property",
+        ("tests/sandbox/test_stopwatch.py", *_BREACH),
+    ),
+    Gate("end of a program that has no time left", _DRIVE, "if self._stopwatch.is_over:", "if False:", _BREACH),
+    Gate("turns of other programs", _DRIVE, "if frames % _FRAMES_A_TURN == 0:", "if False:", _BREACH),
+    Gate(
+        "more arguments than a tool has",
+        "code/_program_tools.py",
+        "if shape.names is not None and len(kwargs) > len(shape.names) + _EXCESS:\n            kwargs =",
+        "if shape.names is None:\n            kwargs =",
+        ("tests/code/test_arguments.py",),
+    ),
+    Gate(
         "time of a program that calls now and then",
         _TIME,
         "if self._left > 0:",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import select
 import time
 import weakref
@@ -12,7 +13,8 @@ import pytest
 
 from tests.code.hosts import TableHost
 from tests.sandbox.fake_worker import Act, WorkerEnd, faked
-from toolcrib.sandbox import Program, SandboxLimits, SandboxResult
+from toolcrib.calls import Charged
+from toolcrib.sandbox import OutputStream, Program, SandboxLimits, SandboxResult, Value
 
 LIMITS = SandboxLimits()
 
@@ -256,6 +258,79 @@ async def test_a_flood_while_a_tool_runs_waits_in_the_socket() -> None:
     assert result.error is not None
     assert result.error.kind == "time"
     assert sent < 20_000_000
+
+
+@pytest.mark.parametrize("waits", [True, False], ids=["one by one", "at once"])
+async def test_what_the_host_computes_to_read_calls_is_time_of_the_program(waits: bool) -> None:
+    """Each call costs the host at least a tenth of a second, of which there are three."""
+    read: list[int] = []
+
+    async def costly(*args: int) -> Value:
+        with Charged():
+            began = time.thread_time()
+            while time.thread_time() < began + 0.1:
+                pass
+        read.append(len(read))
+        return Value(None)
+
+    def act(worker: WorkerEnd) -> None:
+        worker.read()
+        for number in range(1, 100):
+            worker.call(number, "add", wait=waits)
+            if not waits:
+                worker.send("wait")
+            worker.read()
+        worker.send("done", v=1)
+
+    ended = await result_of(act, TableHost(add=costly), SandboxLimits(program_time=0.3))
+
+    assert ended.error is not None
+    assert (ended.error.kind, ended.error.type) == ("time", "TimeoutError")
+    assert len(read) <= 3
+
+
+async def test_what_comes_from_a_program_is_read_at_its_own_cost() -> None:
+    """Frames of a megabyte, which the program waits for all the time, as it says."""
+
+    def act(worker: WorkerEnd) -> None:
+        worker.read()
+        body = json.dumps({"t": "wait", "for": 0, "more": [{}] * 250_000}).encode()
+        while True:
+            worker.raw(body)
+            worker.read()
+
+    ended = await result_of(act, limits=SandboxLimits(program_time=0.3))
+
+    assert ended.error is not None
+    assert (ended.error.kind, ended.error.type) == ("time", "TimeoutError")
+
+
+async def test_other_programs_get_their_turn_between_the_frames_of_one() -> None:
+    turns = 0
+    seen: list[int] = []
+
+    async def neighbour() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    class Host(TableHost):
+        def output(self, text: str, stream: OutputStream) -> None:
+            seen.append(turns)
+
+    def act(worker: WorkerEnd) -> None:
+        worker.read()
+        frame = json.dumps({"t": "out", "s": "a", "err": False}).encode()
+        worker.bytes((len(frame).to_bytes(4, "big") + frame) * 1_000)
+        worker.send("done", v=1)
+
+    beside = asyncio.create_task(neighbour())
+    await result_of(act, Host())
+    beside.cancel()
+
+    assert len(seen) == 1_000
+    assert seen[-1] - seen[0] >= 1_000 // 50 - 1
 
 
 async def test_arguments_of_calls_that_are_not_awaited_are_no_way_to_fill_the_host() -> None:

@@ -23,6 +23,17 @@ async def test_a_program_that_calls_now_and_then_gains_no_time() -> None:
     watch.stop()
 
 
+async def test_what_the_host_computes_for_a_program_is_time_of_the_program() -> None:
+    watch = Stopwatch(10.0, lambda: None)
+
+    watch.charge(6.0)
+    assert not watch.is_over
+    watch.charge(6.0)
+    watch.stop()
+
+    assert watch.is_over
+
+
 async def test_a_program_that_waits_has_all_its_time() -> None:
     over = asyncio.Event()
     watch = Stopwatch(0.01, over.set)

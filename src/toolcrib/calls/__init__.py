@@ -5,7 +5,15 @@ All of them are frozen, pickle, and turn to and from JSON with `to_dict` and `fr
 
 from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, ActivityKind
 from toolcrib.calls._approval import ApprovalRequest, Denial, Done, Grant
-from toolcrib.calls._call import CallMetadata, RawArguments, ToolCall, calling_line, new_call_id
+from toolcrib.calls._call import (
+    CallMetadata,
+    Charged,
+    RawArguments,
+    ToolCall,
+    calling_line,
+    charge_time,
+    new_call_id,
+)
 from toolcrib.calls._call_event import CallEvent, CallRecord, EventKind
 from toolcrib.calls._copied import copied
 from toolcrib.calls._decision import Ask, Complete, Decision, DecisionNote, Reject, RunNormally
@@ -40,6 +48,7 @@ __all__ = [
     "CallEvent",
     "CallMetadata",
     "CallRecord",
+    "Charged",
     "Complete",
     "Completed",
     "Decision",
@@ -63,6 +72,7 @@ __all__ = [
     "Yielded",
     "calling_line",
     "carried",
+    "charge_time",
     "copied",
     "cut",
     "error_of",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -12,12 +13,30 @@ from uuid import uuid4
 
 from toolcrib.calls._value_class import value_class
 
-__all__ = ["CallMetadata", "RawArguments", "ToolCall", "calling_line", "new_call_id"]
+__all__ = ["CallMetadata", "Charged", "RawArguments", "ToolCall", "calling_line", "charge_time", "new_call_id"]
 
 RawArguments: TypeAlias = str | bytes | Mapping[str, Any]
 
 calling_line: ContextVar[int] = ContextVar("toolcrib_calling_line", default=0)
 """The line of a program on which the next call is made; 0 where it is not known."""
+
+charge_time: ContextVar[Callable[[float], None] | None] = ContextVar("toolcrib_charge_time", default=None)
+"""Takes the seconds that the host computes to read a call of a program, as time of that program; None elsewhere."""
+
+
+class Charged:
+    """A part of the host's code that computes for a program; the program is charged the processor time of its body."""
+
+    __slots__ = ("_began", "_charge")
+
+    def __enter__(self) -> None:
+        self._charge = charge_time.get()
+        self._began = 0.0 if self._charge is None else time.thread_time()
+
+    def __exit__(self, *error: object) -> None:
+        if self._charge is not None:
+            self._charge(time.thread_time() - self._began)
+
 
 _ids = itertools.count(1)
 _prefix = f"call_{uuid4().hex[:12]}"

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from toolcrib.calls import (
     ApprovalRequest,
+    Charged,
     Completed,
     Failed,
     Outcome,
@@ -70,8 +71,10 @@ class ProgramHost:
 
     async def call(self, name: str, args: list[Any], kwargs: dict[str, Any], emit: Emit | None = None) -> Reply:
         """Make one call of the program."""
+        tool = self._tools[name]
+        args, kwargs = tool.clipped(args, kwargs)
         summary = self._summary(name, new_call_id())
-        _, reply = await self._answer(summary, self._tools[name], args, kwargs, lambda call: self._execute(call, emit))
+        _, reply = await self._answer(summary, tool, args, kwargs, lambda call: self._execute(call, emit))
         return reply
 
     def _summary(self, name: str, call_id: str) -> dict[str, Any]:
@@ -96,8 +99,9 @@ class ProgramHost:
     ) -> tuple[Outcome, Reply]:
         """Return the outcome that `execute` has for a call, and the program's reply; both are put into the summary."""
         began = time.perf_counter()
-        arguments, fault = tool.bind(args, kwargs)
-        summary["arguments"] = self._within_room(tool.redacted(arguments), None)
+        with Charged():
+            arguments, fault = tool.bind(args, kwargs)
+            summary["arguments"] = self._within_room(tool.redacted(arguments), None)
         try:
             outcome = await execute(ToolCall(tool.name, arguments, summary["id"], fault=fault))
         finally:

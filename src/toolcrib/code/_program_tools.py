@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from toolcrib.errors import DuplicateNameError, InvalidArguments, SchemaError
@@ -18,6 +19,9 @@ __all__ = ["CallShape", "ProgramTool", "program_names", "tools_in"]
 _DYNAMIC_NAMES = re.compile(r"\b(?:globals|eval|exec|locals|vars)\b")
 """A program with one of these may call a function without writing its name."""
 
+_EXCESS = 20  # arguments more than a tool has, up to which each of them is named in the refusal
+_SHOWN = 3  # of the unknown ones from then on
+_NAME_CHARS = 100
 _RESERVED = frozenset(dir(builtins)) | frozenset(keyword.kwlist) | {"asyncio"}
 
 
@@ -111,8 +115,25 @@ class ProgramTool:
         names = None if schema.get("additionalProperties", False) is not False else listed
         return CallShape(self.signature, order, rest is not None, names, frozenset(schema.get("required", ())))
 
+    def clipped(self, args: list[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the arguments of a call; of more than the tool can take, only so many that `bind` refuses them.
+
+        It comes first, so that nothing else is computed of tens of thousands of arguments.
+        """
+        shape = self.shape
+        if shape is None:
+            return args, kwargs
+        if not shape.more and len(args) > len(shape.order) + _EXCESS:
+            args = args[: len(shape.order) + _EXCESS + 1]
+        if shape.names is not None and len(kwargs) > len(shape.names) + _EXCESS:
+            kwargs = dict(islice(kwargs.items(), len(shape.names) + _EXCESS + 1))
+        return args, kwargs
+
     def bind(self, args: list[Any], kwargs: dict[str, Any]) -> tuple[dict[str, Any], str]:
         """Return the arguments of a call by name, and why they cannot all be named: a fault, which fails the call."""
+        shape = self.shape if len(kwargs) > _EXCESS else None
+        if shape is not None and shape.names is not None and len(kwargs) > len(shape.names) + _EXCESS:
+            return kwargs, _too_many_names(shape.names, kwargs)
         if not args:
             return kwargs, ""
         try:
@@ -137,7 +158,14 @@ class ProgramTool:
             return None
 
 
-def _too_many(order: tuple[str, ...], given: int) -> str:
+def _too_many_names(known: frozenset[str], given: Iterable[str]) -> str:
+    unknown = ", ".join(f"`{name:.{_NAME_CHARS}}`" for name in islice((n for n in given if n not in known), _SHOWN))
+    takes = f"it takes at most {len(known)} arguments by name" if known else "it takes no arguments by name"
+    return f"{takes}, and more than {len(known) + _EXCESS} were given; it has no {unknown}, and so on"
+
+
+def _too_many(order: tuple[str, ...], count: int) -> str:
+    given = f"{count}" if count <= len(order) + _EXCESS else f"more than {len(order) + _EXCESS}"
     if not order:
         return f"it takes no arguments by position, and {given} were given; name them"
     return f"it takes at most {len(order)} arguments by position ({', '.join(order)}), and {given} were given"

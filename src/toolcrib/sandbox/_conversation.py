@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from toolcrib.calls import calling_line
+from toolcrib.calls import calling_line, charge_time
 from toolcrib.sandbox._endings import (
     CALL_CANCELLED,
     ProgramEnded,
@@ -46,6 +46,7 @@ from toolcrib.sandbox._stopwatch import Stopwatch, WallClock
 __all__ = ["Conversation"]
 
 _TURN = 0.05  # seconds after which other tasks of the loop get a turn, even when there are none
+_FRAMES_A_TURN = 50
 _DEADLOCK = ProgramError(
     "exception", "RuntimeError", "the program waits for something that never comes: no tool runs, and no timer"
 )
@@ -57,7 +58,7 @@ class Conversation:
     """Runs one program in a worker.
 
     Args:
-        wire: Returns the wire to the worker, given a callback for what comes on it.
+        wire: Returns the wire to the worker, given a callback for what comes on it, and one for the time that it takes.
         kill: Ends the worker at once.
 
     Attributes:
@@ -69,7 +70,7 @@ class Conversation:
         program: Program,
         host: Host,
         log: ReplayLog,
-        wire: Callable[[Callable[[], None]], Wire],
+        wire: Callable[[Callable[[], None], Callable[[float], None]], Wire],
         kill: Callable[[], None],
     ) -> None:
         self._program, self._limits, self._host, self._log = program, program.limits, host, log
@@ -78,12 +79,12 @@ class Conversation:
         self._kill = kill
         self._loop = asyncio.get_running_loop()
         self._news: asyncio.Future[None] | None = None
-        self._wire = wire(self._wake)
-        self._calls = OpenCalls(program, host, self._wake)
+        self._stopwatch = Stopwatch(program.limits.program_time, self._out_of_time)
+        self._wire = wire(self._wake, self._stopwatch.charge)
+        self._calls = OpenCalls(program, host, self._wake, self._stopwatch.charge)
         self._held_back: list[OpenCall] = []  # to begin where the program had paused
         self._tools = frozenset(program.tools)
         self._output = OutputMeter(program.limits, log.printed)
-        self._stopwatch = Stopwatch(program.limits.program_time, self._out_of_time)
         self._deadline = WallClock(program)
         self._turned_at = time.monotonic()
         self._waiting: _Waiting | None = None
@@ -143,7 +144,11 @@ class Conversation:
 
     async def _converse(self, keep: bool) -> tuple[Any, ProgramError | None]:
         self._send([self._run_frame(keep)])
+        frames = 0
         while True:
+            frames += 1
+            if frames % _FRAMES_A_TURN == 0:  # what one program sends at once keeps no other waiting
+                await asyncio.sleep(0)
             frame = self._wire.next()
             if isinstance(frame, CallFrame):
                 if self._is_answered_inline(frame):
@@ -252,6 +257,7 @@ class Conversation:
         self._is_answering = True
         self._wire.watch()
         calling_line.set(asked.line)
+        charged = charge_time.set(self._stopwatch.charge)
         try:
             reply = await self._host.call(asked.name, asked.args, asked.kwargs)
         except asyncio.CancelledError:
@@ -261,6 +267,7 @@ class Conversation:
             raise ProgramEnded(CALL_CANCELLED) from None
         finally:
             self._is_answering = False
+            charge_time.reset(charged)
         if isinstance(reply, SuspendedReply):
             self._calls.set_reply(self._calls.add(asked), reply)
         else:
@@ -294,8 +301,14 @@ class Conversation:
     # --- frames for the program
 
     def _send(self, frames: list[bytes]) -> None:
-        """Send the frames with which the program goes on."""
+        """Send the frames with which the program goes on.
+
+        Raises:
+            ProgramEnded: It has no time left.
+        """
         self._waiting = None
+        if self._stopwatch.is_over:
+            raise ProgramEnded(computed_too_long(self._limits))
         if self._alarm is not None or self._alarm_rang:
             self._clear_alarm()
         self._stopwatch.start()

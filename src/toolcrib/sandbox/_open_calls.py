@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from toolcrib.calls import calling_line
+from toolcrib.calls import calling_line, charge_time
 from toolcrib.sandbox._endings import CALL_CANCELLED, ProgramEnded, arguments_too_large, result_too_large
 from toolcrib.sandbox._frames import CallFrame, ProtocolError, do_nothing, error_frame, item_frame, value_frame
 from toolcrib.sandbox._protocol import Host, Program, Raised, Reply, SuspendedReply, Value
@@ -51,6 +51,7 @@ class OpenCalls:
 
     Args:
         on_change: Called when a frame is ready, or a call failed.
+        charge: Takes the seconds that the host computes to read the calls.
 
     Attributes:
         made: Calls so far.
@@ -58,7 +59,10 @@ class OpenCalls:
         failed: The host's exception, or why a call has no reply.
     """
 
-    def __init__(self, program: Program, host: Host, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self, program: Program, host: Host, on_change: Callable[[], None], charge: Callable[[float], None]
+    ) -> None:
+        self._charge = charge
         self._limits, self._host, self._on_change = program.limits, host, on_change
         self._streams = program.streams
         self._slots = asyncio.Semaphore(program.limits.calls_in_flight)
@@ -180,6 +184,7 @@ class OpenCalls:
                 await self._slots.acquire()
             call.has_slot = True
             calling_line.set(call.line)
+            charge_time.set(self._charge)
             if call.is_stream:
                 reply = await self._host.call(call.name, call.args, call.kwargs, lambda value: self._emit(call, value))
                 if isinstance(reply, Value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import time
 from collections import deque
 from collections.abc import Callable
 
@@ -27,13 +28,17 @@ class Wire:
         channel: A stream socket, which is left open.
         most: The bytes that one frame may have.
         on_news: Called when there is a frame, an error, or the end.
+        charge: Takes the seconds that it takes to read what comes.
 
     Attributes:
         is_over: Whether nothing more is read: the worker is dead, or broke the protocol.
         broken: How the worker broke it.
     """
 
-    def __init__(self, channel: socket.socket, most: int, on_news: Callable[[], None]) -> None:
+    def __init__(
+        self, channel: socket.socket, most: int, on_news: Callable[[], None], charge: Callable[[float], None]
+    ) -> None:
+        self._charge = charge
         self._socket, self._on_news, self._descriptor = channel, on_news, channel.fileno()
         self._loop = asyncio.get_running_loop()
         self._reader = FrameReader(most)
@@ -91,8 +96,10 @@ class Wire:
             self.is_over = True
             self._read(False)
             return
+        began = time.thread_time()
         try:
             self._frames.extend(self._reader.feed(data))
+            self._charge(time.thread_time() - began)
         except ProtocolError as error:
             self.broken, self.is_over = error, True
             self._read(False)

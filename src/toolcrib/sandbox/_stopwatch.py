@@ -49,6 +49,15 @@ class Stopwatch:
             if self._left > 0:  # else it would gain time by a call now and then
                 self._is_late = False
 
+    def charge(self, seconds: float) -> None:
+        """Count seconds that the host computed for the program, too."""
+        self._left -= seconds
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the program has had all its time."""
+        return self._left <= 0
+
     def stop(self) -> None:
         """End the count."""
         self._timer.cancel()
