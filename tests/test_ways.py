@@ -403,6 +403,25 @@ async def test_what_a_person_saw_is_not_validated_once_more(way: Way, edit: dict
     assert outcome.value == f"500 {edit.get('note', '')}"
 
 
+@ways("answer")
+async def test_a_secret_that_an_approver_leaves_as_it_was_shown_keeps_its_value(way: Way) -> None:
+    ran: list[Any] = []
+
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int, token: SecretStr, pin: Annotated[str, Redacted] = "") -> None:
+        ran.append((cents, token.get_secret_value(), pin))
+
+    tools = way([pay])
+    waiting = await tools.call("pay", {"cents": 5, "token": "hunter2", "pin": "4711"})
+    assert isinstance(waiting, Suspended)
+
+    edited = {**waiting.request.arguments, "cents": 3}
+    outcome = await tools.answer(waiting, waiting.request.grant("ann", override_args=edited))
+
+    assert isinstance(outcome, Completed), outcome
+    assert ran == [(3, "hunter2", "4711")]
+
+
 @every_way
 async def test_what_a_hook_does_not_edit_is_not_validated_once_more(way: Way) -> None:
     hooks = HookSet()

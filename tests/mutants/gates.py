@@ -375,6 +375,18 @@ GATES: tuple[Gate, ...] = (
         _OF_VALIDATORS,
     ),
     Gate(
+        "secrets that an approver left as they were shown",
+        "pipeline/_edits.py",
+        "return {**given, **left} if left else after",
+        "return after",
+    ),
+    Gate(
+        "a hidden secret in what an approver edited",
+        "pipeline/_edits.py",
+        "_refuse(plan, hidden_paths(edited), ",
+        "_refuse(plan, (), ",
+    ),
+    Gate(
         "single use of a grant",
         "pipeline/_approve.py",
         "        if earlier is not None:\n",

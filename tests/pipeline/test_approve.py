@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import pytest
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from tests.pipeline.calling import pay, suspended
 from toolcrib.approvals import AgentContext, MemoryApprovalStore, approve_all
@@ -333,6 +333,28 @@ async def test_no_secret_of_the_person_is_recorded() -> None:
 
     shown = json.dumps([event.to_dict() for event in sink.events])
     assert not any(secret in shown for secret in ("hunter2", "pin-4711", "swordfish"))
+
+
+async def test_a_hidden_secret_is_no_value_of_an_argument_that_the_approver_edits() -> None:
+    class Login(BaseModel):
+        user: str
+        password: SecretStr
+
+    ran: list[Login] = []
+
+    @ez_tool(requires_approval=True)
+    async def login(who: Login) -> None:
+        ran.append(who)
+
+    pipeline = Pipeline([login])
+    waiting = await suspended(pipeline, {"who": {"user": "ann", "password": "hunter2"}}, "login")
+    edited = {"who": {**waiting.request.arguments["who"], "user": "ben"}}
+
+    outcome = await pipeline.run(waiting, grant=waiting.request.grant(override_args=edited))
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, ran) == ("invalid_arguments", [])
+    assert "who.password: give the real value in place of the hidden one" in outcome.message
 
 
 async def test_what_was_asked_for_before_an_edit_is_shown_without_its_secrets() -> None:

@@ -22,13 +22,14 @@ from toolcrib.cli._approval_formatting import (
     entry_text,
     state_of,
 )
-from toolcrib.cli._approver import is_hidden, user_name
+from toolcrib.cli._approver import user_name
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._database import DatabaseOption, database_errors, open_approvals, shown_name
 from toolcrib.cli._formatting import JsonOption, console, print_json, say, write
 from toolcrib.cli._run import Status, exit_on_error
 from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import ApprovalError
+from toolcrib.schema import hidden_paths
 
 __all__ = ["approvals"]
 
@@ -241,7 +242,7 @@ def _override(text: str | None) -> dict[str, Any] | None:
     value = _json(text, "--arguments")
     if not isinstance(value, dict):
         raise typer.BadParameter('give all of them as one object: {"name": value}', param_hint="--arguments")
-    if is_hidden(cast("object", value)):
+    if hidden_paths(cast("object", value)):
         raise typer.BadParameter("type the real values in place of the hidden ones", param_hint="--arguments")
     return cast("dict[str, Any]", value)
 

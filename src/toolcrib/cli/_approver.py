@@ -6,19 +6,17 @@ import asyncio
 import getpass
 import json
 from dataclasses import dataclass, replace
-from typing import Any, cast
 
 from toolcrib.approvals import Approver
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import InvalidArguments, SchemaError, UnknownTool
-from toolcrib.schema import REDACTED
+from toolcrib.schema import hidden_paths
 from toolcrib.toolsets import Toolset
 
-__all__ = ["ApprovalFlags", "approver_of", "is_hidden", "tool_name", "user_name"]
+__all__ = ["ApprovalFlags", "approver_of", "tool_name", "user_name"]
 
 _QUESTION = "approve? [y]es, [n]o, [e]dit the arguments, [a]lways for this tool: "
-_HIDDEN = (REDACTED, "**********")  # the second is how pydantic shows its own secrets
 _HELP = "Type y, n (a message for the model may follow), e or a."
 
 
@@ -134,16 +132,7 @@ class _TerminalApprover:
             self._toolset[tool].tool.spec.validate_json(line)
         except (InvalidArguments, SchemaError) as error:
             return str(error)
-        return "type the real values in place of the hidden ones" if is_hidden(json.loads(line)) else None
-
-
-def is_hidden(value: Any) -> bool:
-    """Return whether a value holds a hidden secret, at any depth."""
-    if isinstance(value, dict):
-        return any(map(is_hidden, cast("dict[str, Any]", value).values()))
-    if isinstance(value, list):
-        return any(map(is_hidden, cast("list[Any]", value)))
-    return value in _HIDDEN
+        return "type the real values in place of the hidden ones" if hidden_paths(json.loads(line)) else None
 
 
 def user_name() -> str:

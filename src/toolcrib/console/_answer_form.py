@@ -11,12 +11,11 @@ from typing import Any, Literal, cast
 from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.console._guard import Visitor
-from toolcrib.schema import REDACTED
+from toolcrib.schema import hidden_paths
 from toolcrib.schema.checker import misfits
 
 __all__ = ["AnswerError", "answer_to", "arguments_of"]
 
-_HIDDEN = (REDACTED, "**********")  # the second is how pydantic shows its own secrets
 _LONGEST_NAME = 80
 _LONGEST_MESSAGE = 10_000
 
@@ -73,7 +72,7 @@ def arguments_of(request: ApprovalRequest, sent: Any) -> dict[str, Any]:
         raise AnswerError("arguments", ["The arguments are a JSON object: {...}"])
     arguments = cast("dict[str, Any]", given)
     try:
-        hidden = [f"{path}: type the real value in place of the hidden one" for path in _hidden(arguments)]
+        hidden = [f"{path}: type the real value in place of the hidden one" for path in hidden_paths(arguments)]
     except RecursionError:
         raise AnswerError("arguments", ["The arguments are too deeply nested."]) from None
     if problems := hidden or [str(misfit) for misfit in misfits(request.parameters or {}, arguments)]:
@@ -97,17 +96,6 @@ def _result(request: ApprovalRequest, sent: Mapping[str, Any]) -> Any:
     if problems := [str(misfit) for misfit in misfits(request.returns or {}, result)]:
         raise AnswerError("result", problems)
     return result
-
-
-def _hidden(value: Any, path: str = "") -> list[str]:
-    """Return the paths of hidden secrets in a value."""
-    if isinstance(value, dict):
-        parts = cast("dict[str, Any]", value).items()
-        return [found for name, held in parts for found in _hidden(held, f"{path}.{name}" if path else name)]
-    if isinstance(value, list):
-        items = enumerate(cast("list[Any]", value))
-        return [found for number, held in items for found in _hidden(held, f"{path}[{number}]")]
-    return [path] if value in _HIDDEN else []
 
 
 def _approver(sent: Mapping[str, Any], visitor: Visitor) -> str:

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 from toolcrib.errors import FieldProblem, InvalidArguments
 from toolcrib.pipeline._plan import Plan, Reading
-from toolcrib.schema import CanonicalArguments
+from toolcrib.schema import CanonicalArguments, hidden_paths
 
-__all__ = ["changed_since", "changed_unseen", "edited", "edited_objects", "same"]
+__all__ = ["changed_since", "changed_unseen", "edited", "edited_objects", "same", "with_secrets"]
 
 _Read: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any]]
 _UNSTABLE = "its validator changes its own result again; a validator has to leave its own result as it is"
@@ -71,6 +71,24 @@ def edited_objects(plan: Plan, after: Mapping[str, Any], before: Mapping[str, An
     """
     made = plan.read_python(after, host=host)
     return {**made, **{name: value for name, value in before.items() if name in after and same(after[name], value)}}
+
+
+def with_secrets(plan: Plan, form: CanonicalArguments, after: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what an approver gives, where what they left as it was shown, secrets hidden, has its real value again.
+
+    Args:
+        form: The arguments that they were shown.
+
+    Raises:
+        InvalidArguments: An argument that they edited holds a hidden secret.
+    """
+    if form.shown is form.values:
+        return after
+    given = plan.spec.as_given(after)
+    edited = {name: value for name, value in given.items() if _differs(form.shown, name, value)}
+    _refuse(plan, hidden_paths(edited), "give the real value in place of the hidden one")
+    left = {name: form.values[name] for name in given if name not in edited}
+    return {**given, **left} if left else after
 
 
 def changed_since(plan: Plan, before: Mapping[str, Any], now: Mapping[str, Any]) -> InvalidArguments:

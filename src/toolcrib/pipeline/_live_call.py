@@ -27,7 +27,7 @@ from toolcrib.calls import (
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._call import Call, CallState
-from toolcrib.pipeline._edits import changed_unseen, edited, edited_objects, same
+from toolcrib.pipeline._edits import changed_unseen, edited, edited_objects, same, with_secrets
 from toolcrib.pipeline._plan import Plan, Reading
 from toolcrib.pipeline._run import Run
 from toolcrib.record import Trace
@@ -221,6 +221,7 @@ class LiveCall:
             InvalidArguments: They do not fit.
             SchemaError: The tool has no schema to check them against.
         """
+        arguments = with_secrets(self.plan, self.canonical(), arguments)
         received = ToolCall(self.received.name, dict(arguments), self.id, "model")
         source: RawArguments | None = None
         if self.plan.spec.has_validators:

@@ -14,6 +14,7 @@ from toolcrib.schema._markers import (
     InjectedKind,
     InjectedParameter,
     Redacted,
+    hidden_paths,
 )
 from toolcrib.schema._schema_walk import SchemaWalk, ref_of
 from toolcrib.schema._shape import describe_shape
@@ -39,6 +40,7 @@ __all__ = [
     "describe_shape",
     "digest",
     "docstring_text",
+    "hidden_paths",
     "map_subschemas",
     "modern",
     "ref_of",

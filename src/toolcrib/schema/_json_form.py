@@ -22,7 +22,7 @@ from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from toolcrib.schema._core_schema import secrets_of
-from toolcrib.schema._markers import REDACTED
+from toolcrib.schema._markers import REDACTED, STARS
 
 __all__ = [
     "BASE64",
@@ -46,7 +46,6 @@ WITHOUT_FORM = (PydanticSerializationError, ValueError, TypeError, RecursionErro
 
 BASE64 = "data:;base64,"
 SCALARS = frozenset({str, int, bool, type(None)})
-_STARS = "**********"  # as pydantic shows its secrets
 
 
 class Notes(NamedTuple):
@@ -97,7 +96,7 @@ def _form(value: Any, context: Context) -> Any:
         case SecretStr() | SecretBytes() | Secret():
             context["notes"].secrets.append(True)
             secret = cast("Secret[Any]", value).get_secret_value()
-            return json_form(secret, context) if not context["redact"] else _STARS if secret else ""
+            return json_form(secret, context) if not context["redact"] else STARS if secret else ""
         case BaseModel():
             return _model_form(value, context)
         case Iterator():  # to look at it is to use it up

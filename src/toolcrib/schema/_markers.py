@@ -11,16 +11,19 @@ from pydantic_core import CoreSchema, core_schema
 
 __all__ = [
     "REDACTED",
+    "STARS",
     "IdempotencyKey",
     "Injectable",
     "Injected",
     "InjectedKind",
     "InjectedParameter",
     "Redacted",
+    "hidden_paths",
     "hide_when_asked",
 ]
 
 REDACTED = "[redacted]"
+STARS = "**********"  # as pydantic shows its secrets
 
 InjectedKind: TypeAlias = Literal["context", "injectable", "injected"]
 
@@ -101,3 +104,14 @@ def hide_when_asked(
     if isinstance(context, Mapping) and cast("Mapping[str, Any]", context).get("redact"):
         return REDACTED
     return handler(value)
+
+
+def hidden_paths(value: Any, path: str = "") -> list[str]:
+    """Return where a JSON value has a secret as it is shown, hidden, in place of the real one."""
+    if isinstance(value, Mapping):
+        parts = cast("Mapping[str, Any]", value).items()
+        return [found for name, held in parts for found in hidden_paths(held, f"{path}.{name}" if path else name)]
+    if isinstance(value, list):
+        items = enumerate(cast("list[Any]", value))
+        return [found for number, held in items for found in hidden_paths(held, f"{path}[{number}]")]
+    return [path] if value in (REDACTED, STARS) else []
