@@ -201,7 +201,7 @@ class Run:
 
     @property
     def calls(self) -> dict[str, int]:
-        """How often each tool was called, by name."""
+        """How often each tool was called, by name, where the run has limits."""
         return self._state.calls
 
     @property
