@@ -424,7 +424,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "cap of the run",
         "pipeline/_run.py",
-        "        return state.slots\n",
+        "        return slots\n",
         "        return _NO_SLOT\n",
     ),
     Gate("deadline of a call", "tools/_deadline.py", "self._task.cancel()", "pass"),

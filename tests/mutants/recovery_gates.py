@@ -33,6 +33,20 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         _OF_RECOVERY,
     ),
     Gate(
+        "a call in doubt that its tool does not take any more",
+        _RECOVER,
+        "if begun and not call.tool.options.idempotent:",
+        "if False:",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "arguments that a tool does not take any more",
+        _RECOVER,
+        'if refused is None and call.state != "executed" and not edited:',
+        "if False:",
+        _OF_RECOVERY,
+    ),
+    Gate(
         "offer and limits on recovery",
         _RECOVER,
         "refused = refusal(call, counted=call.run.has_counted(call.counted_in))",

@@ -479,6 +479,77 @@ async def test_a_call_that_was_executed_is_recovered_with_its_result(raised: Exc
     assert (outcome.text(), restored.begun, paid) == (before.text(), True, [])
 
 
+def changed(paid: list[Any], kind: str) -> Tool[..., Any]:
+    """Return the tool of a later version, which takes another type for the amount."""
+
+    async def pay(amount: Any, code: SecretStr | None = None) -> str:
+        paid.append(amount)
+        return f"paid {amount}"
+
+    pay.__annotations__["amount"] = {"text": str, "float": float, "int": int}[kind]
+    return ez_tool(pay)
+
+
+@pytest.mark.parametrize("kind", ["text", "float"])
+async def test_a_call_that_was_executed_keeps_its_result_though_the_tool_has_changed(kind: str) -> None:
+    paid: list[Any] = []
+    pipeline = Pipeline([paying(paid)])
+    call = await pipeline.admit(ToolCall("pay", {"amount": 5, "code": "1234"}))
+    assert is_call(call)
+    await pipeline.execute(call)
+    sink = RecordingSink()
+
+    outcome = await Pipeline([changed(paid, kind)]).run(json.loads(json.dumps(call.to_dict())), Run(sinks=(sink,)))
+
+    assert isinstance(outcome, Completed), outcome
+    assert (outcome.value, paid) == ("paid 5", [5])
+    assert sink.records[0].arguments is None
+    assert "1234" not in json.dumps([event.to_dict() for event in sink.events])
+
+
+@pytest.mark.parametrize("kind", ["text", "float"])
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (lambda request: request.done("paid 5", "ann"), "paid 5"),
+        (lambda request: request.grant("ann", override_args={"amount": "7"}), "paid 7"),
+        (lambda request: request.grant("ann"), "ApprovalError: "),
+        (lambda request: request.deny("never"), "Rejected: never"),
+    ],
+    ids=["done", "edited", "as it is", "denied"],
+)
+async def test_a_call_in_doubt_is_asked_about_though_the_tool_takes_its_arguments_no_more(
+    kind: str, answer: Any, expected: str
+) -> None:
+    paid: list[Any] = []
+    state = await begun(Pipeline([paying(paid)]))
+    pipeline = Pipeline([changed(paid, kind)])
+
+    asked = await pipeline.run(state)
+    assert isinstance(asked, Suspended), asked
+    outcome = await pipeline.run(asked, grant=answer(asked.request))
+
+    assert (asked.request.in_doubt, asked.request.arguments["amount"]) == (True, 5)
+    assert "does not take the arguments any more" in asked.request.reason
+    assert outcome.text().replace("7.0", "7").startswith(expected)
+    assert paid == ([] if "7" not in expected else ["7"] if kind == "text" else [7.0])
+
+
+async def test_a_call_in_doubt_whose_tool_has_changed_is_asked_about_again_where_it_was_written() -> None:
+    paid: list[Any] = []
+    pipeline = Pipeline([changed(paid, "text")])
+    asked = await pipeline.run(await begun(Pipeline([paying(paid)])))
+    assert isinstance(asked, Suspended)
+
+    again = await pipeline.run(json.loads(json.dumps(asked.to_dict()["call"])))
+    assert isinstance(again, Suspended)
+    outcome = await pipeline.run(again, grant=again.request.grant("ann"))
+
+    assert again.request.id == asked.request.id
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, paid) == ("approval_error", [])
+
+
 async def test_of_two_copies_of_a_suspended_call_one_is_executed() -> None:
     paid: list[int] = []
     pipeline = Pipeline([paying(paid, requires_approval=True)])

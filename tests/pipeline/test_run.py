@@ -200,6 +200,34 @@ async def test_what_a_tool_runs_inside_shares_its_slot() -> None:
     assert outcome.text() == "done"
 
 
+async def test_a_slot_is_held_while_the_run_is_used_in_another_event_loop() -> None:
+    begun, go_on, most = asyncio.Event(), asyncio.Event(), [0, 0]
+
+    @ez_tool
+    async def wait() -> None:
+        most[0] += 1
+        most[1] = max(most)
+        begun.set()
+        await go_on.wait()
+        most[0] -= 1
+
+    @ez_tool
+    async def quick() -> None: ...
+
+    one = Run(limits=CallLimits(concurrency=1))
+    pipeline = Pipeline([wait, quick])
+    first = asyncio.create_task(pipeline.run(ToolCall("wait"), one))
+    await begun.wait()
+    await asyncio.to_thread(asyncio.run, pipeline.run(ToolCall("quick"), one))
+    second = asyncio.create_task(pipeline.run(ToolCall("wait"), one))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(first, second)
+
+    assert most == [0, 1]
+
+
 async def test_the_context_says_which_call_it_is() -> None:
     class Look(BaseTool):
         async def call(self, ctx: RunContext, n: int) -> Any:

@@ -62,6 +62,8 @@ class LiveCall:
         counted_in: The id of the run that counted the call when it came.
         doubts: How often the call was found begun and not known to have ended.
         original: The call that this is a later copy of: of all copies one is executed.
+        misfit: Why a call that was begun cannot be done any more: the tool has changed since, and does not take its
+            arguments now.
         key: Names the call in its JSON and in all that is restored from that; empty for one that was never written.
     """
 
@@ -88,6 +90,7 @@ class LiveCall:
     doubts: int = 0
     counted_in: str = ""
     original: LiveCall | None = None
+    misfit: InvalidArguments | SchemaError | None = None
     key: str = ""
     value: Any = None
     error: Exception | None = None

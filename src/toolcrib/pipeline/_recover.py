@@ -27,6 +27,7 @@ from toolcrib.pipeline._admit import available, pass_gates, refusal
 from toolcrib.pipeline._approve import answered, approve, reasons_for
 from toolcrib.pipeline._call import Call
 from toolcrib.pipeline._edits import changed_since
+from toolcrib.pipeline._failures import failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
@@ -36,6 +37,10 @@ __all__ = ["begun_before", "named", "pass_again", "restored", "taken_up"]
 _CUT_OFF = "this call was begun and is not known to have ended, so it may have been done"
 _FAILED = 'this call was begun and failed: "{error}". It may have been done in part'
 _ANSWERS = "Approve to have it done now, give its result if it was done, or deny it if it must not be done"
+_CHANGED = (
+    "The tool has changed since and does not take the arguments any more ({error}). Give its result if it was done, "
+    "other arguments to have it done now, or deny it"
+)
 
 
 def named(state: Any) -> tuple[str, str]:
@@ -102,7 +107,10 @@ def restored(plan: Plan, state: Any, run: Run) -> LiveCall:
 
 
 def _take(call: LiveCall, data: Mapping[str, Any]) -> None:
-    """Read the arguments, which have to be those that were seen; of a call that was executed nothing runs any more."""
+    """Read the arguments, which have to be those that were seen, unless the call was begun: then it is asked about.
+
+    Of a call that was executed nothing runs any more, and of one in doubt only what its approver says.
+    """
     given = data["arguments"] if data["given"] is None else data["given"]
     call.source = json.dumps(given)
     try:
@@ -111,6 +119,10 @@ def _take(call: LiveCall, data: Mapping[str, Any]) -> None:
         if data["state"] not in ("executed", "closed") and call.digest() != data["digest"]:
             raise changed_since(call.plan, data["arguments"], call.canonical().values)
     except (InvalidArguments, SchemaError) as error:
+        begun = data["state"] in ("executing", "executed", "closed") or data.get("doubts", 0) > 0
+        if begun and not call.tool.options.idempotent:
+            call.bound, call.misfit = dict(data["arguments"]), error
+            return
         if data["request"] is None:
             raise
         changed = f"the tool or the arguments have changed since it was asked ({error})"
@@ -183,7 +195,13 @@ async def _resolve_doubt(call: LiveCall, given: Grant | Denial | None) -> Outcom
         call.doubts += 1  # so that the request is another than that of an earlier doubt about the same call
     error = call.run.begun.get(call.id, {}).get("failed with")
     doubt = _CUT_OFF if error is None else _FAILED.format(error=error)
-    return await answered(call, [f"{doubt}. {_ANSWERS}"], given)
+    if call.misfit is None:
+        return await answered(call, [f"{doubt}. {_ANSWERS}"], given)
+    refused = await answered(call, [f"{doubt}. {_CHANGED.format(error=call.misfit)}"], given)
+    edited = call.grant is not None and call.grant.override_args is not None
+    if refused is None and call.state != "executed" and not edited:
+        return failure(call.plan, call.id, call.run, ApprovalError(call.name, str(call.misfit)))
+    return refused
 
 
 async def _offered_again(call: LiveCall) -> Outcome | None:

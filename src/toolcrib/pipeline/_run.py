@@ -43,7 +43,7 @@ class CallLimits:
     Attributes:
         total: Calls in the run.
         per_tool: Calls of one tool: a number for each of them, or numbers by name.
-        concurrency: Executions at a time. What a tool itself calls runs within the tool's execution.
+        concurrency: Executions at a time, in one event loop. What a tool itself calls runs within the tool's execution.
     """
 
     total: int | None = None
@@ -95,11 +95,12 @@ class _State:
     Attributes:
         grants: Standing grants given in the run, where it has no approval store.
         earlier_ids: The ids that the run had in other processes.
+        slots: What bounds the executions at a time, for each event loop that the run is used in.
         used: What may be used once and was: grants for one call that name no request, calls that were written as JSON.
         views: Weak references to the views of the run, with the names of the options that each sets itself.
     """
 
-    __slots__ = ("calls", "completed", "earlier_ids", "grants", "loop", "retries", "revealed", "slots", "used", "views")
+    __slots__ = ("calls", "completed", "earlier_ids", "grants", "retries", "revealed", "slots", "used", "views")
 
     def __init__(self) -> None:
         self.calls: dict[str, int] = {}
@@ -109,8 +110,7 @@ class _State:
         self.used: set[str] = set()
         self.earlier_ids: set[str] = set()
         self.grants: tuple[Grant, ...] = ()
-        self.slots: asyncio.Semaphore | None = None
-        self.loop: asyncio.AbstractEventLoop | None = None
+        self.slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
         self.views: dict[Any, Collection[str]] = {}
 
 
@@ -280,9 +280,14 @@ class Run:
         if outer is not None and outer.run is self.run:
             return _NO_SLOT
         state, loop = self._state, asyncio.get_running_loop()
-        if state.slots is None or state.loop is not loop:
-            state.slots, state.loop = asyncio.Semaphore(most), loop
-        return state.slots
+        if state.slots is None:
+            state.slots = {}
+        slots = state.slots.get(loop)
+        if slots is None:
+            for closed in [known for known in tuple(state.slots) if known.is_closed()]:
+                state.slots.pop(closed, None)
+            slots = state.slots[loop] = asyncio.Semaphore(most)
+        return slots
 
     # --- approval
 
