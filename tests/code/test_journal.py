@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pytest
 
 from tests.code.scripts import Asks, ScriptSandbox
 from toolcrib.approvals import approve_all
+from toolcrib.calls import ApprovalRequest, Grant
 from toolcrib.code import FileJournal, PausedProgram, Toolkit, paused_program_in
 from toolcrib.code._journal import Journal, JournalEntry, call_digest
 from toolcrib.errors import ApprovalError, InvalidOutput, PausedProgramError, ReplayDiverged
@@ -345,6 +346,37 @@ async def test_a_granted_call_that_was_cut_off_is_in_doubt(tmp_path: Path) -> No
 
     assert [(call.tool, call.in_doubt) for call in result.suspended_calls] == [("pay", True)]
     assert done == ["find Oslo", "pay 3"]
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize(
+    ("answer", "repeated"),
+    [
+        (ApprovalRequest.grant, True),
+        (ApprovalRequest.always, False),
+        (lambda request: request.grant(user_input=object()), False),
+        (lambda request: request.grant(override_args={"sum": 4}), True),
+    ],
+)
+async def test_a_granted_call_of_an_idempotent_tool_that_was_cut_off_is_made_again_by_its_grant(
+    tmp_path: Path, answer: Callable[[ApprovalRequest], Grant], repeated: bool, stored: bool
+) -> None:
+    done: list[str] = []
+    kit = Toolkit(paying(done, idempotent=True), sandbox=FakeSandbox(*CALLS))
+    journal = FileJournal(tmp_path / "journal")
+    first = await kit.execute_async("", journal=journal)
+    await kit.resume_async(journal.paused(), grants=[answer(first.suspended_calls[0].request)], journal=journal)
+    lines = (tmp_path / "journal").read_bytes().splitlines(keepends=True)
+    (tmp_path / "journal").write_bytes(b"".join(lines[:-2]))
+    paused = journal.paused()
+    if stored:
+        paused = PausedProgram.from_bytes(paused.to_bytes(KEY), KEY)
+
+    result = await kit.resume_async(paused)
+
+    assert result.is_paused is not repeated
+    assert len(done) == 2 + repeated
+    assert done[-1] == done[1]
 
 
 async def test_a_run_that_is_cancelled_leaves_its_calls_in_doubt(tmp_path: Path) -> None:

@@ -40,20 +40,6 @@ DURABLE_GATES: tuple[Gate, ...] = (
         ("tests/adapters/dbos/test_recovery.py",),
     ),
     Gate(
-        "the grant by which a call was begun does not serve it in doubt",
-        _WORK_STORE,
-        "None if request.in_doubt else self._asked.get(request.call_id)",
-        "self._asked.get(request.call_id)",
-        _OF_WORKERS,
-    ),
-    Gate(
-        "the grant by which a call was begun serves what it was given for",
-        _WORK_STORE,
-        "isinstance(used, Grant) and not misfit(used, request)",
-        "isinstance(used, Grant)",
-        _OF_WORKERS,
-    ),
-    Gate(
         "a request is closed for another about the same call alone",
         "approvals/_ledger.py",
         "older.definition != newer.definition and all(getattr(older, n) == getattr(newer, n) for n in same)",

@@ -180,6 +180,20 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         _OF_RECOVERY,
     ),
     Gate(
+        "the grant by which a call was begun serves what it was given for",
+        _APPROVE,
+        "used is not None and not misfit(used, request)",
+        "used is not None",
+        _OF_RECOVERY,
+    ),
+    Gate(
+        "a standing grant is kept by its store alone",
+        "code/_journal.py",
+        "grant is None or grant.standing or",
+        "grant is None or",
+        ("tests/code/test_journal.py",),
+    ),
+    Gate(
         "times that a program's call was begun",
         "code/_journal_host.py",
         "begun=entry.begun)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -646,6 +647,33 @@ async def test_a_call_comes_back_from_json_as_it_was() -> None:
     assert is_call(call)
     assert (call.id, call.name, call.state) == ("c1", "pay", "suspended")
     assert call.arguments == {"amount": 5, "code": SecretStr("sesame")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "change", "tools", "repeated"),
+    [
+        ({}, {}, {}, True),
+        ({"amount": 6}, {}, {}, False),
+        ({}, {"call_id": "c2"}, {}, False),
+        ({}, {"definition": "other"}, {}, False),
+        ({}, {"principal": "bob"}, {}, False),
+        ({}, {"expires_at": datetime(2020, 1, 1, tzinfo=UTC)}, {}, False),
+        ({}, {}, {"idempotent": False}, False),
+    ],
+)
+async def test_the_grant_by_which_a_call_was_begun_serves_the_same_call_of_an_idempotent_tool(
+    arguments: dict[str, Any], change: dict[str, Any], tools: dict[str, Any], repeated: bool
+) -> None:
+    pipeline = Pipeline([paying([], **{"requires_approval": True, "idempotent": True, **tools})])
+    run = Run(principal="ann")
+    asked = await pipeline.run(ToolCall("pay", {"amount": 5}, "c1"), run)
+    assert isinstance(asked, Suspended)
+    used = replace(asked.request.grant("eve"), **change)
+
+    made = await pipeline.recover(ToolCall("pay", {"amount": 5, **arguments}, "c1"), run, used=used)
+
+    assert is_call(made) == repeated
+    assert not repeated or made.grant == used
 
 
 async def test_each_time_a_call_may_have_been_made_is_asked_about_by_itself() -> None:

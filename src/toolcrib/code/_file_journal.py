@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from toolcrib.calls import Suspended, outcome_from_dict
+from toolcrib.calls import Grant, Suspended, outcome_from_dict
 from toolcrib.code._journal import JournalEntry, reply_from_dict
 from toolcrib.code._paused import PausedProgram
 from toolcrib.errors import PausedProgramError
@@ -150,6 +150,7 @@ def _apply(line: Mapping[str, Any], entries: dict[str, JournalEntry], state: dic
     match line["t"]:
         case "started":
             entry.in_doubt, entry.suspended, entry.begun = True, None, entry.begun + 1
+            entry.grant = Grant.from_dict(line["grant"]) if "grant" in line else None
         case "value":
             entry.values.append(line["value"])
         case "suspended":

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from toolcrib.calls import StoredFields, Suspended, outcome_from_dict
+from toolcrib.calls import Grant, StoredFields, Suspended, lenient, outcome_from_dict
 from toolcrib.errors import ReplayDiverged
 from toolcrib.sandbox import Raised, Reply, Value
 
@@ -56,6 +56,8 @@ class JournalEntry:
         suspended: The outcome of a call that waits for a person.
         in_doubt: Whether the call was begun and is not known to have ended.
         begun: How often it may have been executed.
+        grant: By what it was begun; None where it needed no approval, or is not kept: one that is standing is found
+            again, and one with what is no JSON would be another.
     """
 
     id: str
@@ -68,6 +70,16 @@ class JournalEntry:
     suspended: Suspended | None = None
     in_doubt: bool = False
     begun: int = 0
+    grant: Grant | None = None
+
+    def start(self, grant: Grant | None) -> dict[str, Any]:
+        """Note that it may be executed from now on, by a grant if it needed one, and return the line of that."""
+        typed = None if grant is None else [grant.override_args, grant.user_input]
+        self.begun += 1
+        self.grant = None if grant is None or grant.standing or lenient(typed) != typed else grant
+        return {"t": "started", "id": self.id, "name": self.name, "digest": self.digest, "summary": self.summary} | (
+            {} if self.grant is None else {"grant": self.grant.to_dict()}
+        )
 
     @property
     def is_open(self) -> bool:
@@ -86,6 +98,8 @@ class JournalEntry:
             data["suspended"] = self.suspended.to_dict()
         if self.values:
             data["values"] = self.values
+        if self.grant is not None and self.is_open:
+            data["grant"] = self.grant.to_dict()
         return data | {name: found for name in ("cancelled", "in_doubt", "begun") if (found := getattr(self, name))}
 
     @classmethod
@@ -99,6 +113,7 @@ class JournalEntry:
         entry.values = list(data.get("values", ()))
         entry.cancelled, entry.in_doubt = data.get("cancelled", False), data.get("in_doubt", False)
         entry.begun = data.get("begun", 1)
+        entry.grant = Grant.from_dict(data["grant"]) if "grant" in data else None
         if "suspended" in data:
             outcome = outcome_from_dict(data["suspended"])
             entry.suspended = outcome if isinstance(outcome, Suspended) else None

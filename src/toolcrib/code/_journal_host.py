@@ -178,7 +178,7 @@ class JournalHost(ProgramHost):
         return self._size > _JOURNAL_CHARS
 
     async def _execute_new(self, entry: JournalEntry, emit: Emit | None, call: ToolCall) -> Outcome:
-        await self._write_start(entry)
+        await self._write_start(entry, None)
         return await self._execute(call, self._recording(entry, emit))
 
     async def _execute_again(self, entry: JournalEntry, emit: Emit | None, call: ToolCall) -> Outcome:
@@ -195,7 +195,7 @@ class JournalHost(ProgramHost):
             recovered = await self._recover(entry, entry.suspended or call)
         if not is_call(recovered):
             return recovered
-        await self._write_start(entry)
+        await self._write_start(entry, recovered.grant)
         return await self._execute(recovered, self._recording(entry, emit, skipped=len(entry.values)))
 
     # --- suspended calls
@@ -217,7 +217,7 @@ class JournalHost(ProgramHost):
             ApprovalError: Its answer cannot be used.
         """
         answer = self._answer_by_call.get(entry.id)
-        made = await self._pipeline.recover(state, self._run, grant=answer, begun=entry.begun)
+        made = await self._pipeline.recover(state, self._run, grant=answer, begun=entry.begun, used=entry.grant)
         if isinstance(made, Failed) and made.code == ApprovalError.code:
             raise made.exception or ApprovalError(made.tool, made.message)
         return made
@@ -267,11 +267,11 @@ class JournalHost(ProgramHost):
 
     # --- the log
 
-    async def _write_start(self, entry: JournalEntry) -> None:
+    async def _write_start(self, entry: JournalEntry, grant: Grant | None) -> None:
         """Write that a call may have been executed, before it is."""
-        entry.begun += 1
+        line = entry.start(grant)
         if self._log is not None:
-            self._write("started", id=entry.id, name=entry.name, digest=entry.digest, summary=entry.summary)
+            self._log.write(line)
             await self._flush()
 
     def _write(self, kind: str, **line: Any) -> None:

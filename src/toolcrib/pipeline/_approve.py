@@ -20,13 +20,17 @@ from toolcrib.tools import checked_output, output_schema
 __all__ = ["answered", "approve", "reasons_for"]
 
 
-async def approve(call: LiveCall, given: Grant | Denial | None) -> Outcome | None:
-    """Return what keeps a call from going on, if a person has to approve it and has not; None when it may go on."""
+async def approve(call: LiveCall, given: Grant | Denial | None, used: Grant | None = None) -> Outcome | None:
+    """Return what keeps a call from going on, if a person has to approve it and has not; None when it may go on.
+
+    Args:
+        used: The grant by which it was begun before, which serves it again as long as it fits.
+    """
     with call.within():
         reasons = await reasons_for(call)
     if isinstance(reasons, Failed):
         return reasons
-    return await answered(call, reasons, given) if reasons else None
+    return await answered(call, reasons, given, used) if reasons else None
 
 
 async def reasons_for(call: LiveCall) -> list[str] | Failed:
@@ -48,13 +52,15 @@ async def reasons_for(call: LiveCall) -> list[str] | Failed:
     return reasons
 
 
-async def answered(call: LiveCall, reasons: list[str], given: Grant | Denial | None) -> Outcome | None:
+async def answered(
+    call: LiveCall, reasons: list[str], given: Grant | Denial | None, used: Grant | None = None
+) -> Outcome | None:
     """Get an answer for these reasons and do what it says; None when the call may go on.
 
     A call in doubt that was done, as the approver says, is `executed` then, with their result.
     """
     with call.within():
-        answer = await _ask(call, reasons, given)
+        answer = await _ask(call, reasons, given, used)
         if not isinstance(answer, Grant):
             return answer
         if answer.override_args is not None:
@@ -96,12 +102,12 @@ async def _take_input(call: LiveCall, grant: Grant) -> Outcome | None:
 # --- asking
 
 
-async def _ask(call: LiveCall, reasons: list[str], given: Grant | Denial | None) -> Outcome | Grant:
+async def _ask(call: LiveCall, reasons: list[str], given: Grant | Denial | None, used: Grant | None) -> Outcome | Grant:
     """Return the grant that lets the call go on, or the outcome that ends it here.
 
     Looked for in this order: the answer given with the call, an answer or standing grant in the run's store, a standing
-    grant of the run itself, the run's approver. With none of them the call is suspended. A call in doubt is answered by
-    its own request alone, and no approver is asked at once.
+    grant of the run itself, the grant by which the call was begun before, the run's approver. With none of them the
+    call is suspended. A call in doubt is answered by its own request alone, and no approver is asked at once.
     """
     run, before = call.run, call.request
     who: object = "get_approval_metadata"
@@ -115,6 +121,9 @@ async def _ask(call: LiveCall, reasons: list[str], given: Grant | Denial | None)
             stored = answer is not None
         if answer is None:
             answer = run.standing_grant(request)
+        if answer is None and used is not None and not misfit(used, request):
+            _note(call, request, used)
+            return used
         if answer is None and run.approver is not None and not request.in_doubt:
             who = run.approver
             answer = await _answering(run.approver(request))

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from pydantic import BaseModel
 
-from toolcrib.calls import ApprovalRequest, DecisionNote, Outcome, ToolCall
+from toolcrib.calls import ApprovalRequest, DecisionNote, Grant, Outcome, ToolCall
 from toolcrib.pipeline._run import Run
 from toolcrib.tools import Tool
 
@@ -71,6 +71,11 @@ class Call(Protocol):
     @property
     def request(self) -> ApprovalRequest | None:
         """What a person was asked; None for a call that needed no approval so far."""
+        ...
+
+    @property
+    def grant(self) -> Grant | None:
+        """By what it may run; None for a call that needed no approval so far."""
         ...
 
     @property

@@ -257,6 +257,7 @@ class Pipeline:
         *,
         grant: Grant | Denial | None = None,
         begun: int = 1,
+        used: Grant | None = None,
     ) -> Call | Outcome:
         """Take up a call that was stored: availability, limits and approval are asked again, hooks are not.
 
@@ -271,6 +272,8 @@ class Pipeline:
             grant: The answer to its request, if it is known.
             begun: How often a call of which only its `ToolCall` was kept may have been executed: each time is asked
                 about by a request of its own.
+            used: The grant by which such a call was begun: it serves the call of an idempotent tool again, as long as
+                it fits.
 
         Returns:
             As `admit`. A call that was done already is `executed`, and `execute` leaves it as it is.
@@ -288,7 +291,7 @@ class Pipeline:
         if plan is None:
             return _refused(trace, unknown(self.toolset, received, run))
         if isinstance(state, ToolCall):
-            return await begun_before(LiveCall(state, plan, run, trace), grant, begun)
+            return await begun_before(LiveCall(state, plan, run, trace), grant, begun, used)
         try:
             call = taken_up(plan, state, run)
         except (ApprovalError, InvalidArguments, SchemaError) as error:  # the tool has changed since

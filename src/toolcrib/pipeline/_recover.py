@@ -146,14 +146,14 @@ async def pass_again(call: LiveCall, given: Grant | Denial | None) -> Call | Out
     return _recovered(call, refused)
 
 
-async def begun_before(call: LiveCall, given: Grant | Denial | None, begun: int) -> Call | Outcome:
-    """Ask all gates of a call that was begun up to `begun` times, and of which nothing else was kept."""
+async def begun_before(call: LiveCall, given: Grant | Denial | None, begun: int, used: Grant | None) -> Call | Outcome:
+    """Ask all gates of a call that was begun up to `begun` times, by a grant if it needed one."""
     refused = await pass_gates(call, ask=False)
     if refused is not None:
         return refused
     with call:
         call.state, call.doubts = "executing", 0 if call.plan.tool.options.idempotent else begun - 1
-        refused = await _resolve_doubt(call, given)
+        refused = await _resolve_doubt(call, given, used)
     return _recovered(call, refused)
 
 
@@ -187,10 +187,10 @@ async def _pass_again(call: LiveCall, given: Grant | Denial | None) -> Outcome |
     return await approve(call, given)
 
 
-async def _resolve_doubt(call: LiveCall, given: Grant | Denial | None) -> Outcome | None:
+async def _resolve_doubt(call: LiveCall, given: Grant | Denial | None, used: Grant | None = None) -> Outcome | None:
     """Ask about a call that was begun and is not known to have ended; an idempotent tool needs its approval alone."""
     if call.plan.tool.options.idempotent:
-        return await approve(call, given)
+        return await approve(call, given, used)
     if call.state == "executing":
         call.doubts += 1  # so that the request is another than that of an earlier doubt about the same call
     error = call.run.begun.get(call.id, {}).get("failed with")

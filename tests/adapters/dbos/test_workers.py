@@ -289,35 +289,6 @@ async def test_an_answer_is_given_again_to_the_work_that_used_it_up_and_to_no_ot
         await WorkStore(store, TurnExecution("other", None)).take(request)
 
 
-@pytest.mark.parametrize(
-    ("change", "is_served"),
-    [
-        ({}, True),
-        ({"in_doubt": True}, False),
-        ({"call_id": "call_2"}, False),
-        ({"digest": "other"}, False),
-        ({"definition": "other"}, False),
-        ({"principal": "bob"}, False),
-        ({"tool": "refund"}, False),
-    ],
-)
-async def test_the_grant_by_which_a_call_of_a_program_was_begun_serves_the_same_call_alone(
-    change: dict[str, Any], is_served: bool
-) -> None:
-    asked = ApprovalRequest("ask_1", "call_1", "pay", {}, "d", principal="ann", definition="pays")
-    again = replace(asked, id="ask_2", **change)
-    store = MemoryApprovalStore()
-    await store.put(asked)
-    await store.answer(asked.grant("ann"))
-    of_program = WorkStore(store, asked={"call_1": "ask_1", "call_2": "ask_1"})
-
-    unused = await WorkStore(MemoryApprovalStore(), asked={"call_1": "ask_1"}).take(again)
-    used = await of_program.take(asked)
-
-    assert await of_program.take(again) == (used if is_served else None)
-    assert (unused, isinstance(used, Grant)) == (None, True)
-
-
 async def test_the_answer_about_another_doubt_is_taken_by_the_workflow_that_goes_on() -> None:
     first = ApprovalRequest("ask_1", "call_1", "pay", {}, "d", created_at=datetime(2030, 1, 1, tzinfo=UTC))
     second = replace(first, id="ask_2", in_doubt=True)

@@ -145,9 +145,7 @@ class DurableToolkit(Answers):
         given = (
             Run(run) if self._given_run is None else self._given_run() if callable(self._given_run) else self._given_run
         )
-        store = WorkStore(
-            cast("AnswerStore", given.approvals or engine.client.approvals), waits=journal.waits, asked=journal.asked
-        )
+        store = WorkStore(cast("AnswerStore", given.approvals or engine.client.approvals), waits=journal.waits)
         recorded = engine.recorded(given, self.toolkit.sinks)
 
         async def fence() -> None:

@@ -73,8 +73,6 @@ class ProgramJournal:
         self._error: BaseException | None = None
         self.waits = WaitedTime()
         """The time in which the program waits for the database, here or for an approval."""
-        self.asked: dict[str, str] = {}
-        """The latest request about each call, by call id, as the journal had it when the program was taken up."""
 
     @property
     def waited(self) -> float:
@@ -105,7 +103,6 @@ class ProgramJournal:
             ).scalars()
             lines = [json.loads(line) for line in found]
         self._taken = self._stored = len(lines)
-        self.asked = dict(requests_in(lines))
         return Claim(lines)
 
     def write(self, line: Mapping[str, Any]) -> None:

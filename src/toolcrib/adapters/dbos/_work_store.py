@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,7 @@ from toolcrib.adapters.dbos._client import AnswerStore
 from toolcrib.adapters.dbos._outage import WaitedTime, outlast
 from toolcrib.adapters.dbos._result_turns import result_with_turns
 from toolcrib.adapters.dbos._turn_execution import TurnExecution
-from toolcrib.approvals import ApprovalEntry, misfit
+from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import ApprovalRequest, Denial, Done, Grant
 from toolcrib.errors import ApprovalError
 from toolcrib.tools import Tool
@@ -33,7 +33,6 @@ class WorkStore:
             program, which owns all of its requests: its journal lets one execution begin the call.
         tools: The tools of the agent, for a result that is a turn.
         waits: The program's time of waiting for the database.
-        asked: The latest request about each call of the program, by call id.
     """
 
     def __init__(
@@ -42,10 +41,8 @@ class WorkStore:
         execution: TurnExecution | None = None,
         tools: Iterable[Tool[..., Any]] = (),
         waits: WaitedTime | None = None,
-        asked: Mapping[str, str] | None = None,
     ) -> None:
         self._store, self._execution, self._tools, self._waits = store, execution, tools, waits
-        self._asked = asked or {}
 
     async def put(self, request: ApprovalRequest) -> None:
         """Keep a request until it is answered."""
@@ -64,7 +61,7 @@ class WorkStore:
 
         async def take() -> Grant | Denial | None:
             nonlocal tried
-            used, tried = await self._used(request.id, mine=tried) or await self._used_to_begin(request), True
+            used, tried = await self._used(request.id, mine=tried), True
             return await self._store.take(request) if used is None else used
 
         with self._without_clock(request):
@@ -108,12 +105,6 @@ class WorkStore:
             return None
         entry = await self._entry(request_id)
         return None if entry is None or entry.used_at is None else entry.answer
-
-    async def _used_to_begin(self, request: ApprovalRequest) -> Grant | None:
-        """Return the grant by which a call of the program was begun before, for a call that is not in doubt by that."""
-        asked = None if request.in_doubt else self._asked.get(request.call_id)
-        used = None if asked is None else await self._used(asked, mine=True)
-        return used if isinstance(used, Grant) and not misfit(used, request) else None
 
     async def _entry(self, request_id: str) -> ApprovalEntry | None:
         try:
