@@ -203,8 +203,8 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "record of a call before it is made",
         _REPLAY,
-        "summary=entry.summary)\n            await self._flush()\n\n    def _write",
-        "summary=entry.summary)\n\n    def _write",
+        "self._log.write(line)\n            await self._flush()\n",
+        "self._log.write(line)\n",
         _OF_JOURNAL,
     ),
     Gate(
@@ -250,7 +250,7 @@ CODE_GATES: tuple[Gate, ...] = (
         "if answer is None and run.approver is not None:",
         ("tests/pipeline/test_recover.py", "tests/code/test_journal.py"),
     ),
-    Gate("note before a call", _REPLAY, '            self._write("started", ', "            dict(", _OF_JOURNAL),
+    Gate("note before a call", _REPLAY, "            self._log.write(line)\n", "", _OF_JOURNAL),
     # --- sessions
     Gate(
         "one program of a conversation at a time",

@@ -98,7 +98,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "doubt of a call of which its arguments alone are known",
         _RECOVER,
-        "        refused = await _resolve_doubt(call, given)\n",
+        "        refused = await _resolve_doubt(call, given, used)\n",
         "        refused = None\n",
         _OF_RECOVERY,
     ),
@@ -196,8 +196,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "times that a program's call was begun",
         "code/_journal_host.py",
-        "begun=entry.begun)",
-        "begun=1)",
+        "begun=entry.begun, used",
+        "begun=1, used",
         ("tests/code/test_journal.py", "tests/code/test_resume.py"),
     ),
     Gate(
