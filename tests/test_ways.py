@@ -184,6 +184,33 @@ async def test_what_a_tool_raises_is_a_failure_with_its_words(way: Way) -> None:
     assert (outcome.code, outcome.error_type, outcome.message) == ("tool_error", "FileNotFoundError", "no file a.txt")
 
 
+@every_way
+@pytest.mark.parametrize("streams", [False, True], ids=["returns", "streams"])
+async def test_a_tool_is_not_run_once_more_for_a_turn_inside_it_that_is_suspended(way: Way, streams: bool) -> None:
+    charged: list[int] = []
+
+    @ez_tool(requires_approval=True)
+    async def refund(cents: int) -> None: ...
+
+    @ez_tool
+    async def once(cents: int) -> None:
+        charged.append(cents)
+        await Turn(refund, args=[cents]).returning()
+
+    @ez_tool
+    async def each(cents: int) -> Any:
+        charged.append(cents)
+        await Turn(refund, args=[cents]).returning()
+        yield cents
+
+    name = "each" if streams else "once"
+    outcome = await way([each if streams else once]).call(name, {"cents": 5})
+
+    assert isinstance(outcome, Failed), outcome
+    assert "`refund` was not allowed: it needs approval" in outcome.message
+    assert charged == [5]
+
+
 # --- what the caller is given --------------------------------------------------------------------------------------
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))

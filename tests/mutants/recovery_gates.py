@@ -47,6 +47,13 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         _OF_RECOVERY,
     ),
     Gate(
+        "a turn inside a tool that is suspended",
+        _EXECUTE,
+        "    if error.tool:  # of",
+        "    if False:  # of",
+        ("tests/test_ways.py",),
+    ),
+    Gate(
         "offer and limits on recovery",
         _RECOVER,
         "refused = refusal(call, counted=call.run.has_counted(call.counted_in))",

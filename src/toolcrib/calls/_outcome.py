@@ -206,7 +206,7 @@ def error_of(outcome: Outcome) -> Exception:
         case Rejected(tool=tool, reason=reason):
             return ApprovalDenied(tool, reason)
         case Suspended(request=request):
-            return ApprovalRequired({**request.metadata, "request": request})
+            return ApprovalRequired({**request.metadata, "request": request}, request.tool)
         case Completed(tool=tool):
             return ToolcribError(f"`{tool}` completed")
 

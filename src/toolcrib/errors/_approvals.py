@@ -11,16 +11,24 @@ __all__ = ["ApprovalDenied", "ApprovalError", "ApprovalRequired", "PendingLimitR
 
 
 class ApprovalRequired(ToolcribError):
-    """A tool raises this, before it has done anything, to have a person asked; `metadata` is shown to them."""
+    """A tool raises this, before it has done anything, to have a person asked; `metadata` is shown to them.
+
+    A turn raises it for a call that was suspended. Where such a turn runs inside a tool that lets the error pass, the
+    tool has failed: to suspend it, too, would have it do once more what it has done.
+
+    Attributes:
+        tool: The tool of the call that is suspended; empty where a tool asks about its own call.
+    """
 
     code = "approval_required"
 
-    def __init__(self, metadata: dict[str, Any] | None = None) -> None:
-        super().__init__(metadata)
+    def __init__(self, metadata: dict[str, Any] | None = None, tool: str = "") -> None:
+        super().__init__(metadata, tool)
         self.metadata = metadata or {}
+        self.tool = tool
 
     def __str__(self) -> str:
-        return "this call needs approval"
+        return f"`{self.tool}` needs approval, and has not run" if self.tool else "this call needs approval"
 
 
 class ApprovalError(ToolcribError, ValueError):

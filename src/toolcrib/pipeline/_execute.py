@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from toolcrib.calls import Failed, Outcome
-from toolcrib.errors import ApprovalError, ApprovalRequired, NotCallable, ToolCancelled
+from toolcrib.errors import ApprovalDenied, ApprovalError, ApprovalRequired, NotCallable, ToolCancelled
 from toolcrib.hooks import HookRaised, ambient
 from toolcrib.pipeline._approve import answered
 from toolcrib.pipeline._failures import failure, hook_failure
@@ -21,6 +21,7 @@ from toolcrib.schema import RunContext
 __all__ = ["execute", "settled", "values_of"]
 
 _END: Any = object()
+_INSIDE = "it needs approval, and what runs inside another tool cannot wait for it; an approver of the run could answer"
 
 
 async def execute(call: LiveCall) -> Outcome | None:
@@ -202,6 +203,10 @@ async def settled(call: LiveCall) -> Outcome | None:
     if isinstance(error, HookRaised):
         return _observer_failed(call, error)
     if not isinstance(error, ApprovalRequired):
+        return None
+    if error.tool:  # of a turn that it ran: suspended, too, it would do again what it did before that turn
+        call.error = ApprovalDenied(error.tool, _INSIDE)
+        call.error.__cause__ = error
         return None
     late = "again after it was approved; check `ctx.approved` first" if call.approved is not None else ""
     if call.gave_value:  # begun anew, it would do again what it did before that value

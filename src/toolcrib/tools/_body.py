@@ -173,9 +173,9 @@ class Body:
         await self._fire_before(hooks, values, ctx)
         try:
             value = await self._gated(values, timeout, begin)
-        except ApprovalRequired:  # a question, not an error
-            raise
         except Exception as error:  # the tool's own code
+            if _is_question(error):
+                raise
             await fire(hooks.get(ToolHook.ON_ERROR, ()), (), {"exc": error}, ctx)
             raise
         await self._fire_after(hooks, value, ctx)
@@ -295,9 +295,11 @@ class Body:
         except GeneratorExit:
             await self._fire_after(hooks, kept, ctx)
             raise
-        except (HookRaised, ApprovalRequired):
+        except HookRaised:
             raise
         except Exception as error:  # the tool's own code
+            if _is_question(error):
+                raise
             await fire(hooks.get(ToolHook.ON_ERROR, ()), (), {"exc": error}, ctx)
             raise
         await self._fire_after(hooks, kept, ctx)
@@ -374,6 +376,11 @@ async def _from_sync(source: Iterator[Any], thread: StreamThread | None) -> Asyn
             await thread.end(close if callable(close) else _nothing)
         elif callable(close):
             close()
+
+
+def _is_question(error: Exception) -> bool:
+    """Return whether a tool asks for approval of its own call, which is no error."""
+    return isinstance(error, ApprovalRequired) and not error.tool
 
 
 def _nothing() -> None:
