@@ -1,4 +1,4 @@
-"""The edge between plain code and async code."""
+"""run_sync: async code, run from plain code to its end."""
 
 from __future__ import annotations
 
