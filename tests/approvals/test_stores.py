@@ -126,6 +126,18 @@ async def test_a_request_is_closed_when_its_call_is_asked_about_anew_because_the
             await store.answer(older.grant("ann"))
 
 
+async def test_an_answer_that_no_call_can_use_any_more_because_the_tool_has_changed_is_closed(store: Store) -> None:
+    older = asked(definition="v1")
+    await store.put(older)
+    await store.answer(older.grant("ann"))
+
+    await store.put(asked("ask_2", definition="v2"))
+
+    entry = await store.show(older.id)
+    assert (await store.answered(), entry.state) == ((), "used")
+    assert isinstance(entry.answer, Grant)
+
+
 async def test_an_answer_serves_the_same_call_when_it_is_asked_again(store: Store) -> None:
     await store.put(asked("ask_1"))
     await store.put(asked("ask_2"))

@@ -134,13 +134,14 @@ def _serves(grant: Grant, principal: str | None) -> bool:
 def keep_request(ledger: Ledger, request: ApprovalRequest) -> None:
     """Store a request until it is answered; one whose grant expired unused is asked again.
 
-    A pending request about the same call of which the tool has changed is closed: no answer to it would be taken.
+    One about the same call of which the tool has changed is closed: no answer to it would be taken, or is.
     """
     known = ledger.entry(request.id)
     for older in ledger.entries_of(request.call_id) if known is None else ():
-        if older.state == "pending" and _is_outdated(older.request, request):
+        if older.used_at is None and _is_outdated(older.request, request):
             why = f"the tool has changed; the request {request.id} asks about this call now"
-            ledger.write(replace(older, answer=older.request.deny(why, "a newer request"), used_at=now()))
+            answer = older.answer if older.state == "answered" else older.request.deny(why, "a newer request")
+            ledger.write(replace(older, answer=answer, used_at=now()))
     if known is None or (known.answer is not None and known.state == "pending"):
         ledger.write(ApprovalEntry(request))
 

@@ -69,9 +69,10 @@ async def test_work_that_is_cancelled_while_it_waits_for_an_answer_never_goes_on
                 await asyncio.to_thread(resume_work, engine.client, one)
         left = [work for state in ("paused", "waiting", "running") for work in list_work(engine.client, state=state)]
         pending = await engine.client.approvals.list(pending=True)
+        looked_at = await engine.client.approvals.answered()
 
     assert cancelled.state == "cancelled"
-    assert (left, pending) == ([], ())
+    assert (left, pending, looked_at) == ([], (), ())
 
 
 async def test_a_program_whose_answer_was_given_is_cancelled_before_it_goes_on(database: str) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
-from toolcrib.adapters.dbos._continuation import allowed_meanwhile
+from tests.adapters.dbos.durable import durable, engine_of, pay
+from toolcrib.adapters.dbos._continuation import allowed_meanwhile, continue_approved
 from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import ApprovalRequest, now
+from toolcrib.calls import ApprovalRequest, Suspended, now
+from toolcrib.turns import Turn
 
 _ASKED = ApprovalRequest("ask_1", "call_1", "refund", {"cents": 5}, "d5", principal="ann")
 
@@ -39,3 +42,27 @@ async def test_it_lets_nothing_go_on_once_it_is_over() -> None:
     await store.answer(replace(_ASKED.always("cay", expires=now() - timedelta(hours=1)), request_id=None))
 
     assert await allowed_meanwhile(store) == []
+
+
+async def test_an_answer_whose_work_goes_on_is_not_looked_into_again_and_then_forgotten(file: str) -> None:
+    agent = durable(pay)
+    settled = set[tuple[str, datetime | None]]()
+    async with engine_of(file, agent, answers=600.0) as engine:
+        client, store = engine.client, engine.client.approvals
+        await store.put(_ASKED)
+        await store.answer(_ASKED.grant("ann"))  # of no durable work
+        handle = await agent.put(Turn(pay, kwargs={"cents": 3}))
+        asked = await handle.outcome()
+        assert isinstance(asked, Suspended)
+        await asyncio.to_thread(client.stop, agent.queue.name)
+        await store.answer(asked.request.grant("ann"))
+
+        made = [await continue_approved(client, store, settled=settled) for _ in range(3)]
+        known = {request_id for request_id, _ in settled}
+        await asyncio.to_thread(client.go, agent.queue)
+        await handle.outcome(through=True)
+        await continue_approved(client, store, settled=settled)
+
+    assert made == [[asked.request.id], [], []]
+    assert known == {"ask_1", asked.request.id}
+    assert {request_id for request_id, _ in settled} == {"ask_1"}

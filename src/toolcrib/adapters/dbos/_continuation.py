@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, cast
+from datetime import datetime
+from typing import Any, Literal, cast
 
 from dbos import WorkflowStatus
 
@@ -51,24 +52,31 @@ def continuation_id(workflow_id: str, request_id: str) -> str:
     return f"{request_id}-{int(number) + 1}" if head == request_id else request_id
 
 
-async def continue_approved(client: Client, store: AnswerStore, *, foreign: set[str] | None = None) -> list[str]:
+async def continue_approved(
+    client: Client, store: AnswerStore, *, settled: set[tuple[str, datetime | None]] | None = None
+) -> list[str]:
     """Enqueue what the answers so far let go on, and return the ids of the workflows.
 
     Any process may do so at any time, and several at once: each continuation is enqueued once. Workers do it all the
     time; call it where an answer should not wait for their next look.
 
     Args:
-        foreign: Requests that are no durable work's; they are skipped, and added to. For a caller that does this often.
+        settled: Answers that no work waits for, by the request and their time: its work goes on, or it is no durable
+            work's. They are skipped, and those that are left out here are forgotten. For a caller that does this often.
     """
     made: list[str] = []
+    before, after = settled or set(), set[tuple[str, datetime | None]]()
     for entry in (*await store.answered(), *await allowed_meanwhile(store)):
-        if foreign is not None and entry.request.id in foreign:
-            continue
-        found = await suspended_on(client, entry)
-        if found is None and foreign is not None:
-            foreign.add(entry.request.id)
-        elif isinstance(found, WorkflowStatus) and await _continue(client, found, entry.request.id):
-            made.append(continuation_id(found.workflow_id, entry.request.id))
+        key = (entry.request.id, None if entry.answer is None else entry.answer.at)
+        found = "goes on" if key in before else await suspended_on(client, entry)
+        if isinstance(found, WorkflowStatus):
+            if await _continue(client, found, entry.request.id):
+                made.append(continuation_id(found.workflow_id, entry.request.id))
+        elif found is None or (found == "goes on" and entry.answer is not None):  # a standing grant may be revoked
+            after.add(key)
+    if settled is not None:
+        settled.clear()
+        settled.update(after)
     return made
 
 
@@ -84,22 +92,20 @@ async def allowed_meanwhile(store: AnswerStore) -> list[ApprovalEntry]:
     return [entry for entry in waiting if any(not misfit(grant, entry.request) for grant in standing)]
 
 
-async def suspended_on(client: Client, entry: ApprovalEntry) -> WorkflowStatus | bool | None:
-    """Return the workflow that ended with this request; None for a request of something else.
+async def suspended_on(client: Client, entry: ApprovalEntry) -> WorkflowStatus | Literal["goes on", "not yet"] | None:
+    """Return the workflow that ended with this request, unless it goes on already, or has not quite ended.
 
-    True when it goes on already, or has not quite ended.
+    None for a request of something else.
     """
-    status = await client.status(entry.request.call_id)
+    status, is_asked = await client.status(entry.request.call_id), False
     if status is None:
         return None
-    while True:
-        asked = _asked(status)
-        if asked is None:
-            return True
+    while (asked := _asked(status)) is not None:
         after = await client.status(continuation_id(status.workflow_id, asked))
         if after is None:
-            return status if asked == entry.request.id else True
-        status = after
+            return status if asked == entry.request.id else "not yet"
+        is_asked, status = is_asked or asked == entry.request.id, after
+    return "goes on" if is_asked else "not yet"
 
 
 async def cancel_turn(client: Client, turn_id: str) -> str:
@@ -122,10 +128,13 @@ async def cancel_turn(client: Client, turn_id: str) -> str:
 
 
 async def deny_cancelled(client: Client, request_id: str, what: str) -> None:
-    """Deny the request of work that was cancelled, unless it is answered."""
-    with suppress(ApprovalError):  # it is answered, or there is none
-        request = (await client.approvals.show(request_id)).request
-        await client.approvals.answer(request.deny(f"the {what} was cancelled", "cancel"))
+    """Deny the request of work that was cancelled, unless it is answered; no work will use the answer."""
+    with suppress(ApprovalError):  # it is used, or there is none
+        entry = await client.approvals.show(request_id)
+        denied = entry.request.deny(f"the {what} was cancelled", "cancel")
+        await client.approvals.use(
+            entry.request, entry.answer if entry.state == "answered" and entry.answer else denied
+        )
 
 
 def _asked(status: WorkflowStatus) -> str | None:
@@ -153,9 +162,9 @@ async def _continue(client: Client, status: WorkflowStatus, request_id: str, *, 
 
 async def _keep_continuing(engine: Engine) -> None:
     """Look for answers every so often, as long as an engine runs."""
-    foreign: set[str] = set()
+    settled: set[tuple[str, datetime | None]] = set()
     while True:
-        await continue_approved(engine.client, engine.client.approvals, foreign=foreign)
+        await continue_approved(engine.client, engine.client.approvals, settled=settled)
         await asyncio.sleep(engine.answers)
 
 
