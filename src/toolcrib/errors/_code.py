@@ -54,7 +54,7 @@ class PausedProgramError(ToolcribError, ValueError):
 
 
 class ReplayDiverged(ToolcribError, RuntimeError):
-    """A program that was run again up to where it paused did something else; none of its waiting calls was made."""
+    """A program that was run again up to where it paused did something else; none of its suspended calls was made."""
 
     code = "replay_diverged"
 
@@ -65,5 +65,5 @@ class ReplayDiverged(ToolcribError, RuntimeError):
     def __str__(self) -> str:
         return (
             f"the program did not do again what it did before it paused: {self.expected} was expected, and {self.came} "
-            "came. No waiting call was made. Run it anew from its start"
+            "came. No suspended call was made. Run it anew from its start"
         )
