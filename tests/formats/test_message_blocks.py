@@ -169,3 +169,51 @@ def test_a_stream_that_was_cut_in_a_call_of_its_own_leaves_none_of_it(provider: 
 
     assert PROVIDERS[provider].gather(begin).items == ()
     assert PROVIDERS[provider].gather([*begin, end]).items == ()
+
+
+# --- programs in a provider's own sandbox
+
+
+def of_program(n: int) -> tuple[Item, Item]:
+    """Return a call that a program of Anthropic's made, and its result."""
+    caller = {"type": "code_execution_20260120", "tool_id": "own"}
+    call = {"type": "tool_use", "id": f"toolu_{n}", "name": "look", "input": {}, "caller": caller}
+    return call, {"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": "a lamp"}
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_results_of_a_programs_calls_stand_alone(later: bool) -> None:
+    format, said = PROVIDERS["anthropic"], {"type": "text", "text": "And hurry."}
+    program = {"type": "server_tool_use", "id": "own", "name": "code_execution", "input": {"code": "look()"}}
+    (first, one), (second, other) = of_program(1), of_program(2)
+    begun = [
+        *format.user("Go."),
+        {"role": "assistant", "content": [program, first]},
+        {"role": "user", "content": [one]},
+    ]
+    goes_on = [*begun, {"role": "assistant", "content": [second]}, {"role": "user", "content": [other]}]
+    history = [*goes_on[:-1], {"role": "user", "content": [other, said]}]
+    if later:
+        history = [*goes_on, {"role": "user", "content": [said]}]
+
+    mended, done = format.repair(history)
+
+    assert (format.check(goes_on), refused("anthropic", goes_on)) == ([], [])
+    assert {problem.kind for problem in format.check(history)} == {"missing", "orphan"}
+    assert ("are not alone in item 4" in done[0]) is not later
+    assert (format.check(mended), refused("anthropic", mended)) == ([], [])
+    assert all(word in json.dumps(mended) for word in ("toolu_1", "toolu_2", "And hurry."))
+    assert "code_execution" not in json.dumps(mended)
+    assert refused("anthropic", history) != []
+
+
+def test_results_beside_words_leave_a_call_that_is_no_programs_alone() -> None:
+    format, [call, result] = PROVIDERS["anthropic"], of_program(1)
+    direct = {**call, "caller": {"type": "direct"}}
+    history = [
+        *format.user("Go."),
+        {"role": "assistant", "content": [USES["anthropic"], direct]},
+        {"role": "user", "content": [result, {"type": "text", "text": "And hurry."}]},
+    ]
+
+    assert (format.check(history), refused("anthropic", history)) == ([], [])

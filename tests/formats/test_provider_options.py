@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any
 
 import pytest
@@ -138,6 +139,7 @@ def test_one_odd_tool_is_left_out_with_an_error_that_names_it(
 
     assert [one["name"] for one in declarations(format, made)] == ["run_sql"]
     assert ["`a b`" in caplog.text, "`untyped`" in caplog.text, len(caplog.records)] == [True, True, 2]
+    assert all(re.search(r"[^.]\. It is left out of", record.getMessage()) for record in caplog.records)
 
 
 def test_one_odd_tool_is_an_error_by_choice() -> None:

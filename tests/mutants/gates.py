@@ -8,6 +8,7 @@ from tests.mutants.durable_answer_gates import DURABLE_ANSWER_GATES
 from tests.mutants.durable_gates import DURABLE_GATES
 from tests.mutants.durable_prune_gates import DURABLE_PRUNE_GATES
 from tests.mutants.durable_worker_gates import DURABLE_WORKER_GATES
+from tests.mutants.formats_gates import FORMATS_GATES
 from tests.mutants.gate import Gate
 from tests.mutants.http_gates import HTTP_GATES
 from tests.mutants.mcp_client_gates import MCP_CLIENT_GATES
@@ -588,6 +589,7 @@ GATES: tuple[Gate, ...] = (
     *DURABLE_GATES,
     *DURABLE_PRUNE_GATES,
     *DURABLE_WORKER_GATES,
+    *FORMATS_GATES,
     *HTTP_GATES,
     *MCP_CLIENT_GATES,
     *MCP_GATES,

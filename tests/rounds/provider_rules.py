@@ -35,7 +35,7 @@ def refused(format: str, transcript: Sequence[Item], sent: Collection[str] = ())
     made = [id for id in _ids(transcript) if id not in sent]
     shape = _SHAPES[format]
     wrong = [f"form: the id {id!r} is not in the provider's shape" for id in made if not re.fullmatch(shape, id)]
-    return [*_strictly(transcript), *_RULES[format](transcript), *wrong]
+    return [*_strictly(transcript), *_of_other_kinds(transcript), *_RULES[format](transcript), *wrong]
 
 
 def _strictly(transcript: Sequence[Item]) -> Iterator[str]:
@@ -45,6 +45,19 @@ def _strictly(transcript: Sequence[Item]) -> Iterator[str]:
             json.dumps(item, allow_nan=False, ensure_ascii=False).encode()
         except ValueError as error:
             yield f"{at}: form: no JSON: {error}"
+
+
+_FIELDS = {"text": str, "signature": str, "status": str, "thought": bool, "thoughtSignature": str}
+
+
+def _of_other_kinds(transcript: Sequence[Item]) -> Iterator[str]:
+    """Yield the fields of items, blocks and parts that have not the kind of JSON which every provider has there."""
+    for at, item in enumerate(transcript):
+        lists = [held for key in ("content", "parts") if isinstance(held := item.get(key), list)]
+        for one in [item, *(part for held in lists for part in held)]:
+            for key in one.keys() & _FIELDS.keys():
+                if not isinstance(one[key], _FIELDS[key]):
+                    yield f"{at}: form: `{key}` is {one[key]!r}"
 
 
 def _object(at: int, text: object) -> Iterator[str]:
@@ -132,6 +145,8 @@ def _responses(transcript: Sequence[Item]) -> Iterator[str]:
     waiting: set[str] = set()
     seen: set[str] = set()
     for at, item in enumerate(transcript):
+        if item.get("status", "completed") not in ("completed", "incomplete", "in_progress"):
+            yield f"{at}: form: the status is {item['status']!r}"
         match item.get("type", "message"):
             case "function_call":
                 id = item["call_id"]
@@ -153,11 +168,16 @@ def _responses(transcript: Sequence[Item]) -> Iterator[str]:
                     yield f"{at}: form: the output is neither text nor parts"
                 waiting.discard(item["call_id"])
             case "reasoning":
+                if not isinstance(item.get("id", ""), str):
+                    yield f"{at}: form: the id is {item['id']!r}"
                 if not _is_put_out(transcript[at + 1 : at + 2]):
                     yield f"{at}: order: reasoning was provided without its required following item"
             case "message":
                 if not item["content"]:
                     yield f"{at}: form: a message without content"
+                parts = item["content"] if isinstance(item["content"], list) else ()
+                if any(part["type"] == "output_text" and "text" not in part for part in parts):
+                    yield f"{at}: form: a part without its text"
             case other:
                 yield f"{at}: form: no item is called {other}"
     if waiting:
@@ -210,8 +230,8 @@ def _blocks(at: int, role: str, blocks: Sequence[Item]) -> Iterator[str]:
                 yield f"{at}: form: text content blocks must contain non-whitespace text"
             case "tool_result" if isinstance(block.get("content"), list):
                 yield from (_blocks(at, role, block["content"]) if block["content"] else ())
-            case "thinking" if not block.get("signature"):
-                yield f"{at}: form: a thought without its signature"
+            case "thinking" if not (block.get("signature") and isinstance(block["thinking"], str)):
+                yield f"{at}: form: a thought without its text or signature"
             case "tool_use":
                 if role != "assistant" or not block["id"] or not isinstance(block["input"], dict):
                     yield f"{at}: form: {block} is no call"
@@ -222,6 +242,8 @@ def _blocks(at: int, role: str, blocks: Sequence[Item]) -> Iterator[str]:
 
 def _own_block(block: Item) -> tuple[str, str]:
     kind = block["type"]
+    if kind == "tool_use" and "tool_id" in block.get("caller", ()):
+        return "called", block["caller"]["tool_id"]
     if kind in ("server_tool_use", "mcp_tool_use"):
         return "use", block["id"]
     if kind == "tool_result":
@@ -233,15 +255,18 @@ class _OwnCalls:
     """The calls of tools that run at the provider: each has its result in the same turn of the model's.
 
     A turn ends with what the user says, and not with the results of the client's tools. Where it has not ended, a call
-    may wait.
+    may wait; while the client answers calls of its program, the client's messages hold nothing but results.
     """
 
     def __init__(self) -> None:
         self.uses: list[str] = []
+        self.programs: set[str] = set()
 
     def read(self, at: int, role: str, blocks: Iterable[tuple[str, str]]) -> Iterator[str]:
         found = list(blocks)
         if role != "assistant":
+            if self.programs.intersection(self.uses) and len(set(found)) > 1:
+                yield f"{at}: the response for a program's calls must contain only tool_result blocks"
             if self.uses and ("answer", "") not in found:
                 yield f"{at}: the tool uses {self.uses} were found without a corresponding result"
                 self.uses = []
@@ -249,6 +274,10 @@ class _OwnCalls:
         for kind, id in found:
             if kind == "use":
                 self.uses.append(id)
+            elif kind == "called":
+                self.programs.add(id)
+                if id not in self.uses:
+                    yield f"{at}: the caller {id} has no corresponding tool use"
             elif kind == "result" and id in self.uses:
                 self.uses.remove(id)
             elif kind == "result":
@@ -264,7 +293,8 @@ def _gemini(transcript: Sequence[Item]) -> Iterator[str]:
     for at, content in enumerate(transcript):
         parts, role = content["parts"], content["role"]
         answers = [part["functionResponse"] for part in parts if "functionResponse" in part]
-        if not parts or not all(parts) or role not in ("user", "model"):
+        data = [part.keys() - {"thought", "thoughtSignature"} for part in parts]  # a part is more than a mark
+        if not parts or not all(data) or role not in ("user", "model"):
             yield f"{at}: form: no content"
         if len(answers) != len(calls):
             yield f"{at}: {len(answers)} function response parts for {len(calls)} function call parts"
@@ -280,6 +310,8 @@ def _gemini(transcript: Sequence[Item]) -> Iterator[str]:
         if calls and role != "model":
             yield f"{at}: form: calls of the {role}'s"
         for call in calls:
+            if "willContinue" in call or "partialArgs" in call:
+                yield f"{at}: form: a call that is not whole"
             if not isinstance(call.get("args", {}), dict):
                 yield f"{at}: form: the arguments are no object"
             yield from _named(at, call["name"], r"[a-zA-Z0-9_.:-]{1,128}")
@@ -313,6 +345,8 @@ def _converse(transcript: Sequence[Item]) -> Iterator[str]:
             yield f"{at}: the results are not the first blocks"
         inside = [part for block in blocks for part in block.get("toolResult", {}).get("content", ())]
         is_blank = any(not part.get("text", "…").strip() for part in [*blocks, *inside])
+        if any(len(block) != 1 for block in blocks):
+            yield f"{at}: form: a block that is not of one kind"
         if not blocks or "reasoningContent" in blocks[-1] or is_blank:
             yield f"{at}: form: no content, a blank one, or one that ends in a thought"
         yield from own.read(at, role, map(_own_converse_block, blocks))

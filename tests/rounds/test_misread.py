@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from tests.rounds.endings import RULES, begins
+from tests.rounds.provider_rules import refused
 from tests.rounds.replies import FORMATS
 from tests.rounds.streams import by_turns, moved, partial, pieces
 from toolcrib.calls import ToolCall
+from toolcrib.formats import WireResult
 from toolcrib.rounds import Session, Stopped, ToolRound, WireFormat, decode
 from toolcrib.testing import ScriptedModel, wire_reply
 from toolcrib.tools import Tool, ez_tool
@@ -202,6 +204,132 @@ async def test_a_call_of_an_unknown_type_waits_for_the_host_with_or_without_a_na
 
         [one] = round.unhandled
         assert (one.kind, one.name) == ("future", said.get("name", "future"))
+
+
+# --- parts of another kind
+
+PARTS: dict[str, list[Item]] = {
+    "openai": [{"type": "text", "text": 5}, {"text": ["x"]}],
+    "mistral": [{"type": "text", "text": 5}, {"type": "text", "text": {"x": 1}}],
+    "openai_responses": [
+        {"type": "message", "content": [{"type": "output_text", "text": 5}]},
+        {"type": "message", "content": [{"type": 7, "text": "Well."}]},
+        {"type": "message", "content": ["Well."]},
+        {"type": "message", "status": True, "content": "Well."},
+        {"type": "reasoning", "id": 5, "summary": []},
+    ],
+    "anthropic": [
+        {"type": "text", "text": 5},
+        {"type": "thinking", "thinking": 5, "signature": "c2ln"},
+        {"type": "thinking", "thinking": "Hm.", "signature": True},
+        {"type": "server_tool_use", "id": "own", "name": "web_search", "input": 5},
+        {"news": 1},
+    ],
+    "bedrock": [{"text": 5}, {"reasoningContent": "Hm."}],
+    "gemini": [
+        {"text": 5},
+        {"text": "Hm.", "thought": "yes"},
+        {"text": "Hm.", "thoughtSignature": 5},
+        {"inlineData": "x"},
+        {"functionCall": 5},
+    ],
+}
+LITTLE: dict[str, list[tuple[Item, Item | None]]] = {  # what comes with nothing in it, and what of it goes back
+    "openai": [({"type": "text"}, None)],
+    "mistral": [({"type": "text", "text": []}, None)],
+    "openai_responses": [
+        ({"type": "message", "content": [{"type": "output_text"}]}, None),
+        (
+            {"type": "message", "status": "new", "content": "Well."},
+            {"type": "message", "status": "incomplete", "content": "Well.", "role": "assistant"},
+        ),
+    ],
+    "anthropic": [({"type": "text", "text": None}, None), ({"type": "thinking", "thinking": []}, None)],
+    "bedrock": [({"text": []}, None), ({"reasoningContent": None}, None)],
+    "gemini": [
+        ({"thought": True}, None),
+        ({"text": None, "thought": True}, None),
+        ({"functionCall": None, "thoughtSignature": "c2ln"}, {"text": "", "thoughtSignature": "c2ln"}),
+    ],
+}
+
+
+def with_part(format: WireFormat, part: Item) -> Item:
+    """Return a reply that has a part before its call."""
+    made = wire_reply(format, [CALL])
+    match format:
+        case "openai" | "mistral":
+            made["choices"][0]["message"]["content"] = [part]
+        case "gemini":
+            made["candidates"][0]["content"]["parts"].insert(0, part)
+        case _:
+            held = {"bedrock": lambda: made["output"]["message"]["content"], "anthropic": lambda: made["content"]}
+            held.get(format, lambda: made["output"])().insert(0, part)
+    return made
+
+
+@pytest.mark.parametrize("format", PARTS)
+async def test_a_part_of_another_kind_stops_its_reply_and_does_not_go_back(format: WireFormat) -> None:
+    for part in PARTS[format]:
+        ran, round = await ran_of(format, with_part(format, part))
+
+        assert (ran, round.stop_kind) == ([], "malformed"), part
+        assert refused(format, [*begins(format), *round.items, *_answers(format, round)], {CALL.id}) == [], part
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "content_block_start", "index": 7, "content_block": {"news": 1}},
+        {"type": "news", "index": 1, "delta": {"news": 1}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "news_delta", "news": 1}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "1"}},
+    ],
+)
+async def test_an_event_of_no_known_type_stops_a_reply_of_anthropic_when_it_may_be_of_a_call(event: Item) -> None:
+    stream = streams_of("anthropic")[0]
+    [at] = [at for at, chunk in enumerate(stream) if "partial_json" in json.dumps(chunk)]
+
+    ran, round = await ran_of("anthropic", [*stream[:at], event, *stream[at:]])
+
+    assert (ran, round.stop_kind) == ([], "malformed")
+
+
+@pytest.mark.parametrize("format", LITTLE)
+async def test_a_part_with_nothing_in_it_stops_nothing(format: WireFormat) -> None:
+    for part, kept in LITTLE[format]:
+        ran, round = await ran_of(format, with_part(format, part))
+
+        assert ran == [WHOLE], part
+        assert refused(format, [*begins(format), *round.items, *_answers(format, round)], {CALL.id}) == [], part
+        assert kept is None or json.dumps(kept)[1:-1] in json.dumps(round.items), part
+
+
+def _answers(format: WireFormat, round: ToolRound) -> list[Item]:
+    made = RULES[format].calls_of
+    return RULES[format].answer([WireResult(call, "no") for item in round.items for call in made(item)])
+
+
+def test_a_call_of_gemini_that_says_nothing_of_its_rest_is_whole() -> None:
+    [part] = with_part("gemini", {})["candidates"][0]["content"]["parts"][1:]
+    for nothing in ([], "", 0, False):
+        sent = called({**part["functionCall"], "willContinue": nothing, "partialArgs": []})
+
+        read = RULES["gemini"].parse({"candidates": [{**sent["candidates"][0], "finishReason": "STOP"}]})
+
+        assert read.items[0]["parts"] == [part]
+        assert read.stop_kind == "finished"
+
+
+def test_pieces_of_one_block_of_bedrock_do_not_go_into_another() -> None:
+    stream = streams_of("bedrock")[0]
+    delta = {"contentBlockIndex": 0, "delta": {"reasoningContent": {"text": "Hm."}}}
+    begins_at = next(at for at, chunk in enumerate(stream) if "contentBlockStop" in chunk)
+
+    read = RULES["bedrock"].gather([*stream[:begins_at], {"contentBlockDelta": delta}, *stream[begins_at:]])
+
+    assert [list(block) for block in read.items[0]["content"]] == [["text"], ["toolUse"]]
+    assert "a piece of type `reasoningContent` came in a block of another and was left out" in read.problems
 
 
 LEGAL: dict[str, list[Item]] = {

@@ -17,7 +17,15 @@ from toolcrib.errors import FormatError
 from toolcrib.formats._anthropic_stream import KEYS, UNTYPED, container_of, gathered_message
 from toolcrib.formats._canonical_json import arguments_object, raw_arguments, typed
 from toolcrib.formats._format import Declaration, ProviderFormat
-from toolcrib.formats._json_reading import json_shape, object_or_empty, objects_at, objects_in, text_or_empty
+from toolcrib.formats._json_reading import (
+    fields_of,
+    json_shape,
+    object_at,
+    object_or_empty,
+    objects_at,
+    objects_in,
+    text_or_empty,
+)
 from toolcrib.formats._message_blocks import Block, MessageBlocks, is_blank
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
@@ -38,7 +46,7 @@ ANTHROPIC_STRICT = StrictRules(
 )
 ANTHROPIC_NAMES = r"[a-zA-Z0-9_.-]{1,64}"
 _TOOLS, _OPTIONAL, _UNIONS = 20, 24, 16
-_OUTPUT_ONLY = frozenset({"parsed_output"})
+_KINDS = {"text": str, "thinking": str, "signature": str, "data": str, "citations": list, "caller": Mapping}
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _OWN_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 _TAKEN = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp", "application/pdf"})
@@ -146,15 +154,16 @@ class _Anthropic(MessageBlocks, ProviderFormat):
         broken: dict[int, str] = {}
         calls = 0
         for place, block in enumerate(content):
-            kept = {**block}
-            if None in kept.values() or not _OUTPUT_ONLY.isdisjoint(kept):
-                kept = {key: value for key, value in kept.items() if value is not None and key not in _OUTPUT_ONLY}
+            kept = fields_of(block, _KINDS, misread)
+            kept.pop("parsed_output", None)  # which is only put out
             kind = kept.get("type")
             if kind == "tool_use" and not text_or_empty(kept.get("name")):
                 misread.append("one of its calls named no tool and was left out")
-            elif kind == "thinking" and not (text_or_empty(kept.get("signature")) and "thinking" in kept):
+            elif kind == "thinking" and not (kept.get("signature") and "thinking" in kept):
                 problems.append("a thought without its signature was left out")
             else:
+                if kind in _OWN_CALLS:
+                    kept["input"] = object_at(kept, "input", misread)
                 if kind == "tool_use":
                     kept["name"] = self.called(kept["name"], problems)
                     broken |= {calls: "its arguments were cut"} if place in cut else {}
@@ -242,6 +251,8 @@ class _Anthropic(MessageBlocks, ProviderFormat):
             return Block("blank" if is_blank(block.get("text")) else "other")
         if kind == "tool_result":
             return Block("result", inner=block.get("content"))
+        if is_models and kind == "tool_use":
+            return Block("other", caller=text_or_empty(object_or_empty(block.get("caller")).get("tool_id")))
         if is_models and kind in _OWN_CALLS:
             return Block("asks", text_or_empty(block.get("id")), text_or_empty(block.get("name")))
         if is_models and kind.endswith("_tool_result"):

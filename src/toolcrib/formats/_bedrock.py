@@ -19,6 +19,7 @@ from toolcrib.formats._anthropic import ANTHROPIC_NAMES, ANTHROPIC_STRICT
 from toolcrib.formats._canonical_json import arguments_object, raw_arguments
 from toolcrib.formats._format import Declaration, ProviderFormat
 from toolcrib.formats._json_reading import (
+    fields_of,
     json_shape,
     number_at,
     object_at,
@@ -49,7 +50,9 @@ _CARRIED = (  # what goes back as it came, and waits for no answer of the client
     "citationsContent", "searchResult", "toolAddition", "toolRemoval",
 )  # fmt: skip
 _EVENTS = frozenset({"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop"})
-_OTHER = {"user": "assistant", "assistant": "user"}
+_KINDS = {**dict.fromkeys(_CARRIED, Mapping), "text": str}
+_SAID = frozenset({"text", "citationsContent"})  # which one block may have
+_GROWN = {"toolUse": "input", "toolResult": "content", "reasoningContent": "", "citationsContent": ""}  # piece by piece
 
 
 class _Bedrock(MessageBlocks, ProviderFormat):
@@ -124,7 +127,7 @@ class _Bedrock(MessageBlocks, ProviderFormat):
         problems, misread, blocks, broken = list(draft.problems), list[str](), list[Item](), dict[int, str]()
         calls = 0
         for place, block in enumerate(sent):
-            kept = _cited({key: value for key, value in block.items() if value is not None})
+            kept = _cited(fields_of(block, _KINDS, misread))
             use = _use_of(kept)
             if use is not None and not text_or_empty(use.get("name")):
                 misread.append("one of its calls named no tool and was left out")
@@ -391,8 +394,9 @@ class _Stream(StreamEnd):
 
     def _begin(self, place: int, start: Mapping[str, Any]) -> Item:
         block: Item = {kind: dict(object_at(start, kind, self.misread)) for kind in start}
-        if "toolUse" in block:
-            block["toolUse"]["input"] = list[str]()
+        for kind, grown in _GROWN.items():
+            if kind in block:
+                block[kind] = {**block[kind], grown: list[Any]()} if grown else Item()
         self._open[place] = block
         self.blocks.append(block)
         return block
@@ -401,12 +405,16 @@ class _Stream(StreamEnd):
         for kind, piece in delta.items():
             if piece is None:
                 continue
-            begun = self._open.get(place)
-            if (begun is not None and "toolUse" in begun) is not (kind == "toolUse"):
+            block = self._open.get(place, {})
+            if ("toolUse" in block) is not (kind == "toolUse"):
                 what = "a piece of a call came where no call is open"
                 self.misread.append(what if kind == "toolUse" else f"a piece of a call has the type `{kind}`")
                 continue
-            block = self._begin(place, {} if kind in ("text", "citation") else {kind: {}}) if begun is None else begun
+            key = "citationsContent" if kind == "citation" else kind
+            if block and key not in block and not _SAID.issuperset({key, *block}):
+                self.problems.append(f"a piece of type `{kind}` came in a block of another and was left out")
+                continue
+            block = self._open[place] if place in self._open else self._begin(place, {})
             if kind == "text":
                 block["text"] = text_or_empty(block.get("text")) + text_or_empty(piece)
             elif kind == "toolUse":
@@ -415,15 +423,13 @@ class _Stream(StreamEnd):
                     self._broken.add(id(block))
                 block["toolUse"]["input"].append(text_or_empty(text))
             elif kind == "citation":
-                block.setdefault("citationsContent", Item(citations=[]))["citations"].append(
-                    dict(object_or_empty(piece))
-                )
-            elif kind == "toolResult" and kind in block:
-                block[kind].setdefault("content", []).extend(map(dict, objects_in(piece)))
-            elif kind == "reasoningContent" and kind in block:
-                _think(block[kind], object_or_empty(piece))
-            elif kind in block and isinstance(block[kind], dict):
-                block[kind] |= object_or_empty(piece)
+                block.setdefault(key, Item()).setdefault("citations", []).append(dict(object_or_empty(piece)))
+            elif kind == "toolResult":
+                block.setdefault(kind, Item()).setdefault("content", []).extend(map(dict, objects_in(piece)))
+            elif kind == "reasoningContent":
+                _think(block.setdefault(kind, Item()), object_or_empty(piece))
+            else:
+                block.setdefault(kind, Item()).update(object_or_empty(piece))
 
 
 def _think(block: Item, piece: Mapping[str, Any]) -> None:

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from toolcrib.formats._canonical_json import arguments_text, raw_arguments, typed
 from toolcrib.formats._chat_stream import KINDS, TEXTS, calls_in, first_choice, gathered_chat, kind_of
 from toolcrib.formats._format import ProviderFormat
-from toolcrib.formats._json_reading import json_shape, object_at, object_or_empty, objects_in, text_or_empty
+from toolcrib.formats._json_reading import (
+    fields_of,
+    json_shape,
+    object_at,
+    object_or_empty,
+    objects_at,
+    objects_in,
+    text_or_empty,
+)
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import FINISHED, StopKind, error_in
 from toolcrib.formats._transcript_rules import CallKey
@@ -45,12 +53,14 @@ class ChatFormat(ProviderFormat):
         }
     )
 
-    def kept(self, message: Mapping[str, Any]) -> Item:
-        """Return what the provider takes back of a message, beside its calls."""
+    def kept(self, message: Mapping[str, Any], misread: list[str]) -> Item:
+        """Return what the provider takes back of a message, beside its calls; `misread` as for `object_at`."""
         content: object = message.get("content")
-        if isinstance(content, list | tuple):
-            content = typed(objects_in(cast("object", content)), {"text": "text", "thinking": "thinking"})
-        return {"content": content} if content and isinstance(content, str | list) else {}
+        if not isinstance(content, str):
+            sent = [fields_of(part, {"text": str}, misread) for part in objects_at(message, "content", misread)]
+            parts = typed(sent, {"text": "text", "thinking": "thinking"})
+            content = [part for part in parts if part["type"] != "text" or "text" in part]
+        return {"content": content} if content else {}
 
     # --- replies
 
@@ -93,7 +103,7 @@ class ChatFormat(ProviderFormat):
     ) -> WireReply:
         """Return the reply; `draft` says how it ended, and `faults` why calls of it may not run, by their place."""
         problems, misread = list[str](), list[str]()
-        item: Item = {"role": "assistant", **self.kept(message)}
+        item: Item = {"role": "assistant", **self.kept(message, misread)}
         sent = calls_in(message, misread)
         named = [(call, self.read_call(call), faults.get(place, "")) for place, call in enumerate(sent)]
         named = [one for one in named if one[1].name]

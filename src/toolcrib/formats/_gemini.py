@@ -8,18 +8,29 @@ Source: https://ai.google.dev/gemini-api/docs/function-calling and https://ai.go
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64encode
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
+
+from pydantic.alias_generators import to_camel
 
 from toolcrib.calls import Media, carried
 from toolcrib.formats._canonical_json import arguments_object
 from toolcrib.formats._format import Declaration
-from toolcrib.formats._gemini_dump import api_shape
 from toolcrib.formats._gemini_schema import json_schema, openapi_schema, takes_json_schema
 from toolcrib.formats._gemini_stream import PartialCall, first_candidate, gathered_reply, placed_values, taken_back
-from toolcrib.formats._json_reading import is_object, object_at, object_or_empty, objects_at, objects_in, text_or_empty
+from toolcrib.formats._json_reading import (
+    is_object,
+    json_shape,
+    object_at,
+    object_or_empty,
+    objects_at,
+    objects_in,
+    text_or_empty,
+)
 from toolcrib.formats._optional_ids import OptionalIds, is_sent
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
@@ -41,6 +52,11 @@ _CARRIED = (  # what goes back as it came, and waits for no answer of the client
     "audioTranscription", "mediaProcessing", "speechMetadata", "documentMetadata", "spreadsheetMetadata",
     "audioMetadata",
 )  # fmt: skip
+_TELLING = frozenset(  # keys of a dump that has to be read: where a call is, and how a reply ended
+    {"finish_reason", "prompt_feedback", "function_call", "thought_signature", "function_response", "inline_data"}
+    | {"executable_code", "code_execution_result", "file_data"}
+)
+_OPEN = frozenset({"args", "response", "part_metadata", "partMetadata"})  # whose keys are a tool's or a host's own
 
 
 class _Gemini(OptionalIds):
@@ -88,13 +104,13 @@ class _Gemini(OptionalIds):
     # --- replies
 
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        shape = api_shape(reply)
+        shape = _api_shape(reply)
         candidate = first_candidate(shape, [])
         words = [] if candidate is None else [candidate.get("finishReason")]
         return self._read(shape, self.ended(words, filter(None, [error_in(shape)]), streamed=False), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
-        made = gathered_reply(map(api_shape, chunks))
+        made = gathered_reply(map(_api_shape, chunks))
         return self._read(made.reply, self.ended_stream(made), taken, made.cut)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
@@ -105,7 +121,7 @@ class _Gemini(OptionalIds):
         return "" if candidate is None else _text_of(object_or_empty(candidate.get("content")).get("parts"))
 
     def call_pieces(self, chunk: Mapping[str, Any]) -> Iterable[CallPiece]:
-        content = object_or_empty((first_candidate(api_shape(chunk), []) or {}).get("content"))
+        content = object_or_empty((first_candidate(_api_shape(chunk), []) or {}).get("content"))
         sent = [part.get("functionCall") for part in objects_in(content.get("parts"))]
         return [_piece(call) for call in sent if is_object(call)]
 
@@ -125,7 +141,7 @@ class _Gemini(OptionalIds):
         broken: dict[int, str] = {}
         calls = 0
         for place, sent in enumerate(objects_at(object_at(candidate, "content", misread), "parts", misread)):
-            part, is_cut = taken_back(sent), place in cut
+            part, is_cut = taken_back(sent, misread), place in cut
             if PartialCall.begins(part):
                 partial = PartialCall(part, misread)
                 part, is_cut = partial.close(), not partial.is_whole
@@ -239,6 +255,34 @@ class _Gemini(OptionalIds):
 
     def assistant(self, text: str) -> list[Item]:
         return [{"role": "model", "parts": [{"text": text}]}]
+
+
+def _api_shape(reply: object) -> Mapping[str, Any]:
+    """Return a reply or chunk as the API writes it: the SDK's `model_dump()` has snake case, enums and bytes."""
+    shape = json_shape(reply)
+    return cast("Mapping[str, Any]", _written(shape)) if _is_dump(shape) else shape
+
+
+def _is_dump(shape: Mapping[str, Any]) -> bool:
+    candidates = list(objects_in(shape.get("candidates")))
+    contents = [object_or_empty(candidate.get("content")) for candidate in candidates]
+    parts = [part for content in contents for part in objects_in(content.get("parts"))]
+    held = [inner for part in parts for inner in part.values() if is_object(inner)]  # a blob, and what a program did
+    return any(
+        not _TELLING.isdisjoint(one) or any(isinstance(value, bytes | Enum) for value in one.values())
+        for one in (shape, *candidates, *parts, *held)
+    )
+
+
+def _written(value: object) -> Any:
+    if is_object(value):
+        named = ((str(key), part) for key, part in value.items() if part is not None)
+        return {to_camel(key): part if key in _OPEN else _written(part) for key, part in named}
+    if isinstance(value, list | tuple):
+        return [_written(part) for part in cast("list[object]", value)]
+    if isinstance(value, bytes):
+        return urlsafe_b64encode(value).decode()
+    return value.value if isinstance(value, Enum) else value
 
 
 def _text_of(parts: object) -> str:

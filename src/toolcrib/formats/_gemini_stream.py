@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolcrib.formats._growing_object import GrowingObject, JsonPath, PlacedValue
-from toolcrib.formats._json_reading import is_object, number_at, object_at, object_or_empty, objects_at, text_or_empty
+from toolcrib.formats._json_reading import (
+    fields_of,
+    is_object,
+    number_at,
+    object_at,
+    object_or_empty,
+    objects_at,
+    text_or_empty,
+)
 from toolcrib.formats._stop_kinds import StreamEnd, error_in
 from toolcrib.formats._wire import Item
 
@@ -21,7 +29,11 @@ _PATH_STEP = re.compile(
 _ESCAPE = re.compile(r'\\.|"', re.DOTALL)
 _MOST_STEPS = 100
 _VALUES: dict[str, tuple[type, ...]] = {"stringValue": (str,), "numberValue": (int, float), "boolValue": (bool,)}
-_GROWTH = frozenset({"args", "partialArgs", "willContinue"})
+_MORE = frozenset({"partialArgs", "willContinue"})
+_GROWTH = _MORE | {"args"}
+_OBJECTS = ("inlineData", "fileData", "executableCode", "codeExecutionResult", "toolCall", "toolResponse")
+_KINDS = {"text": str, "thought": bool, "thoughtSignature": str, **dict.fromkeys(_OBJECTS, Mapping)}
+_ABOUT = frozenset({"thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata"})  # no content
 
 
 class PartialCall:
@@ -145,7 +157,8 @@ def gathered_reply(chunks: Iterable[Mapping[str, Any]]) -> ReplyStream:
             continue
         made.words.append(piece.get("finishReason"))
         candidate |= {key: value for key, value in piece.items() if key != "content" and value is not None}
-        for part in map(taken_back, objects_at(object_at(piece, "content", made.misread), "parts", made.misread)):
+        for sent in objects_at(object_at(piece, "content", made.misread), "parts", made.misread):
+            part = taken_back(sent, made.misread)
             new = calls.add(part, made.misread) if "functionCall" in part else part
             if new:
                 _append_part(parts, new)
@@ -166,14 +179,15 @@ def first_candidate(reply: Mapping[str, Any], misread: list[str]) -> Mapping[str
     return next((one for one in candidates if not number_at(one, "index", misread)), None)
 
 
-def taken_back(part: Mapping[str, Any]) -> Item:
-    """Return a part as it is taken back, without what is null; nothing of a text that is empty or none."""
-    kept = {key: value for key, value in part.items() if value is not None}
-    if isinstance(kept.get("functionCall"), Mapping):
-        call = {key: value for key, value in kept["functionCall"].items() if value is not None}
+def taken_back(part: Mapping[str, Any], misread: list[str]) -> Item:
+    """Return a part as it is taken back, without what is null or of another kind; nothing of one that holds nothing."""
+    kept = fields_of(part, _KINDS, misread)
+    if is_object(kept.get("functionCall")):
+        sent = kept["functionCall"].items()
+        call = {key: value for key, value in sent if value is not None and (value or key not in _MORE)}
         kept["functionCall"] = call if isinstance(call.get("id", ""), str) else {**call, "id": ""}
-    if not isinstance(kept.get("text", ""), str):
-        del kept["text"]
+    if _ABOUT.issuperset(kept):  # a signature may come by itself, and is then taken back with an empty text
+        return {"text": "", **kept} if "thoughtSignature" in kept else {}
     return {} if kept == {"text": ""} else kept
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeGuard, cast
 from pydantic import BaseModel
 
 __all__ = [
+    "fields_of",
     "is_object",
     "json_shape",
     "number_at",
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 _NOTHING: tuple[object, ...] = (None, "", [], {})  # in which nothing can be lost
+_KINDS: dict[type, str] = {str: "text", bool: "boolean", list: "list", Mapping: "JSON object"}
 
 
 def json_shape(value: object) -> Mapping[str, Any]:
@@ -69,6 +71,18 @@ def objects_at(shape: Mapping[str, Any], key: str, misread: list[str]) -> list[M
     if any(part not in _NOTHING for part in parts if not is_object(part)):
         misread.append(f"`{key}` of it has what is no JSON object")
     return [part for part in parts if is_object(part)]
+
+
+def fields_of(shape: Mapping[str, Any], kinds: Mapping[str, type], misread: list[str]) -> dict[str, Any]:
+    """Return an object without what is null, and without fields of another kind than theirs; these go to `misread`."""
+    made = dict[str, Any]()
+    for key, value in shape.items():
+        kind = kinds.get(key)
+        if value is not None and (kind is None or isinstance(value, kind)):
+            made[key] = value
+        elif value not in _NOTHING and kind is not None:
+            misread.append(f"`{key}` of it is no {_KINDS[kind]}")
+    return made
 
 
 def number_at(shape: Mapping[str, Any], key: str, misread: list[str], otherwise: int = 0) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast
 
 from toolcrib.formats._json_reading import is_object, object_or_empty, text_or_empty
@@ -12,6 +12,8 @@ from toolcrib.formats._transcript_rules import RefusedPart, TranscriptRules
 from toolcrib.formats._wire import Item
 
 __all__ = ["Block", "MessageBlocks", "is_blank"]
+
+_CALLER = -1  # the place of a call's caller, in the call
 
 BlockKind: TypeAlias = Literal["blank", "thought", "asks", "answers", "result", "other"]
 
@@ -26,12 +28,14 @@ class Block:
         id: Of the provider's own call.
         name: Of its tool.
         inner: What a result of the client's holds.
+        caller: Of a call of the client's the id of the provider's own whose program made it.
     """
 
     kind: BlockKind
     id: str = ""
     name: str = ""
     inner: object = None
+    caller: str = ""
 
 
 class MessageBlocks(TranscriptRules):
@@ -39,7 +43,7 @@ class MessageBlocks(TranscriptRules):
 
     It takes no text of white space alone and no thought at the end of a message; no call of a tool of its own without
     the result, and no such result without the call. Such a call may wait for its result in a reply that was paused, and
-    while the client answers calls of the same reply.
+    while the client answers calls of the same reply; where they are of its program, by messages of results alone.
     """
 
     @abstractmethod
@@ -54,13 +58,23 @@ class MessageBlocks(TranscriptRules):
             goes_on: Whether it is the rest of one, and may begin with results of calls before it.
         """
         found, waiting = list[RefusedPart](), dict[str, RefusedPart]()
+        programs = dict[str, list[RefusedPart]]()  # what calls say of the program that made them, by its call
         before: Mapping[str, Any] | None = None
         for index, item in enumerate(items):
             blocks = self._blocks(item)
-            if waiting and (self.missing_turns(before, item) or not _may_wait(item, blocks)):
-                found += waiting.values()
-                waiting.clear()
+            ends = waiting and (self.missing_turns(before, item) or not _may_wait(item, blocks))
+            gone = [id for id in waiting if ends or (id in programs and _answers_and_says(blocks))]
+            for id in gone:
+                part = waiting.pop(id)
+                what = (
+                    part.what if ends else f"{part.what}: results of its program's calls are not alone in item {index}"
+                )
+                found += [replace(part, what=what), *programs.pop(id, ())]
             for at, block in enumerate(blocks):
+                if block.caller in waiting:
+                    what = f"a call's mark that the program of `{block.caller}` made it"
+                    mark = RefusedPart(index, (at, _CALLER), "orphan", block.caller, what)
+                    programs.setdefault(block.caller, []).append(mark)
                 match block.kind:
                     case "asks":
                         if block.id in waiting:
@@ -87,7 +101,9 @@ class MessageBlocks(TranscriptRules):
             return None
         for at, block in enumerate(cast("Sequence[Any]", content)):
             inside = {place[1] for place in places if len(place) > 1 and place[0] == at}
-            if inside:
+            if _CALLER in inside:
+                block = {key: value for key, value in block.items() if key != "caller"}
+            elif inside:
                 block = self.without_inner(block, inside)
             if (at,) not in places:
                 kept.append(block)
@@ -145,6 +161,12 @@ class MessageBlocks(TranscriptRules):
 def is_blank(text: object) -> bool:
     """Return whether a text says nothing; what is no text does not either."""
     return not text_or_empty(text).strip()
+
+
+def _answers_and_says(blocks: Sequence[Block]) -> bool:
+    """Return whether results of the client's stand beside something else."""
+    kinds = {block.kind for block in blocks}
+    return "result" in kinds and len(kinds) > 1
 
 
 def _may_wait(item: Mapping[str, Any], blocks: Sequence[Block]) -> bool:

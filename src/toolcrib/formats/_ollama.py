@@ -79,7 +79,7 @@ class _Ollama(OptionalIds, ChatFormat):
             CallPiece(id, name, values=arguments_object(values), begins=True, ends=True) for id, name, values in sent
         ]
 
-    def kept(self, message: Mapping[str, Any]) -> Item:
+    def kept(self, message: Mapping[str, Any], misread: list[str]) -> Item:
         kept = {key: message[key] for key in ("content", "thinking") if isinstance(message.get(key), str)}
         return {key: text for key, text in kept.items() if text and (key == "content" or _says(message))}
 

@@ -71,8 +71,8 @@ class _OpenAI(ChatFormat):
             function["strict"] = True
         return {"type": "function", "function": function}
 
-    def kept(self, message: Mapping[str, Any]) -> Item:
-        made = super().kept(message)
+    def kept(self, message: Mapping[str, Any], misread: list[str]) -> Item:
+        made = super().kept(message, misread)
         if any(message.get(key) for key in _SAID):  # a server's own thoughts, which it wants back with what they led to
             made |= {key: value for key, value in message.items() if key not in _READ and value is not None}
         if refusal := text_or_empty(message.get("refusal")):

@@ -16,6 +16,7 @@ from toolcrib.calls import Media, carried
 from toolcrib.formats._canonical_json import arguments_text, raw_arguments, typed
 from toolcrib.formats._format import Declaration, ProviderFormat
 from toolcrib.formats._json_reading import (
+    fields_of,
     json_shape,
     number_at,
     object_at,
@@ -55,6 +56,14 @@ _REPEATING = {  # what an answer repeats of its call, and of which calls
 _BLANK = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
 )
+_KINDS = {
+    **dict.fromkeys(("type", "id", "status", "text", "refusal", "encrypted_content", "namespace"), str),
+    **dict.fromkeys(("summary", "annotations", "logprobs"), list),
+    "caller": Mapping,
+}
+_PARTS = {"text": "output_text", "refusal": "refusal"}  # the parts of what the model says, by the key of their text
+_STATUSES = frozenset({"completed", "incomplete", "in_progress"})
+_ASKED_OR_SAID = frozenset({"message", "reasoning", *_ANSWERS})  # items that have no other status
 _CLIENTS = frozenset({"user", "system", "developer"})
 _OUTPUT_ONLY = frozenset({"parsed", "parsed_arguments", "created_by"})
 _CARRIED = (  # what goes back as it came, and waits for no answer of the client's
@@ -141,7 +150,7 @@ class _Responses(ProviderFormat):
         output = objects_at(response, "output", misread)
         items: list[Item] = []
         for sent in output:
-            item = _taken_back(next(iter(typed([sent], {"content": "message"})), Item()))
+            item = _taken_back(next(iter(typed([sent], {"content": "message"})), Item()), misread)
             is_named = item.get("type") in _NAMED
             if is_named and text_or_empty(item.get("name")):
                 item["name"] = self.called(item["name"], problems)
@@ -319,17 +328,22 @@ def _drop_reasoning(items: list[Item], problems: list[str]) -> None:
         problems.append("its last reasoning led to nothing and was left out")
 
 
-def _taken_back(sent: Mapping[str, Any]) -> Item:
-    """Return an item of the output as the input takes it: what is null stays out."""
-    item = {**sent}
-    if None in item.values() or not _OUTPUT_ONLY.isdisjoint(item):
-        item = {key: value for key, value in item.items() if value is not None and key not in _OUTPUT_ONLY}
+def _taken_back(sent: Mapping[str, Any], misread: list[str]) -> Item:
+    """Return an item of the output as the input takes it: what is null or of another kind stays out."""
+    item = {key: value for key, value in fields_of(sent, _KINDS, misread).items() if key not in _OUTPUT_ONLY}
     if isinstance(item.get("content"), list):
-        parts = typed(map(_taken_back, objects_in(item["content"])), {"text": "output_text", "refusal": "refusal"})
-        item["content"] = parts
+        parts = [_taken_back(part, misread) for part in objects_at(item, "content", misread)]
+        item["content"] = [part for part in typed(parts, _PARTS) if part["type"] not in _PARTS.values() or _says(part)]
     if item.get("type") == "message":
         item["role"] = "assistant"
-    return item if isinstance(item.get("status", ""), str) else {**item, "status": "incomplete"}
+    if item.get("type") in _ASKED_OR_SAID and item.get("status", "completed") not in _STATUSES:
+        item["status"] = "incomplete"
+    return item
+
+
+def _says(part: Mapping[str, Any]) -> bool:
+    """Return whether a part of a message has its text."""
+    return any(key in part and part["type"] == kind for key, kind in _PARTS.items())
 
 
 def _parts_or_text(item: Mapping[str, Any]) -> bool:

@@ -211,5 +211,5 @@ def definitions(
         except (FormatError, SchemaError) as error:
             if refused == "raise" or (strict and not known.strict):
                 raise
-            _log.error("%s It is left out of the definitions.", error)
+            _log.error("%s. It is left out of the definitions.", str(error).removesuffix("."))
     return known.wrap(made)
