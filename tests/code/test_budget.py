@@ -102,6 +102,24 @@ def test_little_of_a_budget_is_wasted_and_none_is_exceeded(render: str, words: S
     assert left <= budget / 10 or all(estimated_tokens(rendered(more)) > budget - 15 for more in steps)
 
 
+@pytest.mark.parametrize("sentence", [150, 10])
+def test_of_a_description_that_is_longer_than_what_is_left_the_words_that_fit_are_shown(sentence: int) -> None:
+    words = [
+        f"{'Find' if n % sentence == 0 else 'more'}{'.' if n % sentence == sentence - 1 else ''}" for n in range(450)
+    ]
+    toolkit = Toolkit([find_tool(n, " ".join(words)) for n in range(3)], sandbox=NoSandbox())
+    whole = estimated_tokens(toolkit.prompt())
+    cut = 0
+
+    for budget in range(300, whole, 50):
+        prompt = toolkit.prompt(budget=budget)
+
+        assert 0.9 * budget <= estimated_tokens(prompt) <= budget
+        cut += " …" in prompt
+        assert prompt.count(" …") <= 1
+    assert cut > 5
+
+
 def test_a_budget_that_is_too_small_gets_the_shortest_text() -> None:
     assert forty().prompt(budget=1) == render_prompt(replace(forty()._listing(), detail=Detail.SEARCH), None, None, ())
 

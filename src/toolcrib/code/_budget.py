@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from math import ceil
@@ -16,6 +17,8 @@ _PIECE = re.compile(r"[^\na-zA-Z0-9]?(?:[A-Z]*[a-z]+|[A-Z]+)|\d{1,3}| ?[^\sa-zA-
 _WORD, _SIGNS, _BYTES = 8, 3, 3  # letters, signs, and bytes of other scripts that are one token
 _HEADINGS = 12  # tokens that a list of names takes beside functions, and functions beside that
 _ENOUGH = 0.02  # of the budget, not worth looking for a tool that it is enough for
+_MUCH = 0.05  # of the budget, worth a description that is cut
+_FEW = 4  # words, not worth being shown
 
 
 def estimated_tokens(text: str) -> int:
@@ -41,7 +44,8 @@ def fitted(listing: Listing, budget: int, render: Callable[[Listing], str]) -> s
     """Return the text with the most detail that is within the budget, the shortest one when none is.
 
     All tools get the most detail that there is room for in all of them. Then one tool after the other, in their order,
-    gets one step more where that is within what is left, and so on until not even that is worth a look.
+    gets one step more where that is within what is left, and so on until not even that is worth a look. Where much is
+    left then, because one description is longer than that, the words of it that fit are shown.
     """
     for detail in range(listing.detail, Detail.SEARCH):
         even = replace(listing, detail=Detail(detail))
@@ -71,7 +75,25 @@ def _raised(even: Listing, most: Detail, left: float, budget: int) -> Listing:
             if after - before <= left:
                 raised[name], weights[name] = Detail(step), after
                 left -= after - before
-    return replace(even, raised=raised)
+    made = replace(even, raised=raised)
+    return made if left < _MUCH * budget else _with_words(made, most, left)
+
+
+def _with_words(listing: Listing, most: Detail, left: float) -> Listing:
+    """Return the listing with more words of the first description of which less than all is shown."""
+    for name, entry in listing.tools.items():
+        detail = listing.detail_of(name)
+        if detail in (Detail.FIRST_SENTENCE, Detail.SIGNATURES) and detail > most:
+            raised = {**listing.raised, name: Detail.FIRST_SENTENCE}
+            room = left + _weight_of(listing, name, detail)
+
+            def weight(count: int, name: str = name) -> float:
+                return _weight_of(replace(listing, words={name: count}), name, Detail.FIRST_SENTENCE)
+
+            words = bisect_right(range(len(entry.description.split())), room, key=weight) - 1
+            if words > _FEW:
+                return replace(listing, raised=raised, words={name: words})
+    return listing
 
 
 def _weight_of(listing: Listing, name: str, detail: Detail) -> float:

@@ -51,6 +51,7 @@ class Listing:
             one call's result can feed another.
         detail: How much of each tool is shown.
         raised: The tools of which more is shown.
+        words: How many words of a description are shown in the place of its first sentence.
         streams: Programs take the values of a streaming tool one by one; they get a list otherwise.
         lookup_names: The names by which programs call `search_tools` and `describe`.
     """
@@ -59,6 +60,7 @@ class Listing:
     returns: bool = False
     detail: Detail = Detail.FULL
     raised: Mapping[str, Detail] = field(default_factory=dict[str, Detail])
+    words: Mapping[str, int] = field(default_factory=dict[str, int])
     streams: bool = False
     lookup_names: tuple[str, str] = ("search_tools", "describe")
 
@@ -83,8 +85,11 @@ class Listing:
         head = f"def {name}{self.signature(entry, detail, shape)}"
         if detail >= Detail.SIGNATURES:
             return f"{head}: ..."
-        description = " ".join(entry.description.split())
-        if detail >= Detail.FIRST_SENTENCE and (sentence := _SENTENCE.match(description)):
+        said = entry.description.split()
+        description = " ".join(said)
+        if detail == Detail.FIRST_SENTENCE and name in self.words:
+            description = " ".join([*said[: self.words[name]], "…"])
+        elif detail == Detail.FIRST_SENTENCE and (sentence := _SENTENCE.match(description)):
             description = sentence[0]
         words = [description] if description else []
         if detail < Detail.NO_ARGUMENTS:
