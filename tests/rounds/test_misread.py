@@ -295,6 +295,36 @@ async def test_an_event_of_no_known_type_stops_a_reply_of_anthropic_when_it_may_
     assert (ran, round.stop_kind) == ([], "malformed")
 
 
+@pytest.mark.parametrize("piece", [{"news": {"x": 1}}, {"text": "Well."}])
+async def test_a_piece_of_no_call_in_a_call_stops_a_reply_of_bedrock(piece: Item) -> None:
+    stream = streams_of("bedrock")[0]
+    [at] = [at for at, chunk in enumerate(stream) if "input" in json.dumps(chunk)]
+    delta = {"contentBlockDelta": {**stream[at]["contentBlockDelta"], "delta": piece}}
+
+    ran, round = await ran_of("bedrock", [*stream[:at], delta, *stream[at:]])
+
+    assert (ran, round.stop_kind) == ([], "malformed")
+
+
+async def test_a_piece_of_a_call_that_never_began_stops_a_reply_of_responses() -> None:
+    stream = streams_of("openai_responses")[0]
+    stray = {"type": "response.function_call_arguments.delta", "output_index": 9, "delta": "1"}
+    bare = {"type": "response.completed", "response": {**stream[-1]["response"], "output": []}}  # as some servers end
+
+    ran, round = await ran_of("openai_responses", [*stream[:-1], stray, bare])
+
+    assert (await ran_of("openai_responses", [*stream[:-1], bare]))[0] == [WHOLE]
+    assert (ran, round.stop_kind) == ([], "malformed")
+
+
+async def test_a_last_piece_that_says_nothing_known_stops_a_reply_of_gemini() -> None:
+    stream = partial([CALL])
+
+    ran, round = await ran_of("gemini", [*stream[:-2], called({"id": CALL.id, "news": 1}), stream[-1]])
+
+    assert (ran, round.stop_kind) == ([], "malformed")
+
+
 @pytest.mark.parametrize("format", LITTLE)
 async def test_a_part_with_nothing_in_it_stops_nothing(format: WireFormat) -> None:
     for part, kept in LITTLE[format]:
