@@ -19,6 +19,7 @@ _HEADINGS = 12  # tokens that a list of names takes beside functions, and functi
 _ENOUGH = 0.02  # of the budget, not worth looking for a tool that it is enough for
 _MUCH = 0.05  # of the budget, worth a description that is cut
 _FEW = 4  # words, not worth being shown
+_JOINTS = 3  # tokens by which a text may be more than its parts
 
 
 def estimated_tokens(text: str) -> int:
@@ -85,7 +86,7 @@ def _with_words(listing: Listing, most: Detail, left: float) -> Listing:
         detail = listing.detail_of(name)
         if detail in (Detail.FIRST_SENTENCE, Detail.SIGNATURES) and detail > most:
             raised = {**listing.raised, name: Detail.FIRST_SENTENCE}
-            room = left + _weight_of(listing, name, detail)
+            room = left - _JOINTS + _weight_of(listing, name, detail)
 
             def weight(count: int, name: str = name) -> float:
                 return _weight_of(replace(listing, words={name: count}), name, Detail.FIRST_SENTENCE)
