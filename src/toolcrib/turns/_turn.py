@@ -15,8 +15,9 @@ from collections.abc import (
 )
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
+from os import urandom
 from typing import Any, Generic, overload
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from typing_extensions import TypeVar
 
@@ -177,7 +178,7 @@ class Turn(Observed, Generic[T, V]):
     def id(self) -> str:
         """The text of `uuid`; the call that the turn makes has this id, and so have its approvals and records."""
         if self._uuid is None:
-            self._uuid = str(uuid4())
+            self._uuid = _new_uuid()
         return self._uuid
 
     @id.setter
@@ -475,3 +476,9 @@ class Turn(Observed, Generic[T, V]):
     def __repr__(self) -> str:
         state = "running" if self._is_running else self.stop_reason.value if self.stop_reason else "not run"
         return f"<Turn of {self.tool_name}, {state}>"
+
+
+def _new_uuid() -> str:
+    """Return the text of a random UUID of version 4: made by `uuid4`, it costs a fifth of a turn."""
+    digits = urandom(16).hex()
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
