@@ -30,37 +30,34 @@ async def execute(call: LiveCall) -> Outcome | None:
     Returns:
         None; or the outcome, where the execution ends the call: see `settled`.
     """
+    run, plan = call.run, call.plan
     call.begin()
     try:
         while True:
-            await _run_once(call)
-            outcome = None if call.error is None else await settled(call)
+            slot = None if run.limits is None else run.slot()
+            token = ambient.set(run) if call.ctx is None else None
+            try:
+                if call.trace is None and plan.direct and slot is None:
+                    value = await _body(call, call.bound, call.ctx)
+                else:
+                    value = await _around(call, slot)
+                call.state, call.value = "executed", value
+                return None
+            except (Exception, asyncio.CancelledError) as error:
+                _fail(call, error)
+            finally:
+                if token is not None:
+                    try:  # noqa: SIM105 -- `suppress` costs a tenth of a call
+                        ambient.reset(token)
+                    except ValueError:  # thrown away unfinished, and closed by the garbage collector elsewhere
+                        pass
+            outcome = await settled(call)
             if outcome is not None or call.state == "executed":
                 return outcome
             call.begin()  # it asked for approval before it did anything, and has it
     except BaseException:
         call.cut_off()
         raise
-
-
-async def _run_once(call: LiveCall) -> None:
-    run = call.run
-    slot = None if run.limits is None else run.slot()
-    token = ambient.set(run) if call.ctx is None else None
-    try:
-        if call.trace is None and call.plan.direct and slot is None:
-            value = await _body(call, call.bound, call.ctx)
-        else:
-            value = await _around(call, slot)
-        call.state, call.value = "executed", value
-    except (Exception, asyncio.CancelledError) as error:
-        _fail(call, error)
-    finally:
-        if token is not None:
-            try:  # noqa: SIM105 -- `suppress` costs a tenth of a call
-                ambient.reset(token)
-            except ValueError:  # thrown away unfinished, and closed by the garbage collector elsewhere
-                pass
 
 
 async def values_of(call: LiveCall) -> AsyncGenerator[Any, None]:

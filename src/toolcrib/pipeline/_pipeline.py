@@ -97,14 +97,12 @@ class Pipeline:
                 made = await pass_gates(made, grant) or made
         else:
             made = await self.admit(call, run, grant=grant)
-        return await self._completed(made) if type(made) is LiveCall else made
-
-    async def _completed(self, call: LiveCall) -> Outcome:
-        """Take an admitted call to its outcome."""
-        outcome = None if call.state == "executed" else await execute(call)
+        if type(made) is not LiveCall:
+            return made
+        outcome = None if made.state == "executed" else await execute(made)
         if outcome is not None:
             return outcome
-        return await self.finish(call) if call.plan.held else self._concluded(call)
+        return await self.finish(made) if made.plan.held else self._concluded(made)
 
     @overload
     def stream(
@@ -149,7 +147,7 @@ class Pipeline:
                     ended_early = await settled(made)
             outcome = await self.finish(made) if ended_early is None else ended_early
         else:
-            late = LateValues(made, self._completed, streaming=self._streams(made), plain=plain)
+            late = LateValues(made, self.run, streaming=self._streams(made), plain=plain)
             async with aclosing(late.values()) as rest:
                 async for value in rest:
                     yield value if plain else Yielded(value)
