@@ -134,6 +134,36 @@ async def test_closing_early_stops_the_tool_and_the_record() -> None:
     assert sink.record.outcome == {"kind": "cancelled"}
 
 
+async def test_what_a_consumer_throws_is_not_the_tools_failure() -> None:
+    seen: list[str] = []
+    sink = RecordingSink()
+    stream = Pipeline([counting(seen)], sinks=[sink]).stream(ToolCall("count", {"to": 9}))
+    await anext(stream)
+
+    with pytest.raises(LookupError, match="the consumer's"):
+        await stream.athrow(LookupError("the consumer's"))
+
+    assert seen == ["make 0", "closed"]
+    assert sink.record.outcome == {"kind": "cancelled"}
+
+
+async def test_a_tool_that_fails_while_it_is_stopped_is_stopped() -> None:
+    @ez_tool
+    async def count() -> Any:
+        try:
+            yield 1
+        finally:
+            raise LookupError("on the way out")
+
+    sink = RecordingSink()
+    stream = Pipeline([count], sinks=[sink]).stream(ToolCall("count", {}))
+    await anext(stream)
+
+    await stream.aclose()
+
+    assert sink.record.outcome == {"kind": "cancelled"}
+
+
 async def test_cancelling_the_consumer_stops_the_tool() -> None:
     seen: list[str] = []
     sink, waiting = RecordingSink(), asyncio.Event()

@@ -18,7 +18,7 @@ from toolcrib.pipeline._middleware import apply_post_value
 from toolcrib.pipeline._plan import Plan, RunnableTool
 from toolcrib.schema import RunContext
 
-__all__ = ["execute", "settled", "values_of"]
+__all__ = ["each", "execute", "settled", "values_of"]
 
 _END: Any = object()
 _INSIDE = "it needs approval, and what runs inside another tool cannot wait for it; an approver of the run could answer"
@@ -60,28 +60,38 @@ async def execute(call: LiveCall) -> Outcome | None:
         raise
 
 
-async def values_of(call: LiveCall) -> AsyncGenerator[Any, None]:
-    """Run the streaming tool of an admitted call, and yield its values as they come; close it to stop the tool.
+@asynccontextmanager
+async def values_of(call: LiveCall, kept: list[Any]) -> AsyncGenerator[AsyncIterator[Any]]:
+    """Run the streaming tool of an admitted call while the body takes its values; leave it to stop the tool.
 
     Each step holds the run's slot, and no consumer does. What the tool came to is in the call in the end.
+
+    Args:
+        kept: The body adds each value to it before a consumer has it, and sets `call.left` when the consumer leaves.
     """
     call.begin()
-    watched, kept, left = call.watched, list[Any](), False
+    entered = False
     try:
         async with _entered(call) as values:
-            async for value in values:
-                if watched:
-                    value = await _each(call, value)
-                kept.append(value)
-                left = True  # unless the consumer asks for the next value
-                yield value
-                left = False
+            entered = True
+            yield values
         call.executed(kept)
     except (Exception, asyncio.CancelledError) as error:
-        if left and isinstance(error, HookRaised):  # nothing follows that could say it
-            _observer_failed(call, error)
+        if call.left is not None:
+            if isinstance(error, HookRaised):  # nothing follows that could say it
+                _observer_failed(call, error)
+            raise call.left  # noqa: B904 -- it goes on as it was, and what failed on the way out is no reason for it
         call.gave_value = bool(kept)
         _fail(call, error)
+    finally:
+        call.left = None  # its traceback leads back to the call
+    if not entered:
+        yield _no_values()
+
+
+async def _no_values() -> AsyncGenerator[Any, None]:
+    for value in ():
+        yield value
 
 
 def _fail(call: LiveCall, error: Exception | asyncio.CancelledError) -> None:
@@ -122,7 +132,7 @@ async def _held(call: LiveCall, values: AsyncIterator[Any]) -> AsyncGenerator[An
         yield value
 
 
-async def _each(call: LiveCall, value: Any) -> Any:
+async def each(call: LiveCall, value: Any) -> Any:
     """Return one value of a stream after the hooks that see each, and emit it."""
     shown = await apply_post_value(call, value) if call.plan.each else value
     if call.trace is not None:
@@ -181,7 +191,7 @@ async def _whole(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any]
     async with made as values:
         async for value in values:
             call.gave_value = True
-            kept.append(await _each(call, value) if call.watched else value)
+            kept.append(await each(call, value) if call.watched else value)
     return kept
 
 

@@ -54,6 +54,7 @@ class LiveCall:
         sealed: The digest of the arguments that the gates saw last; None where no other code could change them.
         entered: Whether an execution has called the tool's function.
         gave_value: Whether the function has yielded a value.
+        left: What the consumer of its values left with, before it asked for the next one.
         extra_hooks: Decision hooks that were given for this call alone.
         lost_hooks: Whether it had such hooks in the process that wrote it as JSON, where they do not go.
         source: What the input is made of after an edit; None for the arguments as they came.
@@ -75,6 +76,7 @@ class LiveCall:
     sealed: str | None = None
     entered: bool = False
     gave_value: bool = False
+    left: BaseException | None = None
     grant: Grant | None = None
     request: ApprovalRequest | None = None
     extra_hooks: tuple[HookSet, ...] = ()

@@ -16,7 +16,7 @@ from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, Sch
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._admit import pass_edited, pass_gates, pass_more
 from toolcrib.pipeline._call import Call, Executor
-from toolcrib.pipeline._execute import execute, settled, values_of
+from toolcrib.pipeline._execute import each, execute, settled, values_of
 from toolcrib.pipeline._failures import misread, not_allowed, not_offered, offered, tool_failure, unknown
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._middleware import apply_post
@@ -141,9 +141,16 @@ class Pipeline:
             ended_early: Outcome | None = None
             with made:
                 while made.state == "admitted":
-                    async with aclosing(values_of(made)) as values:
-                        async for value in values:
-                            yield value if plain else Yielded(value)
+                    kept: list[Any] = []
+                    async with values_of(made, kept) as values:
+                        async for value in values:  # no generator in between: each costs as much as a value
+                            shown = await each(made, value) if made.watched else value
+                            kept.append(shown)
+                            try:
+                                yield shown if plain else Yielded(shown)
+                            except BaseException as left:
+                                made.left = left
+                                raise
                     ended_early = await settled(made)
             outcome = await self.finish(made) if ended_early is None else ended_early
         else:
