@@ -51,6 +51,7 @@ from toolcrib.turns import Turn
 EVENTS = ("kill", "stop", "interrupt", "freeze", "outage", "full")
 _SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGTERM, "interrupt": signal.SIGINT}
 _DISK_MB = 64  # of the small disk, and one for each run
+_NAMED = 5  # pieces of work of which a stuck trial says that they are left
 _GRACE = 1.0  # seconds that a stopped worker has
 _ENDS = 90.0  # seconds in which a worker ends after it was stopped or thawed; a file may be locked by a frozen one
 
@@ -278,15 +279,16 @@ class Crash:
         if len(found) != trial.calls or asked:
             trial.calls, trial.moved = len(found), time.monotonic()
         active = await asyncio.to_thread(
-            self.client.dbos.list_workflows, status=["ENQUEUED", "PENDING", "DELAYED"], limit=5, load_input=False
+            self.client.dbos.list_workflows, status=["ENQUEUED", "PENDING", "DELAYED"], limit=_NAMED, load_input=False
         )
-        ended = {run for _, run, n, _ in found if n == STEPS} == {*trial.agents, *trial.programs}
+        unended = {*trial.agents, *trial.programs} - {run for _, run, n, _ in found if n == STEPS}
         unused = await store.answered()
-        if ended and not active and not asked and not unused:
+        if not (unended or active or asked or unused):
             return True
         stuck = time.monotonic() - trial.moved > self.plan.patience + self.plan.frozen
         if stuck:
             left = [f"{status.workflow_id} {status.status}" for status in active]
+            left += [f"{run} before its last step" for run in sorted(unended)[:_NAMED]]
             left += [f"an unused answer to {entry.request.id}" for entry in unused]
             trial.problems.append(f"nothing went on any more, and work was left: {', '.join(left)}")
         return stuck

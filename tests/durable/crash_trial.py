@@ -12,6 +12,8 @@ from tests.durable.crash_worker import STEPS
 from toolcrib.adapters.dbos import Client
 from toolcrib.adapters.dbos._program_journal import journal_lines, program_run
 
+_STOOD_STILL = 2.0  # seconds in a tool that takes none
+
 
 @dataclass
 class Trial:
@@ -21,6 +23,7 @@ class Trial:
         agents: The runs that are turns of an agent.
         programs: The runs that are programs.
         ledger: The file that the tools write into.
+        frozen: The calls that were made twice because a person approved them while their tool was frozen.
         doubts: Requests about a call in doubt, by run and step, each with how often its effect was there by then.
         problems: What must not be, a sentence each.
     """
@@ -32,6 +35,7 @@ class Trial:
     turns: int = 0
     calls: int = 0
     repeated: int = 0
+    frozen: int = 0
     seconds: float = 0.0
     moved: float = field(default_factory=time.monotonic)
     doubts: dict[tuple[str, int], list[int]] = field(default_factory=dict)
@@ -44,13 +48,20 @@ class Trial:
         return (
             f"{runs} runs, {self.turns} turns and {self.calls} calls in {self.seconds:.0f} s with {events}: "
             f"{self.repeated} calls that may be made twice were, {len(asked)} others were in doubt "
-            f"({sum(map(bool, asked))} of them after their effect); {len(self.problems)} problems"
+            f"({sum(map(bool, asked))} of them after their effect), {self.frozen} were approved while their tool was "
+            f"frozen and made twice; {len(self.problems)} problems"
         )
 
     def effects(self) -> list[tuple[str, str, int, str]]:
         """Return what the tools did: kind, run, step and key."""
-        rows = [line.split() for line in self.ledger.read_text().splitlines()] if self.ledger.exists() else []
-        return [(kind, run, int(n), key) for kind, run, n, key, *_ in rows]
+        return [(kind, run, int(n), key) for kind, run, n, key, *_ in self._rows()]
+
+    def _frozen(self) -> Counter[tuple[str, int]]:
+        """Return how often each step was done by a tool that stood still in its own code, where nothing can stop it."""
+        return Counter((row[1], int(row[2])) for row in self._rows() if float(row[-1]) > _STOOD_STILL)
+
+    def _rows(self) -> list[list[str]]:
+        return [line.split() for line in self.ledger.read_text().splitlines()] if self.ledger.exists() else []
 
     # --- what came of it
 
@@ -63,6 +74,7 @@ class Trial:
             if missing:
                 self.problems.append(f"{run}: its steps {missing} are lost")
         kinds = {(run, n): kind for kind, run, n, _ in found}
+        frozen = self._frozen()
         for (run, n), count in counts.items():
             keys = {key for _, r, k, key in found if (r, k) == (run, n)} if count > 1 else set()
             if kinds[run, n] == "put" and count > 1:
@@ -71,7 +83,9 @@ class Trial:
                     self.problems.append(f"{run}: step {n} was done under {len(keys)} keys")
             if kinds[run, n] == "add":
                 asked = self.doubts.get((run, n), [])
-                if count > 1 + sum(map(bool, asked)):
+                unasked = count - 1 - sum(map(bool, asked))
+                self.frozen += 0 < unasked <= frozen[run, n]
+                if unasked > frozen[run, n]:
                     self.problems.append(f"{run}: step {n} was done {count} times, and {asked} were agreed to")
         self.problems += [f"{run}: step {n} may be repeated, and was asked about" for run, n in self.doubts if n % 2]
         self._judge_turns(client)

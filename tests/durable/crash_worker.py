@@ -26,9 +26,15 @@ LEDGER = "TOOLCRIB_CRASH_LEDGER"  # the environment variable that names the file
 
 
 def wrote(kind: str, run: str, n: int, key: str) -> None:
-    """Do what can be seen from outside: one write, which the kernel keeps when the process is killed."""
+    """Do what can be seen from outside: one write, which the kernel keeps when the process is killed.
+
+    The last of its fields are the seconds since the tool began: a process that stood still meanwhile cannot be fenced.
+    """
+    began = time.monotonic()
     ledger = os.open(os.environ[LEDGER], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.write(ledger, f"{kind} {run} {n} {key} {os.getpid()} {time.time():.3f}\n".encode())
+    os.write(
+        ledger, f"{kind} {run} {n} {key} {os.getpid()} {time.time():.3f} {time.monotonic() - began:.3f}\n".encode()
+    )
     os.close(ledger)
 
 

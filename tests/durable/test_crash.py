@@ -58,6 +58,7 @@ async def test_work_that_no_worker_does_is_stuck(tmp_path: Path) -> None:
     trial = await crash(plan, Place(file=tmp_path / "crash.db"), tmp_path, random.Random(1))
 
     assert "nothing went on any more, and work was left" in trial.problems[0]
+    assert "p0 before its last step" in trial.problems[0]
     assert any("are lost" in problem for problem in trial.problems)
     assert any("turns are recorded, and 20 were to be" in problem for problem in trial.problems)
 
@@ -85,7 +86,12 @@ def _lost(done: Done) -> None:
 
 def _doubled(done: Done) -> None:
     with done.trial.ledger.open("a") as ledger:
-        ledger.write("put a0 3 another 1 1.0\nadd a0 4 another 1 1.0\n")
+        ledger.write("put a0 3 another 1 1.0 0.0\nadd a0 4 another 1 1.0 0.0\n")
+
+
+def _approved_while_frozen(done: Done) -> None:
+    with done.trial.ledger.open("a") as ledger:
+        ledger.write("add a0 4 another 1 1.0 60.0\n")
 
 
 def _asked_in_vain(done: Done) -> None:
@@ -134,6 +140,7 @@ def _ended_line(done: Done) -> str:
 _SPOILT = {
     _lost: ["steps [4] are lost"],
     _doubled: ["step 3 was done under 2 keys", "step 4 was done 2 times"],
+    _approved_while_frozen: [],
     _asked_in_vain: ["step 3 may be repeated, and was asked about"],
     _raised: ["ended as ERROR", "19 turns are recorded, and 20 were to be"],
     _failed: ["came to {'kind': 'failed'", "19 turns are recorded, and 20 were to be"],

@@ -409,9 +409,9 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer that a run used up",
         _WORK_STORE,
-        "await self._store.take(request) if used is None else used",
-        "await self._store.take(request)",
-        _OF_ONCE,
+        "                if used is None:\n                    raise\n",
+        "                raise\n",
+        (*_OF_ONCE, *_OF_WORKERS),
     ),
     Gate(
         "an answer that a run used up and was given",

@@ -180,3 +180,18 @@ async def test_work_names_every_request_that_its_program_waits_for(file: str) ->
 
     assert len(asked) == 2
     assert work.waits_for == tuple(one.id for one in asked)
+
+
+async def test_a_program_goes_on_whose_answer_was_used_up_by_an_execution_that_was_cut_off(file: str) -> None:
+    @tool(requires_approval=True)
+    async def pay(cents: int) -> str:
+        return f"paid {cents}"
+
+    toolkit = durable(pay)
+    async with engine_of(file, toolkit) as engine:
+        program = await toolkit.start("pay(3)")
+        request = (await program.settled(polling=QUICK)).suspended[0]
+        await engine.client.approvals.use(request, request.grant("ann"))  # answered and used up at once
+        result = await program.result(polling=QUICK)
+
+    assert result.return_value == "paid 3"

@@ -36,7 +36,7 @@ from toolcrib.adapters.dbos._turn_execution import TurnExecution
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workers import Lease, hand_back
 from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import ApprovalRequest, Completed, Grant, Suspended
+from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Suspended
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError, EngineError, WorkerError
 from toolcrib.tools import ez_tool, tool
@@ -287,6 +287,29 @@ async def test_an_answer_is_given_again_to_the_work_that_used_it_up_and_to_no_ot
     assert first == again
     with pytest.raises(ApprovalError, match="used before"):
         await WorkStore(store, TurnExecution("other", None)).take(request)
+
+
+class OvertakenStore(MemoryApprovalStore):
+    """A store in which another execution of the same work, cut off meanwhile, is quicker to use an answer up."""
+
+    async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
+        await super().take(request)
+        return await super().take(request)
+
+
+@pytest.mark.parametrize("is_program", [True, False])
+async def test_an_answer_that_a_cut_off_execution_uses_up_at_the_same_time_serves_the_one_that_goes_on(
+    is_program: bool,
+) -> None:
+    request = ApprovalRequest("ask_1", "call_1", "pay", {}, "d", in_doubt=True)
+    store = OvertakenStore()
+    await store.put(request)
+    await store.answer(request.grant("ann"))
+    execution = None if is_program else TurnExecution("ask_1", Suspended("pay", "call_1", request))
+
+    taken = await WorkStore(store, execution).take(request)
+
+    assert isinstance(taken, Grant)
 
 
 async def test_the_answer_about_another_doubt_is_taken_by_the_workflow_that_goes_on() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +15,7 @@ from dbos._context import current_owner_xid
 
 from toolcrib.adapters.dbos._answers import Answers
 from toolcrib.adapters.dbos._client import KEY, AnswerStore, Client, Placement, Queue
-from toolcrib.adapters.dbos._continuation import allowed_meanwhile, deny_cancelled
+from toolcrib.adapters.dbos._continuation import allowed_meanwhile, deny_cancelled, used_up
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._program_journal import (
@@ -59,6 +60,7 @@ __all__ = ["PROGRAM", "DurableProgram", "DurableToolkit", "cancel_program", "enq
 
 PROGRAM = "toolcrib.program"
 _POLL_SECONDS = 0.25
+_LOOKS = 10  # for answers; at the first of so many also for those that were used up
 _ERROR_CHARS = 500  # of a program's error, in its workflow's outcome
 
 toolkits: Registry[DurableToolkit] = Registry(UnregisteredError)
@@ -309,10 +311,13 @@ async def continue_programs(engine: Engine) -> None:
     Every worker may do it: a continuation has an id of its own, and is enqueued once.
     """
     store = engine.client.approvals
-    while True:
+    for look in itertools.count():
         paused = await asyncio.to_thread(paused_runs, engine.client)
         entries = (*await store.answered(), *await allowed_meanwhile(store)) if paused else ()
         answered = {entry.request.id for entry in entries}
+        if paused and look % _LOOKS == 0:
+            waited_for = (asked["id"] for run in paused for asked, _ in (run.result or {}).get("pending", ()))
+            answered |= await used_up(store, waited_for)
         for run in paused:
             if any(asked["id"] in answered for asked, _ in (run.result or {}).get("pending", ())):
                 await _enqueue_next(engine.client, run.run, run.generation + 1)

@@ -61,8 +61,14 @@ class WorkStore:
 
         async def take() -> Grant | Denial | None:
             nonlocal tried
-            used, tried = await self._used(request.id, mine=tried), True
-            return await self._store.take(request) if used is None else used
+            mine, tried = tried, True
+            try:
+                return await self._store.take(request)
+            except ApprovalError:  # it is used up, perhaps by an execution of this work that is cut off, or will be
+                used = await self._used(request.id, mine=mine)
+                if used is None:
+                    raise
+                return used
 
         with self._without_clock(request):
             answer = await outlast(take)
