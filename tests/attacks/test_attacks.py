@@ -29,7 +29,7 @@ def test_no_program_gets_through_the_default_sandbox() -> None:
 
     found = run_attacks("process", chosen)
 
-    assert len(chosen) == 98
+    assert len(chosen) == 99
     assert _through(found) == {}
     assert all(finding.secs for finding in found)
 
@@ -52,6 +52,7 @@ def test_no_program_gets_through_monty() -> None:
         ("e04_patch_host", "tamper"),
         ("e08_unoffered_tool", "unoffered"),
         ("e20_next_run_state", "persist"),
+        ("h02_host_paths", "kernel"),
     ],
 )
 def test_the_detectors_see_what_gets_through_without_a_sandbox(name: str, trace: str) -> None:

@@ -30,6 +30,14 @@ SEAL_GATES: tuple[Gate, ...] = (
         'self._layer("no_new_privs", lambda: 0)',
         _OF_SEAL,
     ),
+    Gate(
+        "paths of the host in modules",
+        "sandbox/_worker/_zygote.py",
+        "        forget_paths()\n",
+        "        pass\n",
+        ("tests/sandbox/test_process.py",),
+    ),
+    Gate("limits of other processes", _FILTER, "_both(_one_of(0, (0,)), _null(2))", "_null(2)", _OF_FILTER),
     Gate("a process namespace of its own", _SPACES, "0x08000000 | 0x20000000 |", "0x08000000 |", _OF_SEAL),
     Gate("a network of its own", _SPACES, "| 0x40000000 |", "|", _OF_SEAL),
     Gate(
@@ -136,8 +144,8 @@ SEAL_GATES: tuple[Gate, ...] = (
     Gate(
         "limits that are lowered or raised",
         _FILTER,
-        '"prlimit64": _null(2)',
-        '"prlimit64": _verdict(ALLOW)',
+        '"prlimit64": _both(_one_of(0, (0,)), _null(2))',
+        '"prlimit64": _one_of(0, (0,))',
         _OF_FILTER,
     ),
     Gate(

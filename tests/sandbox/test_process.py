@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +14,15 @@ import pytest
 
 from tests.code.hosts import TableHost
 from toolcrib.errors import SandboxError
-from toolcrib.sandbox import HasDialect, ProcessSandbox, Program, Resumable, SandboxLimits, SandboxResult
+from toolcrib.sandbox import (
+    HasDialect,
+    ProcessSandbox,
+    Program,
+    Resumable,
+    SandboxLimits,
+    SandboxResult,
+    SubprocessSandbox,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="its processes need Linux")
 HERE = Path(__file__).parents[2]
@@ -37,6 +46,23 @@ async def test_it_says_what_it_is(process_sandbox: ProcessSandbox) -> None:
     assert isinstance(process_sandbox, HasDialect)
     assert result.isolation[0] == sandbox.engine
     assert {"no_new_privs", "seccomp", "rlimits"} <= set(process_sandbox.layers) <= set(result.isolation)
+
+
+async def test_no_module_says_where_the_files_of_the_host_lie(process_sandbox: ProcessSandbox) -> None:
+    code = """
+import gc, json, types, typing
+known = [*typing.sys.path, json.__file__, json.__spec__.origin, json.loads.__code__.co_filename]
+known += [each.__code__.co_filename for each in gc.get_objects() if isinstance(each, types.FunctionType)]
+for module in list(typing.sys.modules.values()):
+    for value in list(vars(module).values()):
+        known += [value] if type(value) is str else [*map(str, value.values())] if type(value) is dict else []
+sorted({text[:200] for text in known if ROOT in text and "ROOT" not in text and text != ROOT})
+"""
+    seen = program(f"ROOT = {str(Path(json.__file__).parents[1])!r}\n{code}")
+
+    with SubprocessSandbox() as unsealed:
+        assert (await unsealed.run(seen, TableHost())).value
+    assert (await process_sandbox.run(seen, TableHost())).value == []
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,11 @@ ARGUMENTS = {
     "ioctl": ([(3, 0x5421), (3, 0x5451)], [(3, 0x5413), (0, 0x5412), (3, 0x8912)]),
     "mmap": ([(0, 4096, 3), (0, 4096, 0)], [(0, 4096, 4), (0, 4096, 5), (0, 4096, 7)]),
     "mprotect": ([(4096, 4096, 3)], [(4096, 4096, 5), (4096, 4096, 7)]),
-    "prlimit64": ([(0, 7, NULL, POINTER)], [(0, 7, POINTER), (0, 7, HIGH_POINTER), (1, 7, POINTER, POINTER)]),
+    "prlimit64": (
+        [(0, 7, NULL, POINTER)],
+        [(0, 7, POINTER), (0, 7, HIGH_POINTER), (1, 7, POINTER, POINTER), (1, 7, NULL, POINTER), (SELF, 7, NULL)],
+    ),
+    "sched_getaffinity": ([(0, 128, POINTER)], [(1, 128, POINTER), (SELF, 128, POINTER)]),
     "recvfrom": ([(3, POINTER, 9, 0), (3, POINTER, 9, 0x40)], [(3, POINTER, 9, 1), (3, POINTER, 9, 0x41)]),
     "sendto": (
         [(3, POINTER, 9, 0, NULL), (3, POINTER, 9, 0x4000, NULL)],

@@ -185,7 +185,8 @@ _RULES: Final[dict[str, list[Instruction]]] = {
     "madvise": _one_of(2, _ADVICE, otherwise=failing(errno.EINVAL)),  # as from a kernel that does not know it
     "mmap": _none_of_bits(2, _EXECUTABLE),
     "mprotect": _none_of_bits(2, _EXECUTABLE),
-    "prlimit64": _null(2),  # reading limits, not setting them
+    "prlimit64": _both(_one_of(0, (0,)), _null(2)),  # reading its own limits, not setting them
+    "sched_getaffinity": _one_of(0, (0,)),  # its own processors: of others it would say which processes there are
     "recvfrom": _none_of_bits(3, _OUT_OF_BAND),
     "sendto": _both(_none_of_bits(3, _OUT_OF_BAND), _null(4)),  # to where the socket is connected
     "socketpair": _both(_one_of(0, (1,)), _one_of(1, (1,), mask=0xF)),  # AF_UNIX, SOCK_STREAM

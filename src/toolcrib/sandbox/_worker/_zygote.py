@@ -21,6 +21,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from ._limits import Limits
+from ._paths import forget_paths
 from ._seal import CHANNEL, Seal
 from ._selftest import broken_layers
 from ._syscalls import prctl
@@ -55,10 +56,13 @@ def _launch(control: socket.socket, options: dict[str, Any]) -> None:
     seal.surround()
     with contextlib.suppress(OSError):
         prctl(1, signal.SIGKILL)  # die with the outer process, if there is one; a change of user would have undone it
+    broken = broken_layers(seal)
+    if seal.on("landlock") or seal.on("empty_root"):
+        forget_paths()
     gc.collect()
     gc.freeze()  # so that a worker's collections touch no page that it shares
     gc.enable()
-    ready = {"ready": seal.report, "broken": broken_layers(seal)}
+    ready = {"ready": seal.report, "broken": broken}
     control.sendall(json.dumps(ready).encode())
     _Zygote(control, seal, entry).run()
 
