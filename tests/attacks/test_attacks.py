@@ -29,7 +29,7 @@ def test_no_program_gets_through_the_default_sandbox() -> None:
 
     found = run_attacks("process", chosen)
 
-    assert len(chosen) == 99
+    assert len(chosen) == 100
     assert _through(found) == {}
     assert all(finding.secs for finding in found)
 
@@ -53,6 +53,7 @@ def test_no_program_gets_through_monty() -> None:
         ("e08_unoffered_tool", "unoffered"),
         ("e20_next_run_state", "persist"),
         ("h02_host_paths", "kernel"),
+        ("h03_thread_hog", "kernel"),
     ],
 )
 def test_the_detectors_see_what_gets_through_without_a_sandbox(name: str, trace: str) -> None:

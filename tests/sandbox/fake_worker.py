@@ -67,6 +67,12 @@ class FakeWorker:
         if self.socket.fileno() >= 0:
             self.socket.shutdown(socket.SHUT_RDWR)
 
+    def stop(self) -> None:
+        pass
+
+    def go_on(self) -> None:
+        pass
+
     def close(self) -> None:
         self.kill()
         self.socket.close()

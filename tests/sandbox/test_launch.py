@@ -16,6 +16,7 @@ import pytest
 
 from tests.sandbox.acting import CPU, MEMORY, act, acting_pool, ask, descendants, gone, until
 from toolcrib.errors import SandboxError, SandboxUnavailable
+from toolcrib.sandbox import ProcessSandbox
 from toolcrib.sandbox._worker._seal import LAYERS as INNER_LAYERS
 from toolcrib.sandbox._worker_pool import LAYERS, REQUIRED, WorkerPool
 
@@ -61,6 +62,29 @@ def test_a_required_layer_that_is_missing_is_named_with_the_remedy() -> None:
 
     assert raised.value.layer == "seccomp"
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+
+
+def test_all_layers_can_be_required() -> None:
+    with (
+        ProcessSandbox(require="all", skip={"landlock"}) as sandbox,
+        pytest.raises(SandboxUnavailable, match="landlock is skipped"),
+    ):
+        _ = sandbox.layers
+
+
+def test_a_layer_that_could_be_in_force_is_a_warning_with_the_remedy_and_only_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lacking = dict.fromkeys(LAYERS, "on") | {"namespaces": "unavailable: not permitted", "landlock": "skipped"}
+    pool = WorkerPool(skip=frozenset({"landlock"}), warn=True)
+
+    for layers in (lacking, lacking):
+        pool._warn(layers)  # pyright: ignore[reportPrivateUsage] -- this kernel may have them all
+
+    [warning] = caplog.records
+    assert (warning.name, warning.levelname) == ("toolcrib.sandbox", "WARNING")
+    assert "namespaces is unavailable: not permitted. Allow user namespaces" in warning.getMessage()
+    assert "landlock" not in warning.getMessage()
 
 
 def test_either_of_two_layers_is_enough() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -126,3 +129,137 @@ async def test_a_closed_session_says_so(session: SandboxSession) -> None:
 
     with pytest.raises(SandboxError, match="it was closed"):
         await session.run(program("1"), TableHost())
+
+
+async def test_threads_of_a_session_stand_still_between_its_programs(session: SandboxSession) -> None:
+    count = """
+import threading
+counted = [0]
+def count():
+    while True:
+        counted[0] += 1
+threading.Thread(target=count, daemon=True).start()
+"""
+    await session.run(program(f"{count}\ncounted[0]"), TableHost())
+    await until_one_is_stopped()
+    pids = stopped_workers()
+
+    assert (await session.run(program("add(1)\ncounted[0] > 0"), TableHost())).value is True
+    await until_one_is_stopped()
+    assert stopped_workers() == pids
+
+
+async def until_one_is_stopped() -> None:
+    """Return when one worker stands still; the test is ended where none ever does."""
+    while len(stopped_workers()) != 1:  # noqa: ASYNC110 -- a signal takes a moment
+        await asyncio.sleep(0.01)
+
+
+def stopped_workers() -> list[str]:
+    """Return the processes below this one that are stopped."""
+    parents = {pid: stat for pid in os.listdir("/proc") if pid.isdigit() and (stat := stat_of(pid))}
+    mine = {str(os.getpid())}
+    while found := {pid for pid, (_, parent) in parents.items() if parent in mine} - mine:
+        mine |= found
+    return sorted(pid for pid in mine if pid in parents and parents[pid][0] == "T")
+
+
+def oom_score(pid: str) -> int:
+    return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
+
+
+def stat_of(pid: str) -> tuple[str, str] | None:
+    """Return the state of a process and its parent; None when it has ended."""
+    try:
+        state, parent, *_ = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return state, parent
+
+
+async def test_a_session_that_is_idle_for_too_long_ends() -> None:
+    with ProcessSandbox(session_idle=0.05) as sandbox:
+        session = sandbox.session()
+        await session.run(program("1"), TableHost())
+        while stopped_workers():  # noqa: ASYNC110 -- a killed one takes a moment
+            await asyncio.sleep(0.01)
+
+        with pytest.raises(SandboxError, match=r"it was idle for 0.05 s \(session_idle\)"):
+            await session.run(program("1"), TableHost())
+
+
+async def test_a_session_that_nothing_refers_to_gives_its_worker_back(process_sandbox: ProcessSandbox) -> None:
+    session = process_sandbox.session()
+    await session.run(program("1"), TableHost())
+    await until_one_is_stopped()
+
+    del session
+    gc.collect()
+
+    while stopped_workers():  # noqa: ASYNC110 -- the test is ended where it is kept
+        await asyncio.sleep(0.01)
+
+
+async def test_a_program_that_loses_all_of_its_session_says_so(session: SandboxSession) -> None:
+    await session.run(program("kept = 1"), TableHost())
+
+    ended = await session.run(program("while True: pass", SandboxLimits(program_time=0.2)), TableHost())
+
+    assert "The session ended with it: all that its programs left is gone." in str(ended.error)
+
+
+async def test_plain_values_outlive_the_worker_of_a_session() -> None:
+    limits = SandboxLimits(program_time=0.3, value_size=10_000)
+    left = """
+import math
+rows, texts, deep = [1, {"a": 2.5, "b": None}], "é", [[]]
+for _ in range(30): deep = [deep, deep]
+same, pair, far, big = rows, (1, 2), float("inf"), "x" * 20_000
+def total(): return 1
+add = 5
+"""
+    with ProcessSandbox(keep_values=True) as sandbox:
+        session = sandbox.session()
+        await session.run(program(left, limits), TableHost())
+        again = await session.run(program("same.append(3)\nrows is same", limits), TableHost())
+        lost = await session.run(program("rows.clear()\nwhile True: pass", limits), TableHost())
+        names = (
+            "sorted(n for n in globals() if not n.startswith('_') and n not in ('slow', 'stop', 'fail', 'parallel'))"
+        )
+        there = await session.run(program(f"[rows, texts, {names}, add(1, 1)]", limits), TableHost())
+        session.close()
+
+    assert again.value is True
+    assert "only plain values are there as they were before this program (rows, texts, same)" in str(lost.error)
+    assert there.value == [[1, {"a": 2.5, "b": None}, 3], "é", ["add", "rows", "same", "texts"], 2]
+
+
+async def test_a_program_has_so_many_threads_at_a_time(process_sandbox: ProcessSandbox) -> None:
+    code = """
+import threading
+until, started = threading.Event(), []
+threading.stack_size(65_536)
+try:
+    while True:
+        started.append(threading.Thread(target=until.wait))
+        started[-1].start()
+except RuntimeError as error:
+    print(error)
+until.set()
+for thread in started[:-1]: thread.join()
+threading.Thread(target=print).start()
+len(started) - 1
+"""
+    ended = await process_sandbox.run(program(code), TableHost())
+
+    assert ended.value == 128
+    assert "a program may have 128 at a time" in ended.output
+
+
+async def test_workers_are_ended_before_the_host_when_memory_runs_out(session: SandboxSession) -> None:
+    await session.run(program("1"), TableHost())
+
+    await until_one_is_stopped()
+    (worker,) = stopped_workers()
+
+    assert oom_score(worker) == 1000

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import MissingExtraError
 from toolcrib.sandbox._engines import SandboxName, default_sandbox, engine, sandbox_named, type_checker
+from toolcrib.sandbox._program_queue import ProgramQueue
 from toolcrib.sandbox._protocol import (
     Dialect,
     Emit,
@@ -54,6 +55,7 @@ __all__ = [
     "ProcessSandbox",
     "Program",
     "ProgramError",
+    "ProgramQueue",
     "Raised",
     "Reply",
     "Resumable",

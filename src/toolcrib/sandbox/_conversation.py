@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -60,9 +60,11 @@ class Conversation:
     Args:
         wire: Returns the wire to the worker, given a callback for what comes on it, and one for the time that it takes.
         kill: Ends the worker at once.
+        names: Plain values that the program finds by these names; None where those that it leaves are not wanted.
 
     Attributes:
         is_reusable: Whether the worker has sent how the program ended, and can run another.
+        names: The plain values that it left, where they are wanted and it came to its end.
     """
 
     def __init__(
@@ -72,7 +74,9 @@ class Conversation:
         log: ReplayLog,
         wire: Callable[[Callable[[], None], Callable[[float], None]], Wire],
         kill: Callable[[], None],
+        names: Mapping[str, Any] | None = None,
     ) -> None:
+        self.names = names
         self._program, self._limits, self._host, self._log = program, program.limits, host, log
         if program.save_state is not None:
             log.save_to(program.save_state)
@@ -174,6 +178,7 @@ class Conversation:
                 "clock": self._log.recorded,
                 "keep": keep,
                 "value_size": self._limits.value_size,
+                "names": self.names,
             }
         )
 
@@ -195,12 +200,14 @@ class Conversation:
             return None
         limits = self._limits
         may = f"{limits.program_time:g} s, {limits.memory // 1024 // 1024} MB"
-        return worker_died(f"it crashed, or took more time or memory than it may ({may})")
+        return worker_died(f"it crashed, or took more time or memory than it may ({may}) or than the machine has")
 
     def _result(self, done: DoneFrame) -> tuple[Any, ProgramError | None]:
         self._stopwatch.pause()
         if not self._log.is_live:
             raise Diverged("it comes to its end")
+        if self.names is not None:
+            self.names = done.names
         error = done.error
         if error is not None and error.kind == "memory":
             error = out_of_memory(self._limits, error.line, error.traceback)

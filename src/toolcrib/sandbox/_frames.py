@@ -6,7 +6,7 @@ Nothing that comes from a worker is unpickled, evaluated or trusted: its author 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias, cast
@@ -111,11 +111,16 @@ class PrintFrame:
 
 @dataclass(frozen=True, slots=True)
 class DoneFrame:
-    """The program ended."""
+    """The program ended.
+
+    Attributes:
+        names: The plain values that it left, where the host wants them.
+    """
 
     value: Any = None
     error: ProgramError | None = None
     clock: Sequence[int] = field(default=())
+    names: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 Frame: TypeAlias = CallFrame | NextFrame | DropFrame | WaitFrame | PrintFrame | DoneFrame
@@ -228,8 +233,9 @@ def _out(fields: dict[str, Any]) -> PrintFrame:
 
 def _done(fields: dict[str, Any]) -> DoneFrame:
     clock = _clock(fields)
+    names: dict[str, Any] = {} if fields.get("names") is None else _typed(fields, "names", dict)
     if fields.get("error") is None:
-        return DoneFrame(fields.get("v"), clock=clock)
+        return DoneFrame(fields.get("v"), clock=clock, names=names)
     found = cast("dict[str, Any]", _typed(fields, "error", dict))
     kind = _KINDS.get(_typed(found, "kind", str))
     if kind is None:
@@ -241,7 +247,7 @@ def _done(fields: dict[str, Any]) -> DoneFrame:
         _line(found),
         cut(_typed(found, "traceback", str), _TRACEBACK),
     )
-    return DoneFrame(error=error, clock=clock)
+    return DoneFrame(error=error, clock=clock, names=names)
 
 
 def _line(fields: dict[str, Any]) -> int:

@@ -10,20 +10,26 @@ import importlib.util
 import math
 import sys
 import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+import time
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
+
+from pydantic_core import from_json
 
 from toolcrib.errors import CodeError, SandboxError
 from toolcrib.sandbox._conversation import Conversation
 from toolcrib.sandbox._endings import CLOSED, LIMITS
 from toolcrib.sandbox._frames import frame_limit
+from toolcrib.sandbox._program_queue import ProgramQueue
 from toolcrib.sandbox._protocol import Dialect, Host, Program, ProgramError, SandboxResult
 from toolcrib.sandbox._replay import ReplayLog
 from toolcrib.sandbox._socket import Wire
 from toolcrib.sandbox._source import normalized
+from toolcrib.sandbox._values import json_bytes
 from toolcrib.sandbox._worker.imports import MODULE_NAMES, UNLISTED
 from toolcrib.sandbox._worker_pool import LAYERS, WorkerPool
 from toolcrib.sandbox._zygote import WorkerProcess
@@ -32,6 +38,8 @@ __all__ = ["ProcessSandbox", "ProcessSession", "SubprocessSandbox", "WorkerSandb
 
 _VERSION: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 _SESSION_CPU: Final = 24 * 3600  # seconds: the conversation of each program counts what that program computes
+_IDLE: Final = 1800.0  # seconds after which a session ends by itself
+_NAMES_SHOWN: Final = 20
 _NO_ISOLATION: Final = "no-isolation: files and network can be reached"
 _NOTES: Final = (
     "`parallel((f, a), (g, b, c))` calls `f(a)` and `g(b, c)` at once and returns the list of their results.",
@@ -53,11 +61,31 @@ def _is_installed(name: str) -> bool:
         return False
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A program that has ended in its worker.
+
+    Attributes:
+        is_reusable: Whether the worker can run another.
+        names: The plain values that it left, where they are wanted.
+    """
+
+    result: SandboxResult
+    is_reusable: bool
+    names: Mapping[str, Any] | None
+
+
 class WorkerSandbox:
     """Runs programs in workers; see the classes below."""
 
-    def __init__(self, pool: WorkerPool, name: str, isolation: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, pool: WorkerPool, name: str, isolation: tuple[str, ...] = (), queue: ProgramQueue | None = None
+    ) -> None:
         self._pool, self._isolation_notes = pool, isolation
+        self.queue = queue or ProgramQueue()
+        self.session_idle: float | None = _IDLE
+        self.keep_values = False
+        self._sessions: weakref.WeakSet[ProcessSession] = weakref.WeakSet()
         self._engine = f"{name}-{_VERSION}"
         self._lock = threading.Lock()
         self._running: set[Conversation] = set()
@@ -110,7 +138,18 @@ class WorkerSandbox:
 
     def session(self) -> ProcessSession:
         """Return a session, whose programs share one worker and find the names that the last one left."""
-        return ProcessSession(self)
+        made = ProcessSession(self)
+        with self._lock:
+            self._sessions.add(made)
+        return made
+
+    def end_idle(self) -> None:
+        """End the sessions that have been idle for too long."""
+        if self.session_idle is not None:
+            with self._lock:
+                sessions = list(self._sessions)
+            for session in sessions:
+                session.end_if_idle(self.session_idle)
 
     def close(self) -> None:
         """End all programs and every process; the sandbox cannot be used again."""
@@ -135,12 +174,12 @@ class WorkerSandbox:
             program = _normalized(program)
         except CodeError as error:
             return self.refused(error)
-        worker = await self.take(program, cpu=math.ceil(program.limits.program_time) + 1)
-        try:
-            result, _ = await self.converse(program, host, log, worker)
-            return result
-        finally:
-            worker.close()
+        async with self.queue.place(program.limits.memory):
+            worker = await self.take(program, cpu=math.ceil(program.limits.program_time) + 1)
+            try:
+                return (await self.converse(program, host, log, worker)).result
+            finally:
+                worker.close()
 
     def refused(self, error: CodeError) -> SandboxResult:
         """Return the result of a program that cannot run."""
@@ -158,16 +197,23 @@ class WorkerSandbox:
         return self._pool.take(cpu, program.limits.memory)
 
     async def converse(
-        self, program: Program, host: Host, log: ReplayLog, worker: WorkerProcess, *, keep: bool = False
-    ) -> tuple[SandboxResult, bool]:
-        """Run a program in a worker; return its result, and whether the worker can run another."""
+        self,
+        program: Program,
+        host: Host,
+        log: ReplayLog,
+        worker: WorkerProcess,
+        *,
+        keep: bool = False,
+        names: Mapping[str, Any] | None = None,
+    ) -> Ended:
+        """Run a program in a worker; `names` are the plain values that it finds, None where none are wanted of it."""
         wire = partial(Wire, worker.socket, frame_limit(program.limits.value_size))
-        conversation = Conversation(program, host, log, wire, worker.kill)
+        conversation = Conversation(program, host, log, wire, worker.kill, names)
         with self._lock:
             self._running.add(conversation)
         try:
             result = await conversation.run(self._isolation(), keep=keep)
-            return result, conversation.is_reusable
+            return Ended(result, conversation.is_reusable, conversation.names)
         finally:
             with self._lock:
                 self._running.discard(conversation)
@@ -184,15 +230,31 @@ class ProcessSandbox(WorkerSandbox):
     `SandboxResult.isolation` names the layers in force.
 
     Args:
-        require: The layers without which nothing runs; `a|b` is either. None for no_new_privs, seccomp, rlimits, and
-            one of landlock and empty_root.
+        require: The layers without which nothing runs; `a|b` is either, `"all"` is every layer. None for no_new_privs,
+            seccomp, rlimits, and one of landlock and empty_root; what else is lacking is a warning in the log.
         skip: Layers to leave off, to try the others alone.
         spares: Processes that are forked ahead.
+        queue: The places for programs, by default 64 of its own; several sandboxes may share one.
+        session_idle: Seconds after which a session that runs no program ends; None for no such limit.
+        keep_values: Keep the plain values that the programs of a session leave, for the case that its process is lost.
     """
 
-    def __init__(self, *, require: Iterable[str] | None = None, skip: Iterable[str] = (), spares: int = 2) -> None:
-        required = None if require is None else frozenset(require)
-        super().__init__(WorkerPool(require=required, skip=frozenset(skip), spares=spares), "process")
+    def __init__(
+        self,
+        *,
+        require: Iterable[str] | Literal["all"] | None = None,
+        skip: Iterable[str] = (),
+        spares: int = 2,
+        queue: ProgramQueue | None = None,
+        session_idle: float | None = _IDLE,
+        keep_values: bool = False,
+    ) -> None:
+        required = LAYERS if require == "all" else require
+        pool = WorkerPool(
+            require=None if required is None else frozenset(required), skip=frozenset(skip), spares=spares, warn=True
+        )
+        super().__init__(pool, "process", queue=queue)
+        self.session_idle, self.keep_values = session_idle, keep_values
 
 
 class SubprocessSandbox(WorkerSandbox):
@@ -214,22 +276,29 @@ class SubprocessSandbox(WorkerSandbox):
 class ProcessSession:
     """Programs of one user, one after another in the same worker, with the names that the last one left.
 
-    A program that is ended from outside, for instance at a limit, ends the session. The memory limit of the first
-    program holds for all of them together.
+    Between its programs the worker is stopped, with all its threads. A program that is ended from outside, for instance
+    at a limit, ends the session; with `keep_values` of the sandbox the session goes on in another worker, with the
+    plain values that were there before that program. The memory limit of the first program in a worker holds for all
+    programs in it together.
     """
 
     def __init__(self, sandbox: WorkerSandbox) -> None:
         self._sandbox = sandbox
         self._worker: WorkerProcess | None = None
-        self._is_busy = False
+        self._kept: bytes | None = b"{}" if sandbox.keep_values else None  # as JSON, which takes least memory
+        self._memory = 0  # that is kept for its worker
+        self._is_busy = self._is_counted = False
         self._end_reason: str | None = None
+        self._idle_since = math.inf
+        self._timer: asyncio.TimerHandle | None = None
 
     async def run(self, program: Program, host: Host) -> SandboxResult:
         """Run the next program.
 
         Raises:
-            SandboxError: Another one is running, or the session is over.
+            SandboxError: Another one is running, the session is over, or there are too many sessions.
         """
+        self._sandbox.end_idle()
         if self._end_reason is not None:
             raise SandboxError(f"this session is over: {self._end_reason}. Begin another one, with session()")
         if self._is_busy:
@@ -238,30 +307,109 @@ class ProcessSession:
             program = _normalized(program)
         except CodeError as error:
             return self._sandbox.refused(error)
+        if not self._is_counted:
+            self._sandbox.queue.open_session()
+            self._is_counted = True
         self._is_busy = True
         is_reusable = False
         why = "a program of it was ended from outside"
         try:
-            if self._worker is None:
-                self._worker = await self._sandbox.take(program, _SESSION_CPU)
-            log = ReplayLog(self._sandbox.engine)
-            result, is_reusable = await self._sandbox.converse(program, host, log, self._worker, keep=True)
-            why = f"its last program was ended ({result.error})"
-            return result
+            async with self._sandbox.queue.place(program.limits.memory if self._worker is None else 0):
+                names = self._values if self._worker is None else {}
+                worker = await self._ready(program)
+                log = ReplayLog(self._sandbox.engine)
+                names = None if self._kept is None else names
+                ended = await self._sandbox.converse(program, host, log, worker, keep=True, names=names)
+                result, is_reusable = ended.result, ended.is_reusable
+                if is_reusable:
+                    self._kept = None if ended.names is None else json_bytes(ended.names)
+                    worker.stop()
+                    return result
+                why = f"its last program was ended ({result.error})"
+                return self._with_loss(result)
         finally:
             self._is_busy = False
-            if not is_reusable:
+            if is_reusable:
+                self._wait()
+            elif self._kept is None:
                 self._end(why)
+            else:
+                self._leave_worker()
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        """The plain values of the session, by name."""
+        return {} if self._kept is None else from_json(self._kept)
+
+    async def _ready(self, program: Program) -> WorkerProcess:
+        """Return the worker, which goes on or is new."""
+        if self._worker is not None:
+            self._worker.go_on()
+            return self._worker
+        self._worker = await self._sandbox.take(program, _SESSION_CPU)
+        self._memory = program.limits.memory
+        self._sandbox.queue.keep(self._memory)
+        return self._worker
+
+    def _with_loss(self, result: SandboxResult) -> SandboxResult:
+        """Return the result of a program that was ended from outside, with what the session lost by that."""
+        error = result.error
+        if error is None or error.kind == "paused":
+            return result
+        lost = "The session ended with it: all that its programs left is gone."
+        if self._kept is not None:
+            kept = ", ".join(list(self._values)[:_NAMES_SHOWN]) or "none"
+            lost = (
+                "Of what the programs of this session left, only plain values are there as they were before this "
+                f"program ({kept}); functions, imports and other objects are gone."
+            )
+        return replace(result, error=replace(error, message=f"{error.message} {lost}"))
+
+    # --- idle
+
+    def _wait(self) -> None:
+        """Wait for the next program, for as long as the sandbox lets a session."""
+        idle = self._sandbox.session_idle
+        if self._timer is not None:
+            self._timer.cancel()
+        if idle is not None:
+            self._idle_since = time.monotonic()
+            self._timer = asyncio.get_running_loop().call_later(idle, _end_idle, weakref.ref(self._sandbox))
+
+    def end_if_idle(self, seconds: float) -> None:
+        """End the session if no program of it has run for so long."""
+        if not self._is_busy and time.monotonic() - self._idle_since >= seconds:
+            self._end(f"it was idle for {seconds:g} s (session_idle)")
 
     def close(self) -> None:
         """End the session; the names that its programs left are gone."""
         self._end("it was closed")
 
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_finalizing():
+            self.close()
+
     def _end(self, why: str) -> None:
         self._end_reason = self._end_reason or why
+        self._leave_worker()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _leave_worker(self) -> None:
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.close()
+        memory, self._memory = self._memory, 0
+        if self._is_counted:
+            self._is_counted = False
+            self._sandbox.queue.close_session(memory)
+
+
+def _end_idle(sandbox: weakref.ref[WorkerSandbox]) -> None:
+    found = sandbox()
+    if found is not None:
+        found.end_idle()
 
 
 def _normalized(program: Program) -> Program:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import weakref
@@ -38,6 +39,9 @@ _ALTERNATIVE: Final = (
 )
 
 
+_log = logging.getLogger("toolcrib.sandbox")
+
+
 class WorkerPool:
     """Confined workers, one for each program; synchronous, and safe to use from any thread.
 
@@ -57,6 +61,7 @@ class WorkerPool:
         skip: frozenset[str] = frozenset(),
         spares: int = 2,
         entry: Path | None = None,
+        warn: bool = False,
     ) -> None:
         """Make a pool; nothing is started yet.
 
@@ -64,6 +69,7 @@ class WorkerPool:
             require: Layers without which `start` refuses; `a|b` is either of them. None for `REQUIRED`.
             skip: Layers not to put on, for tests and for a sandbox that does not isolate.
             spares: How many workers are forked ahead, for the limits that were used last.
+            warn: Whether a layer that is lacking is a warning in the log, once for each pool.
             entry: A Python file with `warm_up()` and `serve(descriptor)`, for the workers in place of `_worker._entry`.
 
         Raises:
@@ -74,7 +80,7 @@ class WorkerPool:
         unknown = (skip | {name for each in self._require for name in each.split("|")}) - set(LAYERS)
         if unknown:
             raise ValueError(f"there is no layer {', '.join(sorted(unknown))}; there are {', '.join(LAYERS)}")
-        self._entry = entry
+        self._entry, self._warns = entry, warn
         self._stock = spares
         self.layers: tuple[str, ...] = ()
         self.report: Mapping[str, str] = MappingProxyType({})
@@ -174,6 +180,7 @@ class WorkerPool:
         except SandboxUnavailable:
             zygote.end()
             raise
+        self._warn(ready.layers)
         self.report = MappingProxyType(ready.layers)
         self.layers = tuple(name for name in LAYERS if ready.layers.get(name) == "on")
         return zygote
@@ -191,6 +198,18 @@ class WorkerPool:
                 raise SandboxUnavailable(
                     f"programs cannot be confined here: {states}", alternatives[0], f"{remedies}. {_ALTERNATIVE}"
                 )
+
+    def _warn(self, layers: Mapping[str, str]) -> None:
+        """Log once how programs could be confined better."""
+        warns, self._warns = self._warns, False
+        lacking = [layer for layer in LAYERS if layers.get(layer) != "on" and layer not in self._skip]
+        if warns and lacking:
+            states = "; ".join(f"{layer} is {layers.get(layer)}. {_REMEDIES[layer]}" for layer in lacking)
+            _log.warning(
+                "programs are confined, and could be confined better: %s. "
+                'ProcessSandbox(require="all") refuses to run programs like that',
+                states,
+            )
 
     # --- spares -----------------------------------------------------------------------------------------------------
 

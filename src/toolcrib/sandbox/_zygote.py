@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolcrib.errors import SandboxUnavailable
-from toolcrib.sandbox._worker.messages import ANSWER, FORK, KILL, REQUEST
+from toolcrib.sandbox._worker.messages import ANSWER, FORK, REQUEST, SIGNAL
 
 __all__ = ["Ready", "WorkerProcess", "Zygote"]
 
@@ -69,19 +69,30 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the worker at once; nothing happens when it has ended."""
+        self._send(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Stop all threads of the worker where they are, until it is to go on."""
+        self._send(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let a stopped worker go on."""
+        self._send(signal.SIGCONT)
+
+    def _send(self, number: int) -> None:
         if self._zygote is None:
             return
         if self._number is None:
             self._zygote.read_answers(until=self)
-        if self._number is not None and not self._signal():
-            self._zygote.kill(self._number)
+        if self._number is not None and not self._signal(number):
+            self._zygote.signal(self._number, number)
 
-    def _signal(self) -> bool:
+    def _signal(self, number: int) -> bool:
         """Signal the worker; return False where the host has no handle of it, or no right to."""
         if self._handle is None:
             return False
         try:
-            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+            signal.pidfd_send_signal(self._handle, number)
         except ProcessLookupError:
             return True
         except PermissionError:
@@ -94,7 +105,7 @@ class WorkerProcess:
         if is_finalizing():  # modules may be gone already; the worker ends with its zygote, which ends with us
             self.socket.close()
             return
-        self._signal()  # it was not closed
+        self._signal(signal.SIGKILL)  # it was not closed
         self.forget()
 
     def close(self) -> None:
@@ -232,10 +243,10 @@ class Zygote:
                 self.served = self.served or number > 0
                 self._unanswered.popleft().started(number if number > 0 else None, handles[0] if handles else None)
 
-    def kill(self, number: int) -> None:
-        """Have the zygote kill a worker that the host cannot signal."""
+    def signal(self, worker: int, number: int) -> None:
+        """Have the zygote signal a worker that the host cannot signal."""
         with self._lock, contextlib.suppress(OSError):
-            self._control.sendall(REQUEST.pack(KILL, number, 0))
+            self._control.sendall(REQUEST.pack(SIGNAL, worker, number))
 
     def remove(self, worker: WorkerProcess) -> None:
         """Forget a worker that was closed."""

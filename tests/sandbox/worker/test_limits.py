@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.sandbox._worker._limits import THREADS
+
 pytest.importorskip("resource")
 
 WORKER = Path(__file__).parents[3] / "src/toolcrib/sandbox/_worker"
@@ -55,4 +57,4 @@ def test_threads_are_limited_only_where_they_are_counted_apart(own: bool) -> Non
 
     got = limited("print(resource.getrlimit(resource.RLIMIT_NPROC)[0])", own=own)
 
-    assert got == ("512\n" if own else inherited)
+    assert got == (f"{THREADS}\n" if own else inherited)

@@ -9,6 +9,7 @@ import warnings
 from . import _optional_await, _seeded_random, _time_modules
 from ._exchange import Exchange
 from ._frames import Channel
+from ._limits import limit_threads
 from ._loop import LoopPolicy
 from ._program import Interpreter
 from ._warm_up import SMALL, run_samples
@@ -33,6 +34,7 @@ def serve(fd: int) -> None:
     exchange = Exchange(channel)
     _install(exchange)
     exchange.printed.keep_time()
+    limit_threads()
     interpreter = Interpreter(exchange)
     keep = True
     while keep:

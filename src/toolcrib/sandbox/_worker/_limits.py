@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import _thread
+import contextlib
 import os
 import resource
 import sys
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-__all__ = ["DESCRIPTORS", "THREADS", "Limits", "Mapped", "limit"]
+__all__ = ["DESCRIPTORS", "THREADS", "Limits", "Mapped", "end_first", "limit", "limit_threads"]
 
 DESCRIPTORS: Final = 64
-THREADS: Final = 512
+THREADS: Final = 2048
 """Of all workers of one zygote together, which is how the kernel counts them."""
+
+THREADS_OF_WORKER: Final = 128
+_STARTS: Final = ("start_new_thread", "start_new", "start_joinable_thread")
 
 _MAPPED_WHERE_UNKNOWN: Final = 1 << 30
 
@@ -28,6 +35,35 @@ class Limits:
 
     cpu: int
     memory: int
+
+
+def end_first() -> None:
+    """Have the kernel end this process, or one that it forks, before any other when memory runs out."""
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+
+
+def limit_threads() -> None:
+    """Have Python start no more than so many threads at a time in this process.
+
+    It holds back what asks Python for threads. The kernel counts only those of all workers together, and none where it
+    has no namespaces to count them in.
+    """
+    for module in (_thread, threading):
+        for name, start in list(vars(module).items()):
+            if name.lstrip("_") in _STARTS:
+                setattr(module, name, _limited(start))
+
+
+def _limited(start: Callable[..., Any]) -> Callable[..., Any]:
+    count: Callable[[], int] = vars(_thread)["_count"]
+
+    def start_limited(*args: Any, **kwargs: Any) -> Any:
+        if count() >= THREADS_OF_WORKER:
+            raise RuntimeError(f"can't start new thread: a program may have {THREADS_OF_WORKER} at a time")
+        return start(*args, **kwargs)
+
+    return start_limited
 
 
 class Mapped:

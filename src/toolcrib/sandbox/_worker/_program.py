@@ -15,8 +15,9 @@ from . import _seeded_random
 from ._clock import CLOCK
 from ._errors import Sources, failure, syntax_failure, unreadable
 from ._exchange import Exchange
-from ._frames import Frame
+from ._frames import Frame, encoded
 from ._optional_await import AWAITABLE, DEFERRED, awaitable, marked, run_in_loop
+from ._snapshot import plain_values
 from ._stubs import Stubs, ValueStream
 from .export import ValueRefused, exported_result
 from .imports import guarded_import
@@ -48,7 +49,9 @@ class Interpreter:
         self._exchange.start(frame["value_size"])
         CLOCK.start(frame["clock"])
         _seeded_random.start(frame["seed"])
-        self._names.update(self._stubs.names(frame["tools"]))
+        self._names.update(frame.get("names") or {})
+        tools = self._stubs.names(frame["tools"])
+        self._names.update(tools)
         sys.stdout, sys.stderr, sys.stdin = self._exchange.printed.out, self._exchange.printed.err, None
         try:
             body, last = _compiled(code, own)
@@ -62,7 +65,15 @@ class Interpreter:
             done = {"t": "done", "error": self._failure(error, own, frame)}
         for sentence in self._stubs.take_unawaited():
             self._exchange.printed.err.write(f"{sentence}\n")
+        if frame.get("names") is not None:
+            done["names"] = self._left(tools, frame["value_size"] - len(encoded(done)))
         return done
+
+    def _left(self, tools: dict[str, Any], most: int) -> dict[str, Any]:
+        try:
+            return plain_values(self._names, tools, most)
+        except BaseException:  # from a value of the program
+            return {}
 
     def _value(self, body: types.CodeType, last: types.CodeType | None) -> Any:
         if (body.co_flags | (last.co_flags if last else 0)) & inspect.CO_COROUTINE:

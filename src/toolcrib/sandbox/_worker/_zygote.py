@@ -20,12 +20,12 @@ import sys
 from types import FrameType, ModuleType
 from typing import Any
 
-from ._limits import Limits
+from ._limits import Limits, end_first
 from ._paths import forget_paths
 from ._seal import CHANNEL, Seal
 from ._selftest import broken_layers
 from ._syscalls import prctl
-from .messages import ANSWER, KILL, REQUEST
+from .messages import ANSWER, REQUEST, SIGNAL
 
 __all__ = ["main"]
 
@@ -47,6 +47,7 @@ def _launch(control: socket.socket, options: dict[str, Any]) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # both are inherited, and may be anything
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # one to all processes of a service: the host ends in good order
+    end_first()
     entry = _load(options["entry"])
     entry.warm_up()
     sys.argv, sys.orig_argv = [""], [""]
@@ -140,9 +141,9 @@ class _Zygote:
         if len(data) != REQUEST.size:
             return False
         what, first, second = REQUEST.unpack(data)
-        if what == KILL:
+        if what == SIGNAL:
             if first in self._living:
-                os.kill(first, signal.SIGKILL)
+                os.kill(first, second)
         elif descriptors:
             self._fork(Limits(first, second), descriptors[0])
         for descriptor in descriptors:

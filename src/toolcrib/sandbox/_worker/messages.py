@@ -3,8 +3,8 @@
 The first message is the zygote's, a JSON object: either `ready` (a state for each layer) and `broken` (why, for each
 layer that does not hold), or `failed` (why). After it come requests, each `REQUEST`: what to do,
 and two numbers. `FORK` has the limits, seconds and bytes, and with it goes the descriptor that becomes the worker's
-channel. `KILL` has a worker's number. Each fork is answered, in order, by `ANSWER`: the worker's number, or an error
-number below 0; with it goes a descriptor of the process, where there are any.
+channel. `SIGNAL` has a worker's number and the number of a signal. Each fork is answered, in order, by `ANSWER`: the
+worker's number, or an error number below 0; with it goes a descriptor of the process, where there are any.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-__all__ = ["ANSWER", "FORK", "KILL", "LAYERS", "REQUEST"]
+__all__ = ["ANSWER", "FORK", "LAYERS", "REQUEST", "SIGNAL"]
 
 REQUEST: Final = struct.Struct("=BQQ")
 ANSWER: Final = struct.Struct("=q")
 FORK: Final = 1
-KILL: Final = 2
+SIGNAL: Final = 2
 
 LAYERS: Final = (
     "no_new_privs",
