@@ -64,6 +64,24 @@ def test_a_required_layer_that_is_missing_is_named_with_the_remedy() -> None:
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
 
 
+def test_workers_belong_to_the_control_group_that_is_given(tmp_path: Path, own: Own) -> None:
+    (tmp_path / "cgroup.procs").write_text("")
+
+    with ProcessSandbox(cgroup=tmp_path) as sandbox:
+        assert sandbox.layers
+
+        assert int((tmp_path / "cgroup.procs").read_text()) in own()
+
+
+def test_a_control_group_that_cannot_be_had_is_named_with_the_remedy(tmp_path: Path, own: Own) -> None:
+    with ProcessSandbox(cgroup=tmp_path / "none") as sandbox, pytest.raises(SandboxUnavailable) as refused:
+        _ = sandbox.layers
+
+    assert f"the control group {tmp_path / 'none'}" in str(refused.value)
+    assert "cgroup.procs" in str(refused.value)
+    assert not own()
+
+
 def test_all_layers_can_be_required() -> None:
     with (
         ProcessSandbox(require="all", skip={"landlock"}) as sandbox,

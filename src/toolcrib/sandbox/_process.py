@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
@@ -236,6 +237,7 @@ class ProcessSandbox(WorkerSandbox):
         spares: Processes that are forked ahead.
         queue: The places for programs, by default 64 of its own; several sandboxes may share one.
         session_idle: Seconds after which a session that runs no program ends; None for no such limit.
+        cgroup: The folder of a control group that you have made, with its limits: all programs belong to it.
         keep_values: Keep the plain values that the programs of a session leave, for the case that its process is lost.
     """
 
@@ -248,10 +250,15 @@ class ProcessSandbox(WorkerSandbox):
         queue: ProgramQueue | None = None,
         session_idle: float | None = _IDLE,
         keep_values: bool = False,
+        cgroup: str | Path | None = None,
     ) -> None:
         required = LAYERS if require == "all" else require
         pool = WorkerPool(
-            require=None if required is None else frozenset(required), skip=frozenset(skip), spares=spares, warn=True
+            require=None if required is None else frozenset(required),
+            skip=frozenset(skip),
+            spares=spares,
+            warn=True,
+            cgroup=None if cgroup is None else Path(cgroup),
         )
         super().__init__(pool, "process", queue=queue)
         self.session_idle, self.keep_values = session_idle, keep_values

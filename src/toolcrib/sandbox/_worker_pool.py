@@ -62,6 +62,7 @@ class WorkerPool:
         spares: int = 2,
         entry: Path | None = None,
         warn: bool = False,
+        cgroup: Path | None = None,
     ) -> None:
         """Make a pool; nothing is started yet.
 
@@ -69,6 +70,7 @@ class WorkerPool:
             require: Layers without which `start` refuses; `a|b` is either of them. None for `REQUIRED`.
             skip: Layers not to put on, for tests and for a sandbox that does not isolate.
             spares: How many workers are forked ahead, for the limits that were used last.
+            cgroup: The folder of a control group to which the workers belong.
             warn: Whether a layer that is lacking is a warning in the log, once for each pool.
             entry: A Python file with `warm_up()` and `serve(descriptor)`, for the workers in place of `_worker._entry`.
 
@@ -80,7 +82,7 @@ class WorkerPool:
         unknown = (skip | {name for each in self._require for name in each.split("|")}) - set(LAYERS)
         if unknown:
             raise ValueError(f"there is no layer {', '.join(sorted(unknown))}; there are {', '.join(LAYERS)}")
-        self._entry, self._warns = entry, warn
+        self._entry, self._warns, self._cgroup = entry, warn, cgroup
         self._stock = spares
         self.layers: tuple[str, ...] = ()
         self.report: Mapping[str, str] = MappingProxyType({})
@@ -105,7 +107,7 @@ class WorkerPool:
         with self._lock:
             if self._zygote is None:
                 self._closed = False
-                self._zygote = self._checked(Zygote(self._skip, self._entry))
+                self._zygote = self._checked(Zygote(self._skip, self._entry, self._cgroup))
 
     def take(self, cpu: int, memory: int) -> WorkerProcess:
         """Return a worker, ready for its first frame; `WorkerProcess.close()` ends it.

@@ -144,7 +144,7 @@ class Zygote:
         served: Whether it has forked at least one worker.
     """
 
-    def __init__(self, skip: frozenset[str], entry: Path | None) -> None:
+    def __init__(self, skip: frozenset[str], entry: Path | None, cgroup: Path | None = None) -> None:
         self.served = False
         self._lock = threading.RLock()
         self._unanswered: deque[WorkerProcess] = deque()
@@ -159,8 +159,21 @@ class Zygote:
         finally:
             theirs.close()
         self._end = weakref.finalize(self, _end, self._control, self._process)
+        if cgroup is not None:
+            self._join(cgroup)
 
     # --- start and end ----------------------------------------------------------------------------------------------
+
+    def _join(self, cgroup: Path) -> None:
+        """Move into a control group, with all workers to come: nothing is forked before the modules are loaded."""
+        try:
+            (cgroup / "cgroup.procs").write_text(str(self._process.pid))
+        except OSError as error:
+            self.end()
+            raise SandboxUnavailable(
+                f"programs cannot be put into the control group {cgroup}: {error}",
+                remedy="Make it, and let this user write its cgroup.procs and that of the group above both",
+            ) from error
 
     @property
     def alive(self) -> bool:
