@@ -181,6 +181,7 @@ async def test_a_session_that_is_idle_for_too_long_ends() -> None:
     with ProcessSandbox(session_idle=0.05) as sandbox:
         session = sandbox.session()
         await session.run(program("1"), TableHost())
+        await asyncio.sleep(0.1)
         while stopped_workers():  # noqa: ASYNC110 -- a killed one takes a moment
             await asyncio.sleep(0.01)
 
