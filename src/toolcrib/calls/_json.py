@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import json.encoder
 import numbers
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from math import isfinite, isnan
 from typing import Any, cast
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from toolcrib._json_writer import json_writer
 from toolcrib.calls._media import WITH_MEDIA, Media
 from toolcrib.errors import ResultNotSerializable
 
@@ -19,24 +18,7 @@ __all__ = ["cut", "json_text", "jsonable", "lenient", "now", "parse_time", "shap
 
 _REDACT: dict[str, Any] = {"redact": True}  # what `Redacted` looks for when it serialises
 _NO_TEXT = "bytes that are no UTF-8 text; an image or a file is Media('image/png', data)"
-
-
-def _writer() -> Callable[[Any], str]:
-    """Return what writes JSON shapes, which have no circles, as text; raises ValueError for numbers JSON has not.
-
-    It is the encoder that `JSONEncoder.encode` makes anew for every text, which costs as much as a short text itself.
-    """
-    try:
-        inside = vars(json.encoder)
-        parts: Callable[[Any, int], tuple[str, ...]] = inside["c_make_encoder"](
-            None, None, inside["encode_basestring"], None, ": ", ", ", False, False, False
-        )
-        return lambda shape: "".join(parts(shape, 0))
-    except (KeyError, TypeError):  # another interpreter, or another version of this one
-        return json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode
-
-
-_written = _writer()
+_written = json_writer(allow_nan=False)
 
 
 def now() -> datetime:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from threading import RLock
@@ -13,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from toolcrib._json_writer import json_writer
 from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
 from toolcrib.schema._bind import Binder
 from toolcrib.schema._canonical import CanonicalArguments, Writer, untyped
@@ -31,6 +31,7 @@ from toolcrib.schema._schema_walk import SchemaWalk
 
 __all__ = ["InputSpec"]
 
+_json_of = json_writer(allow_nan=True)
 _BUILD = RLock()  # two threads that ask first must get the same input model
 _NOTHING_CAME = "no arguments came. Send them as one JSON object, with `{}` for none"
 _OF_ARGUMENTS = (  # keywords of a schema that takes arguments
@@ -195,7 +196,7 @@ class InputSpec:
         if isinstance(raw, str | bytes):
             return self.validate_json(raw)
         try:
-            text = json.dumps(raw, ensure_ascii=False).encode()
+            text = _json_of(raw).encode()
         except (TypeError, ValueError, RecursionError):  # Python values of this process, or half a character
             return self.validate_python(raw)
         return self.validate_json(text)
