@@ -26,7 +26,7 @@ from toolcrib.formats._json_reading import (
     objects_in,
     text_or_empty,
 )
-from toolcrib.formats._message_blocks import Block, MessageBlocks, is_blank
+from toolcrib.formats._message_blocks import OTHER, Block, MessageBlocks, is_blank
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import STRUCTURE, TEXT_FORMATS, StrictRules, check_root, strict_schema
@@ -248,7 +248,7 @@ class _Anthropic(MessageBlocks, ProviderFormat):
     def block_of(self, block: Mapping[str, Any], role: str) -> Block:
         kind, is_models = text_or_empty(block.get("type")), role == "assistant"
         if kind == "text":
-            return Block("blank" if is_blank(block.get("text")) else "other")
+            return Block("blank") if is_blank(block.get("text")) else OTHER
         if kind == "tool_result":
             return Block("result", inner=block.get("content"))
         if is_models and kind == "tool_use":
@@ -257,7 +257,7 @@ class _Anthropic(MessageBlocks, ProviderFormat):
             return Block("asks", text_or_empty(block.get("id")), text_or_empty(block.get("name")))
         if is_models and kind.endswith("_tool_result"):
             return Block("answers", text_or_empty(block.get("tool_use_id")))
-        return Block("thought" if is_models and kind in _THOUGHTS else "other")
+        return Block("thought") if is_models and kind in _THOUGHTS else OTHER
 
     def without_inner(self, block: Mapping[str, Any], places: Collection[int]) -> Item:
         return {**block, "content": [part for at, part in enumerate(block["content"]) if at not in places]}

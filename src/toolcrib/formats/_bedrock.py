@@ -29,7 +29,7 @@ from toolcrib.formats._json_reading import (
     objects_in,
     text_or_empty,
 )
-from toolcrib.formats._message_blocks import Block, MessageBlocks, is_blank
+from toolcrib.formats._message_blocks import OTHER, Block, MessageBlocks, is_blank
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, StreamEnd, error_in
 from toolcrib.formats._strict_schema import check_root, strict_schema
@@ -210,12 +210,12 @@ class _Bedrock(MessageBlocks, ProviderFormat):
     def block_of(self, block: Mapping[str, Any], role: str) -> Block:
         is_models, use, result = role == "assistant", _inner(block, "toolUse"), _inner(block, "toolResult")
         if "text" in block:
-            return Block("blank" if is_blank(block["text"]) else "other")
+            return Block("blank") if is_blank(block["text"]) else OTHER
         if "toolResult" in block:
             return Block("answers", _id(result)) if is_models else Block("result", inner=result.get("content"))
         if is_models and use.get("type") == "server_tool_use":
             return Block("asks", _id(use), text_or_empty(use.get("name")))
-        return Block("thought" if is_models and "reasoningContent" in block else "other")
+        return Block("thought") if is_models and "reasoningContent" in block else OTHER
 
     def without_inner(self, block: Mapping[str, Any], places: Collection[int]) -> Item:
         result = block["toolResult"]

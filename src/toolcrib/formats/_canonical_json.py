@@ -101,17 +101,19 @@ def arguments_text(raw: object) -> str:
     """Return a call's arguments as the text of one JSON object: as they came where they are one, else `{}`."""
     if isinstance(raw, str) and isinstance(_read(raw), dict):
         return raw
-    return json.dumps(arguments_object(raw), ensure_ascii=False)
+    return json.dumps(canonical(arguments_object(raw)), ensure_ascii=False)
 
 
 def arguments_object(raw: object) -> dict[str, Any]:
-    """Return a call's arguments as one JSON object; an empty one where they are none."""
+    """Return a call's arguments as one JSON object, which is still to be made canonical; empty where they are none."""
     if isinstance(raw, str):
         try:
             raw = json.loads(raw)
         except (ValueError, RecursionError):
             return {}
-    return cast("dict[str, Any]", canonical(raw if isinstance(raw, dict) else dict(raw))) if is_object(raw) else {}
+    if isinstance(raw, dict):
+        return cast("dict[str, Any]", raw)
+    return dict(raw) if is_object(raw) else {}
 
 
 def _read(text: str) -> object:

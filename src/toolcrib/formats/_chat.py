@@ -105,33 +105,40 @@ class ChatFormat(ProviderFormat):
         problems, misread = list[str](), list[str]()
         item: Item = {"role": "assistant", **self.kept(message, misread)}
         sent = calls_in(message, misread)
-        named = [(call, self.read_call(call), faults.get(place, "")) for place, call in enumerate(sent)]
-        named = [one for one in named if one[1].name]
-        if len(named) < len(sent):
-            misread.append(f"{len(sent) - len(named)} of its calls named no tool and were left out")
-        sent = [call for call, _, _ in named]
-        for at, (_, read, _) in enumerate(named):
-            if not self.takes_name(read.name):
-                name = self.called(read.name, problems)
-                sent[at] = {**sent[at], read.kind: {**object_or_empty(sent[at].get(read.kind)), "name": name}}
-        if sent:
-            item["tool_calls"] = list(map(_taken_back, sent))
+        calls, broken = list[Item](), dict[int, str]()
+        for place, call in enumerate(sent):
+            kind, name = self._named(call)
+            if not name:
+                continue
+            if (called := self.called(name, problems)) != name:
+                call = {**call, kind: {**object_or_empty(call.get(kind)), "name": called}}
+            if place in faults:
+                broken[len(calls)] = faults[place]
+            calls.append(_taken_back(call))
+        if len(calls) < len(sent):
+            misread.append(f"{len(sent) - len(calls)} of its calls named no tool and were left out")
+        if calls:
+            item["tool_calls"] = calls
         if message.get("refusal") and draft.stop_kind in FINISHED:
             draft = replace(draft, stop_kind="refusal")
         items = () if item.keys().isdisjoint(_SAYING) else (item,)
         draft = replace(draft, items=items, text=_text_of(item.get("content")), problems=tuple(problems))
-        return self.with_calls(
-            draft.with_misread(misread), taken, {at: fault for at, (_, _, fault) in enumerate(named) if fault}
-        )
+        return self.with_calls(draft.with_misread(misread), taken, broken)
+
+    def kind_of(self, call: Mapping[str, Any]) -> str:
+        """Return the kind of a call."""
+        return kind_of(call)
+
+    def _named(self, call: Mapping[str, Any]) -> tuple[str, str]:
+        """Return the kind of a call and what it calls; one of a type that is not known is answered as the others."""
+        kind = self.kind_of(call)
+        return kind, text_or_empty(object_or_empty(call.get(kind)).get("name")) or ("" if kind in KINDS else kind)
 
     def read_call(self, call: Mapping[str, Any]) -> WireCall:
         """Return one of a message's calls."""
-        kind = kind_of(call)
-        said = object_or_empty(call.get(kind))
-        sent: object = said.get(TEXTS.get(kind, "arguments"))
-        name, id = text_or_empty(said.get("name")), text_or_empty(call.get("id"))
-        if kind not in KINDS:  # of a type that is not known, and answered as the others are
-            name = name or kind
+        kind, name = self._named(call)
+        id = text_or_empty(call.get("id"))
+        sent: object = object_or_empty(call.get(kind)).get(TEXTS.get(kind, "arguments"))
         if kind == "function":
             return WireCall(id, name, raw_arguments(sent))
         fault = "its text did not come" if kind in self.free_texts and not isinstance(sent, str) else ""

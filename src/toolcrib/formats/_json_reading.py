@@ -68,9 +68,10 @@ def objects_at(shape: Mapping[str, Any], key: str, misread: list[str]) -> list[M
             misread.append(f"`{key}` of it is no list")
         return []
     parts = cast("list[Any]", value)
-    if any(part not in _NOTHING for part in parts if not is_object(part)):
+    found = list(objects_in(parts))
+    if len(found) < len(parts) and any(part not in _NOTHING for part in parts if not is_object(part)):
         misread.append(f"`{key}` of it has what is no JSON object")
-    return [part for part in parts if is_object(part)]
+    return found
 
 
 def fields_of(shape: Mapping[str, Any], kinds: Mapping[str, type], misread: list[str]) -> dict[str, Any]:

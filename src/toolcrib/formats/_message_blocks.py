@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, cast
 
+from toolcrib.calls import value_class
 from toolcrib.formats._json_reading import is_object, object_or_empty, text_or_empty
 from toolcrib.formats._transcript_rules import RefusedPart, TranscriptRules
 from toolcrib.formats._wire import Item
 
-__all__ = ["Block", "MessageBlocks", "is_blank"]
+__all__ = ["OTHER", "Block", "MessageBlocks", "is_blank"]
 
 _CALLER = -1  # the place of a call's caller, in the call
 
 BlockKind: TypeAlias = Literal["blank", "thought", "asks", "answers", "result", "other"]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Block:
     """What the rules ask of a block.
 
@@ -36,6 +37,9 @@ class Block:
     name: str = ""
     inner: object = None
     caller: str = ""
+
+
+OTHER = Block("other")
 
 
 class MessageBlocks(TranscriptRules):
@@ -60,8 +64,8 @@ class MessageBlocks(TranscriptRules):
         found, waiting = list[RefusedPart](), dict[str, RefusedPart]()
         programs = dict[str, list[RefusedPart]]()  # what calls say of the program that made them, by its call
         before: Mapping[str, Any] | None = None
-        for index, item in enumerate(items):
-            blocks = self._blocks(item)
+        read = list(map(self._blocks, items))
+        for index, (item, blocks) in enumerate(zip(items, read, strict=True)):
             ends = waiting and (self.missing_turns(before, item) or not _may_wait(item, blocks))
             gone = [id for id in waiting if ends or (id in programs and _answers_and_says(blocks))]
             for id in gone:
@@ -91,7 +95,7 @@ class MessageBlocks(TranscriptRules):
                     case _:
                         pass
             before = item
-        found += self._last_thoughts(items, {(part.index, *part.place) for part in found})
+        found += _last_thoughts(read, {(part.index, *part.place) for part in found})
         return sorted(found, key=lambda part: (part.index, part.place))
 
     def without_parts(self, item: Mapping[str, Any], places: Collection[tuple[int, ...]]) -> Item | None:
@@ -135,7 +139,7 @@ class MessageBlocks(TranscriptRules):
     def _blocks(self, item: Mapping[str, Any]) -> list[Block]:
         content, role = item.get("content"), text_or_empty(item.get("role"))
         if isinstance(content, str):
-            return [Block("blank" if is_blank(content) else "other")]
+            return [Block("blank") if is_blank(content) else OTHER]
         if not isinstance(content, list | tuple):
             return []
         return [self.block_of(object_or_empty(block), role) for block in cast("Sequence[object]", content)]
@@ -147,16 +151,6 @@ class MessageBlocks(TranscriptRules):
             if is_object(block) and self.block_of(block, "user").kind == "blank":
                 yield RefusedPart(index, (at, place), "blank", "", "a text of white space alone in a result")
 
-    def _last_thoughts(
-        self, items: Sequence[Mapping[str, Any]], gone: Collection[tuple[int, ...]]
-    ) -> Iterator[RefusedPart]:
-        for index, item in enumerate(items):
-            for at, block in reversed([*enumerate(self._blocks(item))]):
-                if block.kind == "thought":
-                    yield RefusedPart(index, (at,), "order", "", "a last thought that led to nothing")
-                elif (index, at) not in gone:
-                    break
-
 
 def is_blank(text: object) -> bool:
     """Return whether a text says nothing; what is no text does not either."""
@@ -167,6 +161,16 @@ def _answers_and_says(blocks: Sequence[Block]) -> bool:
     """Return whether results of the client's stand beside something else."""
     kinds = {block.kind for block in blocks}
     return "result" in kinds and len(kinds) > 1
+
+
+def _last_thoughts(messages: Sequence[Sequence[Block]], gone: Collection[tuple[int, ...]]) -> Iterator[RefusedPart]:
+    """Yield the thoughts at the ends of messages, where nothing follows but what is gone."""
+    for index, blocks in enumerate(messages):
+        for at, block in reversed([*enumerate(blocks)]):
+            if block.kind == "thought":
+                yield RefusedPart(index, (at,), "order", "", "a last thought that led to nothing")
+            elif (index, at) not in gone:
+                break
 
 
 def _may_wait(item: Mapping[str, Any], blocks: Sequence[Block]) -> bool:
