@@ -12,6 +12,7 @@ from toolcrib.formats._wire import WireCall
 __all__ = ["IdMaker", "is_sendable", "made_id", "seed_of", "seeds_of", "unique_ids", "unused_id", "why_replaced"]
 
 IdMaker = Callable[[str], str]
+_WRITER = json.JSONEncoder(sort_keys=True, default=str)
 
 
 def made_id(seed: str) -> str:
@@ -32,7 +33,7 @@ def seeds_of(value: object, count: int) -> list[str]:
 
 def _written(value: object) -> str:
     try:
-        return json.dumps(value, sort_keys=True, default=str)
+        return _WRITER.encode(value)
     except (ValueError, RecursionError):  # it is nested too deeply, and its position has to do
         return ""
 

@@ -105,42 +105,39 @@ class ChatFormat(ProviderFormat):
         problems, misread = list[str](), list[str]()
         item: Item = {"role": "assistant", **self.kept(message, misread)}
         sent = calls_in(message, misread)
-        calls, broken = list[Item](), dict[int, str]()
-        for place, call in enumerate(sent):
-            kind, name = self._named(call)
-            if not name:
+        calls, kept, broken = list[WireCall](), list[Item](), dict[int, str]()
+        for place, call in enumerate(map(_taken_back, sent)):
+            read = self.read_call(call)
+            if not read.name:
                 continue
-            if (called := self.called(name, problems)) != name:
-                call = {**call, kind: {**object_or_empty(call.get(kind)), "name": called}}
+            if (called := self.called(read.name, problems)) != read.name:
+                call[read.kind] = {**object_or_empty(call.get(read.kind)), "name": called}
+                read = self.read_call(call)
             if place in faults:
                 broken[len(calls)] = faults[place]
-            calls.append(_taken_back(call))
+            calls.append(read)
+            kept.append(call)
         if len(calls) < len(sent):
             misread.append(f"{len(sent) - len(calls)} of its calls named no tool and were left out")
         if calls:
-            item["tool_calls"] = calls
+            item["tool_calls"] = kept
         if message.get("refusal") and draft.stop_kind in FINISHED:
             draft = replace(draft, stop_kind="refusal")
         items = () if item.keys().isdisjoint(_SAYING) else (item,)
-        draft = replace(draft, items=items, text=_text_of(item.get("content")), problems=tuple(problems))
+        text = _text_of(item.get("content"))
+        draft = replace(draft, items=items, text=text, calls=tuple(calls), problems=tuple(problems))
         return self.with_calls(draft.with_misread(misread), taken, broken)
-
-    def kind_of(self, call: Mapping[str, Any]) -> str:
-        """Return the kind of a call."""
-        return kind_of(call)
-
-    def _named(self, call: Mapping[str, Any]) -> tuple[str, str]:
-        """Return the kind of a call and what it calls; one of a type that is not known is answered as the others."""
-        kind = self.kind_of(call)
-        return kind, text_or_empty(object_or_empty(call.get(kind)).get("name")) or ("" if kind in KINDS else kind)
 
     def read_call(self, call: Mapping[str, Any]) -> WireCall:
         """Return one of a message's calls."""
-        kind, name = self._named(call)
-        id = text_or_empty(call.get("id"))
-        sent: object = object_or_empty(call.get(kind)).get(TEXTS.get(kind, "arguments"))
+        kind = kind_of(call)
+        said, id = object_or_empty(call.get(kind)), text_or_empty(call.get("id"))
+        name = text_or_empty(said.get("name"))
         if kind == "function":
-            return WireCall(id, name, raw_arguments(sent))
+            return WireCall(id, name, raw_arguments(said.get("arguments")))
+        sent: object = said.get(TEXTS.get(kind, "arguments"))
+        if kind not in KINDS:  # of a type that is not known, and answered as the others are
+            name = name or kind
         fault = "its text did not come" if kind in self.free_texts and not isinstance(sent, str) else ""
         return WireCall(id, name, raw_arguments(sent), kind, fault, sent=call)
 

@@ -175,11 +175,11 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         """Return a reply with the calls that are in its items, in canonical form, and with how it ended.
 
         Args:
-            reply: What was read: items as they came, without calls.
+            reply: What was read: items as they came, and all of their calls where those were read already.
             taken: Ids of earlier calls.
             broken: Which of its calls may not run, by their place, and why.
         """
-        items, calls, changed = self.with_own_ids(reply.items, taken)
+        items, calls, changed = self.with_own_ids(reply, taken)
         if broken:
             calls = [replace(call, fault=broken.get(at, call.fault)) for at, call in enumerate(calls)]
         answered = {key for item in items for key in self.result_keys(item) or ()}  # by the provider itself
@@ -210,10 +210,11 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         )
 
     def with_own_ids(
-        self, items: Sequence[Item], taken: Collection[str]
-    ) -> tuple[Sequence[Item], list[WireCall], list[str]]:
-        """Return items and their calls, each with an id that no other has, and what was changed for it."""
-        calls = [call for item in items for call in self.calls_of(item)]
+        self, reply: WireReply, taken: Collection[str]
+    ) -> tuple[Sequence[Item], Sequence[WireCall], list[str]]:
+        """Return the items of a reply and their calls, each with an id of its own, and what was changed for it."""
+        items: Sequence[Item] = reply.items
+        calls: Sequence[WireCall] = reply.calls or [call for item in items for call in self.calls_of(item)]
         ids, changed = unique_ids(calls, self.make_id, taken, self.takes_id)
         if changed:
             new = iter(ids)

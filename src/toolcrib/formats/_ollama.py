@@ -83,8 +83,8 @@ class _Ollama(OptionalIds, ChatFormat):
         kept = {key: message[key] for key in ("content", "thinking") if isinstance(message.get(key), str)}
         return {key: text for key, text in kept.items() if text and (key == "content" or _says(message))}
 
-    def kind_of(self, call: Mapping[str, Any]) -> str:
-        return "function"  # a call has no type
+    def read_call(self, call: Mapping[str, Any]) -> WireCall:
+        return super().read_call({key: call.get(key) for key in ("id", "function")})  # a call has no type
 
     def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
         return {**item, "tool_calls": list(map(_canonical_call, item["tool_calls"]))}

@@ -10,7 +10,7 @@ from toolcrib.formats._call_ids import is_sendable, made_id, seed_of, seeds_of, 
 from toolcrib.formats._canonical_json import raw_arguments
 from toolcrib.formats._format import ProviderFormat
 from toolcrib.formats._transcript_rules import CallKey
-from toolcrib.formats._wire import Item, WireCall
+from toolcrib.formats._wire import Item, WireCall, WireReply
 
 __all__ = ["OptionalIds", "is_sent"]
 
@@ -54,10 +54,12 @@ class OptionalIds(ProviderFormat):
         return waiting[len(answered) :] if in_order else None
 
     def with_own_ids(
-        self, items: Sequence[Item], taken: Collection[str]
-    ) -> tuple[Sequence[Item], list[WireCall], list[str]]:
+        self, reply: WireReply, taken: Collection[str]
+    ) -> tuple[Sequence[Item], Sequence[WireCall], list[str]]:
         changed = list[str]()
-        items = [self._with_unused_ids(item, taken, changed) for item in items]
+        items = [self._with_unused_ids(item, taken, changed) for item in reply.items]
+        if reply.calls and not changed and all(call.id for call in reply.calls):
+            return items, reply.calls, changed
         return items, [call for item in items for call in self._calls(item, taken)], changed
 
     def _calls(self, item: Mapping[str, Any], taken: Collection[str]) -> tuple[WireCall, ...]:

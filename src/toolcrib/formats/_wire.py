@@ -53,7 +53,7 @@ class WireCall:
     caller: str = "direct"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class WireReply:
     """What a model answered.
 

@@ -166,9 +166,9 @@ def message_of(error: Exception) -> str:
 
 def offered(entry: ToolEntry, run: Run) -> bool:
     """Return whether a tool may be called in a run."""
-    if entry.name in run.revealed:
+    if not entry.off if run.available is None else entry.name in run.available:
         return True
-    return not entry.off if run.available is None else entry.name in run.available
+    return entry.name in run.revealed
 
 
 def not_offered(name: str, call_id: str) -> Failed:

@@ -222,7 +222,7 @@ class Pipeline:
             if not isinstance(made, LiveCall):
                 return made
             live, read = made, False
-        elif isinstance(call, Suspended | Mapping):
+        elif not isinstance(call, LiveCall) and isinstance(call, Suspended | Mapping):
             return await self.recover(call, run, grant=grant)
         else:
             live, read = _live(call), True

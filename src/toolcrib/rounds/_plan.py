@@ -308,7 +308,9 @@ def _list_of(given: object, rules: ProviderFormat) -> MutableSequence[Any]:
     """Return the message list; CommitError where it is known to be in another format than the round."""
     if type(given) is list:  # asked first: what a protocol costs is more than all of the rest here
         return cast("list[Any]", given)
-    target: object = given.transcript if isinstance(given, HasTranscript) else given
+    target: object = given
+    if not isinstance(given, Transcript) and isinstance(given, HasTranscript):
+        target = given.transcript
     if not isinstance(target, MutableSequence):
         what = type(target).__qualname__
         raise TypeError(f"a round is committed to a message list, a Transcript or a session, and this is a {what}")
