@@ -32,8 +32,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "available set of the run",
         "pipeline/_failures.py",
-        "return not entry.off if run.available is None else entry.name in run.available",
-        "return True",
+        "if not entry.off if run.available is None else entry.name in run.available:",
+        "if True:",
     ),
     Gate(
         "caller of a call that is admitted",

@@ -112,7 +112,8 @@ class DecodedCall(Generic[I]):
         Raises:
             InvalidOutput: The output is not of the type that the tool declares.
         """
-        return ToolResult(self.id, self.name, checked_output(self.tool, self.name, output))
+        call = self._call
+        return ToolResult(call.id, call.name, checked_output(call.readable.tool, call.name, output))
 
     def fail(self, error: Exception) -> ToolResult:
         """Return the result that answers this call with what went wrong; post hooks may still mend it.

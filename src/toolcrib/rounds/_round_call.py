@@ -37,17 +37,20 @@ class RoundCall:
 
     Attributes:
         wire: The call as the provider sent it.
+        id: The id that its result has to name.
+        name: The tool's name.
         call: The pipeline's call; None when the arguments cannot be read.
         outcome: What a gate ended the call with, or an observer's failure; None while it may go on.
         unread: A call whose arguments cannot be read, until the pipeline has counted and recorded it.
     """
 
-    __slots__ = ("_input", "_made_of", "call", "outcome", "pipeline", "run", "unread", "wire")
+    __slots__ = ("_input", "_made_of", "call", "id", "name", "outcome", "pipeline", "run", "unread", "wire")
 
     def __init__(
         self, wire: WireCall, pipeline: Pipeline, run: Run, call: Call | None = None, outcome: Outcome | None = None
     ) -> None:
         self.wire, self.pipeline, self.run = wire, pipeline, run
+        self.id, self.name = wire.id, wire.name
         self.call, self.outcome = call, outcome
         self.unread: ToolCall | None = None
         self._input: Any = None
@@ -74,16 +77,6 @@ class RoundCall:
         if made.call is None:
             made.unread = received
         return made
-
-    @property
-    def id(self) -> str:
-        """The id that its result has to name."""
-        return self.wire.id
-
-    @property
-    def name(self) -> str:
-        """The tool's name."""
-        return self.wire.name
 
     @property
     def metadata(self) -> CallMetadata:
@@ -249,11 +242,11 @@ def as_defined(toolset: Toolset, call: WireCall, format: ProviderFormat, strict:
     A free text becomes the tool's one argument; names that were sent in the place of others become those again; and
     in strict mode the nulls go that a model writes for what it leaves out.
     """
-    raw = call.arguments
-    if call.name not in toolset:
+    raw, entry = call.arguments, toolset.entries.get(call.name)
+    if entry is None:
         return raw
     try:
-        parameters = toolset[call.name].parameters
+        parameters = entry.tool.parameters
         text = text_parameter(parameters) if isinstance(raw, str) and call.kind != "function" else None
         if text is not None:
             return {text: raw}

@@ -24,7 +24,7 @@ def checked_output(tool: Tool[..., Any], name: str, output: Any) -> Any:
     if adapter is None:
         return output
     try:
-        return adapter.validate_python(output)
+        return adapter.validator.validate_python(output)
     except ValidationError as error:
         problems = tuple(FieldProblem(_path(e["loc"]), e["msg"]) for e in error.errors(include_url=False))
     raise InvalidOutput(name, problems)  # out here, so that it does not carry pydantic's error along
