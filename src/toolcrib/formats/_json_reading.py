@@ -47,6 +47,8 @@ def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
 
 def object_or_empty(value: object) -> Mapping[str, Any]:
     """Return `value`, or an empty mapping when it is no JSON object."""
+    if value is None:  # as it nearly always is where there is none; a check against an ABC costs more than all else
+        return {}
     return cast("Mapping[str, Any]", value) if type(value) is dict or isinstance(value, Mapping) else {}
 
 
