@@ -54,7 +54,7 @@ FORMATS_GATES: tuple[Gate, ...] = (
     Gate(
         "calls of chat messages that name no tool",
         "formats/_chat.py",
-        'misread.append(f"{len(sent) - len(named)} of its calls named no tool and were left out")',
+        'misread.append(f"{len(sent) - len(calls)} of its calls named no tool and were left out")',
         "pass",
         _TESTS,
     ),
