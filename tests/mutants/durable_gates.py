@@ -407,6 +407,13 @@ DURABLE_GATES: tuple[Gate, ...] = (
         _OF_PROGRAMS,
     ),
     Gate(
+        "an execution whose work was handed over asks about nothing",
+        _WORK_STORE,
+        "            if self._fence is not None:\n                await self._fence()\n",
+        "",
+        _OF_WORKERS,
+    ),
+    Gate(
         "an answer that a run used up",
         _WORK_STORE,
         "                if used is None:\n                    raise\n",

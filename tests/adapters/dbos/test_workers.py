@@ -289,6 +289,19 @@ async def test_an_answer_is_given_again_to_the_work_that_used_it_up_and_to_no_ot
         await WorkStore(store, TurnExecution("other", None)).take(request)
 
 
+async def test_an_execution_whose_work_was_handed_over_asks_about_nothing() -> None:
+    request = ApprovalRequest("ask_1", "call_1", "pay", {}, "d", in_doubt=True)
+    store = MemoryApprovalStore()
+
+    async def handed_over() -> None:
+        raise WorkerError("till", "its work was handed over")
+
+    with pytest.raises(WorkerError, match="handed over"):
+        await WorkStore(store, fence=handed_over).put(request)
+
+    assert await store.list() == ()
+
+
 class OvertakenStore(MemoryApprovalStore):
     """A store in which another execution of the same work, cut off meanwhile, is quicker to use an answer up."""
 

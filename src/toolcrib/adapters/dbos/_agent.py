@@ -278,7 +278,8 @@ class DurableAgent(Answers):
     def _binding(self, engine: Engine, execution: TurnExecution) -> TurnBinding:
         run = self._run
         given = Run(id=self.name) if run is None else run() if callable(run) else run
-        store = WorkStore(cast("AnswerStore", given.approvals or engine.client.approvals), execution, self.agent.tools)
+        approvals = cast("AnswerStore", given.approvals or engine.client.approvals)
+        store = WorkStore(approvals, execution, self.agent.tools, fence=engine.may_begin)
         held = given.view(
             approvals=store,
             journal=execution,

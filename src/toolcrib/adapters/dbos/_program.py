@@ -147,7 +147,8 @@ class DurableToolkit(Answers):
         given = (
             Run(run) if self._given_run is None else self._given_run() if callable(self._given_run) else self._given_run
         )
-        store = WorkStore(cast("AnswerStore", given.approvals or engine.client.approvals), waits=journal.waits)
+        approvals = cast("AnswerStore", given.approvals or engine.client.approvals)
+        store = WorkStore(approvals, waits=journal.waits, fence=engine.may_begin)
         recorded = engine.recorded(given, self.toolkit.sinks)
 
         async def fence() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -33,6 +33,8 @@ class WorkStore:
             program, which owns all of its requests: its journal lets one execution begin the call.
         tools: The tools of the agent, for a result that is a turn.
         waits: The program's time of waiting for the database.
+        fence: Awaited before a request is kept; it does not return where the work was handed over. What another worker
+            began meanwhile would look as if it were in doubt, and a person would be asked about it.
     """
 
     def __init__(
@@ -41,12 +43,16 @@ class WorkStore:
         execution: TurnExecution | None = None,
         tools: Iterable[Tool[..., Any]] = (),
         waits: WaitedTime | None = None,
+        fence: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._store, self._execution, self._tools, self._waits = store, execution, tools, waits
+        self._fence = fence
 
     async def put(self, request: ApprovalRequest) -> None:
         """Keep a request until it is answered."""
         with self._without_clock(request):
+            if self._fence is not None:
+                await self._fence()
             await outlast(lambda: self._store.put(request))
 
     async def answer(self, answer: Grant | Denial) -> None:
