@@ -223,6 +223,8 @@ PARTS: dict[str, list[Item]] = {
         {"type": "thinking", "thinking": 5, "signature": "c2ln"},
         {"type": "thinking", "thinking": "Hm.", "signature": True},
         {"type": "server_tool_use", "id": "own", "name": "web_search", "input": 5},
+        {"type": "server_tool_use", "id": 5, "name": "web_search", "input": {}},
+        {"type": "server_tool_use", "name": "web_search", "input": {}},
         {"news": 1},
     ],
     "bedrock": [{"text": 5}, {"reasoningContent": "Hm."}],

@@ -159,6 +159,8 @@ class _Anthropic(MessageBlocks, ProviderFormat):
             kind = kept.get("type")
             if kind == "tool_use" and not text_or_empty(kept.get("name")):
                 misread.append("one of its calls named no tool and was left out")
+            elif kind in _OWN_CALLS and not text_or_empty(kept.get("id")):
+                misread.append("a call of the provider's own came without an id and was left out")
             elif kind == "thinking" and not (kept.get("signature") and "thinking" in kept):
                 problems.append("a thought without its signature was left out")
             else:
