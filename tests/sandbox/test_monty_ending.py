@@ -141,8 +141,9 @@ async def test_closing_ends_what_runs_and_leaves_no_process() -> None:
 
 
 SCRIPT = """
-import asyncio, os, sys, threading, time
+import asyncio, logging, os, sys, threading, time
 from toolcrib.sandbox import MontySandbox, Program, Value
+logging.getLogger("asyncio").setLevel(logging.ERROR)  # a busy machine is slow
 class Host:
     async def call(self, name, args, kwargs):
         return Value(sum(args))

@@ -193,8 +193,9 @@ async def test_closing_ends_what_runs() -> None:
 
 def test_an_interpreter_ends_while_a_program_computes() -> None:
     code = """
-import asyncio, threading, time
+import asyncio, logging, threading, time
 from toolcrib.sandbox import ProcessSandbox, Program, Value
+logging.getLogger("asyncio").setLevel(logging.ERROR)  # a busy machine is slow
 class Host:
     async def call(self, name, args, kwargs, emit=None): return Value(sum(args))
     def output(self, text, stream): pass

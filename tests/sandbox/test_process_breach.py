@@ -182,7 +182,7 @@ async def test_replies_that_are_not_read_hold_back_further_calls() -> None:
         worker.read()
         for number in range(1, 201):
             worker.call(number, "big")
-        while not seen or len(host.calls) > seen[-1]:  # until no more of them begin
+        while not seen or seen[-1] < 64 or len(host.calls) > seen[-1]:  # until no more of them begin
             seen.append(len(host.calls))
             time.sleep(0.3)
         answered = set[int]()
@@ -197,7 +197,7 @@ async def test_replies_that_are_not_read_hold_back_further_calls() -> None:
 
     result = await result_of(call_first, host, limits=SandboxLimits(calls_in_flight=10))
 
-    assert 60 < seen[-1] < 80
+    assert seen[-1] < 80
     assert (result.value, result.error) == (200, None)
 
 
