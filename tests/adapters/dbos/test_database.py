@@ -134,6 +134,25 @@ def test_a_server_gets_an_engine(postgres: Postgres) -> None:
     assert name == "toolcrib"
 
 
+def test_a_connection_that_comes_back_after_its_engine_was_disposed_of_is_closed(database: str) -> None:
+    engine = Database.named(database).engine(pool=2)
+    early = engine.connect()
+    early_driver = early.connection.dbapi_connection
+    engine.dispose()
+    later = engine.connect()
+    later_driver = later.connection.dbapi_connection
+
+    early.close()
+    later.close()
+
+    assert early_driver is not None
+    assert later_driver is not None
+    with pytest.raises(Exception, match="closed"):
+        early_driver.cursor().execute("SELECT 1")
+    later_driver.cursor().execute("SELECT 1")
+    engine.dispose()
+
+
 def test_a_server_that_is_not_there_is_said() -> None:
     with pytest.raises(DatabaseError, match=r"Is a Postgres server running at 127\.0\.0\.1:1\?") as raised:
         Database.named("postgresql://ann:secret@127.0.0.1:1/crib").engine()
@@ -141,7 +160,7 @@ def test_a_server_that_is_not_there_is_said() -> None:
     assert "secret" not in str(raised.value)
 
 
-def test_what_a_driver_says_of_a_password_is_hidden() -> None:
+def test_what_a_early_driverays_of_a_password_is_hidden() -> None:
     with pytest.raises(DatabaseError) as raised:
         Database.named("postgresql://ann@/crib?host=/nowhere/secret1&password=secret1").engine()
 

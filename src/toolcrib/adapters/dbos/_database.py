@@ -132,6 +132,7 @@ class Database:
         except SQLAlchemyError as error:
             made.dispose()
             raise _explained(self, error.__cause__ or error) from error
+        _close_late_connections(made)
         _engines.add(made)
         return made
 
@@ -300,6 +301,26 @@ def _connect_arguments(database: Database) -> dict[str, Any]:
     given = database.url.query
     defaults: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "application_name": database.application}
     return {name: value for name, value in defaults.items() if name not in given}
+
+
+def _close_late_connections(engine: sa.Engine) -> None:
+    """Have an engine close the connections that were in use when it was disposed of, as they come back."""
+    disposals = 0
+
+    def disposed(engine: sa.Engine) -> None:
+        nonlocal disposals
+        disposals += 1
+
+    def connected(connection: Any, record: Any) -> None:
+        record.info["disposals"] = disposals
+
+    def came_back(connection: Any, record: Any) -> None:
+        if connection is not None and record.info.get("disposals", 0) != disposals:
+            record.invalidate()
+
+    event.listen(engine, "engine_disposed", disposed)
+    event.listen(engine, "connect", connected)
+    event.listen(engine, "checkin", came_back)
 
 
 def _ready_sqlite(connection: Any, record: Any) -> None:
