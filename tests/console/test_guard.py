@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -93,13 +94,15 @@ def test_what_a_plain_form_can_send_is_refused(console: Console, kind: str | Non
 
 def test_a_request_without_an_end_is_refused(console: Console) -> None:
     csrf = console.get("/api/state").json["csrf"]
-    connection = http.client.HTTPConnection("127.0.0.1", console.port, timeout=60)
-    headers = {"content-type": "application/json", "x-toolcrib-csrf": csrf}
+    headers = {"content-type": "application/json", "x-toolcrib-csrf": csrf, "transfer-encoding": "chunked"}
 
-    connection.request("POST", "/api/answer", iter([b"{}"]), headers, encode_chunked=True)
+    with closing(http.client.HTTPConnection("127.0.0.1", console.port, timeout=60)) as connection:
+        connection.putrequest("POST", "/api/answer")
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        connection.endheaders()  # nothing follows, which could meet a connection that is closed already
 
-    assert connection.getresponse().status == 413
-    connection.close()
+        assert connection.getresponse().status == 413
 
 
 @pytest.mark.parametrize(
