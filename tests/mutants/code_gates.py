@@ -173,8 +173,8 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "arguments of a call that is made again",
         _REPLAY,
-        "digest = call_digest(args, kwargs)",
-        "digest = call_digest([], {})",
+        "digest = charged(call_digest, args, kwargs)",
+        "digest = charged(call_digest, [], {})",
         _OF_RESUME,
     ),
     Gate(

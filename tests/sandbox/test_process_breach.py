@@ -13,7 +13,7 @@ import pytest
 
 from tests.code.hosts import TableHost
 from tests.sandbox.fake_worker import Act, WorkerEnd, faked
-from toolcrib.calls import Charged
+from toolcrib.calls import charged
 from toolcrib.sandbox import OutputStream, Program, SandboxLimits, SandboxResult, Value
 
 LIMITS = SandboxLimits()
@@ -265,11 +265,13 @@ async def test_what_the_host_computes_to_read_calls_is_time_of_the_program(waits
     """Each call costs the host at least a tenth of a second, of which there are three."""
     read: list[int] = []
 
+    def compute() -> None:
+        began = time.thread_time()
+        while time.thread_time() < began + 0.1:
+            pass
+
     async def costly(*args: int) -> Value:
-        with Charged():
-            began = time.thread_time()
-            while time.thread_time() < began + 0.1:
-                pass
+        charged(compute)
         read.append(len(read))
         return Value(None)
 

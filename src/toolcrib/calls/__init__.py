@@ -7,11 +7,11 @@ from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, Act
 from toolcrib.calls._approval import ApprovalRequest, Denial, Done, Grant
 from toolcrib.calls._call import (
     CallMetadata,
-    Charged,
     RawArguments,
     ToolCall,
     calling_line,
     charge_time,
+    charged,
     new_call_id,
 )
 from toolcrib.calls._call_event import CallEvent, CallRecord, EventKind
@@ -48,7 +48,6 @@ __all__ = [
     "CallEvent",
     "CallMetadata",
     "CallRecord",
-    "Charged",
     "Complete",
     "Completed",
     "Decision",
@@ -73,6 +72,7 @@ __all__ = [
     "calling_line",
     "carried",
     "charge_time",
+    "charged",
     "copied",
     "cut",
     "error_of",

@@ -8,12 +8,15 @@ import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
 from uuid import uuid4
 
 from toolcrib.calls._value_class import value_class
 
-__all__ = ["CallMetadata", "Charged", "RawArguments", "ToolCall", "calling_line", "charge_time", "new_call_id"]
+__all__ = ["CallMetadata", "RawArguments", "ToolCall", "calling_line", "charge_time", "charged", "new_call_id"]
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 RawArguments: TypeAlias = str | bytes | Mapping[str, Any]
 
@@ -24,18 +27,16 @@ charge_time: ContextVar[Callable[[float], None] | None] = ContextVar("toolcrib_c
 """Takes the seconds that the host computes to read a call of a program, as time of that program; None elsewhere."""
 
 
-class Charged:
-    """A part of the host's code that computes for a program; the program is charged the processor time of its body."""
-
-    __slots__ = ("_began", "_charge")
-
-    def __enter__(self) -> None:
-        self._charge = charge_time.get()
-        self._began = 0.0 if self._charge is None else time.thread_time()
-
-    def __exit__(self, *error: object) -> None:
-        if self._charge is not None:
-            self._charge(time.thread_time() - self._began)
+def charged(work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """Return what `work` returns; a program for which the host does it is charged its processor time."""
+    charge = charge_time.get()
+    if charge is None:
+        return work(*args, **kwargs)
+    began = time.thread_time()
+    try:
+        return work(*args, **kwargs)
+    finally:
+        charge(time.thread_time() - began)
 
 
 _ids = itertools.count(1)

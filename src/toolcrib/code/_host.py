@@ -11,13 +11,13 @@ from typing import Any, cast
 
 from toolcrib.calls import (
     ApprovalRequest,
-    Charged,
     Completed,
     Failed,
     Outcome,
     Rejected,
     Suspended,
     ToolCall,
+    charged,
     cut,
     new_call_id,
     render,
@@ -99,9 +99,8 @@ class ProgramHost:
     ) -> tuple[Outcome, Reply]:
         """Return the outcome that `execute` has for a call, and the program's reply; both are put into the summary."""
         began = time.perf_counter()
-        with Charged():
-            arguments, fault = tool.bind(args, kwargs)
-            summary["arguments"] = self._within_room(tool.redacted(arguments), None)
+        arguments, fault = charged(tool.bind, args, kwargs)
+        summary["arguments"] = charged(lambda: self._within_room(tool.redacted(arguments), None))
         try:
             outcome = await execute(ToolCall(tool.name, arguments, summary["id"], fault=fault))
         finally:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from toolcrib.calls import Charged, Denial, Failed, Grant, Outcome, Suspended, ToolCall, new_call_id
+from toolcrib.calls import Denial, Failed, Grant, Outcome, Suspended, ToolCall, charged, new_call_id
 from toolcrib.code._activity import NO_ACTIVITY, ProgramActivity
 from toolcrib.code._host import ProgramHost
 from toolcrib.code._journal import Journal, JournalEntry, JournalLog, call_digest, reply_to_dict
@@ -78,8 +78,7 @@ class JournalHost(ProgramHost):
         if self._broken is not None:
             raise self._broken
         args, kwargs = self._tools[name].clipped(args, kwargs)
-        with Charged():
-            digest = call_digest(args, kwargs)
+        digest = charged(call_digest, args, kwargs)
         try:
             entry = self.journal.match(name, digest)
         except ReplayDiverged as error:

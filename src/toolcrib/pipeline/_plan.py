@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel
 
 from toolcrib.approvals import digest
-from toolcrib.calls import Charged, RawArguments, ToolCall
+from toolcrib.calls import RawArguments, ToolCall, charged
 from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
 from toolcrib.hooks import DecisionHook, HookSet
 from toolcrib.pipeline._call import Executor
@@ -112,8 +112,7 @@ class Plan:
             raise InvalidArguments(self.name, (FieldProblem("", call.fault),))
         raw, spec = call.arguments, self.spec
         if call.origin == "model":
-            with Charged():
-                return spec.arguments(spec.validate_model(raw))
+            return spec.arguments(charged(spec.validate_model, raw))
         if isinstance(raw, _TEXT):  # validated once: a validator may change what it is given again
             return self.tool.bind((), spec.arguments(spec.validate_json(raw)))
         bound = self.tool.bind((), raw)
