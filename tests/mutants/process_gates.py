@@ -15,6 +15,7 @@ _OUTPUT = "sandbox/_output.py"
 _MONTY = "sandbox/_monty_program.py"
 
 _BREACH = ("tests/sandbox/test_process_breach.py",)
+_READER = ("tests/sandbox/test_frames.py", *_BREACH)
 _LIMITS = ("tests/sandbox/test_limits.py",)
 _PAUSE = ("tests/sandbox/test_process_pause.py",)
 _SESSIONS = ("tests/sandbox/test_process_sessions.py",)
@@ -24,6 +25,9 @@ _LAUNCH = ("tests/sandbox/test_launch.py",)
 PROCESS_GATES: tuple[Gate, ...] = (
     # --- what a frame may say
     Gate("length of a frame", _FRAMES, "if size > self._most:", "if False:", _BREACH),
+    Gate("bytes of a frame's blobs", _FRAMES, "if size > most:", "if False:", _READER),
+    Gate("number of a frame's blobs", _FRAMES, "if len(sizes) > _BLOBS:", "if False:", _READER),
+    Gate("size of a blob", _FRAMES, "type(size) is int and size >= 0", "True", _READER),
     Gate("type of a frame's field", _FRAMES, "if type(value) is not kind:", "if False:", _BREACH),
     Gate("numbers that JSON has not", _FRAMES, "from_json(body, allow_inf_nan=False)", "from_json(body)", _BREACH),
     Gate("seconds of a wait", _FRAMES, "or not 0 <= seconds < 1e9", "", _BREACH),

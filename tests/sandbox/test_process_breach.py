@@ -88,6 +88,48 @@ async def test_a_frame_that_is_too_long_is_refused_by_its_length() -> None:
     assert "a frame of 2147483648 bytes" in str(result.error)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "why"), [([1 << 40], "blobs of 1099511627776 bytes, where 32000000 is"), ([-1], "that is none")]
+)
+async def test_blobs_are_refused_before_they_are_read(sizes: list[int], why: str) -> None:
+    def lie(worker: WorkerEnd) -> None:
+        worker.send("done", blobs=sizes)
+        worker.until_killed()
+
+    assert why in str((await result_of(lie)).error)
+
+
+async def test_one_that_does_not_send_all_of_a_blob_has_its_time() -> None:
+    def trickle(worker: WorkerEnd) -> None:
+        worker.send("done", blobs=[1_000_000])
+        worker.bytes(b"x" * 1_000)
+        worker.until_killed()
+
+    result = await result_of(trickle, limits=SandboxLimits(program_time=0.2))
+
+    assert result.error is not None
+    assert result.error.kind == "time"
+
+
+async def test_a_death_within_a_blob_is_one() -> None:
+    def die(worker: WorkerEnd) -> None:
+        worker.send("done", blobs=[1_000_000])
+        worker.bytes(b"x" * 1_000)
+
+    result = await result_of(die)
+
+    assert "the worker process died" in str(result.error)
+
+
+async def test_blobs_with_a_frame_that_has_none_are_no_frames() -> None:
+    def lie(worker: WorkerEnd) -> None:
+        worker.send("out", s="x", err=False, blobs=[4])
+        worker.bytes((1 << 31).to_bytes(4, "big"))
+        worker.until_killed()
+
+    assert "a frame of 2147483648 bytes" in str((await result_of(lie)).error)
+
+
 async def test_an_id_is_used_once() -> None:
     def lie(worker: WorkerEnd) -> None:
         worker.call(1, "add", 1)

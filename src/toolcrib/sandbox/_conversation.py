@@ -25,7 +25,6 @@ from toolcrib.sandbox._endings import (
     worker_died,
 )
 from toolcrib.sandbox._frames import (
-    WAKE,
     CallFrame,
     DoneFrame,
     DropFrame,
@@ -33,9 +32,8 @@ from toolcrib.sandbox._frames import (
     PrintFrame,
     ProtocolError,
     WaitFrame,
-    batch,
-    run_frame,
 )
+from toolcrib.sandbox._host_frames import WAKE, HostFrame, batch, run_frame
 from toolcrib.sandbox._open_calls import OpenCall, OpenCalls
 from toolcrib.sandbox._output import OutputMeter
 from toolcrib.sandbox._protocol import Host, OutputStream, Program, ProgramError, SandboxResult, SuspendedReply
@@ -164,7 +162,7 @@ class Conversation:
             elif not self._advance():
                 await self._wait_for_news()
 
-    def _run_frame(self, keep: bool) -> bytes:
+    def _run_frame(self, keep: bool) -> HostFrame:
         program = self._program
         return run_frame(
             {
@@ -307,7 +305,7 @@ class Conversation:
 
     # --- frames for the program
 
-    def _send(self, frames: list[bytes]) -> None:
+    def _send(self, frames: list[HostFrame]) -> None:
         """Send the frames with which the program goes on.
 
         Raises:

@@ -1,24 +1,25 @@
-"""Frames between a worker and its host, each a length and JSON; every field of a worker's frame is checked.
+"""Frames of a worker, each a length and JSON; every field is checked.
 
+A frame may be followed by blobs: bytes as they are, such as tables and files, whose sizes its field `blobs` announces.
 Nothing that comes from a worker is unpickled, evaluated or trusted: its author is the program's.
 """
 
 from __future__ import annotations
 
-import builtins
+import mmap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from itertools import accumulate
 from typing import Any, TypeAlias, cast
 
 from pydantic_core import from_json
 
 from toolcrib.calls import cut
-from toolcrib.sandbox._protocol import ErrorKind, ProgramError, Raised
-from toolcrib.sandbox._values import json_bytes, memory_size_of_json
+from toolcrib.sandbox._protocol import ErrorKind, ProgramError
+from toolcrib.sandbox._values import memory_size_of_json
 
 __all__ = [
-    "WAKE",
+    "HEAD",
     "CallFrame",
     "DoneFrame",
     "DropFrame",
@@ -28,17 +29,12 @@ __all__ = [
     "PrintFrame",
     "ProtocolError",
     "WaitFrame",
-    "batch",
-    "builtin_exception",
     "do_nothing",
-    "error_frame",
     "frame_limit",
-    "item_frame",
-    "run_frame",
-    "value_frame",
 ]
 
-_HEAD = 4  # bytes with the length of a frame
+HEAD = 4  # bytes with the length of a frame
+_BLOBS = 1_000  # with one frame
 _PRINT_BYTES = 448 * 1024  # the most that a piece of printed text can take
 _MARGIN = 256 * 1024  # bytes of names and readings of the clock beside a value
 _READINGS = 10_000
@@ -46,6 +42,7 @@ _INT64 = 1 << 63
 _MESSAGE = 4_000  # characters of a program's error
 _TRACEBACK = 20_000
 _NAME = 200
+_NO_ROOM = memoryview(b"")
 _KINDS: dict[str, ErrorKind] = {"syntax": "syntax", "exception": "exception", "memory": "memory"}
 
 
@@ -115,12 +112,14 @@ class DoneFrame:
 
     Attributes:
         names: The plain values that it left, where the host wants them.
+        blobs: What came with the frame.
     """
 
     value: Any = None
     error: ProgramError | None = None
     clock: Sequence[int] = field(default=())
     names: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    blobs: Sequence[memoryview] = ()
 
 
 Frame: TypeAlias = CallFrame | NextFrame | DropFrame | WaitFrame | PrintFrame | DoneFrame
@@ -136,18 +135,35 @@ class FrameReader:
 
     Args:
         most: The bytes that one frame may have; a longer one is refused before there is room made for it.
+        most_blobs: The bytes that the blobs of one frame may have, refused in the same way.
     """
 
-    __slots__ = ("_buffer", "_most")
+    __slots__ = ("_buffer", "_frame", "_most", "_most_blobs", "_room")
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, most_blobs: int) -> None:
+        self._most, self._most_blobs = most, most_blobs
         self._buffer = bytearray()
+        self._frame: Frame | None = None  # whose blobs are on their way
+        self._room = _NO_ROOM  # for what is missing of them
 
     @property
     def is_between(self) -> bool:
         """True when the last frame came whole."""
-        return not self._buffer
+        return not self._buffer and self._frame is None
+
+    @property
+    def room(self) -> memoryview | None:
+        """Where the next bytes belong, for `fill`; None when they are to be fed."""
+        return None if self._frame is None else self._room
+
+    def fill(self, count: int) -> list[Frame]:
+        """Return the frame that is whole with so many bytes in `room`, if it is."""
+        self._room = self._room[count:]
+        frame = self._frame
+        if self._room or frame is None:
+            return []
+        self._frame = None
+        return [frame]
 
     def feed(self, data: bytes) -> list[Frame]:
         """Return the frames that are whole with the next piece.
@@ -155,17 +171,25 @@ class FrameReader:
         Raises:
             ProtocolError: One of them is no frame.
         """
-        if not self._buffer and len(data) >= _HEAD and int.from_bytes(data[:_HEAD], "big") == len(data) - _HEAD:
-            self._checked(len(data) - _HEAD)
-            return [_read(data[_HEAD:])]  # the usual case: just one
+        if not self._buffer and len(data) >= HEAD and int.from_bytes(data[:HEAD], "big") == len(data) - HEAD:
+            self._checked(len(data) - HEAD)
+            return self._begun(data[HEAD:])  # the usual case: just one
         self._buffer += data
         found: list[Frame] = []
         at, have = 0, len(self._buffer)
-        while have - at >= _HEAD:
-            end = at + _HEAD + self._checked(int.from_bytes(self._buffer[at : at + _HEAD], "big"))
+        while have > at:
+            if self._frame is not None:
+                count = min(have - at, len(self._room))
+                self._room[:count] = self._buffer[at : at + count]
+                at += count
+                found += self.fill(count)
+                continue
+            if have - at < HEAD:
+                break
+            end = at + HEAD + self._checked(int.from_bytes(self._buffer[at : at + HEAD], "big"))
             if end > have:
                 break
-            found.append(_read(bytes(self._buffer[at + _HEAD : end])))
+            found += self._begun(bytes(self._buffer[at + HEAD : end]))
             at = end
         del self._buffer[:at]
         return found
@@ -175,8 +199,17 @@ class FrameReader:
             raise ProtocolError(f"a frame of {size} bytes, where {self._most} is the most")
         return size
 
+    def _begun(self, body: bytes) -> list[Frame]:
+        """Return the frame of a body, unless its blobs have yet to come: only the last frame of a program has some."""
+        frame, self._room = _read(body, self._most_blobs)
+        if not self._room:
+            return [frame]
+        self._frame = frame
+        return []
 
-def _read(body: bytes) -> Frame:
+
+def _read(body: bytes, most_blobs: int) -> tuple[Frame, memoryview]:
+    """Return the frame of a body, and the room for its blobs."""
     try:
         found: Any = from_json(body, allow_inf_nan=False)
     except ValueError as error:
@@ -188,8 +221,25 @@ def _read(body: bytes) -> Frame:
     if read is None:
         raise ProtocolError(f"a frame of an unknown kind: {fields['t']!r:.100}")
     if read is _call:
-        return _call(fields, memory_size_of_json(body))
-    return read(fields)
+        return _call(fields, memory_size_of_json(body)), _NO_ROOM
+    if read is _done and fields.get("blobs") is not None:
+        room, blobs = _room(fields, most_blobs)
+        return _done(fields, blobs), room
+    return read(fields), _NO_ROOM
+
+
+def _room(fields: dict[str, Any], most: int) -> tuple[memoryview, Sequence[memoryview]]:
+    """Return the room for the blobs that a frame announces, which takes no memory before they come, and their parts."""
+    sizes = cast("list[Any]", _typed(fields, "blobs", list))
+    if len(sizes) > _BLOBS:
+        raise ProtocolError(f"{len(sizes)} blobs, where {_BLOBS} is the most")
+    if not all(type(size) is int and size >= 0 for size in sizes):
+        raise ProtocolError("a size of a blob that is none")
+    size = sum(sizes)
+    if size > most:
+        raise ProtocolError(f"blobs of {size} bytes, where {most} is the most")
+    room = memoryview(mmap.mmap(-1, size)) if size else _NO_ROOM
+    return room, [room[end - size : end] for end, size in zip(accumulate(sizes), sizes, strict=True)]
 
 
 def _typed(fields: dict[str, Any], name: str, kind: type[Any]) -> Any:
@@ -231,11 +281,11 @@ def _out(fields: dict[str, Any]) -> PrintFrame:
     return PrintFrame(_typed(fields, "s", str), _typed(fields, "err", bool))
 
 
-def _done(fields: dict[str, Any]) -> DoneFrame:
+def _done(fields: dict[str, Any], blobs: Sequence[memoryview] = ()) -> DoneFrame:
     clock = _clock(fields)
     names: dict[str, Any] = {} if fields.get("names") is None else _typed(fields, "names", dict)
     if fields.get("error") is None:
-        return DoneFrame(fields.get("v"), clock=clock, names=names)
+        return DoneFrame(fields.get("v"), clock=clock, names=names, blobs=blobs)
     found = cast("dict[str, Any]", _typed(fields, "error", dict))
     kind = _KINDS.get(_typed(found, "kind", str))
     if kind is None:
@@ -247,7 +297,7 @@ def _done(fields: dict[str, Any]) -> DoneFrame:
         _line(found),
         cut(_typed(found, "traceback", str), _TRACEBACK),
     )
-    return DoneFrame(error=error, clock=clock, names=names)
+    return DoneFrame(error=error, clock=clock, names=names, blobs=blobs)
 
 
 def _line(fields: dict[str, Any]) -> int:
@@ -281,60 +331,3 @@ _READERS: dict[str, Callable[[dict[str, Any]], Frame]] = {
 
 def do_nothing() -> None:
     """Take the place of a callback, so that a program that is over is not kept alive by it."""
-
-
-# --- to the worker: the JSON of an object without its last brace, which `batch` adds
-
-WAKE = b'{"t":"wake"'
-
-
-def run_frame(fields: dict[str, Any]) -> bytes:
-    """Return the frame that begins a program."""
-    return b'{"t":"run",' + json_bytes(fields)[1:-1]
-
-
-def value_frame(call: int, value: Any) -> tuple[bytes, int]:
-    """Return the frame that ends a call with its result, and about how many characters the result takes."""
-    body = json_bytes(value)
-    return b'{"t":"ret","id":%d,"v":%b' % (call, body), _size(value, body)
-
-
-def item_frame(call: int, value: Any) -> tuple[bytes, int]:
-    """Return the frame of one value of a stream, and about how many characters the value takes."""
-    body = json_bytes(value)
-    return b'{"t":"item","id":%d,"v":%b' % (call, body), _size(value, body)
-
-
-def error_frame(call: int, raised: Raised) -> bytes:
-    """Return the frame that ends a call with an exception."""
-    error = {"type": builtin_exception(raised.type), "message": raised.message}
-    return b'{"t":"ret","id":%d,"err":%b' % (call, json_bytes(error))
-
-
-def batch(frames: Sequence[bytes]) -> bytes:
-    """Return frames as one piece: each has a field for whether more follow, since the worker reads no further."""
-    *some, last = frames
-    return b"".join([*(_framed(frame + b',"more":true}') for frame in some), _framed(last + b"}")])
-
-
-def _framed(body: bytes) -> bytes:
-    return len(body).to_bytes(_HEAD, "big") + body
-
-
-def _size(value: Any, body: bytes) -> int:
-    if isinstance(value, str):
-        return len(value)
-    return len(body) if isinstance(value, list | dict) else 2
-
-
-@lru_cache(maxsize=256)
-def builtin_exception(name: str) -> str:
-    """Return the builtin exception nearest above the one called `name` that is made from one text."""
-    kind: object = getattr(builtins, name, None)
-    for parent in kind.__mro__ if isinstance(kind, type) and issubclass(kind, Exception) else ():
-        try:
-            parent("text")
-        except TypeError:
-            continue
-        return parent.__name__
-    return "RuntimeError"

@@ -17,7 +17,7 @@ from typing import Any, Final
 from toolcrib.calls import calling_line
 from toolcrib.errors import CodeError
 from toolcrib.sandbox._endings import ProgramEnded, too_many_calls, took_too_long
-from toolcrib.sandbox._frames import builtin_exception
+from toolcrib.sandbox._host_frames import builtin_exception
 from toolcrib.sandbox._output import OutputMeter
 from toolcrib.sandbox._protocol import (
     Dialect,

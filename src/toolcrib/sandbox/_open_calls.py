@@ -8,13 +8,14 @@ from typing import Any
 
 from toolcrib.calls import calling_line, charge_time
 from toolcrib.sandbox._endings import CALL_CANCELLED, ProgramEnded, arguments_too_large, result_too_large
-from toolcrib.sandbox._frames import CallFrame, ProtocolError, do_nothing, error_frame, item_frame, value_frame
+from toolcrib.sandbox._frames import CallFrame, ProtocolError, do_nothing
+from toolcrib.sandbox._host_frames import HostFrame, error_frame, item_frame, value_frame
 from toolcrib.sandbox._protocol import Host, Program, Raised, Reply, SuspendedReply, Value
 
 __all__ = ["OpenCall", "OpenCalls"]
 
 _ARGUMENT_BYTES = 128 * 1024 * 1024  # of memory, about, that the arguments of all open calls may take
-_REPLY_BYTES = 64 * 1024 * 1024  # of frames that wait for the program, from which on no further call begins
+_REPLY_BYTES = 64 * 1024 * 1024  # of frames and blobs that wait for the program, from which on no further call begins
 
 
 class OpenCall:
@@ -40,7 +41,7 @@ class OpenCall:
         self.args, self.kwargs, self.is_stream = asked.args, asked.kwargs, is_stream
         self.suspended: SuspendedReply | None = None
         self.task: asyncio.Task[None] | None = None
-        self.frame: bytes | None = None
+        self.frame: HostFrame | None = None
         self.is_wanted = not is_stream
         self.is_over = self.is_dropped = self.is_idle = self.has_slot = False
         self.wanted: asyncio.Future[None] | None = None
@@ -151,7 +152,7 @@ class OpenCalls:
         """Return whether a call has a frame for the program."""
         return number in self._ready
 
-    def take(self, number: int) -> bytes:
+    def take(self, number: int) -> HostFrame:
         """Return the frame of a call, which the program is given now."""
         call = self._open[number]
         frame = self._take_frame(call)
@@ -160,10 +161,10 @@ class OpenCalls:
             self._remove(number)
         return frame
 
-    def _take_frame(self, call: OpenCall) -> bytes:
-        frame, call.frame = call.frame or b"", None
+    def _take_frame(self, call: OpenCall) -> HostFrame:
+        frame, call.frame = call.frame or HostFrame(b""), None
         del self._ready[call.id]
-        self._ready_bytes -= len(frame)
+        self._ready_bytes -= frame.size
         if self._ready_bytes <= _REPLY_BYTES:
             self._room.set()
         return frame
@@ -205,7 +206,7 @@ class OpenCalls:
             call.is_over = True
             self._set_frame(call, self.frame(call, reply))
 
-    def frame(self, call: OpenCall | CallFrame, reply: Value | Raised) -> bytes:
+    def frame(self, call: OpenCall | CallFrame, reply: Value | Raised) -> HostFrame:
         """Return the frame that ends a call."""
         if isinstance(reply, Raised):
             return error_frame(call.id, reply)
@@ -231,10 +232,10 @@ class OpenCalls:
     def _too_large(self, call: OpenCall | CallFrame, size: int) -> Raised:
         return result_too_large(call.name, size, self._limits)
 
-    def _set_frame(self, call: OpenCall, frame: bytes) -> None:
+    def _set_frame(self, call: OpenCall, frame: HostFrame) -> None:
         call.frame = frame
         self._ready[call.id] = None
-        self._ready_bytes += len(frame)
+        self._ready_bytes += frame.size
         if self._ready_bytes > _REPLY_BYTES:
             self._room.clear()
 

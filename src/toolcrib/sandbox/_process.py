@@ -208,7 +208,7 @@ class WorkerSandbox:
         names: Mapping[str, Any] | None = None,
     ) -> Ended:
         """Run a program in a worker; `names` are the plain values that it finds, None where none are wanted of it."""
-        wire = partial(Wire, worker.socket, frame_limit(program.limits.value_size))
+        wire = partial(Wire, worker.socket, frame_limit(program.limits.value_size), program.limits.bytes_out)
         conversation = Conversation(program, host, log, wire, worker.kill, names)
         with self._lock:
             self._running.add(conversation)

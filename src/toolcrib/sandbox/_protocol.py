@@ -53,6 +53,8 @@ class SandboxLimits:
         value_size: Characters, about, of one value that leaves the program: the arguments of a call, its result. A
             value that is small as text may be large as objects: 1 MB of `{}` takes the host 27 MB for a short time.
         reply_size: Characters, about, of one tool result that goes into the program.
+        bytes_out: Bytes that leave the program beside JSON, with one value: tables and artifacts.
+        bytes_in: Bytes that go into the program beside JSON, with one tool result or at its start: tables and files.
         source_size: Characters of the program's text.
     """
 
@@ -66,6 +68,8 @@ class SandboxLimits:
     calls_in_flight: int = 100
     value_size: int = 1_000_000
     reply_size: int = 32_000_000
+    bytes_out: int = 32_000_000
+    bytes_in: int = 128_000_000
     source_size: int = 200_000
 
     def __post_init__(self) -> None:

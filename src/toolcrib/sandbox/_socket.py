@@ -7,13 +7,16 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+from typing_extensions import Buffer
 
 from toolcrib.sandbox._frames import Frame, FrameReader, ProtocolError, do_nothing
 
 __all__ = ["Wire"]
 
 _PIECE = 1 << 16
+_BLOB_PIECE = 1 << 20
 _POLLS = 40
 _READ_AHEAD = 1 << 20  # bytes that are read before the frames in them are taken
 _BLOCK_TIME = struct.pack("ll", 0, 4_000)  # seconds and microseconds that `block` lasts at most
@@ -27,6 +30,7 @@ class Wire:
     Args:
         channel: A stream socket, which is left open.
         most: The bytes that one frame may have.
+        most_blobs: The bytes that the blobs of one frame may have.
         on_news: Called when there is a frame, an error, or the end.
         charge: Takes the seconds that it takes to read what comes.
 
@@ -36,12 +40,17 @@ class Wire:
     """
 
     def __init__(
-        self, channel: socket.socket, most: int, on_news: Callable[[], None], charge: Callable[[float], None]
+        self,
+        channel: socket.socket,
+        most: int,
+        most_blobs: int,
+        on_news: Callable[[], None],
+        charge: Callable[[float], None],
     ) -> None:
         self._charge = charge
         self._socket, self._on_news, self._descriptor = channel, on_news, channel.fileno()
         self._loop = asyncio.get_running_loop()
-        self._reader = FrameReader(most)
+        self._reader = FrameReader(most, most_blobs)
         self._frames: deque[Frame] = deque()
         self._ahead = 0
         self._reads = self._blocks = False
@@ -82,31 +91,48 @@ class Wire:
     def _pull(self, flags: int = socket.MSG_DONTWAIT) -> None:
         if self.is_over:
             return
+        room = self._reader.room
+        began = time.thread_time()
         try:
-            data = self._socket.recv(_PIECE, flags)
+            if room is None:
+                self._take(self._socket.recv(_PIECE, flags), began)
+            else:
+                self._fill(self._socket.recv_into(room[:_BLOB_PIECE], 0, flags), began)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:  # the other end is gone
-            data = b""
-        self._take(data)
+            self._end()
+        except ProtocolError as error:
+            self.broken = error
+            self._end()
         self._on_news()
 
-    def _take(self, data: bytes) -> None:
+    def _take(self, data: bytes, began: float) -> None:
         if not data:
-            self.is_over = True
-            self._read(False)
+            self._end()
             return
-        began = time.thread_time()
-        try:
-            self._frames.extend(self._reader.feed(data))
-            self._charge(time.thread_time() - began)
-        except ProtocolError as error:
-            self.broken, self.is_over = error, True
-            self._read(False)
+        self._frames.extend(self._reader.feed(data))
+        self._charge(time.thread_time() - began)
+        self._count(len(data))
+
+    def _fill(self, count: int, began: float) -> None:
+        if not count:
+            self._end()
             return
-        self._ahead += len(data)
+        whole = self._reader.fill(count)
+        self._charge(time.thread_time() - began)
+        if whole:
+            self._frames.extend(whole)
+            self._count(_READ_AHEAD)
+
+    def _count(self, size: int) -> None:
+        self._ahead += size
         if self._ahead > _READ_AHEAD:
             self._read(False)
+
+    def _end(self) -> None:
+        self.is_over = True
+        self._read(False)
 
     def _read(self, wanted: bool) -> None:
         wanted = wanted and not self.is_over
@@ -123,17 +149,19 @@ class Wire:
         """Whether the worker has yet to read a part of what was sent."""
         return bool(self._unsent)
 
-    def send(self, data: bytes) -> None:
+    def send(self, pieces: Iterable[Buffer]) -> None:
         """Send, at once as far as the socket takes it, and the rest as the loop turns; a dead worker is no error."""
-        if self._unsent:
-            self._unsent.append(memoryview(data))
-            return
-        sent = self._send(data)
-        if sent < len(data):
-            self._unsent.append(memoryview(data)[sent:])
-            self._loop.add_writer(self._descriptor, self._send_more)
+        for piece in pieces:
+            data = memoryview(piece).cast("B")
+            if not self._unsent:
+                sent = self._send(data)
+                if sent == len(data):
+                    continue
+                data = data[sent:]
+                self._loop.add_writer(self._descriptor, self._send_more)
+            self._unsent.append(data)
 
-    def _send(self, data: bytes | memoryview) -> int:
+    def _send(self, data: memoryview) -> int:
         try:
             return self._socket.send(data, socket.MSG_DONTWAIT)
         except (BlockingIOError, InterruptedError):

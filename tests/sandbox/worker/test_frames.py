@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from contextlib import closing
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.effort import examples
 from tests.sandbox.worker.unsealed import UnsealedWorker
+from toolcrib.sandbox._host_frames import HostFrame, batch
 from toolcrib.sandbox._worker._frames import Channel, encoded
 
 json_values = st.recursive(
@@ -37,6 +39,29 @@ def test_a_frame_in_pieces_is_put_together() -> None:
         ours.sendall(b"1}\0\0\0\x02{}")
 
         assert [channel.read(), channel.read()] == [{"a": 1}, {}]
+
+
+def test_blobs_arrive_with_their_frame() -> None:
+    ours, theirs = socket.socketpair()
+    frame = HostFrame(b'{"a":1', (b"", b"b" * 100_000, bytearray(b"c")))
+    with closing(ours), closing(theirs):
+        sent = threading.Thread(target=lambda: [ours.sendall(piece) for piece in batch([frame, HostFrame(b'{"b":2')])])
+        sent.start()
+        channel = Channel(theirs.fileno())
+
+        assert channel.read() == {"a": 1, "blobs": [b"", b"b" * 100_000, b"c"], "more": True}
+        assert channel.read() == {"b": 2}
+        sent.join()
+
+
+def test_blobs_leave_with_their_frame() -> None:
+    ours, theirs = socket.socketpair()
+    with closing(ours), closing(theirs):
+        channel = Channel(theirs.fileno())
+        channel.write(b"{}", more=True)
+        channel.write(b"[]", [b"ab", memoryview(b"c")])
+
+        assert ours.recv(100) == b"\0\0\0\x02{}\0\0\0\x02[]abc"
 
 
 def test_the_end_of_the_host_is_the_end_of_the_frames() -> None:

@@ -12,11 +12,11 @@ import os
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ._clock import CLOCK
-from ._frames import Frame, Wire, encoded
+from ._frames import Blob, Frame, Wire, encoded
 from ._output import OutputBuffer
 from .export import ValueRefused, exported
 
@@ -219,15 +219,18 @@ class Exchange:
     # --- writing
 
     def end(self, frame: Frame) -> None:
-        """Send the last frame of a program."""
+        """Send the last frame of a program, in which `blobs` are the blobs themselves."""
+        blobs = frame.pop("blobs", ())
+        if blobs:
+            frame["blobs"] = [memoryview(blob).nbytes for blob in blobs]
         with self._writing:
-            self._send(encoded(frame))
+            self._send(encoded(frame), blobs)
 
     def too_large(self, frame: Frame) -> bool:
         """Return whether a frame is more than the host takes."""
         return len(encoded(frame)) > self._value_size + _MARGIN
 
-    def _send(self, body: bytes, *, more: bool = False) -> None:
+    def _send(self, body: bytes, blobs: Sequence[Blob] = (), *, more: bool = False) -> None:
         self._is_sending = True  # what is printed goes along
         self.printed.flush()
         self._is_sending = False
@@ -238,7 +241,7 @@ class Exchange:
         readings = CLOCK.take()
         if readings:
             body = b'%b,"clock":%b}' % (body[:-1], json.dumps(readings, separators=(",", ":")).encode())
-        self._wire.write(body, more=more)
+        self._wire.write(body, blobs, more=more)
 
     def _is_writing(self) -> bool:
         return self._writing.taken > 0

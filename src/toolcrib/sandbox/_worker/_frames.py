@@ -1,16 +1,21 @@
-"""Frames between a worker and its host: four bytes of length, most significant first, and a JSON object in UTF-8."""
+"""Frames between a worker and its host: four bytes of length, most significant first, and a JSON object in UTF-8.
+
+The bytes that follow a frame as they are, its blobs, have their sizes in its field `blobs`.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import socket
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Any, Protocol, TypeAlias
 
-__all__ = ["Channel", "Frame", "Wire", "encoded"]
+__all__ = ["Blob", "Channel", "Frame", "Wire", "encoded"]
 
 Frame: TypeAlias = dict[str, Any]
+Blob: TypeAlias = bytes | bytearray | memoryview
 
 _HEAD = 4  # bytes with the length of the rest
 _PIECE = 1 << 16
@@ -34,15 +39,15 @@ class Wire(Protocol):
     fd: int
 
     def read(self) -> Frame:
-        """Wait for the next frame.
+        """Wait for the next frame, in which `blobs` are the blobs themselves; None when they do not fit in memory.
 
         Raises:
             EOFError: There will be none.
         """
         ...
 
-    def write(self, body: bytes, *, more: bool = False) -> None:
-        """Send the JSON of a frame; with `more`, together with the next one, which comes soon."""
+    def write(self, body: bytes, blobs: Sequence[Blob] = (), *, more: bool = False) -> None:
+        """Send the JSON of a frame, and its blobs; with `more`, together with the next one, which comes soon."""
         ...
 
 
@@ -60,15 +65,17 @@ class Channel:
     def __del__(self) -> None:
         self._socket.detach()  # the descriptor is the caller's
 
-    def write(self, body: bytes, *, more: bool = False) -> None:
-        """Send the JSON of a frame; in one system call, when the socket takes it."""
+    def write(self, body: bytes, blobs: Sequence[Blob] = (), *, more: bool = False) -> None:
+        """Send the JSON of a frame, and its blobs; in one system call, when the socket takes it."""
         self._held += len(body).to_bytes(_HEAD, "big")
         self._held += body
-        if more and len(self._held) < _PIECE:
+        if more and not blobs and len(self._held) < _PIECE:
             return
-        rest, self._held = memoryview(self._held), bytearray()
-        while rest:
-            rest = rest[os.write(self.fd, rest) :]
+        held, self._held = self._held, bytearray()
+        for piece in (held, *blobs):
+            rest = memoryview(piece).cast("B")
+            while rest:
+                rest = rest[os.write(self.fd, rest) :]
 
     def read(self) -> Frame:
         self._fill(_HEAD)
@@ -76,7 +83,34 @@ class Channel:
         self._fill(end)
         frame = json.loads(self._buffer[_HEAD:end])
         del self._buffer[:end]
+        if "blobs" in frame:
+            frame["blobs"] = self._blobs(frame["blobs"])
         return frame
+
+    def _blobs(self, sizes: list[int]) -> list[bytearray] | None:
+        try:
+            blobs = [bytearray(size) for size in sizes]
+        except MemoryError:
+            self._skip(sum(sizes))
+            return None
+        for blob in blobs:
+            self._receive(memoryview(blob))
+        return blobs
+
+    def _skip(self, size: int) -> None:
+        piece = memoryview(bytearray(_PIECE))
+        for at in range(0, size, _PIECE):
+            self._receive(piece[: size - at])
+
+    def _receive(self, room: memoryview) -> None:
+        at = min(len(room), len(self._buffer))
+        room[:at] = self._buffer[:at]
+        del self._buffer[:at]
+        while at < len(room):
+            count = self._socket.recv_into(room[at:])
+            if not count:
+                raise EOFError("the host is gone")
+            at += count
 
     def _fill(self, wanted: int) -> None:
         if wanted > len(self._buffer) and self._is_quick:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from ._exchange import Exchange
-from ._frames import Frame
+from ._frames import Blob, Frame
 from ._program import Interpreter
 
 __all__ = ["SAMPLES", "SMALL", "run_samples"]
@@ -111,7 +111,7 @@ class _SampleHost:
         self._ready: deque[Frame] = deque()
         self._given: set[int] = set()
 
-    def write(self, body: bytes, *, more: bool = False) -> None:
+    def write(self, body: bytes, blobs: Sequence[Blob] = (), *, more: bool = False) -> None:
         frame: Frame = json.loads(body)
         kind, call = frame["t"], frame.get("id", 0)
         if kind == "call" and frame["name"] == "echo__fail":
