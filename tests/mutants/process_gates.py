@@ -69,8 +69,8 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate(
         "time that a program computes",
         _DRIVE,
-        "Stopwatch(program.limits.program_time, self._out_of_time)",
-        "Stopwatch(3600.0, self._out_of_time)",
+        "Stopwatch(program.limits.program_time, self._out_of_time,",
+        "Stopwatch(3600.0, self._out_of_time,",
         _LIMITS,
     ),
     Gate(
@@ -80,6 +80,14 @@ PROCESS_GATES: tuple[Gate, ...] = (
         "        pass\n\n    @property",
         ("tests/sandbox/test_stopwatch.py", *_BREACH),
     ),
+    Gate(
+        "threads that compute while a program waits",
+        _DRIVE,
+        "usage.seconds - self._computed_before >",
+        "0.0 >",
+        _SESSIONS,
+    ),
+    Gate("threads that the kernel does not count", _DRIVE, "usage.threads > THREADS_IN_KERNEL", "False", _BREACH),
     Gate("end of a program that has no time left", _DRIVE, "if self._stopwatch.is_over:", "if False:", _BREACH),
     Gate(
         "programs at once",

@@ -156,7 +156,7 @@ SEAL_GATES: tuple[Gate, ...] = (
         _OF_FILTER,
     ),
     # --- limits of the kernel
-    Gate("limits of the kernel", _SEAL, "limit(limits, mapped, own_users=self._own_users)", "pass", _OF_SEAL),
+    Gate("limits of the kernel", _SEAL, "limit(limits, mapped, counts_apart=self._counts_apart)", "pass", _OF_SEAL),
     Gate("seconds of a worker", _LIMITS, '        "RLIMIT_CPU": limits.cpu,\n', "", _OF_SEAL),
     Gate("memory of a worker", _LIMITS, '        "RLIMIT_AS": mapped + limits.memory,\n', "", _OF_LIMITS),
     Gate("descriptors of a worker", _LIMITS, '        "RLIMIT_NOFILE": DESCRIPTORS,\n', "", _OF_SEAL),
@@ -165,11 +165,18 @@ SEAL_GATES: tuple[Gate, ...] = (
     Gate("locked memory of a worker", _LIMITS, '        "RLIMIT_MEMLOCK": 0,\n', "", _OF_SEAL),
     Gate("message queues of a worker", _LIMITS, '        "RLIMIT_MSGQUEUE": 0,\n', "", _OF_SEAL),
     Gate(
-        "threads of all workers",
+        "threads of a worker in the kernel",
         _LIMITS,
-        '{"RLIMIT_NPROC": THREADS} if own_users else {}',
+        '{"RLIMIT_NPROC": THREADS_IN_KERNEL} if counts_apart else {}',
         "{}",
         _OF_LIMITS,
+    ),
+    Gate(
+        "threads of each worker counted apart",
+        _SEAL,
+        "                _namespaces.count_threads_apart()\n",
+        "",
+        _OF_SEAL,
     ),
     Gate("a limit that nobody raises", _LIMITS, "(min(value, hard), hard)", "(min(value, hard), most)", _OF_SEAL),
     # --- the self-test

@@ -22,6 +22,7 @@ def serve(descriptor: int) -> None:
         "resource": resource,
         "socket": socket,
         "sys": sys,
+        "take_threads": _take_threads,
         "threading": threading,
     }
     waiting = b""
@@ -44,3 +45,16 @@ def _is_open(descriptor: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _take_threads() -> int:
+    """Start threads that wait for ever, until there are no more to be had, and return how many there are."""
+    threading.stack_size(65_536)
+    started = 0
+    try:
+        while started < 3_000:
+            threading.Thread(target=threading.Event().wait, daemon=True).start()
+            started += 1
+    except RuntimeError:
+        pass
+    return started

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from toolcrib.sandbox._process import WorkerSandbox
+from toolcrib.sandbox._usage import NOTHING, Usage
 
 Act = Callable[["WorkerEnd"], None]
 
@@ -46,7 +47,8 @@ class WorkerEnd:
 
 
 class FakeWorker:
-    def __init__(self, act: Act) -> None:
+    def __init__(self, act: Act, usage: Usage) -> None:
+        self._usage = usage
         self.socket, other = socket.socketpair()
         self.was_killed = False
         self._thread = threading.Thread(target=self._act, args=(act, other), daemon=True)
@@ -67,6 +69,9 @@ class FakeWorker:
         if self.socket.fileno() >= 0:
             self.socket.shutdown(socket.SHUT_RDWR)
 
+    def usage(self) -> Usage:
+        return self._usage
+
     def stop(self) -> None:
         pass
 
@@ -84,15 +89,15 @@ class FakeWorkers:
 
     layers = ("thread",)
 
-    def __init__(self, act: Act) -> None:
-        self._act = act
+    def __init__(self, act: Act, usage: Usage) -> None:
+        self._act, self._usage = act, usage
         self.taken: list[FakeWorker] = []
 
     def start(self) -> None:
         pass
 
     def take(self, cpu: int, memory: int) -> FakeWorker:
-        self.taken.append(FakeWorker(self._act))
+        self.taken.append(FakeWorker(self._act, self._usage))
         return self.taken[-1]
 
     def close(self) -> None:
@@ -101,7 +106,7 @@ class FakeWorkers:
 
 
 @contextmanager
-def faked(act: Act) -> Generator[WorkerSandbox]:
-    """Return a sandbox whose workers do what `act` does."""
-    with WorkerSandbox(FakeWorkers(act), "fake") as sandbox:
+def faked(act: Act, usage: Usage = NOTHING) -> Generator[WorkerSandbox]:
+    """Return a sandbox whose workers do what `act` does, and have the usage of a process."""
+    with WorkerSandbox(FakeWorkers(act, usage), "fake") as sandbox:
         yield sandbox

@@ -15,14 +15,17 @@ from tests.code.hosts import TableHost
 from tests.sandbox.fake_worker import Act, WorkerEnd, faked
 from toolcrib.calls import charged
 from toolcrib.sandbox import OutputStream, Program, SandboxLimits, SandboxResult, Value
+from toolcrib.sandbox._usage import NOTHING, Usage
 
 LIMITS = SandboxLimits()
 
 
-async def result_of(act: Act, host: TableHost | None = None, limits: SandboxLimits = LIMITS) -> SandboxResult:
+async def result_of(
+    act: Act, host: TableHost | None = None, limits: SandboxLimits = LIMITS, usage: Usage = NOTHING
+) -> SandboxResult:
     host = host or TableHost()
     program = Program("1", tuple(host.table), limits, streams=frozenset({"stream"}))
-    with faked(act) as sandbox:
+    with faked(act, usage) as sandbox:
         return await sandbox.run(program, host)
 
 
@@ -421,3 +424,11 @@ async def test_nothing_of_a_program_that_is_over_is_left(last: str) -> None:
         assert left() is None
     finally:
         gc.enable()
+
+
+async def test_a_worker_with_too_many_threads_is_ended_where_the_kernel_counts_none() -> None:
+    ended = await result_of(WorkerEnd.until_killed, usage=Usage(0.0, 161))
+
+    assert ended.error is not None
+    assert (ended.error.kind, ended.error.type) == ("stopped", "ThreadLimit")
+    assert "it has 161 threads at a time, and a program may have 160" in ended.error.message

@@ -149,6 +149,28 @@ threading.Thread(target=count, daemon=True).start()
     assert stopped_workers() == pids
 
 
+@pytest.mark.parametrize("wait", ["slow()", "import asyncio\nawait asyncio.sleep(20)"])
+async def test_what_threads_compute_while_a_program_waits_is_time_of_the_program(
+    session: SandboxSession, wait: str
+) -> None:
+    await session.run(program("import threading\ndef count():\n    while True: pass"), TableHost())
+    host = TableHost(slow=asyncio.Event().wait)
+    limits = SandboxLimits(program_time=0.3, wall_time=15)
+
+    ended = await session.run(program(f"threading.Thread(target=count, daemon=True).start()\n{wait}", limits), host)
+
+    assert "computed for 0.3 s" in str(ended.error)
+
+
+async def test_what_the_programs_before_computed_is_not_charged(session: SandboxSession) -> None:
+    compute = "import time\nuntil = time.monotonic() + 0.4\nwhile time.monotonic() < until: pass"
+    await session.run(program(compute), TableHost())
+
+    result = await session.run(program("slow(1.2)\n'done'", SandboxLimits(program_time=0.2)), TableHost())
+
+    assert result.value == "done"
+
+
 async def until_one_is_stopped() -> None:
     """Return when one worker stands still; the test is ended where none ever does."""
     while len(stopped_workers()) != 1:  # noqa: ASYNC110 -- a signal takes a moment

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 import socket
 import subprocess
 import sys
@@ -14,10 +16,12 @@ from pathlib import Path
 import pytest
 
 from tests.sandbox.acting import CPU, MEMORY, act, acting_pool, ask
+from toolcrib.sandbox._worker.messages import THREADS_IN_KERNEL
 from toolcrib.sandbox._worker_pool import LAYERS, WorkerPool
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the seal is the Linux kernel's")
 
+KERNEL = [int(number) for number in re.findall(r"\d+", platform.release())[:2]]
 ABSTRACT = f"toolcrib-test-{os.getpid()}"
 SYSCALL = "ctypes.CDLL(None, use_errno=True).syscall"
 ACTS = {
@@ -175,6 +179,22 @@ def test_threads_and_pairs_are_allowed(pools: Callable[..., WorkerPool]) -> None
 
     assert act(pools(), started) == "[None, None, None, None]"
     assert act(pools(), "[s.close() for s in socket.socketpair()]") == "[None, None]"
+
+
+@pytest.mark.skipif(KERNEL < [5, 14], reason="older kernels count all threads of a user together")
+def test_the_kernel_counts_the_threads_of_each_worker_apart(pools: Callable[..., WorkerPool]) -> None:
+    pool = pools()
+    if "namespaces" not in pool.layers:
+        pytest.skip(pool.report["namespaces"])
+    workers = [pool.take(CPU, MEMORY) for _ in range(2)]
+
+    started = [ask(worker, "take_threads()") for worker in workers]
+    seen = [worker.usage().threads for worker in workers]
+
+    for worker in workers:
+        worker.close()
+    assert started == [str(THREADS_IN_KERNEL - 1)] * 2
+    assert seen == [THREADS_IN_KERNEL] * 2
 
 
 def test_memory_is_limited_from_what_there_is(pools: Callable[..., WorkerPool]) -> None:

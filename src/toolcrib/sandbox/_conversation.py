@@ -21,6 +21,7 @@ from toolcrib.sandbox._endings import (
     replay_diverged,
     slept_too_long,
     too_many_calls,
+    too_many_threads,
     took_too_long,
     worker_died,
 )
@@ -40,6 +41,8 @@ from toolcrib.sandbox._protocol import Host, OutputStream, Program, ProgramError
 from toolcrib.sandbox._replay import Diverged, ReplayLog
 from toolcrib.sandbox._socket import Wire
 from toolcrib.sandbox._stopwatch import Stopwatch, WallClock
+from toolcrib.sandbox._usage import Usage
+from toolcrib.sandbox._worker.messages import THREADS_IN_KERNEL
 
 __all__ = ["Conversation"]
 
@@ -58,6 +61,7 @@ class Conversation:
     Args:
         wire: Returns the wire to the worker, given a callback for what comes on it, and one for the time that it takes.
         kill: Ends the worker at once.
+        usage: Returns what the worker has computed so far, and how many threads it has.
         names: Plain values that the program finds by these names; None where those that it leaves are not wanted.
 
     Attributes:
@@ -72,16 +76,17 @@ class Conversation:
         log: ReplayLog,
         wire: Callable[[Callable[[], None], Callable[[float], None]], Wire],
         kill: Callable[[], None],
+        usage: Callable[[], Usage],
         names: Mapping[str, Any] | None = None,
     ) -> None:
         self.names = names
         self._program, self._limits, self._host, self._log = program, program.limits, host, log
         if program.save_state is not None:
             log.save_to(program.save_state)
-        self._kill = kill
+        self._kill, self._usage, self._computed_before = kill, usage, 0.0
         self._loop = asyncio.get_running_loop()
         self._news: asyncio.Future[None] | None = None
-        self._stopwatch = Stopwatch(program.limits.program_time, self._out_of_time)
+        self._stopwatch = Stopwatch(program.limits.program_time, self._out_of_time, on_look=self._look)
         self._wire = wire(self._wake, self._stopwatch.charge)
         self._calls = OpenCalls(program, host, self._wake, self._stopwatch.charge)
         self._held_back: list[OpenCall] = []  # to begin where the program had paused
@@ -104,6 +109,8 @@ class Conversation:
         """Run the program, and return its result; unless `keep`, the worker runs no other."""
         value: Any = None
         error: ProgramError | None = None
+        if keep:
+            self._computed_before = self._usage().seconds
         try:
             async with self._deadline:
                 value, error = await self._converse(keep)
@@ -143,6 +150,15 @@ class Conversation:
         if self._ended is None:
             self._ended = computed_too_long(self._limits)
         self._deadline.end()
+
+    def _look(self) -> None:
+        """End a program that has too many threads, or whose threads compute too long, also while it waits."""
+        usage = self._usage()
+        if usage.threads > THREADS_IN_KERNEL:
+            self._ended = self._ended or too_many_threads(usage.threads)
+            self._deadline.end()
+        elif usage.seconds - self._computed_before > self._limits.program_time:
+            self._out_of_time()
 
     async def _converse(self, keep: bool) -> tuple[Any, ProgramError | None]:
         self._send([self._run_frame(keep)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from toolcrib.sandbox._protocol import ProgramError, Raised, SandboxLimits
+from toolcrib.sandbox._worker.messages import THREADS_IN_KERNEL
 
 __all__ = [
     "CALL_CANCELLED",
@@ -18,6 +19,7 @@ __all__ = [
     "result_too_large",
     "slept_too_long",
     "too_many_calls",
+    "too_many_threads",
     "took_too_long",
     "worker_died",
 ]
@@ -40,7 +42,8 @@ class ProgramEnded(Exception):
 def computed_too_long(limits: SandboxLimits, line: int = 0) -> ProgramError:
     """Return the error of a program that computes for more than `program_time`."""
     message = (
-        f"the program computed for {limits.program_time:g} s, which is all it may (waiting for tools not counted). "
+        f"the program computed for {limits.program_time:g} s, which is all it may (with all its threads; waiting for "
+        "tools not counted). "
         "Look for a loop without an end, or let a tool do the work."
     )
     return ProgramError("time", "TimeoutError", message, line)
@@ -82,6 +85,12 @@ def too_many_calls(name: str, limits: SandboxLimits, line: int = 0) -> ProgramEr
         "more with each call, or work on fewer items."
     )
     return ProgramError("calls", "CallLimit", message, line)
+
+
+def too_many_threads(found: int) -> ProgramError:
+    """Return the error of a program that goes round Python to have more threads than it may."""
+    message = f"the program was ended: it has {found} threads at a time, and a program may have {THREADS_IN_KERNEL}"
+    return ProgramError("stopped", "ThreadLimit", message)
 
 
 def arguments_too_large(name: str, most: int, line: int = 0) -> ProgramError:

@@ -209,7 +209,7 @@ class WorkerSandbox:
     ) -> Ended:
         """Run a program in a worker; `names` are the plain values that it finds, None where none are wanted of it."""
         wire = partial(Wire, worker.socket, frame_limit(program.limits.value_size), program.limits.bytes_out)
-        conversation = Conversation(program, host, log, wire, worker.kill, names)
+        conversation = Conversation(program, host, log, wire, worker.kill, worker.usage, names)
         with self._lock:
             self._running.add(conversation)
         try:

@@ -24,12 +24,22 @@ class Stopwatch:
         seconds: The most that the program may have.
         on_over: Called when the program has had so many and goes on.
         waited: The seconds so far that are not to be counted, for reasons of the host's own.
+        on_look: Called twice a second, whether the program computes or waits.
     """
 
-    __slots__ = ("_due", "_is_late", "_left", "_loop", "_on_over", "_since", "_timer", "_waited", "_waited_before")
+    __slots__ = (
+        *("_due", "_is_late", "_left", "_loop", "_on_look", "_on_over", "_since", "_timer", "_waited"),
+        "_waited_before",
+    )
 
-    def __init__(self, seconds: float, on_over: Callable[[], None], waited: Callable[[], float] | None = None) -> None:
-        self._left, self._on_over = seconds, on_over
+    def __init__(
+        self,
+        seconds: float,
+        on_over: Callable[[], None],
+        waited: Callable[[], float] | None = None,
+        on_look: Callable[[], None] = do_nothing,
+    ) -> None:
+        self._left, self._on_over, self._on_look = seconds, on_over, on_look
         self._waited, self._waited_before = waited, 0.0
         self._since: float | None = None
         self._is_late = False
@@ -61,9 +71,10 @@ class Stopwatch:
     def stop(self) -> None:
         """End the count."""
         self._timer.cancel()
-        self._on_over = do_nothing
+        self._on_over = self._on_look = do_nothing
 
     def _check(self) -> None:
+        self._on_look()
         if self._since is not None:
             self._left -= self._computed()
             self._begin()

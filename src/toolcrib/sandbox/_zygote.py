@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolcrib.errors import SandboxUnavailable
+from toolcrib.sandbox._usage import NOTHING, Usage, usage_of
 from toolcrib.sandbox._worker.messages import ANSWER, FORK, REQUEST, SIGNAL
 
 __all__ = ["Ready", "WorkerProcess", "Zygote"]
@@ -78,6 +79,12 @@ class WorkerProcess:
     def go_on(self) -> None:
         """Let a stopped worker go on."""
         self._send(signal.SIGCONT)
+
+    def usage(self) -> Usage:
+        """Return what the worker has computed so far, and how many threads it has."""
+        if self._zygote is not None and self._number is None:
+            self._zygote.read_answers(until=self)
+        return NOTHING if self._handle is None else usage_of(self._handle)
 
     def _send(self, number: int) -> None:
         if self._zygote is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.sandbox._worker._limits import THREADS
+from toolcrib.sandbox._worker.messages import THREADS_IN_KERNEL
 
 pytest.importorskip("resource")
 
@@ -18,7 +18,7 @@ import os, resource, sys
 from _worker._limits import Limits, Mapped, limit
 mapped = Mapped().read()
 assert mapped > 1 << 20, mapped
-limit(Limits(cpu=3, memory=16 << 20), mapped, own_users={own})
+limit(Limits(cpu=3, memory=16 << 20), mapped, counts_apart={own})
 {then}
 """
 
@@ -57,4 +57,4 @@ def test_threads_are_limited_only_where_they_are_counted_apart(own: bool) -> Non
 
     got = limited("print(resource.getrlimit(resource.RLIMIT_NPROC)[0])", own=own)
 
-    assert got == (f"{THREADS}\n" if own else inherited)
+    assert got == (f"{THREADS_IN_KERNEL}\n" if own else inherited)

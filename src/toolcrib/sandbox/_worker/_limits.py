@@ -12,13 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["DESCRIPTORS", "THREADS", "Limits", "Mapped", "end_first", "limit", "limit_threads"]
+from .messages import THREADS_IN_KERNEL, THREADS_OF_WORKER
+
+__all__ = ["DESCRIPTORS", "THREADS", "Limits", "Mapped", "end_first", "limit", "limit_all_threads", "limit_threads"]
 
 DESCRIPTORS: Final = 64
-THREADS: Final = 2048
-"""Of all workers of one zygote together, which is how the kernel counts them."""
+THREADS: Final = 8192
+"""Of all workers of one zygote together."""
 
-THREADS_OF_WORKER: Final = 128
 _STARTS: Final = ("start_new_thread", "start_new", "start_joinable_thread")
 
 _MAPPED_WHERE_UNKNOWN: Final = 1 << 30
@@ -46,8 +47,8 @@ def end_first() -> None:
 def limit_threads() -> None:
     """Have Python start no more than so many threads at a time in this process.
 
-    It holds back what asks Python for threads. The kernel counts only those of all workers together, and none where it
-    has no namespaces to count them in.
+    It gives a program an error that says so. What goes round Python is held back by the kernel where it can count the
+    threads of one worker, and seen by the host elsewhere.
     """
     for module in (_thread, threading):
         for name, start in list(vars(module).items()):
@@ -86,13 +87,18 @@ class Mapped:
             return _MAPPED_WHERE_UNKNOWN
 
 
-def limit(limits: Limits, mapped: int, *, own_users: bool) -> None:
+def limit_all_threads() -> None:
+    """Limit the threads of this process and of all others of its user and namespace together."""
+    _lower(resource.RLIMIT_NPROC, THREADS)
+
+
+def limit(limits: Limits, mapped: int, *, counts_apart: bool) -> None:
     """Limit this process for good.
 
     Args:
         limits: The limits.
         mapped: Bytes it has mapped now.
-        own_users: Whether its threads are counted apart from all others of the same user.
+        counts_apart: Whether its threads are counted apart from all others.
 
     Raises:
         OSError: One of them could not be set.
@@ -105,7 +111,7 @@ def limit(limits: Limits, mapped: int, *, own_users: bool) -> None:
         "RLIMIT_CORE": 0,
         "RLIMIT_MEMLOCK": 0,
         "RLIMIT_MSGQUEUE": 0,
-        **({"RLIMIT_NPROC": THREADS} if own_users else {}),
+        **({"RLIMIT_NPROC": THREADS_IN_KERNEL} if counts_apart else {}),
     }
     for name, value in wanted.items():
         which: int | None = getattr(resource, name, None)  # some are Linux's only

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import struct
 from typing import Final
 
 from ._syscalls import function, prctl, syscall
 
-__all__ = ["become_nobody", "drop_capabilities", "empty_root", "separate", "set_dumpable"]
+__all__ = ["become_nobody", "count_threads_apart", "drop_capabilities", "empty_root", "separate", "set_dumpable"]
 
 NOBODY: Final = 65534
 
@@ -22,6 +23,7 @@ _RECURSIVELY_PRIVATE: Final = 0x4000 | 0x40000
 _EMPTY: Final = 0x1 | 0x2 | 0x4 | 0x8  # read-only, no set-uid, no devices, no execution
 _DETACH: Final = 2
 _LAST_CAPABILITY_EVER: Final = 63
+_COUNTS_IN_NAMESPACES: Final = [5, 14]  # the first kernel that counts the threads of a user in each namespace
 
 
 def set_dumpable(allowed: bool) -> None:
@@ -107,6 +109,22 @@ def become_nobody() -> None:
     os.setresuid(user, user, user)
 
 
+def count_threads_apart() -> None:
+    """Enter a user namespace of its own, in which the kernel counts the threads of this process alone.
+
+    Raises:
+        OSError: The kernel counts all threads of a user together, or there are too many namespaces.
+    """
+    if _kernel() < _COUNTS_IN_NAMESPACES:
+        raise OSError("the kernel counts all threads of a user together")
+    function("unshare", _USER)
+    _give_up_capabilities()  # it got them all, over nothing
+
+
+def _kernel() -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", os.uname().release)[:2]]
+
+
 def drop_capabilities() -> None:
     """Give up every capability, and any way of getting one.
 
@@ -118,6 +136,10 @@ def drop_capabilities() -> None:
             prctl(24, capability)
         except OSError:
             break  # past the last one this kernel has, or none to give up with
+    _give_up_capabilities()
+
+
+def _give_up_capabilities() -> None:
     version_3, this_process = 0x20080522, 0
     header = struct.pack("=Ii", version_3, this_process)
     syscall("capset", ctypes.c_char_p(header), ctypes.c_char_p(bytes(24)))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from . import _landlock, _namespaces
-from ._limits import Limits, Mapped, limit
+from ._limits import Limits, Mapped, limit, limit_all_threads
 from ._seccomp import Filter
 from ._syscalls import prctl
 from .messages import LAYERS
@@ -38,7 +38,7 @@ class Seal:
     def __init__(self, skip: frozenset[str]) -> None:
         self.report = {name: SKIPPED if name in skip else ON for name in LAYERS}
         self.mapped = Mapped()
-        self._own_users = False
+        self._own_users = self._counts_apart = False
         self._ruleset: int | None = None
         self._filter: Filter | None = None
 
@@ -82,6 +82,11 @@ class Seal:
 
     def detach(self, zygote: int) -> None:
         """Leave a fresh fork with no tie but the zygote, with which it dies."""
+        if self._own_users:
+            limit_all_threads()
+            with contextlib.suppress(OSError):
+                _namespaces.count_threads_apart()
+                self._counts_apart = True
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
@@ -103,7 +108,7 @@ class Seal:
     def limit(self, limits: Limits, mapped: int) -> None:
         """Limit this worker; `mapped` is the memory that it has already."""
         if self.on("rlimits"):
-            limit(limits, mapped, own_users=self._own_users)
+            limit(limits, mapped, counts_apart=self._counts_apart)
 
     def filter(self) -> None:
         """Take away the system calls; the last layer, since it forbids to put on any other."""

@@ -12,12 +12,18 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-__all__ = ["ANSWER", "FORK", "LAYERS", "REQUEST", "SIGNAL"]
+__all__ = ["ANSWER", "FORK", "LAYERS", "REQUEST", "SIGNAL", "THREADS_IN_KERNEL", "THREADS_OF_WORKER"]
 
 REQUEST: Final = struct.Struct("=BQQ")
 ANSWER: Final = struct.Struct("=q")
 FORK: Final = 1
 SIGNAL: Final = 2
+
+THREADS_OF_WORKER: Final = 128
+"""The threads that Python starts for one program at a time."""
+
+THREADS_IN_KERNEL: Final = 160
+"""The threads that a worker may have at a time: those that are ending, which Python counts no more, included."""
 
 LAYERS: Final = (
     "no_new_privs",
