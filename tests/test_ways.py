@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 from uuid import uuid4
 
+import pandas as pd
 import pytest
 from pydantic import AfterValidator, BaseModel, SecretStr
 
@@ -67,6 +68,23 @@ def decides(decision: Callable[..., Any]) -> HookSet:
 
 
 # --- what runs -------------------------------------------------------------------------------------------------------
+
+
+@every_way
+async def test_a_table_is_shown_by_its_shape_and_ends(way: Way) -> None:
+    sink = RecordingSink()
+
+    @ez_tool
+    async def sales() -> pd.DataFrame:
+        """Return sales."""
+        return pd.DataFrame({"n": range(100_000), "s": "text"})
+
+    outcome = await way([sales], sinks=[sink]).call("sales")
+
+    assert isinstance(outcome, Completed)
+    assert "100000" in outcome.text()
+    assert len(outcome.text()) < 1_000
+    assert all(len(json.dumps(record.outcome)) < 1_000 for record in sink.records)
 
 
 @every_way

@@ -1,4 +1,7 @@
-"""Values as JSON shapes, strictly for a model and leniently for a record; long text with its middle cut out."""
+"""Values as JSON shapes, strictly for a model and leniently for a record; long text with its middle cut out.
+
+Of a table of data it is the summary: its shape, head and tail.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from typing import Any, cast
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from toolcrib._arrow import is_table, table_summary
 from toolcrib._json_writer import json_writer
 from toolcrib.calls._media import WITH_MEDIA, Media
-from toolcrib.errors import ResultNotSerializable
+from toolcrib.errors import MissingExtraError, ResultNotSerializable
 
 __all__ = ["cut", "json_text", "jsonable", "lenient", "now", "parse_time", "shapes_and_text"]
 
@@ -86,8 +90,8 @@ def _shaped(value: object, tool: str, context: dict[str, Any]) -> tuple[Any, str
     if _is_spent_by_reading(value):
         raise ResultNotSerializable(tool, kind.__qualname__, "an iterator is spent by reading it; return a list")
     try:
-        return _finite(to_jsonable_python(value, fallback=_number, context=context))
-    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        return _finite(to_jsonable_python(value, fallback=_shape_of, context=context))
+    except (PydanticSerializationError, ValueError, RecursionError, MissingExtraError) as error:
         detail = _NO_TEXT if "invalid utf-8" in str(error) else str(error)
         raise ResultNotSerializable(tool, kind.__qualname__, detail) from error
 
@@ -121,8 +125,10 @@ def _without_nan(shape: Any) -> Any:
             return shape
 
 
-def _number(value: Any) -> int | float:
-    """Return a number of another library (mpmath, numpy) as the builtin one."""
+def _shape_of(value: Any) -> Any:
+    """Return a number of another library (mpmath, numpy) as the builtin one, and the summary of a table."""
+    if is_table(value):
+        return table_summary(value)
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real):
@@ -131,8 +137,8 @@ def _number(value: Any) -> int | float:
 
 
 def _described(value: Any) -> Any:
-    """Return a number as a number, and anything else that has no JSON form as its text."""
-    return _number(value) if isinstance(value, numbers.Real) else _text(value)
+    """Return a number as a number, the summary of a table, and anything else that has no JSON form as its text."""
+    return _shape_of(value) if isinstance(value, numbers.Real) or is_table(value) else _text(value)
 
 
 def _text(value: object) -> str:

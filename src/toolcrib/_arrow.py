@@ -1,0 +1,141 @@
+"""Tables of data, such as DataFrames and Arrow tables: what a model is shown of one, and its rows.
+
+A table is known by the Arrow PyCapsule interface. Neither pandas nor pyarrow is imported before a value needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from itertools import islice
+from typing import Any, Protocol, runtime_checkable
+
+from toolcrib.errors import MissingExtraError
+
+__all__ = ["TableFacts", "is_table", "pyarrow", "table_facts", "table_rows", "table_summary"]
+
+_WHOLE_ROWS, _WHOLE_CELLS = 50, 1_000  # the most that is shown of a table without leaving rows out
+_HEAD_ROWS, _TAIL_ROWS = 5, 3
+_COLUMNS = 40
+_CELL_CHARS = 80
+
+
+@runtime_checkable
+class _Tabular(Protocol):
+    """A table that exports itself by the Arrow PyCapsule interface; a single column, which can too, has no columns."""
+
+    @property
+    def columns(self) -> Any: ...
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """The shape of a table.
+
+    Attributes:
+        columns: The name and the type of each column; what the rows of a DataFrame are named by is a column, too.
+    """
+
+    rows: int
+    columns: tuple[tuple[str, str], ...]
+
+
+def is_table(value: object) -> bool:
+    """Return whether a value is a table."""
+    return isinstance(value, _Tabular)
+
+
+@cache
+def pyarrow() -> Any:
+    """Return the module `pyarrow`.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        return import_module("pyarrow")
+    except ImportError as error:
+        raise MissingExtraError("a table that is not a DataFrame of pandas", "data") from error
+
+
+def table_facts(table: Any) -> TableFacts:
+    """Return the shape of a table."""
+    if _is_pandas(table):
+        shown = _with_index(table.iloc[:0])
+        return TableFacts(len(table), tuple((str(name), str(kind)) for name, kind in shown.dtypes.items()))
+    table = _arrow(table)
+    return TableFacts(table.num_rows, tuple((field.name, str(field.type)) for field in table.schema))
+
+
+def table_rows(table: Any, start: int = 0, stop: int | None = None) -> list[dict[str, Any]]:
+    """Return rows of a table as dicts of Python values; a value that is missing is None."""
+    if _is_pandas(table):
+        names = [name for name, _ in table_facts(table).columns]
+        return [dict(zip(names, row, strict=True)) for row in _rows(table, start, stop)]
+    return _slice(table, start, stop).to_pylist()
+
+
+def table_summary(table: Any) -> dict[str, Any]:
+    """Return what a model is shown of a table, in at most some 20,000 characters: its shape, and rows as lists.
+
+    A small table is shown whole, of a larger one the head and the tail.
+    """
+    facts = table_facts(table)
+    shown = facts.columns[:_COLUMNS]
+    is_whole = facts.rows <= _WHOLE_ROWS and facts.rows * len(shown) <= _WHOLE_CELLS
+    head = facts.rows if is_whole else _HEAD_ROWS
+    said: dict[str, Any] = {"rows": facts.rows, "columns": dict(shown), "head": _shown(table, 0, head)}
+    if not is_whole:
+        said["tail"] = _shown(table, max(head, facts.rows - _TAIL_ROWS), facts.rows)
+    if len(shown) < len(facts.columns):
+        said["more_columns"] = len(facts.columns) - len(shown)
+    return said
+
+
+def _shown(table: Any, start: int, stop: int) -> list[list[Any]]:
+    return [[_cell(value) for value in islice(row, _COLUMNS)] for row in _rows(table, start, stop)]
+
+
+def _cell(value: Any) -> Any:
+    """Return a number or None as it is, and the text of anything else, the end cut off."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = value if isinstance(value, str) else str(value)
+    return text if len(text) <= _CELL_CHARS else f"{text[:_CELL_CHARS]}..."
+
+
+def _rows(table: Any, start: int, stop: int | None) -> list[tuple[Any, ...]]:
+    if _is_pandas(table):
+        part = _with_index(table.iloc[start:stop])
+        columns = [part.iloc[:, at] for at in range(part.shape[1])]
+        values = [column.astype(object).where(column.notna(), None).tolist() for column in columns]
+    else:
+        values = [column.to_pylist() for column in _slice(table, start, stop).columns]
+    return list(zip(*values, strict=True))
+
+
+def _slice(table: Any, start: int, stop: int | None) -> Any:
+    table = _arrow(table)
+    return table.slice(start, None if stop is None else max(stop - start, 0))
+
+
+def _arrow(table: Any) -> Any:
+    """Return a table as one of pyarrow."""
+    return table if isinstance(table, pyarrow().Table) else pyarrow().table(table)
+
+
+def _is_pandas(table: Any) -> bool:
+    return type(table).__module__.partition(".")[0] == "pandas"
+
+
+def _with_index(part: Any) -> Any:
+    """Return a DataFrame with the names of its rows as a column, unless they are just numbers."""
+    index = part.index
+    names: Sequence[Any] = index.names
+    if index.dtype.kind in "iu" and names[0] is None:
+        return part
+    return part.reset_index(allow_duplicates=True)
